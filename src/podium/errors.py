@@ -1,0 +1,103 @@
+"""Holds the one error tree of Podium.
+
+    PodiumError            anything Podium raises on purpose
+    ├── UsageError         exit 2: a flag, a name or a value that cannot be used
+    │   └── UnknownName    exit 2: a name that is in no registry, with suggestions
+    ├── SettingsError      exit 2: podium.toml or the environment is wrong
+    ├── InputError         exit 2: a file cannot be read as what it should be
+    ├── PolicyError        exit 2: a policy breaks its contract
+    └── MissingError       exit 3: something outside is not there
+        └── MissingExtra   exit 3: an optional dependency is not installed
+
+Each error is shown in three lines: what happened, where, and what to do next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class PodiumError(Exception):
+    """Says what went wrong, where, and what to do next."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.message, self.where, self.hint))
+
+    @property
+    def code(self) -> str:
+        """Names the error for machines."""
+        return type(self).__name__
+
+
+class UsageError(PodiumError):
+    """A flag, a name or a value cannot be used."""
+
+
+class UnknownName(UsageError):  # noqa: N818 - reads as the sentence it makes
+    """A name is in no registry."""
+
+    @classmethod
+    def among(cls, kind: str, name: str, known: Iterable[str], *, where: str = "") -> UnknownName:
+        """Suggests the closest of the known names."""
+        names = sorted(known)
+        close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        shown = close or names
+        hint = ("did you mean " if close else "known: ") + ", ".join(shown)
+        return cls(f'unknown {kind} "{name}"', where=where, hint=hint)
+
+
+class SettingsError(PodiumError):
+    """A setting is unknown or has a value that cannot be used."""
+
+
+class InputError(PodiumError):
+    """A file cannot be read as what it should be."""
+
+    @classmethod
+    def at(
+        cls, path: object, message: str, *, line: int = 0, column: str = "", hint: str = ""
+    ) -> InputError:
+        """Names the file, and the line and column where they are known."""
+        where = str(path)
+        where += f", line {line}" if line else ""
+        where += f", {column}" if column else ""
+        return cls(message, where=where, hint=hint)
+
+
+class PolicyError(PodiumError):
+    """A policy breaks its contract."""
+
+
+class MissingError(PodiumError):
+    """Something outside Podium is not there: data, a key, a cluster."""
+
+    exit_code = 3
+
+
+class MissingExtra(MissingError):  # noqa: N818 - reads as the sentence it makes
+    """An optional dependency is not installed."""
+
+    @classmethod
+    def named(cls, extra: str, need: str) -> MissingExtra:
+        """Gives the exact install line."""
+        return cls(
+            f"{need} needs the extra '{extra}'",
+            hint=f"pip install 'podium-scheduler[{extra}]'",
+        )
+
+
+def _rebuild(cls: type[PodiumError], message: str, where: str, hint: str) -> PodiumError:
+    return cls(message, where=where, hint=hint)

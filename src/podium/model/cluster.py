@@ -1,0 +1,127 @@
+"""Holds a cluster: node records, and beside them their names, models, labels and racks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import InputError
+from podium.model.records import GPU_MILLI, MAX_MODELS, NODE_8, NODE_16
+
+LIMIT = 2**31 - 1
+"""The largest milli-CPU or MiB that a record can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """Describes one node before it becomes a record."""
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    gpu_count: int = 0
+    gpu_model: str = ""
+    rack: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cluster:
+    """Holds the nodes of a cluster, all empty unless a source says otherwise."""
+
+    nodes: npt.NDArray[Any]  # (num_nodes,) of NODE_8 or NODE_16
+    names: tuple[str, ...]  # (num_nodes,)
+    gpu_models: tuple[str, ...] = ()  # a record's gpu_model is an index into it
+    racks: tuple[str, ...] = ()  # a record's rack is an index into it, -1 unknown
+    labels: tuple[Mapping[str, str], ...] = ()  # (num_nodes,) or empty
+    name: str = "cluster"
+
+    @classmethod
+    def of(cls, specs: Iterable[NodeSpec], *, name: str = "cluster") -> Cluster:
+        """Builds a cluster from node descriptions, in their order."""
+        listed = list(specs)
+        _check(listed, name)
+        models = tuple(sorted({spec.gpu_model for spec in listed if spec.gpu_count}))
+        if len(models) > MAX_MODELS:
+            raise InputError(f"more than {MAX_MODELS} GPU models", where=name)
+        racks = tuple(dict.fromkeys(spec.rack for spec in listed if spec.rack))
+        widest = max((spec.gpu_count for spec in listed), default=0)
+        nodes = np.zeros(len(listed), NODE_16 if widest > 8 else NODE_8)
+        model_index = {model: index for index, model in enumerate(models)}
+        rack_index = {rack: index for index, rack in enumerate(racks)}
+        for record, spec in zip(nodes, listed, strict=True):
+            model = model_index[spec.gpu_model] if spec.gpu_count else -1
+            _fill(record, spec, model, rack_index.get(spec.rack, -1))
+        labels = tuple(spec.labels for spec in listed) if any(s.labels for s in listed) else ()
+        return cls(nodes, tuple(spec.name for spec in listed), models, racks, labels, name)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def gpu_total(self) -> int:
+        """Counts the GPUs."""
+        return int(self.nodes["gpu_count"].sum(dtype=np.int64))
+
+    @property
+    def gpu_milli_total(self) -> int:
+        """Sums GPU capacity, 1000 a GPU."""
+        return GPU_MILLI * self.gpu_total
+
+    @property
+    def cpu_milli_total(self) -> int:
+        """Sums CPU capacity."""
+        return int(self.nodes["cpu_milli_total"].sum(dtype=np.int64))
+
+    @property
+    def memory_mib_total(self) -> int:
+        """Sums memory capacity."""
+        return int(self.nodes["memory_mib_total"].sum(dtype=np.int64))
+
+    def specs(self) -> list[NodeSpec]:
+        """Describes every node again, as `of` would read it."""
+        labels = self.labels or ({},) * len(self)
+        return [
+            NodeSpec(
+                name=name,
+                cpu_milli=int(record["cpu_milli_total"]),
+                memory_mib=int(record["memory_mib_total"]),
+                gpu_count=int(record["gpu_count"]),
+                gpu_model=self.gpu_models[record["gpu_model"]] if record["gpu_count"] else "",
+                rack=self.racks[record["rack"]] if record["rack"] >= 0 else "",
+                labels=marks,
+            )
+            for record, name, marks in zip(self.nodes, self.names, labels, strict=True)
+        ]
+
+
+def _fill(record: Any, spec: NodeSpec, model: int, rack: int) -> None:
+    record["cpu_milli_left"] = record["cpu_milli_total"] = spec.cpu_milli
+    record["memory_mib_left"] = record["memory_mib_total"] = spec.memory_mib
+    record["gpu_count"] = spec.gpu_count
+    record["gpu_model"] = model
+    record["rack"] = rack
+    record["gpu_milli_left"][: spec.gpu_count] = GPU_MILLI
+
+
+def _check(specs: list[NodeSpec], where: str) -> None:
+    if not specs:
+        raise InputError("the cluster has no nodes", where=where, hint="give at least one node")
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.name in seen:
+            raise InputError(f'two nodes are named "{spec.name}"', where=where)
+        seen.add(spec.name)
+        if not 0 <= spec.gpu_count <= 16:
+            raise InputError(
+                f'node "{spec.name}" has {spec.gpu_count} GPUs; 0 to 16 are supported', where=where
+            )
+        for key, amount in (("cpu_milli", spec.cpu_milli), ("memory_mib", spec.memory_mib)):
+            if not 0 <= amount <= LIMIT:
+                raise InputError(
+                    f'node "{spec.name}" has {key} {amount}; 0 to {LIMIT} are supported', where=where
+                )

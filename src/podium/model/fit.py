@@ -1,0 +1,68 @@
+"""Decides whether a pod fits a node, and takes and returns resources.
+
+This is the plain statement of the rules. The compiled core says the same in `podium.sim`;
+property tests hold the two together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.records import ANY_MODEL, GPU_MILLI, SHARE_CLASS
+
+
+def is_model_allowed(pod: Any, node: Any) -> bool:
+    """Tells whether the pod accepts the node's GPU model."""
+    if pod["gpu_models"] == ANY_MODEL:
+        return True
+    return node["gpu_model"] >= 0 and bool(int(pod["gpu_models"]) >> int(node["gpu_model"]) & 1)
+
+
+def fits(pod: Any, node: Any) -> bool:
+    """Tells whether the node has the CPU, memory, GPU model and GPUs that the pod asks for."""
+    if pod["cpu_milli"] > node["cpu_milli_left"] or pod["memory_mib"] > node["memory_mib_left"]:
+        return False
+    if pod["gpu_count"] == 0:
+        return True
+    return is_model_allowed(pod, node) and len(fitting_slots(pod, node)) >= pod["gpu_count"]
+
+
+def fitting_slots(pod: Any, node: Any) -> npt.NDArray[np.int64]:
+    """Lists the GPU slots with enough free milli for the pod."""
+    free = node["gpu_milli_left"][: node["gpu_count"]]
+    return np.flatnonzero(free >= pod["gpu_milli"])
+
+
+def tightest_slots(pod: Any, node: Any) -> tuple[int, ...]:
+    """Picks the tightest GPU that fits a share pod, the lowest free ones for whole GPUs."""
+    slots = fitting_slots(pod, node)
+    if pod["gpu_milli"] < GPU_MILLI:
+        slots = slots[np.argsort(node["gpu_milli_left"][slots], kind="stable")]
+    return tuple(int(slot) for slot in slots[: pod["gpu_count"]])
+
+
+def pod_class(pod: Any) -> int:
+    """Gives the bit of `gpu_classes` that the pod sets on its node; 0 for CPU-only pods."""
+    if pod["gpu_count"] == 0:
+        return 0
+    return SHARE_CLASS if pod["gpu_milli"] < GPU_MILLI else 1 << int(pod["gpu_count"])
+
+
+def allocate(pod: Any, node: Any, slots: tuple[int, ...]) -> None:
+    """Takes the pod's resources from the node; `gpu_classes` is the caller's to keep."""
+    _move(pod, node, slots, -1)
+
+
+def release(pod: Any, node: Any, slots: tuple[int, ...]) -> None:
+    """Returns the pod's resources to the node; `gpu_classes` is the caller's to keep."""
+    _move(pod, node, slots, +1)
+
+
+def _move(pod: Any, node: Any, slots: tuple[int, ...], sign: int) -> None:
+    node["cpu_milli_left"] += sign * pod["cpu_milli"]
+    node["memory_mib_left"] += sign * pod["memory_mib"]
+    for slot in slots:
+        node["gpu_milli_left"][slot] += sign * pod["gpu_milli"]

@@ -1,0 +1,215 @@
+"""Holds a workload: pod records, and beside them names, times, constraints and job types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import InputError
+from podium.model.cluster import LIMIT
+from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
+
+
+@dataclass(frozen=True, slots=True)
+class PodSpec:
+    """Describes one pod before it becomes a record."""
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    gpu_count: int = 0
+    gpu_milli: int = 0
+    gpu_spec: str = ""  # admissible models as written, separated by |; empty = any
+    arrival_s: float | None = None
+    duration_s: float | None = None
+    priority: int = 0
+    gang: str = ""
+    job_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shapes:
+    """Lists the distinct pods of a workload with how often each occurs."""
+
+    pods: npt.NDArray[Any]  # (num_shapes,) of POD
+    gpu_specs: tuple[str, ...]  # (num_shapes,) as written in the trace
+    weights: npt.NDArray[np.float64]  # (num_shapes,) counts
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """Holds pods in trace order; pods of one shape are equal records."""
+
+    pods: npt.NDArray[Any]  # (num_pods,) of POD
+    names: tuple[str, ...]  # (num_pods,)
+    gpu_specs: tuple[str, ...]  # (num_pods,) as written
+    gpu_models: tuple[str, ...]  # a bit of gpu_models is an index into it
+    arrival_s: npt.NDArray[np.float64] | None = None  # (num_pods,)
+    duration_s: npt.NDArray[np.float64] | None = None  # (num_pods,)
+    gangs: tuple[str, ...] = ()  # a record's gang is 1 + an index into it, 0 = none
+    job_types: tuple[str, ...] = ()  # (num_pods,) or empty
+    name: str = "workload"
+
+    @classmethod
+    def of(cls, specs: Iterable[PodSpec], *, name: str = "workload") -> Workload:
+        """Builds a workload from pod descriptions, in their order."""
+        listed = list(specs)
+        _check(listed, name)
+        models = tuple(sorted({m for spec in listed for m in models_of(spec.gpu_spec)}))
+        if len(models) > MAX_MODELS:
+            raise InputError(f"more than {MAX_MODELS} GPU models", where=name)
+        gangs = tuple(dict.fromkeys(spec.gang for spec in listed if spec.gang))
+        gang_number = {gang: 1 + index for index, gang in enumerate(gangs)}
+        mask = {spec.gpu_spec: model_mask(spec.gpu_spec, models) for spec in listed}
+        rows = [
+            (s.cpu_milli, s.memory_mib, s.gpu_count, s.gpu_milli, mask[s.gpu_spec], s.priority,
+             gang_number.get(s.gang, 0))
+            for s in listed
+        ]  # fmt: skip
+        return cls(
+            pods=np.array(rows, POD),
+            names=tuple(spec.name for spec in listed),
+            gpu_specs=tuple(spec.gpu_spec for spec in listed),
+            gpu_models=models,
+            arrival_s=_times([spec.arrival_s for spec in listed]),
+            duration_s=_times([spec.duration_s for spec in listed]),
+            gangs=gangs,
+            job_types=tuple(s.job_type for s in listed) if any(s.job_type for s in listed) else (),
+            name=name,
+        )
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+    @property
+    def has_times(self) -> bool:
+        """Tells whether every pod has an arrival and a run time."""
+        return self.arrival_s is not None and self.duration_s is not None
+
+    @property
+    def gpu_milli_total(self) -> int:
+        """Sums the GPU demand of all pods."""
+        return int(gpu_demand(self.pods).sum())
+
+    def aligned(self, gpu_models: tuple[str, ...]) -> Workload:
+        """Numbers the model constraints by another list of models, a cluster's."""
+        if gpu_models == self.gpu_models:
+            return self
+        mask = {spec: model_mask(spec, gpu_models) for spec in set(self.gpu_specs)}
+        pods = self.pods.copy()
+        pods["gpu_models"] = [mask[spec] for spec in self.gpu_specs]
+        return replace(self, pods=pods, gpu_models=gpu_models)
+
+    def taken(self, order: npt.NDArray[np.int64]) -> Workload:
+        """Picks pods by index, in that order, with repetition allowed."""
+        picked = order.tolist()
+        return replace(
+            self,
+            pods=self.pods[order],
+            names=tuple(self.names[i] for i in picked),
+            gpu_specs=tuple(self.gpu_specs[i] for i in picked),
+            arrival_s=None if self.arrival_s is None else self.arrival_s[order],
+            duration_s=None if self.duration_s is None else self.duration_s[order],
+            job_types=tuple(self.job_types[i] for i in picked) if self.job_types else (),
+        )
+
+    def shapes(self) -> Shapes:
+        """Counts the distinct pods: equal records with constraints written alike."""
+        index = self.shape_of()
+        first = np.unique(index, return_index=True)[1]
+        return Shapes(
+            pods=self.pods[first],
+            gpu_specs=tuple(self.gpu_specs[i] for i in first.tolist()),
+            weights=np.bincount(index, minlength=len(first)).astype(np.float64),
+        )
+
+    def shape_of(self) -> npt.NDArray[np.int64]:
+        """Numbers each pod's shape, in order of first appearance."""
+        number: dict[tuple[bytes, str], int] = {}
+        raw = self.pods.tobytes()
+        size = POD.itemsize
+        keys = (
+            (raw[i * size : (i + 1) * size], spec) for i, spec in enumerate(self.gpu_specs)
+        )
+        return np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
+
+    def specs(self) -> list[PodSpec]:
+        """Describes every pod again, as `of` would read it."""
+        return [
+            PodSpec(
+                name=self.names[i],
+                cpu_milli=int(record["cpu_milli"]),
+                memory_mib=int(record["memory_mib"]),
+                gpu_count=int(record["gpu_count"]),
+                gpu_milli=int(record["gpu_milli"]),
+                gpu_spec=self.gpu_specs[i],
+                arrival_s=None if self.arrival_s is None else float(self.arrival_s[i]),
+                duration_s=None if self.duration_s is None else float(self.duration_s[i]),
+                priority=int(record["priority"]),
+                gang=self.gangs[record["gang"] - 1] if record["gang"] else "",
+                job_type=self.job_types[i] if self.job_types else "",
+            )
+            for i, record in enumerate(self.pods)
+        ]
+
+
+def models_of(gpu_spec: str) -> list[str]:
+    """Splits a constraint as written into model names."""
+    return [model for model in gpu_spec.split("|") if model]
+
+
+def model_mask(gpu_spec: str, gpu_models: tuple[str, ...]) -> int:
+    """Turns a constraint into a bit mask; models that are not listed have no bit."""
+    if not models_of(gpu_spec):
+        return ANY_MODEL
+    return sum(1 << gpu_models.index(m) for m in set(models_of(gpu_spec)) if m in gpu_models)
+
+
+def gpu_demand(pods: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Gives each pod's GPU demand in milli over all its GPUs."""
+    return pods["gpu_count"].astype(np.int64) * pods["gpu_milli"]
+
+
+def _times(values: list[float | None]) -> npt.NDArray[np.float64] | None:
+    if not values or any(value is None for value in values):
+        return None
+    return np.array(values, np.float64)
+
+
+def _check(specs: list[PodSpec], where: str) -> None:
+    if not specs:
+        raise InputError("the workload has no pods", where=where, hint="give at least one pod")
+    for spec in specs:
+        problem = pod_problem(spec)
+        if problem:
+            raise InputError(f'pod "{spec.name}": {problem}', where=where)
+
+
+def pod_problem(spec: PodSpec) -> str:
+    """Says what is wrong with a pod's description, or nothing."""
+    for key, amount in (("cpu_milli", spec.cpu_milli), ("memory_mib", spec.memory_mib)):
+        if not 0 <= amount <= LIMIT:
+            return f"{key} is {amount}; 0 to {LIMIT} are supported"
+    if not 0 <= spec.gpu_count <= 16:
+        return f"gpu_count is {spec.gpu_count}; 0 to 16 are supported"
+    if spec.gpu_count == 0 and spec.gpu_milli != 0:
+        return f"gpu_milli is {spec.gpu_milli} without a GPU; 0 is expected"
+    if spec.gpu_count and not 1 <= spec.gpu_milli <= GPU_MILLI:
+        return f"gpu_milli is {spec.gpu_milli}; 1 to {GPU_MILLI} per GPU is expected"
+    if spec.gpu_count > 1 and spec.gpu_milli != GPU_MILLI:
+        return f"gpu_milli is {spec.gpu_milli} on {spec.gpu_count} GPUs; only one GPU can be shared"
+    return _time_problem(spec)
+
+
+def _time_problem(spec: PodSpec) -> str:
+    for key, value in (("arrival_s", spec.arrival_s), ("duration_s", spec.duration_s)):
+        if value is not None and not (np.isfinite(value) and value >= 0):
+            return f"{key} is {value}; a time of at least 0 is expected"
+    return ""
