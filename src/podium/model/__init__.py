@@ -2,9 +2,9 @@
 
 from podium.model.cluster import Cluster, NodeSpec
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_8, NODE_16, POD, Node, Pod
-from podium.model.workload import PodSpec, Shapes, Workload
+from podium.model.workload import PodSpec, Shapes, TypicalPods, Workload
 
 __all__ = [
     "ANY_MODEL", "GPU_MILLI", "NODE_8", "NODE_16", "POD", "Cluster", "Node", "NodeSpec", "Pod",
-    "PodSpec", "Shapes", "Workload",
+    "PodSpec", "Shapes", "TypicalPods", "Workload",
 ]  # fmt: skip

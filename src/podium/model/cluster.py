@@ -123,5 +123,6 @@ def _check(specs: list[NodeSpec], where: str) -> None:
         for key, amount in (("cpu_milli", spec.cpu_milli), ("memory_mib", spec.memory_mib)):
             if not 0 <= amount <= LIMIT:
                 raise InputError(
-                    f'node "{spec.name}" has {key} {amount}; 0 to {LIMIT} are supported', where=where
+                    f'node "{spec.name}" has {key} {amount}; 0 to {LIMIT} are supported',
+                    where=where,
                 )

@@ -6,12 +6,17 @@ import re
 from fractions import Fraction
 
 # https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
-_BINARY = {suffix: 1024**power for power, suffix in enumerate(["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])}
+_BINARY = {
+    suffix: 1024**power for power, suffix in enumerate(["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+}
 _DECIMAL = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
     "m": Fraction(1, 10**3),
-    **{suffix: Fraction(1000**power) for power, suffix in enumerate(["", "k", "M", "G", "T", "P", "E"])},
+    **{
+        suffix: Fraction(1000**power)
+        for power, suffix in enumerate(["", "k", "M", "G", "T", "P", "E"])
+    },
 }
 _FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|([KMGTPE]i|[numkMGTPE]))?")
 _MIB = 1024**2

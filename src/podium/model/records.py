@@ -6,7 +6,7 @@ code, and on the read-only views that plain Python policies are given.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class Pod(NamedTuple):
 
 def node_view(record: np.void) -> Node:
     """Reads a node record into a view."""
-    values = record.item()
+    values: Any = record.item()
     return Node(*values[:-1], tuple(int(milli) for milli in values[-1]))
 
 

@@ -31,6 +31,19 @@ class PodSpec:
     job_type: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TypicalPods:
+    """Says which shapes count as typical when fragmentation is measured.
+
+    Names and defaults follow the `typicalPodsConfig` of the published FGD experiments.
+    """
+
+    is_involved_cpu_pods: bool = True
+    pod_popularity_threshold: int = 95  # percent of pods that the typical shapes must cover
+    pod_increase_step: int = 1  # shapes added at a time until they do
+    gpu_res_weight: float = 0.0  # extra count of a whole-GPU pod, per GPU
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Shapes:
     """Lists the distinct pods of a workload with how often each occurs."""
@@ -38,6 +51,7 @@ class Shapes:
     pods: npt.NDArray[Any]  # (num_shapes,) of POD
     gpu_specs: tuple[str, ...]  # (num_shapes,) as written in the trace
     weights: npt.NDArray[np.float64]  # (num_shapes,) counts
+    typical: TypicalPods = TypicalPods()
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -55,6 +69,7 @@ class Workload:
     duration_s: npt.NDArray[np.float64] | None = None  # (num_pods,)
     gangs: tuple[str, ...] = ()  # a record's gang is 1 + an index into it, 0 = none
     job_types: tuple[str, ...] = ()  # (num_pods,) or empty
+    typical: TypicalPods = TypicalPods()
     name: str = "workload"
 
     @classmethod
@@ -128,6 +143,7 @@ class Workload:
             pods=self.pods[first],
             gpu_specs=tuple(self.gpu_specs[i] for i in first.tolist()),
             weights=np.bincount(index, minlength=len(first)).astype(np.float64),
+            typical=self.typical,
         )
 
     def shape_of(self) -> npt.NDArray[np.int64]:
@@ -135,9 +151,7 @@ class Workload:
         number: dict[tuple[bytes, str], int] = {}
         raw = self.pods.tobytes()
         size = POD.itemsize
-        keys = (
-            (raw[i * size : (i + 1) * size], spec) for i, spec in enumerate(self.gpu_specs)
-        )
+        keys = ((raw[i * size : (i + 1) * size], spec) for i, spec in enumerate(self.gpu_specs))
         return np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
 
     def specs(self) -> list[PodSpec]:
@@ -174,7 +188,8 @@ def model_mask(gpu_spec: str, gpu_models: tuple[str, ...]) -> int:
 
 def gpu_demand(pods: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Gives each pod's GPU demand in milli over all its GPUs."""
-    return pods["gpu_count"].astype(np.int64) * pods["gpu_milli"]
+    demand: npt.NDArray[np.int64] = pods["gpu_count"].astype(np.int64) * pods["gpu_milli"]
+    return demand
 
 
 def _times(values: list[float | None]) -> npt.NDArray[np.float64] | None:
