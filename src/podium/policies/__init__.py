@@ -1,0 +1,16 @@
+"""Policies: what they promise, the ones that ship, and the door to all others."""
+
+from podium.policies.policy import (
+    HOLD,
+    ClusterPolicy,
+    PairPolicy,
+    Policy,
+    from_function,
+    policy_of,
+)
+from podium.policies.registry import PolicyInfo, catalogue, load
+
+__all__ = [
+    "HOLD", "ClusterPolicy", "PairPolicy", "Policy", "PolicyInfo", "catalogue", "from_function",
+    "load", "policy_of",
+]  # fmt: skip

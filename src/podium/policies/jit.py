@@ -1,0 +1,78 @@
+"""Compiles functions with Numba and keeps the machine code on disk, by content.
+
+Numba's own cache goes by the time stamp of one file: it misses a change in an imported
+module, and it cannot hold functions that came from a string. This one is keyed by a stamp
+that the caller derives from all the sources that matter.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+def cache_folder() -> Path | None:
+    """Names the folder for machine code; nothing when it cannot be written."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(os.environ.get("PODIUM_COMPILE_CACHE") or Path(home) / "podium" / "compiled")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def stamp_of(texts: Iterable[str]) -> str:
+    """Digests sources into a stamp."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def keep_on_disk(compiler: Any, function: Any, stamp: str) -> None:
+    """Gives a Numba dispatcher or C function the content-keyed cache."""
+    folder = cache_folder()
+    if folder is not None:
+        function.__podium_cache__ = (str(folder / stamp[:24]), stamp)
+        compiler._cache = _cache_class()(function)
+
+
+@functools.cache
+def _cache_class() -> type[Any]:
+    from numba.core import caching
+
+    class Locator(caching._CacheLocator):  # type: ignore[misc]
+        def __init__(self, folder: str, stamp: str) -> None:
+            self._folder, self._stamp = folder, stamp
+
+        def get_cache_path(self) -> str:
+            return self._folder
+
+        def get_source_stamp(self) -> str:
+            return self._stamp
+
+        def get_disambiguator(self) -> str:
+            return ""
+
+        @classmethod
+        def from_function(cls, function: Any, path: str) -> Any:  # noqa: ARG003 - Numba's signature
+            return cls(*function.__podium_cache__)
+
+    class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (Locator,)
+
+    class ContentCache(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = Implementation
+
+        def _index_key(self, signature: Any, codegen: Any) -> Any:
+            # The stamp covers what Numba would hash here, and dispatchers in a closure hash
+            # differently in every process.
+            return (signature, codegen.magic_tuple())
+
+    return ContentCache

@@ -1,0 +1,216 @@
+"""Defines what a policy is: a pair policy scores a pod on a node, a cluster policy chooses."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import PolicyError
+from podium.model.fit import fits, fitting_slots
+from podium.model.records import GPU_MILLI, node_view, pod_view
+from podium.model.workload import Shapes
+from podium.policies.jit import stamp_of
+from podium.policies.source import Source, pair_form
+
+HOLD = -math.inf
+"""A score that refuses a node; a pod refused everywhere is held and offered again."""
+
+Ties = Literal["rank", "random"]
+GpuChoice = Literal["best", "worst", "random"]
+Origin = Literal["builtin", "discovered", "trained", "file"]
+
+
+class Chooser(Protocol):
+    """Sees the whole cluster and picks a node."""
+
+    def choose(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> float:
+        """Gives the index of a feasible node, or HOLD."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairPolicy:
+    """Scores a pod on a node as a pure function of the two records."""
+
+    name: str
+    function: Callable[..., float]
+    form: tuple[str, ...]  # the argument names of `function`
+    summary: str = ""
+    origin: Origin = "file"
+    source: Source | None = None
+    prepare: Callable[[Shapes], Any] | None = None
+    may_hold: bool = False
+    ties: Ties = "rank"
+    gpu_choice: GpuChoice = "best"
+    compiled: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
+    kind: ClassVar[Literal["pair"]] = "pair"
+
+    @classmethod
+    def of(cls, source: Source, name: str, origin: Origin = "file") -> PairPolicy:
+        """Builds the policy that a source defines."""
+        names = source.namespace()
+        return cls(
+            name=name,
+            function=names["score"],
+            form=pair_form(names["score"], source.path),
+            summary=source.summary,
+            origin=origin,
+            source=source,
+            prepare=names.get("prepare"),
+            may_hold=source.mentions_hold,
+            ties=_setting(names, "TIES", ("rank", "random"), source.path),
+            gpu_choice=_setting(names, "GPU_CHOICE", ("best", "worst", "random"), source.path),
+        )
+
+    @property
+    def takes_gpu(self) -> bool:
+        """Tells whether a share pod is scored once per GPU slot."""
+        return "gpu" in self.form
+
+    @property
+    def takes_table(self) -> bool:
+        """Tells whether the policy reads what `prepare` returned."""
+        return "table" in self.form
+
+    def table(self, shapes: Shapes) -> npt.NDArray[np.float64]:
+        """Runs `prepare` and freezes what it returns."""
+        if not self.takes_table:
+            return np.zeros(0)
+        if self.prepare is None:
+            raise PolicyError(
+                "score takes a table but the policy has no prepare(shapes)", where=self.name
+            )
+        table = np.ascontiguousarray(self.prepare(shapes), np.float64)
+        if table.ndim not in (1, 2):
+            raise PolicyError(f"prepare gave {table.ndim} dimensions, not 1 or 2", where=self.name)
+        table.flags.writeable = False
+        return table
+
+    def score_pair(self, pod: Any, node: Any, gpu: int, table: npt.NDArray[np.float64]) -> float:
+        """Calls the plain Python function with the arguments it takes."""
+        given = {"pod": pod, "node": node, "gpu": gpu, "table": table}
+        return float(self.function(*(given[name] for name in self.form)))
+
+    def scores(
+        self, pod: np.void, nodes: npt.NDArray[Any], table: npt.NDArray[np.float64] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Scores the pod on every node; minus infinity where it does not fit or is refused."""
+        table = np.zeros(0) if table is None else table
+        view = pod_view(pod)
+        found = np.full(len(nodes), HOLD)
+        for index, node in enumerate(nodes):
+            if fits(pod, node):
+                slots = self._slots(pod, node)
+                shown = node_view(node)
+                found[index] = max(self.score_pair(view, shown, slot, table) for slot in slots)
+        return found
+
+    def _slots(self, pod: Any, node: Any) -> list[int]:
+        if self.takes_gpu and 0 < pod["gpu_milli"] < GPU_MILLI:
+            return [int(slot) for slot in fitting_slots(pod, node)]
+        return [-1]
+
+    def native(self, table_ndim: int, gpu_slots: int) -> Any:
+        """Compiles the policy for the core, once per table rank and GPU slots."""
+        key = (table_ndim, gpu_slots)
+        if key not in self.compiled:
+            from podium.policies.abi import compile_score
+
+            names = self.source.namespace() if self.source else _copied(self.function)
+            stamp = self._stamp() if self.origin != "file" else ""
+            self.compiled[key] = compile_score(names, self.form, table_ndim, gpu_slots, stamp)
+        return self.compiled[key]
+
+    def _stamp(self) -> str:
+        return stamp_of([self.source.text, *_own_sources()]) if self.source else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterPolicy:
+    """Chooses a node from the whole state; a fresh chooser is started for every run."""
+
+    name: str
+    start: Callable[[int], Chooser]  # takes the run's seed
+    summary: str = ""
+    origin: Origin = "file"
+    source: Source | None = None
+    may_hold: bool = False
+    gpu_choice: GpuChoice = "best"
+    kind: ClassVar[Literal["cluster"]] = "cluster"
+
+    @classmethod
+    def of(cls, source: Source, name: str, origin: Origin = "file") -> ClusterPolicy:
+        """Builds the policy that a source defines."""
+        names = source.namespace()
+        return cls(
+            name=name,
+            start=names["Policy"],
+            summary=source.summary,
+            origin=origin,
+            source=source,
+            may_hold=source.mentions_hold,
+            gpu_choice=_setting(names, "GPU_CHOICE", ("best", "worst", "random"), source.path),
+        )
+
+    def scores(
+        self, pod: np.void, nodes: npt.NDArray[Any], table: npt.NDArray[np.float64] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Gives 1 to the chosen node and 0 to the others that fit, unless the chooser can score."""
+        chooser = self.start(0)
+        feasible = np.array([fits(pod, node) for node in nodes])
+        scorer = getattr(chooser, "scores", None)
+        if scorer is not None:
+            return np.where(feasible, np.asarray(scorer(pod, nodes, feasible), np.float64), HOLD)
+        found = np.where(feasible, 0.0, HOLD)
+        if feasible.any():
+            choice = chooser.choose(pod, nodes, feasible)
+            if choice != HOLD:
+                found[int(choice)] = 1.0
+        return found
+
+
+Policy = PairPolicy | ClusterPolicy
+
+
+def policy_of(source: Source, name: str, origin: Origin = "file") -> Policy:
+    """Builds the pair or cluster policy that a source defines."""
+    maker: Any = PairPolicy if source.is_pair else ClusterPolicy
+    policy: Policy = maker.of(source, name, origin)
+    return policy
+
+
+def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
+    """Makes a pair policy of a Python function, for programs and tests."""
+    title = name or function.__name__
+    doc = (function.__doc__ or "").strip().splitlines()
+    return PairPolicy(title, function, pair_form(function, title), doc[0] if doc else "")
+
+
+def _setting(names: dict[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:
+    value = names.get(key, known[0])
+    if value not in known:
+        raise PolicyError(f"{key} is {value!r}", where=where, hint=f"use one of {', '.join(known)}")
+    return value
+
+
+def _copied(function: Callable[..., float]) -> dict[str, Any]:
+    from types import FunctionType
+
+    names = dict(function.__globals__)
+    score = FunctionType(function.__code__, names, "score", None, function.__closure__)
+    used = {name: names[name] for name in function.__code__.co_names if name in names}
+    return {**used, "score": score}
+
+
+@functools.cache
+def _own_sources() -> tuple[str, ...]:
+    from pathlib import Path
+
+    here = Path(__file__).parent
+    files = ("abi.py", "arithmetic.py", "../model/records.py")
+    return tuple((here / name).read_text() for name in files)

@@ -1,0 +1,87 @@
+"""Finds policies by reference: a name, a file, or a scheduler configuration."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from podium.errors import InputError, MissingError, UnknownName
+from podium.policies.policy import Origin, Policy, policy_of
+from podium.policies.source import Source, read_source
+
+_HERE = Path(__file__).parent
+_FOLDERS: dict[Origin, Path] = {
+    "builtin": _HERE / "builtin",
+    "discovered": _HERE / "discovered",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyInfo:
+    """Describes a policy of the catalogue without running it."""
+
+    name: str
+    kind: Literal["pair", "cluster"]
+    origin: Origin
+    may_hold: bool
+    summary: str
+    source: str  # the file it lives in, relative to the package
+
+
+def catalogue() -> list[PolicyInfo]:
+    """Lists the policies that ship with Podium, built-in ones first."""
+    return [_describe(name, origin) for name, (origin, _) in _files().items()]
+
+
+def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
+    """Loads the policy that a reference names; the only door.
+
+    A reference is a name of the catalogue, a Python file, a KubeSchedulerConfiguration file,
+    or a run.
+    """
+    if reference in _files():
+        origin, _ = _files()[reference]
+        return policy_of(_source(reference), reference, origin)
+    if reference.startswith("run:"):
+        raise MissingError(f'no run "{reference[4:]}" is stored here', hint="podium policies list")
+    path = Path(reference)
+    if path.suffix in (".yaml", ".yml", ".json"):
+        from podium.policies.scheduler_config import load_scheduler_config
+
+        return load_scheduler_config(path, ignore_unknown_plugins=ignore_unknown_plugins)
+    if path.suffix == ".py":
+        return policy_of(read_source(_text(path), reference), path.stem)
+    raise UnknownName.among("policy", reference, _files())
+
+
+@functools.cache
+def _files() -> dict[str, tuple[Origin, Path]]:
+    found: dict[str, tuple[Origin, Path]] = {}
+    for origin, folder in _FOLDERS.items():
+        for path in sorted(folder.glob("[!_]*.py")):
+            found[path.stem.replace("_", "-")] = (origin, path)
+    return found
+
+
+@functools.cache
+def _source(name: str) -> Source:
+    _, path = _files()[name]
+    return read_source(path.read_text(), f"{path.parent.name}/{path.name}")
+
+
+def _describe(name: str, origin: Origin) -> PolicyInfo:
+    source = _source(name)
+    kind: Any = "pair" if source.is_pair else "cluster"
+    shown = f"podium/policies/{source.path}"
+    return PolicyInfo(name, kind, origin, source.mentions_hold, source.summary, shown)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError as error:
+        raise InputError.at(path, "no such file", hint="give the path of a policy file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError.at(path, f"cannot be read: {error}") from error

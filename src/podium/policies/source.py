@@ -1,0 +1,107 @@
+"""Reads a policy from the text of a Python file."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from podium.errors import PolicyError
+from podium.policies.arithmetic import NAMES, PowerRewriter
+from podium.policies.purity import problems
+
+PAIR_FORMS = (
+    ("pod", "node"),
+    ("pod", "node", "gpu"),
+    ("pod", "node", "table"),
+    ("pod", "node", "gpu", "table"),
+)
+_HINT = "define score(pod, node), or a class Policy with choose(self, pod, nodes, feasible)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Holds a policy's text, checked and ready to run."""
+
+    path: str
+    text: str
+    tree: ast.Module
+    code: CodeType
+
+    def namespace(self) -> dict[str, Any]:
+        """Runs the text afresh and gives its names."""
+        names: dict[str, Any] = {"__name__": "podium_policy", "__file__": self.path, **NAMES}
+        try:
+            exec(self.code, names)  # noqa: S102 - the user's own policy file
+        except PolicyError:
+            raise
+        except Exception as error:
+            raise PolicyError(f"{type(error).__name__}: {error}", where=self.path) from error
+        return names
+
+    @property
+    def summary(self) -> str:
+        """Gives the first line of the module's docstring, or of score's."""
+        text = ast.get_docstring(self.tree) or next(
+            (ast.get_docstring(f) or "" for f in self.functions().values()), ""
+        )
+        return text.strip().splitlines()[0] if text.strip() else ""
+
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        """Lists the functions defined at the top of the file."""
+        return {n.name: n for n in self.tree.body if isinstance(n, ast.FunctionDef)}
+
+    @property
+    def is_pair(self) -> bool:
+        """Tells a pair policy from a cluster policy."""
+        return "score" in self.functions()
+
+    @property
+    def mentions_hold(self) -> bool:
+        """Tells whether the policy can refuse a node."""
+        names = {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name)}
+        attributes = {n.attr for n in ast.walk(self.tree) if isinstance(n, ast.Attribute)}
+        return "HOLD" in names or "inf" in attributes or '"-inf"' in self.text
+
+
+def read_source(text: str, path: str) -> Source:
+    """Parses and checks a policy's text; raises PolicyError with the line and the reason."""
+    try:
+        tree = ast.parse(text, path)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", 0) or 0
+        raise PolicyError(f"not Python: {error}", where=_where(path, line)) from error
+    source = Source(path, text, tree, _code(tree, path))
+    if not source.is_pair and not _has_class(tree):
+        raise PolicyError("the file defines no policy", where=path, hint=_HINT)
+    found = problems(tree) if source.is_pair else []
+    if found:
+        line, reason = found[0]
+        raise PolicyError(reason, where=_where(path, line), hint="podium policies check shows all")
+    return source
+
+
+def pair_form(function: Callable[..., Any], path: str) -> tuple[str, ...]:
+    """Reads which of the four argument lists a score function has."""
+    code = function.__code__
+    form = code.co_varnames[: code.co_argcount]
+    if form not in PAIR_FORMS:
+        known = "; ".join(f"score({', '.join(names)})" for names in PAIR_FORMS)
+        raise PolicyError(f"score takes ({', '.join(form)})", where=path, hint=f"use {known}")
+    return form
+
+
+def _code(tree: ast.Module, path: str) -> CodeType:
+    rewritten = PowerRewriter().visit(copy.deepcopy(tree))
+    return compile(ast.fix_missing_locations(rewritten), path, "exec")
+
+
+def _has_class(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.ClassDef) and node.name == "Policy" for node in tree.body)
+
+
+def _where(path: str, line: int) -> str:
+    return f"{path}, line {line}" if line else path
