@@ -70,6 +70,12 @@ def _cache_class() -> type[Any]:
     class ContentCache(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Implementation
 
+        def load_overload(self, signature: Any, target: Any) -> Any:
+            try:
+                return super().load_overload(signature, target)
+            except Exception:  # noqa: BLE001 - a damaged file must only cost a compilation
+                return None
+
         def _index_key(self, signature: Any, codegen: Any) -> Any:
             # The stamp covers what Numba would hash here, and dispatchers in a closure hash
             # differently in every process.

@@ -33,7 +33,8 @@ class Source:
 
     def namespace(self) -> dict[str, Any]:
         """Runs the text afresh and gives its names."""
-        names: dict[str, Any] = {"__name__": "podium_policy", "__file__": self.path, **NAMES}
+        # A real module's name: machine code read back from disk looks it up.
+        names: dict[str, Any] = {"__name__": __name__, "__file__": self.path, **NAMES}
         try:
             exec(self.code, names)  # noqa: S102 - the user's own policy file
         except PolicyError:
