@@ -116,13 +116,21 @@ def _check(specs: list[NodeSpec], where: str) -> None:
         if spec.name in seen:
             raise InputError(f'two nodes are named "{spec.name}"', where=where)
         seen.add(spec.name)
-        if not 0 <= spec.gpu_count <= 16:
-            raise InputError(
-                f'node "{spec.name}" has {spec.gpu_count} GPUs; 0 to 16 are supported', where=where
-            )
-        for key, amount in (("cpu_milli", spec.cpu_milli), ("memory_mib", spec.memory_mib)):
-            if not 0 <= amount <= LIMIT:
-                raise InputError(
-                    f'node "{spec.name}" has {key} {amount}; 0 to {LIMIT} are supported',
-                    where=where,
-                )
+        problem = node_problem(spec)
+        if problem:
+            raise InputError(f'node "{spec.name}": {problem}', where=where)
+
+
+def node_problem(spec: NodeSpec) -> str:
+    """Says what is wrong with a node's description, or nothing."""
+    if not spec.name:
+        return "name is empty; every node needs one"
+    for key, amount in (("cpu_milli", spec.cpu_milli), ("memory_mib", spec.memory_mib)):
+        if not 0 <= amount <= LIMIT:
+            return f"{key} is {amount}; 0 to {LIMIT} are supported"
+    if not 0 <= spec.gpu_count <= 16:
+        return f"gpu_count is {spec.gpu_count}; 0 to 16 are supported"
+    if "|" in spec.gpu_model:
+        # A pod's constraint separates models by | and so could never name this one.
+        return f'gpu_model is "{spec.gpu_model}"; a node has one model, without "|"'
+    return ""

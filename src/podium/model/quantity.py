@@ -18,7 +18,9 @@ _DECIMAL = {
         for power, suffix in enumerate(["", "k", "M", "G", "T", "P", "E"])
     },
 }
-_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|([KMGTPE]i|[numkMGTPE]))?")
+_FORM = re.compile(
+    r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([eE][+-]?[0-9]{1,3})|([KMGTPE]i|[numkMGTPE]))?"
+)
 _MIB = 1024**2
 
 

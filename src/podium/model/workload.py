@@ -220,6 +220,8 @@ def pod_problem(spec: PodSpec) -> str:
         return f"gpu_milli is {spec.gpu_milli}; 1 to {GPU_MILLI} per GPU is expected"
     if spec.gpu_count > 1 and spec.gpu_milli != GPU_MILLI:
         return f"gpu_milli is {spec.gpu_milli} on {spec.gpu_count} GPUs; only one GPU can be shared"
+    if not -LIMIT <= spec.priority <= LIMIT:
+        return f"priority is {spec.priority}; {-LIMIT} to {LIMIT} are supported"
     return _time_problem(spec)
 
 
