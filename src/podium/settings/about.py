@@ -1,0 +1,56 @@
+"""Describes a setting: what it is for, how else it is called, which values it takes."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Says what a setting is for and which values it takes."""
+
+    help: str
+    short_env: str = ""  # a second, shorter environment name
+    flag: str = ""  # where it is not the key's own name
+    choices: tuple[str, ...] = ()
+    at_least: float = -math.inf
+    above: float = -math.inf
+    is_secret: bool = False  # shown masked, everywhere
+
+    @property
+    def bounds(self) -> str:
+        """Says which numbers it takes."""
+        if self.at_least > -math.inf:
+            return f"at least {self.at_least:g}"
+        return f"more than {self.above:g}" if self.above > -math.inf else ""
+
+    def objection(self, value: object) -> str:
+        """Says why a value of the right type cannot be used, or nothing."""
+        if self.choices and value not in self.choices:
+            return f'"{value}" is not one of {", ".join(self.choices)}'
+        if isinstance(value, int | float):
+            if isinstance(value, float) and not math.isfinite(value):
+                return f"{value} is not a finite number"
+            if value < self.at_least or value <= self.above:
+                return f"{value} is too small"
+        return ""
+
+
+def about(help: str, **details: Any) -> dict[str, About]:
+    """Makes the metadata of a section's field."""
+    return {"about": About(help, **details)}
+
+
+def cache_folder(name: str) -> Callable[[], Path]:
+    """Places a folder in the user's cache."""
+
+    def place() -> Path:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+        return home / "podium" / name
+
+    return place

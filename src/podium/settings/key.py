@@ -1,0 +1,93 @@
+"""Names the keys of all sections, and lists their values for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from podium.settings.about import About
+from podium.settings.sections import Settings
+
+MASK = "********"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Describes one key of one section."""
+
+    section: str
+    name: str
+    kind: type
+    about: About
+
+    @property
+    def path(self) -> str:
+        """Names the key in full."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def env_names(self) -> tuple[str, ...]:
+        """Names the environment variables that set it."""
+        full = f"PODIUM_{self.section}_{self.name}".upper()
+        return (full, self.about.short_env) if self.about.short_env else (full,)
+
+    @property
+    def flag(self) -> str:
+        """Names the flag that sets it, where a verb has one."""
+        return self.about.flag or "--" + self.name.replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Holds a setting as it may be printed."""
+
+    path: str
+    value: Any
+    origin: str
+    help: str
+
+
+@cache
+def sections() -> Mapping[str, type]:
+    """Maps the name of each section to its dataclass."""
+    hints = get_type_hints(Settings)
+    return {
+        name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)
+    }
+
+
+@cache
+def keys() -> Mapping[str, Key]:
+    """Maps the path of each key to its description."""
+    return {key.path: key for name, cls in sections().items() for key in keys_of(name, cls)}
+
+
+def keys_of(section: str, cls: Any) -> Iterator[Key]:
+    """Describes the keys of one section."""
+    hints = get_type_hints(cls)
+    for item in fields(cls):
+        kinds = [kind for kind in get_args(hints[item.name]) if kind is not NoneType]
+        yield Key(
+            section=section,
+            name=item.name,
+            kind=kinds[0] if kinds else hints[item.name],
+            about=item.metadata["about"],
+        )
+
+
+def shown(settings: Settings) -> list[Shown]:
+    """Lists every setting with its value and origin, secrets masked."""
+    return [_shown(settings, key) for key in keys().values()]
+
+
+def _shown(settings: Settings, key: Key) -> Shown:
+    value = getattr(getattr(settings, key.section), key.name)
+    return Shown(key.path, masked(key, value), settings.origins[key.path], key.about.help)
+
+
+def masked(key: Key, value: Any) -> Any:
+    """Hides a secret that is set."""
+    return MASK if key.about.is_secret and value is not None else value

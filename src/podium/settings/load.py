@@ -1,0 +1,76 @@
+"""Composes the settings: flag > environment > ./podium.toml > the user's podium.toml > default."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from podium.errors import SettingsError
+from podium.settings.key import keys, sections
+from podium.settings.sections import Settings
+from podium.settings.sources import Reading
+
+FILE = "podium.toml"
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """Reads every source and says where each value came from.
+
+    Args:
+        flags: values given on the command line by path ("simulate.seed"); None is not given.
+        environ: the environment; the process's own unless given.
+        folder: where podium.toml is looked for; the working folder unless given.
+
+    Raises:
+        SettingsError: something is unknown or cannot be used; all problems are shown together.
+    """
+    variables = os.environ if environ is None else environ
+    user_file = user_folder(variables) / FILE
+    reading = Reading()
+    reading.add_file(user_file, str(user_file))
+    reading.add_file((folder or Path()) / FILE, FILE)
+    reading.add_environment(variables)
+    reading.add_flags(flags or {})
+    if reading.problems:
+        raise together(reading.problems)
+    return _settings(reading)
+
+
+def user_folder(environ: Mapping[str, str]) -> Path:
+    """Names the folder of the user's own podium.toml."""
+    return Path(environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "podium"
+
+
+def together(problems: list[SettingsError]) -> SettingsError:
+    """Makes one error of many: one line for each place, with what is wrong there."""
+    if len(problems) == 1:
+        return problems[0]
+    lines = [f"{p.where}: {p.message}" + (f"; {p.hint}" if p.hint else "") for p in problems]
+    return SettingsError(
+        f"{len(problems)} settings cannot be used",
+        where="\n".join(lines),
+        hint="correct them all; podium config then shows every value and its origin",
+    )
+
+
+def default_settings() -> Settings:
+    """Gives every default, without reading any source."""
+    return _settings(Reading())
+
+
+def _settings(reading: Reading) -> Settings:
+    values: dict[str, dict[str, Any]] = {name: {} for name in sections()}
+    origins = dict.fromkeys(keys(), "default")
+    for path, entry in reading.entries.items():
+        section, name = path.split(".")
+        values[section][name] = entry.value
+        origins[path] = entry.origin
+    made = {name: cls(**values[name]) for name, cls in sections().items()}
+    return Settings(**made, origins=origins)

@@ -1,0 +1,133 @@
+"""Reads the sources of settings: TOML files, the environment and flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from podium.errors import SettingsError, UnknownName
+from podium.settings.key import Key, keys, sections
+from podium.settings.toml import Document, read_document
+from podium.settings.value import advice, checked, from_text
+
+OTHER_NAMES = ("PODIUM_DEBUG",)
+"""Environment variables of Podium that are no settings."""
+
+# Kubernetes sets such names in every pod, for each service whose name starts with "podium".
+_SERVICE_LINK = re.compile(
+    r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Holds one value that a source gives."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(slots=True)
+class Reading:
+    """Gathers values by path, later sources over earlier ones, and every problem met."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    problems: list[SettingsError] = field(default_factory=list)
+
+    def add_file(self, path: Path, label: str) -> None:
+        """Reads a TOML file, if it is there."""
+        try:
+            document = read_document(path, label)
+        except SettingsError as problem:
+            self.problems.append(problem)
+            return
+        for section, table in document.data.items():
+            if section in sections() and isinstance(table, dict):
+                self._add_table(document, section, table)
+            else:
+                self.problems.append(_stray(document, section, table))
+
+    def _add_table(self, document: Document, section: str, table: dict[str, Any]) -> None:
+        known = {key.name: key for key in keys().values() if key.section == section}
+        for name, value in table.items():
+            place = document.place(section, name)
+            if name not in known:
+                where = f"{place}, [{section}]"
+                self.problems.append(_unknown("setting", name, list(known), where))
+                continue
+            self._take(known[name], value, place, document.folder)
+
+    def add_environment(self, environ: Mapping[str, str]) -> None:
+        """Reads the PODIUM_ names, and the customary NO_COLOR; an empty value is no value."""
+        if environ.get("NO_COLOR"):
+            self.entries["display.color"] = Entry("never", "environment NO_COLOR")
+        known = {name: key for key in keys().values() for name in key.env_names}
+        for name in _podium_names(environ):
+            if name not in known:
+                place = f"environment {name}"
+                self.problems.append(_unknown("environment variable", name, list(known), place))
+        for key in keys().values():
+            self._add_variable(key, environ)
+
+    def _add_variable(self, key: Key, environ: Mapping[str, str]) -> None:
+        given = {name: environ[name] for name in key.env_names if environ.get(name)}
+        if len(set(given.values())) > 1:
+            names = " and ".join(given)
+            self.problems.append(
+                SettingsError(f"{names} differ", where="environment", hint="set only one of them")
+            )
+        for name, text in list(given.items())[:1]:
+            try:
+                value = from_text(key, text)
+            except ValueError as problem:
+                self._reject(key, text, problem, f"environment {name}")
+            else:
+                self._take(key, value, f"environment {name}", Path())
+
+    def add_flags(self, flags: Mapping[str, Any]) -> None:
+        """Takes values given on the command line, by path; None is not given."""
+        for path, value in flags.items():
+            key = keys()[path]
+            if value is not None:
+                self._take(key, value, f"flag {key.flag}", Path())
+
+    def _take(self, key: Key, value: Any, origin: str, folder: Path) -> None:
+        try:
+            self.entries[key.path] = Entry(checked(key, value, folder), origin)
+        except ValueError as problem:
+            self._reject(key, value, problem, origin)
+
+    def _reject(self, key: Key, value: Any, problem: ValueError, origin: str) -> None:
+        where = f"{origin}, [{key.section}] {key.name}"
+        hint = advice(key, value)
+        self.problems.append(SettingsError(str(problem), where=where, hint=hint))
+
+
+def _podium_names(environ: Mapping[str, str]) -> Iterator[str]:
+    is_pod = "KUBERNETES_SERVICE_HOST" in environ
+    for name in sorted(environ):
+        if not name.startswith("PODIUM_") or name in OTHER_NAMES:
+            continue
+        if not (is_pod and _SERVICE_LINK.search(name)):
+            yield name
+
+
+def _unknown(kind: str, name: str, known: list[str], where: str) -> SettingsError:
+    guess = UnknownName.among(kind, name, known)
+    return SettingsError(guess.message, where=where, hint=guess.hint)
+
+
+def _stray(document: Document, name: str, value: Any) -> SettingsError:
+    place = document.place(name)
+    homes = [key.section for key in keys().values() if key.name == name]
+    if isinstance(value, dict) or (name not in sections() and not homes):
+        return _unknown("section", name, list(sections()), place)
+    hint = " or ".join(f"[{section}]" for section in homes)
+    return SettingsError(
+        f'"{name}" stands outside a section',
+        where=place,
+        hint=f"move it below {hint or f'[{name}]'}",
+    )

@@ -1,0 +1,83 @@
+"""Reads a TOML file and knows the line of every key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podium.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Holds the content of a TOML file with the lines of its keys."""
+
+    data: Mapping[str, Any]
+    lines: Mapping[tuple[str, ...], int]
+    label: str
+    folder: Path
+
+    def place(self, *path: str) -> str:
+        """Names the file and line where a key stands."""
+        line = self.lines.get(path)
+        return f"{self.label}, line {line}" if line else self.label
+
+
+def read_document(path: Path, label: str) -> Document:
+    """Reads a file; one that is not there reads as empty."""
+    import tomllib
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
+    except FileNotFoundError:
+        return Document({}, {}, label, path.parent)
+    except (OSError, UnicodeDecodeError) as problem:
+        raise SettingsError(f"the file cannot be read: {problem}", where=label) from problem
+    except tomllib.TOMLDecodeError as problem:
+        raise _malformed(str(problem), label) from problem
+    return Document(data, key_lines(text), label, path.parent)
+
+
+def key_lines(text: str) -> dict[tuple[str, ...], int]:
+    """Maps the path of each key and table to the line where it begins.
+
+    The parser tells no lines, so it is fed one statement at a time: the lines that have to be
+    taken together until they parse.
+    """
+    import tomllib
+
+    lines: dict[tuple[str, ...], int] = {}
+    prefix: tuple[str, ...] = ()
+    statement: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        statement.append(line)
+        try:
+            parsed = tomllib.loads("\n".join(statement))
+        except tomllib.TOMLDecodeError:
+            continue
+        is_header = statement[0].lstrip().startswith("[")
+        paths = list(_paths(parsed))
+        if is_header:
+            prefix = max(paths, key=len)
+        for path in paths:
+            lines.setdefault(path if is_header else prefix + path, number - len(statement) + 1)
+        statement = []
+    return lines
+
+
+def _paths(table: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, value in table.items():
+        yield (name,)
+        if isinstance(value, dict):
+            yield from ((name, *rest) for rest in _paths(value))
+
+
+def _malformed(message: str, label: str) -> SettingsError:
+    match = re.search(r" \(at line (\d+), column (\d+)\)", message)
+    where = f"{label}, line {match[1]}, column {match[2]}" if match else label
+    text = message.replace(match[0], "") if match else message
+    return SettingsError(f"not TOML: {text}", where=where, hint='write lines such as key = "value"')
