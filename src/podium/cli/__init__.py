@@ -1,0 +1,1 @@
+"""The command line: one binary, one file for each verb."""

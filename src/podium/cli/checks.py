@@ -1,0 +1,139 @@
+"""Checks an installation; each check yields findings, most of them with a suggestion."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+from podium.cli.figures import duration, size
+from podium.cli.finding import Finding
+from podium.errors import MissingExtra
+from podium.settings import Settings
+
+Check = Callable[[Settings], Iterator[Finding]]
+
+LOW_MEMORY_BYTES = 2**30
+DISTRIBUTION = "podium-scheduler"
+
+
+def check_python(settings: Settings) -> Iterator[Finding]:
+    """Names the interpreter; an older one than Podium supports would not have come this far."""
+    del settings
+    found = f"{platform.python_implementation()} {platform.python_version()}"
+    yield Finding("python", "ok", f"{found}, {platform.machine()}")
+
+
+def check_compiler(settings: Settings) -> Iterator[Finding]:
+    """Compiles a tiny function."""
+    del settings
+    start = time.perf_counter()
+    try:
+        import numba
+
+        is_right = numba.njit(lambda number: number + 1)(1) == 2
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what the user must know
+        yield Finding("compiler", "broken", f"numba fails: {error}", _REINSTALL)
+        return
+    took = duration(time.perf_counter() - start)
+    if is_right:
+        yield Finding("compiler", "ok", f"numba {numba.__version__} compiled in {took}")
+    else:
+        yield Finding("compiler", "broken", "numba computes 1 + 1 wrongly", _REINSTALL)
+
+
+_REINSTALL = "pip install --force-reinstall numba"
+
+
+def check_cache(settings: Settings) -> Iterator[Finding]:
+    """Writes to the folder of compiled policies."""
+    folder = settings.compile.cache
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        yield Finding(
+            "compile cache",
+            "warning",
+            f"{folder} cannot be written ({error.strerror}): every start compiles anew",
+            "set PODIUM_COMPILE_CACHE to a folder that can be written",
+        )
+    else:
+        yield Finding("compile cache", "ok", str(folder))
+
+
+def check_machine(settings: Settings) -> Iterator[Finding]:
+    """Counts cores and memory."""
+    del settings
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield Finding("cores", "ok", f"{cores} usable")
+    memory = memory_bytes()
+    if memory is None:
+        yield Finding("memory", "note", "unknown on this system")
+    elif memory < LOW_MEMORY_BYTES:
+        hint = "large clusters need up to 600 MB; give this machine or container 1 GiB or more"
+        yield Finding("memory", "warning", size(memory), hint)
+    else:
+        yield Finding("memory", "ok", size(memory))
+
+
+def memory_bytes(limit_file: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
+    """Gives the memory of the machine, or of the container where that is less."""
+    try:
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+    try:
+        return min(machine, int(limit_file.read_text()))
+    except (OSError, ValueError):
+        return machine
+
+
+def check_extras(settings: Settings) -> Iterator[Finding]:
+    """Looks for the optional dependencies, by extra."""
+    del settings
+    try:
+        missing_by_extra = missing_distributions(metadata.requires(DISTRIBUTION) or [])
+    except metadata.PackageNotFoundError:
+        yield Finding("extras", "warning", "Podium is not installed", "pip install .")
+        return
+    for extra, missing in missing_by_extra.items():
+        if missing:
+            install = MissingExtra.named(extra, "").hint
+            yield Finding(f"extra {extra}", "note", f"not installed: {', '.join(missing)}", install)
+        else:
+            yield Finding(f"extra {extra}", "ok", "installed")
+
+
+def missing_distributions(requirements: list[str]) -> dict[str, list[str]]:
+    """Maps each extra of a distribution's requirements to what is not installed of it."""
+    missing: dict[str, list[str]] = {}
+    for requirement in requirements:
+        match = re.fullmatch(r"\s*([\w.-]+)[^;]*;.*extra\s*==\s*['\"]([\w-]+)['\"].*", requirement)
+        if match and match[2] != "all":
+            absent = missing.setdefault(match[2], [])
+            absent.extend([] if _is_installed(match[1]) else [match[1]])
+    return missing
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+CHECKS: tuple[Check, ...] = (
+    check_python,
+    check_compiler,
+    check_cache,
+    check_machine,
+    check_extras,
+)

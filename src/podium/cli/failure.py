@@ -1,0 +1,111 @@
+"""Turns whatever went wrong into three lines, or one JSON object, and an exit code.
+
+0    done, or the answer is yes
+1    done, the answer is no
+2    usage, configuration or bad input
+3    something outside is missing
+4    an internal error: a bug in Podium
+130  interrupted
+141  the reader of the output went away
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from typer import TyperException, style
+
+from podium.errors import InputError, PodiumError, UsageError
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class InternalError(PodiumError):
+    """Podium itself is wrong."""
+
+    exit_code = 4
+
+
+def fail(error: Exception, arguments: list[str]) -> int:
+    """Prints an error to standard error and gives its exit code."""
+    shown = as_podium_error(error)
+    if is_debugging(arguments):
+        traceback.print_exception(error)
+    if "--json" in arguments:
+        print(json.dumps({"error": as_object(shown)}, ensure_ascii=False), file=sys.stderr)
+    else:
+        print(in_three_lines(shown), file=sys.stderr)
+    return shown.exit_code
+
+
+def is_debugging(arguments: list[str]) -> bool:
+    """Tells whether tracebacks are wanted."""
+    return "--debug" in arguments or os.environ.get("PODIUM_DEBUG", "0") not in ("", "0", "false")
+
+
+def as_object(error: PodiumError) -> dict[str, str]:
+    """Gives the error's one JSON shape."""
+    return {
+        "code": error.code,
+        "message": error.message,
+        "where": error.where,
+        "hint": error.hint,
+    }
+
+
+def in_three_lines(error: PodiumError) -> str:
+    """Says what happened, where, and what to do next; several places take a line each."""
+    label = style("error:", fg="red", bold=True) if _has_color() else "error:"
+    places = [f"  at:  {place}" for place in error.where.splitlines()]
+    advice = [f"  try: {error.hint}"] if error.hint else []
+    return "\n".join([f"{label} {error.message}", *places, *advice])
+
+
+def as_podium_error(error: Exception) -> PodiumError:
+    """Translates errors of the command line parser, of files, and bugs."""
+    if isinstance(error, PodiumError):
+        return error
+    if isinstance(error, TyperException):
+        return _usage_error(error)
+    if isinstance(error, OSError) and error.filename:
+        return InputError.at(error.filename, f"the file cannot be used: {error.strerror}")
+    return InternalError(
+        f"internal error: {type(error).__name__}: {error}",
+        where=_last_place(error),
+        hint="run it again with --debug for the traceback, and report it with the command you ran",
+    )
+
+
+def _usage_error(error: TyperException) -> UsageError:
+    context: Any = getattr(error, "ctx", None)
+    command = context.command_path if context else "podium"
+    message, _, guess = error.format_message().partition(". Did you mean ")
+    possible = getattr(error, "possibilities", None)
+    if possible:
+        message, guess = error.message, ", ".join(possible)
+    advice = f"did you mean {guess.rstrip('?')}; " if guess else ""
+    return UsageError(
+        message.rstrip("."), where=command, hint=f"{advice}{command} --help lists what there is"
+    )
+
+
+def _last_place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "podium" in Path(frame.filename).parts]
+    if not own:
+        return ""
+    parts = Path(own[-1].filename).parts
+    start = len(parts) - 1 - parts[::-1].index("podium")
+    return f"{'/'.join(parts[start:])}, line {own[-1].lineno}"
+
+
+def _has_color() -> bool:
+    # Read here and not from the settings, which may be what failed.
+    is_refused = os.environ.get("NO_COLOR") or os.environ.get("PODIUM_DISPLAY_COLOR") == "never"
+    return sys.stderr.isatty() and not is_refused

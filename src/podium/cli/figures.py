@@ -1,0 +1,65 @@
+"""Writes numbers for people."""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "-"
+
+
+class Figure(str):
+    """Is the text of a number; tables align it right."""
+
+    __slots__ = ()
+
+
+def count(value: int) -> Figure:
+    """Writes a whole number with thousands apart."""
+    return Figure(f"{value:,}")
+
+
+def decimal(value: float | None, digits: int = 2) -> Figure:
+    """Writes a number with a fixed number of decimals."""
+    return Figure(MISSING if _is_missing(value) else f"{value:,.{digits}f}")
+
+
+def percent(fraction: float | None, digits: int = 2) -> Figure:
+    """Writes a fraction as a percentage."""
+    return Figure(
+        MISSING if fraction is None or _is_missing(fraction) else f"{100 * fraction:,.{digits}f} %"
+    )
+
+
+def duration(seconds: float | None) -> Figure:
+    """Writes a time span in the unit that suits its length."""
+    if seconds is None or _is_missing(seconds):
+        return Figure(MISSING)
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3)):
+        if abs(seconds) >= size:
+            return Figure(f"{seconds / size:,.3g} {unit}")
+    return Figure(f"{seconds / 1e-6:.3g} µs" if seconds else "0 s")
+
+
+def size(number_of_bytes: int) -> Figure:
+    """Writes a number of bytes in the unit that suits it."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if number_of_bytes >= 1 << power:
+            return Figure(f"{number_of_bytes / (1 << power):.3g} {unit}")
+    return Figure(f"{number_of_bytes} B")
+
+
+def text_of(value: object) -> str:
+    """Writes any cell of a table."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return count(value)
+    if isinstance(value, float):
+        return MISSING if _is_missing(value) else f"{value:,.4g}"
+    return str(value)
+
+
+def _is_missing(value: float | None) -> bool:
+    return value is None or math.isnan(value)

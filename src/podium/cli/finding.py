@@ -1,0 +1,18 @@
+"""Holds what a check of `podium doctor` found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["ok", "note", "warning", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Says how one thing stands, and what to do about it."""
+
+    check: str
+    status: Status
+    detail: str
+    hint: str = ""

@@ -1,0 +1,57 @@
+"""Is the entry point: `podium VERB`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from podium import __version__
+from podium.cli.group import Verb, VerbGroup
+
+
+class Podium(VerbGroup):
+    """Holds every verb of Podium."""
+
+    verbs = (
+        Verb("doctor", "podium.cli.doctor", "Checks this installation and says what to mend."),
+        Verb("config", "podium.cli.config", "Prints every setting and where it came from."),
+    )
+
+
+app = typer.Typer(cls=Podium, rich_markup_mode=None)
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        print(f"podium {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def podium(
+    ctx: typer.Context,
+    is_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+    is_debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks [env var: PODIUM_DEBUG].")
+    ] = False,
+    is_plain: Annotated[bool, typer.Option("--no-progress", help="Show no progress bars.")] = False,
+    is_quiet: Annotated[bool, typer.Option("--quiet", help="Print results only.")] = False,
+) -> None:
+    """GPU scheduling for Kubernetes that learns: simulate, discover, run."""
+    del is_version, is_debug  # acted upon before this: failures of the parser heed them too
+    ctx.obj = {
+        "display.progress": False if is_plain else None,
+        "display.quiet": True if is_quiet else None,
+    }
+
+
+def main() -> None:
+    """Runs the command line of this process."""
+    get_command(app).main(prog_name="podium")

@@ -1,0 +1,144 @@
+"""Shows results: tables, words, progress, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from podium.cli.figures import Figure, text_of
+from podium.settings import Display
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Advance(Protocol):
+    """Moves a progress bar on."""
+
+    def __call__(self, steps: int = 1) -> None:
+        """Counts so many steps as done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Shows data on standard output and words on standard error.
+
+    Tables are drawn on a terminal and plain, aligned text elsewhere.
+    """
+
+    display: Display
+
+    def table(self, titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Prints rows below their titles; columns of numbers are aligned right."""
+        are_right = [_is_numeric([row[i] for row in rows]) for i in range(len(titles))]
+        cells = [[text_of(value) for value in row] for row in rows]
+        if sys.stdout.isatty() or self.display.color == "always":
+            self._draw(titles, cells, are_right)
+        else:
+            print("\n".join(plain_table(titles, cells, are_right)))
+
+    def fields(self, values: Mapping[str, object]) -> None:
+        """Prints names and values, one pair a line."""
+        width = max((len(name) for name in values), default=0)
+        for name, value in values.items():
+            print(f"{name:<{width}}  {text_of(value)}".rstrip())
+
+    def note(self, text: str) -> None:
+        """Prints words for people to standard error, unless asked to be quiet."""
+        if not self.display.quiet:
+            print(text, file=sys.stderr)
+
+    @contextmanager
+    def progress(self, label: str, total: int | None = None) -> Iterator[Advance]:
+        """Shows a bar on standard error while the block runs; silent off a terminal.
+
+        Without a total the bar only shows that work goes on.
+        """
+        if not (self.display.progress and not self.display.quiet and sys.stderr.isatty()):
+            yield _stand_still
+            return
+        from rich.progress import Progress
+
+        with Progress(console=self._console(sys.stderr), transient=True) as bar:
+            task = bar.add_task(label, total=total)
+
+            def advance(steps: int = 1) -> None:
+                bar.advance(task, steps)
+
+            yield advance
+
+    def _draw(self, titles: Sequence[str], cells: list[list[str]], are_right: list[bool]) -> None:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for title, is_right in zip(titles, are_right, strict=True):
+            table.add_column(title, justify="right" if is_right else "left", no_wrap=is_right)
+        for row in cells:
+            table.add_row(*(Text(cell) for cell in row))
+        self._console(sys.stdout).print(table)
+
+    def _console(self, stream: IO[str]) -> Console:
+        from rich.console import Console
+
+        return Console(
+            file=stream,
+            highlight=False,
+            no_color=self.display.color == "never" or None,
+            force_terminal=self.display.color == "always" or None,
+        )
+
+
+def plain_table(
+    titles: Sequence[str], cells: Sequence[Sequence[str]], are_right: Sequence[bool]
+) -> list[str]:
+    """Aligns cells with spaces, two between columns, one line a row."""
+    lines = [list(titles), *cells]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
+    return [
+        "  ".join(
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(line, widths, are_right, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def print_json(value: object) -> None:
+    """Prints one JSON document: keys in the order given, full precision, NaN as null."""
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """Reduces values to what JSON knows."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if hasattr(value, "tolist"):  # NumPy scalars and arrays, without importing NumPy
+        return plain(value.tolist())
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def _is_numeric(values: Sequence[object]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(
+        isinstance(value, int | float | Figure) and not isinstance(value, bool) for value in known
+    )
+
+
+def _stand_still(steps: int = 1) -> None:
+    del steps

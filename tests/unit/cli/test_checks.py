@@ -1,0 +1,46 @@
+import pytest
+
+from podium.cli import checks
+from podium.cli.checks import CHECKS, check_extras, check_machine, memory_bytes
+from podium.settings import default_settings
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_check_finds_something_and_advises_where_it_is_amiss(check):
+    found = list(check(default_settings()))
+    assert found
+    assert all(finding.hint for finding in found if finding.status in ("warning", "broken"))
+
+
+def test_an_extra_that_is_not_installed_comes_with_its_install_line(monkeypatch):
+    requirements = [
+        "numpy>=2",
+        "hypothesis>=6; extra == 'here'",
+        "no-such-thing>=1; extra == 'gone'",
+        "no-such-thing>=1; extra == 'all'",
+    ]
+    monkeypatch.setattr(checks.metadata, "requires", lambda _: requirements)
+    here, gone = check_extras(default_settings())
+    assert (here.check, here.status) == ("extra here", "ok")
+    assert (gone.check, gone.status) == ("extra gone", "note")
+    assert gone.hint == "pip install 'podium-scheduler[gone]'"
+
+
+def test_a_container_limit_below_the_machine_counts(tmp_path):
+    limit = tmp_path / "memory.max"
+    limit.write_text("1048576\n")
+    assert memory_bytes(limit) == 1048576
+
+
+@pytest.mark.parametrize("content", ["max\n", None])
+def test_without_a_container_limit_the_machine_counts(tmp_path, content):
+    limit = tmp_path / "memory.max"
+    if content:
+        limit.write_text(content)
+    assert memory_bytes(limit) > 1 << 20
+
+
+def test_little_memory_is_a_warning(monkeypatch):
+    monkeypatch.setattr(checks, "memory_bytes", lambda: 1 << 20)
+    memory = list(check_machine(default_settings()))[1]
+    assert (memory.status, memory.detail) == ("warning", "1 MiB")
