@@ -1,7 +1,15 @@
+import sys
+
 import pytest
 
 from podium.cli import checks
-from podium.cli.checks import CHECKS, check_extras, check_machine, memory_bytes
+from podium.cli.checks import (
+    CHECKS,
+    check_compiler,
+    check_extras,
+    check_machine,
+    memory_bytes,
+)
 from podium.settings import default_settings
 
 
@@ -24,6 +32,19 @@ def test_an_extra_that_is_not_installed_comes_with_its_install_line(monkeypatch)
     assert (here.check, here.status) == ("extra here", "ok")
     assert (gone.check, gone.status) == ("extra gone", "note")
     assert gone.hint == "pip install 'podium-scheduler[gone]'"
+
+
+def test_a_compiler_that_cannot_be_imported_is_broken(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    (finding,) = check_compiler(default_settings())
+    assert finding.status == "broken"
+    assert "numba" in finding.hint
+
+
+def test_a_tree_that_was_never_installed_is_told_so(monkeypatch):
+    monkeypatch.setattr(checks, "DISTRIBUTION", "no-such-distribution")
+    (finding,) = check_extras(default_settings())
+    assert (finding.status, finding.hint) == ("warning", "pip install .")
 
 
 def test_a_container_limit_below_the_machine_counts(tmp_path):
