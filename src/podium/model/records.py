@@ -84,7 +84,8 @@ class Pod(NamedTuple):
 def node_view(record: np.void) -> Node:
     """Reads a node record into a view."""
     values: Any = record.item()
-    return Node(*values[:-1], tuple(int(milli) for milli in values[-1]))
+    slots = tuple(int(milli) for milli in values[-1])
+    return Node._make((*values[:-1], slots))
 
 
 def pod_view(record: np.void) -> Pod:

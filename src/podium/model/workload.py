@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,8 @@ class Workload:
     job_types: tuple[str, ...] = ()  # (num_pods,) or empty
     typical: TypicalPods = TypicalPods()
     name: str = "workload"
+    # What was derived from the fields above and is asked for in every run.
+    _derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, specs: Iterable[PodSpec], *, name: str = "workload") -> Workload:
@@ -117,10 +119,26 @@ class Workload:
         """Numbers the model constraints by another list of models, a cluster's."""
         if gpu_models == self.gpu_models:
             return self
+        if gpu_models not in self._derived:
+            self._derived[gpu_models] = self._renumbered(gpu_models)
+        workload: Workload = self._derived[gpu_models]
+        return workload
+
+    def _renumbered(self, gpu_models: tuple[str, ...]) -> Workload:
         mask = {spec: model_mask(spec, gpu_models) for spec in set(self.gpu_specs)}
         pods = self.pods.copy()
         pods["gpu_models"] = [mask[spec] for spec in self.gpu_specs]
         return replace(self, pods=pods, gpu_models=gpu_models)
+
+    def by_arrival(self) -> Workload:
+        """Sorts the pods by arrival, equal ones in trace order."""
+        if self.arrival_s is None or bool((np.diff(self.arrival_s) >= 0).all()):
+            return self
+        if "by arrival" not in self._derived:
+            order = np.argsort(self.arrival_s, kind="stable").astype(np.int64)
+            self._derived["by arrival"] = self.taken(order)
+        workload: Workload = self._derived["by arrival"]
+        return workload
 
     def taken(self, order: npt.NDArray[np.int64]) -> Workload:
         """Picks pods by index, in that order, with repetition allowed."""
@@ -148,11 +166,19 @@ class Workload:
 
     def shape_of(self) -> npt.NDArray[np.int64]:
         """Numbers each pod's shape, in order of first appearance."""
+        if "shape of" not in self._derived:
+            self._derived["shape of"] = self._number_shapes()
+        numbers: npt.NDArray[np.int64] = self._derived["shape of"]
+        return numbers
+
+    def _number_shapes(self) -> npt.NDArray[np.int64]:
         number: dict[tuple[bytes, str], int] = {}
         raw = self.pods.tobytes()
         size = POD.itemsize
         keys = ((raw[i * size : (i + 1) * size], spec) for i, spec in enumerate(self.gpu_specs))
-        return np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
+        numbers = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
+        numbers.flags.writeable = False
+        return numbers
 
     def specs(self) -> list[PodSpec]:
         """Describes every pod again, as `of` would read it."""

@@ -84,17 +84,16 @@ read_only = _read_only()
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def call_native(_typing: Any, *_arguments: Any) -> Any:
+def call_native(
+    _typing: Any, _address: Any, _pod: Any, _node: Any, _gpu: Any, _table: Any, _rows: Any, _columns: Any
+) -> Any:  # fmt: skip
     """Calls the policy at an address, from compiled code."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(64)
-        pointer = ir.FunctionType(ir.DoubleType(), [word] * 6).as_pointer()
-        values = builder.extract_value
-        packed = [values(arguments[0], i) for i in range(7)]
-        return builder.call(builder.inttoptr(packed[0], pointer), packed[1:])
+        pointer = ir.FunctionType(ir.DoubleType(), [ir.IntType(64)] * 6).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], pointer), arguments[1:])
 
-    return types.float64(types.StarArgTuple([types.int64] * 7)), generate
+    return types.float64(*[types.int64] * 7), generate
 
 
 def compile_score(

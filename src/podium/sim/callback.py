@@ -1,0 +1,84 @@
+"""Calls policies written in plain Python from the compiled core."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.records import Node, Pod, pod_view
+from podium.policies import HOLD, PairPolicy
+from podium.policies.policy import Chooser
+
+
+class PairCallback:
+    """Scores (shape, node) pairs; keeps the exception that a policy raised."""
+
+    def __init__(
+        self, policy: PairPolicy, nodes: npt.NDArray[Any], shapes: npt.NDArray[Any], table: Any
+    ) -> None:
+        self.error: BaseException | None = None
+        self.failed_at = (-1, -1)
+        self._policy = policy
+        self._table = table
+        self._nodes_at = nodes.ctypes.data
+        self._bytes = memoryview(nodes.view(np.uint8))
+        self._node = struct.Struct(f"<{nodes.dtype.itemsize // 4}i")
+        self._pods = {
+            shapes.ctypes.data + i * shapes.dtype.itemsize: pod_view(shape)
+            for i, shape in enumerate(shapes)
+        }
+        self._shapes_at = shapes.ctypes.data
+        self._call = _direct_call(policy)
+
+    def __call__(self, pod: int, node: int, gpu: int) -> float:
+        """Gives the policy's score, NaN when it raised."""
+        try:
+            values = self._node.unpack_from(self._bytes, node - self._nodes_at)
+            view = Node._make((*values[:8], values[8:]))
+            return float(self._call(self._pods[pod], view, gpu, self._table))
+        except BaseException as error:  # noqa: BLE001 - ctypes cannot carry it; the engine raises it
+            self.error = error
+            return math.nan
+
+
+def _direct_call(policy: PairPolicy) -> Any:
+    function = policy.function
+    calls: dict[tuple[str, ...], Any] = {
+        ("pod", "node"): lambda pod, node, _gpu, _table: function(pod, node),
+        ("pod", "node", "gpu"): lambda pod, node, gpu, _table: function(pod, node, gpu),
+        ("pod", "node", "table"): lambda pod, node, _gpu, table: function(pod, node, table),
+    }
+    return calls.get(policy.form, function)
+
+
+class ClusterCallback:
+    """Asks a chooser for a node; keeps the exception that it raised."""
+
+    def __init__(
+        self, chooser: Chooser, nodes: npt.NDArray[Any], shapes: npt.NDArray[Any],
+        feasible: npt.NDArray[np.bool_],
+    ) -> None:  # fmt: skip
+        self.error: BaseException | None = None
+        self._chooser = chooser
+        self._nodes = _read_only(nodes)
+        self._feasible = _read_only(feasible)
+        self._pods: list[Pod] = [pod_view(shape) for shape in shapes]
+
+    def __call__(self, shape: int, _node: int, _gpu: int) -> float:
+        """Gives the index of the chosen node, HOLD, or NaN when the chooser raised."""
+        try:
+            choice = self._chooser.choose(self._pods[shape], self._nodes, self._feasible)
+            return HOLD if choice == HOLD else float(choice)
+        except BaseException as error:  # noqa: BLE001 - ctypes cannot carry it; the engine raises it
+            self.error = error
+            return math.nan
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,91 @@
+"""Runs a policy on a cluster and a workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import UsageError
+from podium.model import Cluster, Workload
+from podium.policies import Policy
+from podium.sim.orders import Order, check_order, inflate, shuffled_rank
+from podium.sim.plan import Plan
+from podium.sim.protocols import Inflation, Protocol, Replay
+from podium.sim.result import Result
+from podium.sim.tiers import Tier, choose_tier
+
+Ranks = Literal["shuffled", "listed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Says how a run is seeded and executed; the tier never changes a result."""
+
+    seed: int = 0
+    tier: Tier = "auto"
+    ranks: Ranks = "shuffled"  # ties go to the first node of a seeded shuffle, or as listed
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**63:
+            raise UsageError(f"seed is {self.seed}", hint="a whole number from 0 is expected")
+
+
+def simulate(
+    cluster: Cluster, workload: Workload, policy: Policy, protocol: Protocol | None = None,
+    setup: Setup | None = None,
+) -> Result:  # fmt: skip
+    """Runs one simulation; the same inputs give the same result, to the bit."""
+    # Numba is imported with the execution, and only when something is run.
+    from podium.sim.execution import execute
+
+    return execute(make_plan(cluster, workload, policy, protocol or Replay(), setup or Setup()))
+
+
+def make_plan(
+    cluster: Cluster, workload: Workload, policy: Policy, protocol: Protocol, setup: Setup
+) -> Plan:
+    """Settles everything about a run before it begins: arrivals, ranks and tier."""
+    aligned = workload.aligned(cluster.gpu_models)
+    order = _order(cluster, aligned, protocol, setup)
+    arrivals = _arrivals(aligned, protocol, order)
+    ranks = order.node_rank if order.node_rank is not None else _ranks(cluster, setup)
+    return Plan(
+        cluster=cluster,
+        rank_order=np.argsort(ranks).astype(np.int64),
+        arrivals=arrivals,
+        trace=aligned,
+        policy=policy,
+        protocol=protocol,
+        seed=setup.seed,
+        tier=choose_tier(setup.tier, policy, arrivals, protocol, len(cluster)),
+    )
+
+
+def _order(cluster: Cluster, workload: Workload, protocol: Protocol, setup: Setup) -> Order:
+    if not isinstance(protocol, Inflation):
+        return Order(np.zeros(0, np.int64))
+    if protocol.order is None:
+        return inflate(cluster, workload, protocol.ratio, setup.seed)
+    check_order(protocol.order, cluster, workload)
+    return protocol.order
+
+
+def _arrivals(workload: Workload, protocol: Protocol, order: Order) -> Workload:
+    if isinstance(protocol, Inflation):
+        return workload.taken(order.arrivals)
+    if isinstance(protocol, Replay) and not workload.has_times:
+        raise UsageError(
+            "the trace has no times, so it cannot be replayed",
+            where=workload.name,
+            hint="use --protocol inflation or --protocol rounds",
+        )
+    return workload.by_arrival()
+
+
+def _ranks(cluster: Cluster, setup: Setup) -> npt.NDArray[np.int64]:
+    if setup.ranks == "listed":
+        return np.arange(len(cluster))
+    return shuffled_rank(len(cluster), setup.seed)

@@ -1,0 +1,149 @@
+"""Executes a plan on the compiled core. Importing this imports Numba."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import PodiumError, PolicyError
+from podium.model.workload import gpu_demand
+from podium.policies import ClusterPolicy, PairPolicy
+from podium.policies.abi import Native, python_callback
+from podium.sim.callback import ClusterCallback, PairCallback
+from podium.sim.kernel import core
+from podium.sim.kernel.loop import PLACED
+from podium.sim.kernel.ranking import BAD_CHOICE
+from podium.sim.plan import Plan
+from podium.sim.protocols import Replay
+from podium.sim.result import Result
+from podium.sim.state import State, build_state, connect_memo, connect_policy, connect_ranking
+from podium.sim.tiers import is_cache_worthwhile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Callee:
+    """Holds what the core calls."""
+
+    native: Native
+    table: npt.NDArray[np.float64]
+    callback: PairCallback | ClusterCallback | None = None
+
+
+def execute(plan: Plan) -> Result:
+    """Runs a plan and collects its result."""
+    began = time.perf_counter()
+    state = build_state(plan.cluster, plan.rank_order, plan.arrivals, plan.protocol)
+    callee = _callee(plan, state)
+    connect_policy(state, plan.policy, callee.native.address, callee.table, plan.seed)
+    connect_memo(state, has_memo=plan.tier == "python")
+    connect_ranking(state, is_cached=_is_cached(plan))
+    if core()(state.record) != 0:
+        raise _failure(plan, state, callee)
+    if not _is_conserved(plan, state):
+        raise PolicyError(
+            "the policy changed the state of the cluster",
+            where=plan.policy.name,
+            hint="a policy only reads the pod and the node it is given",
+        )
+    return _result(plan, state, time.perf_counter() - began)
+
+
+def _callee(plan: Plan, state: State) -> Callee:
+    nodes, shapes = state.arrays["nodes"], state.arrays["shapes"]
+    policy = plan.policy
+    if isinstance(policy, ClusterPolicy):
+        chooser = ClusterCallback(policy.start(plan.seed), nodes, shapes, state.arrays["feasible"])
+        return Callee(python_callback(chooser), np.zeros(1), chooser)
+    table = policy.table(plan.trace.shapes())
+    if plan.tier == "python":
+        scorer = PairCallback(policy, nodes, shapes, table)
+        return Callee(python_callback(scorer), table, scorer)
+    return Callee(policy.native(table.ndim, state.number("gpu_slots")), table)
+
+
+def _is_cached(plan: Plan) -> bool:
+    if not isinstance(plan.policy, PairPolicy) or plan.policy.ties == "random":
+        return False
+    if plan.tier == "python":
+        return is_cache_worthwhile(plan.arrivals, len(plan.cluster))
+    return plan.tier == "cached"
+
+
+def _result(plan: Plan, state: State, wall_s: float) -> Result:
+    ranks = state.arrays["node"]
+    return Result(
+        plan=plan,
+        node=np.where(ranks >= 0, plan.rank_order[ranks], -1).astype(np.int32),
+        slots=state.arrays["slots"],
+        arrival_s=state.arrays["arrival"],
+        start_s=state.arrays["start"],
+        status=state.arrays["status"].astype(np.int8),
+        holds=state.arrays["holds"],
+        changes=state.arrays["change"][: state.number("changes")],
+        gpu_milli_used=state.arrays["used_after"],
+        decisions=state.number("decisions"),
+        wall_s=wall_s,
+    )
+
+
+def _failure(plan: Plan, state: State, callee: Callee) -> BaseException:
+    callback = callee.callback
+    if callback is None:
+        return _explained_in_python(plan)
+    error = callback.error
+    if isinstance(error, PodiumError | KeyboardInterrupt | SystemExit):
+        return error
+    where = _place(plan, state)
+    if state.number("error_code") == BAD_CHOICE:
+        chosen = state.number("error_node")
+        return PolicyError(f"the policy chose node {chosen}, which does not fit", where=where)
+    if error is None:
+        return PolicyError(
+            "the score is NaN or infinite", where=where, hint="return a finite number"
+        )
+    failure = PolicyError(f"{type(error).__name__}: {error}", where=where)
+    failure.__cause__ = error
+    return failure
+
+
+def _explained_in_python(plan: Plan) -> BaseException:
+    # Compiled code only knows that the policy failed. Every tier makes the same decisions, so
+    # plain Python fails at the same place and can say why.
+    try:
+        execute(replace(plan, tier="python"))
+    except BaseException as error:  # noqa: BLE001 - handed to the caller, who raises it
+        return error
+    return PolicyError(
+        "the compiled policy fails where plain Python does not",
+        where=plan.policy.name,
+        hint="podium policies check shows where they differ; --tier python avoids compiling",
+    )
+
+
+def _place(plan: Plan, state: State) -> str:
+    pod, node = state.number("error_pod"), state.number("error_node")
+    where = f'{plan.policy.name}, pod "{plan.arrivals.names[pod]}"'
+    if 0 <= node < len(plan.cluster):
+        where += f' on node "{plan.cluster.names[plan.rank_order[node]]}"'
+    return where
+
+
+def _is_conserved(plan: Plan, state: State) -> bool:
+    nodes, arrivals = state.arrays["nodes"], plan.arrivals.pods
+    running = state.arrays["status"] == PLACED
+    if isinstance(plan.protocol, Replay):
+        running = np.zeros(len(arrivals), bool)
+    at = state.arrays["node"][running]
+    taken: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = [
+        (nodes["cpu_milli_total"] - nodes["cpu_milli_left"], arrivals["cpu_milli"]),
+        (nodes["memory_mib_total"] - nodes["memory_mib_left"], arrivals["memory_mib"]),
+        (1000 * nodes["gpu_count"] - nodes["gpu_milli_left"].sum(axis=1), gpu_demand(arrivals)),
+    ]
+    return all(
+        np.array_equal(used, np.bincount(at, weights=wanted[running], minlength=len(nodes)))
+        for used, wanted in taken
+    )

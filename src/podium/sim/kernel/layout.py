@@ -1,0 +1,111 @@
+"""Lays out a run as one record of numbers and addresses, which compiled functions share.
+
+Numba counts references to every array that it passes along, which costs more than a whole
+decision. So arrays are owned by Python and known here by address, as typed pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+_NUMBERS = (
+    # the cluster and the workload
+    "num_nodes num_shapes num_pods node_bytes gpu_slots"
+    # how the policy is called
+    " policy table rows columns takes_gpu is_cluster has_random_ties gpu_choice has_memo is_cached"
+    # bounds
+    " protocol hold_limit max_holds max_rounds is_dropping has_departures"
+    # sizes of the memo and the index
+    " bucket_mask key_mask max_states num_levels num_tops"
+    # what changes during a run
+    " used_states used_keys version decisions decisions_at_pass changes gpu_milli_used arrived"
+    " departures active_shapes waiting_pods held_pods error_code error_pod error_node"
+).split()
+
+ARRAYS = {
+    "nodes": "node records in rank order",
+    "shapes": "pod records",
+    "shape_of": "int64 (num_pods)",
+    "class_counts": "int32 (num_nodes, 17): running GPU pods by class",
+    "feasible": "uint8 (num_nodes), shown to cluster policies",
+    "random_state": "uint64 (1)",
+    "arrival": "float64 (num_pods), not falling",
+    "duration": "float64 (num_pods)",
+    "priority": "int64 (num_shapes)",
+    # scores by exact state
+    "states": "int64 (max_states, node_bytes / 8)",
+    "buckets": "int32 (power of two): state + 1, 0 = empty",
+    "state_of": "int32 (num_nodes), -1 after a change",
+    "keys": "int64 (power of two): shape and state + 1, 0 = empty",
+    "key_scores": "float64 (power of two)",
+    "key_slots": "int32 (power of two): the best slot of a share pod",
+    # ranking
+    "scores": "float64 (num_shapes, num_nodes)",
+    "tops": "float64 (num_shapes, num_tops): maxima of 64 scores, of 64 maxima, and so on",
+    "level_starts": "int64 (num_levels + 1): where each level begins in a row of tops",
+    "seen": "int64 (num_shapes): version the row of scores is at, -1 = never filled",
+    "log": "int32 (changes): nodes in order of change",
+    "last_change": "int64 (num_nodes): version of a node's newest change, -1 = none",
+    "kind_of": "int32 (num_nodes): nodes of one kind began as equal records",
+    "kind_score": "float64 (num_kinds)",
+    "kind_shape": "int64 (num_kinds): which shape kind_score is of",
+    "row": "float64 (num_nodes): scratch of a scan",
+    # departures: a heap
+    "heap_time": "float64 (num_pods)",
+    "heap_pod": "int64 (num_pods)",
+    # the queue: a FIFO per shape
+    "next_pod": "int64 (num_pods): the pod behind, in the same FIFO",
+    "head": "int64 (num_shapes)",
+    "tail": "int64 (num_shapes)",
+    "active": "int64 (num_shapes): shapes with a FIFO, unordered",
+    "pass_key": "int64 (num_shapes): heap of the pass under way",
+    "pass_shape": "int64 (num_shapes): heap of the pass under way",
+    "cursor": "int64 (num_shapes): pod to offer next in the pass",
+    "before": "int64 (num_shapes): the pod in front of the cursor",
+    "refused_at": "int64 (num_shapes): version on which the shape was held in this pass",
+    "is_held": "uint8 (num_pods)",
+    # what a run writes, per pod and in order
+    "node": "int32 (num_pods): rank of the node, -1 = none",
+    "slots": "int32 (num_pods): bit mask of GPU slots",
+    "start": "float64 (num_pods)",
+    "holds": "int32 (num_pods): how often the pod was held",
+    "status": "int32 (num_pods)",
+    "change": "int32 (2 * num_pods): pod + 1 placed, -(pod + 1) released, in order",
+    "used_after": "int64 (num_pods): GPU milli in use after each arrival (inflation)",
+}
+"""The arrays of a run; the record holds their addresses."""
+
+RUN = np.dtype(
+    [("clock", np.float64)]
+    + [(name, np.int64) for name in _NUMBERS]
+    + [(name, np.int64) for name in ARRAYS]
+)
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """Compiles a function that only compiled code calls; half the time goes without wrappers."""
+    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def _pointer(element: Any) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def at(_typing: Any, _address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(element)(types.int64), generate
+
+    return at
+
+
+f8 = _pointer(types.float64)
+i8 = _pointer(types.int64)
+i4 = _pointer(types.int32)
+u1 = _pointer(types.uint8)
+u8 = _pointer(types.uint64)

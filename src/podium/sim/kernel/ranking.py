@@ -1,0 +1,215 @@
+"""Finds the best node for a shape: by an incremental score cache, or by scanning all nodes.
+
+The cache keeps a row of scores per shape with a 64-ary index of maxima over it. Nodes that
+change are appended to a log; a row catches up with the log when its shape is next asked for.
+Both ways prefer the lowest rank among equal scores.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from podium.policies.abi import call_native
+from podium.sim.kernel.layout import f8, i4, i8, inner, u1
+from podium.sim.kernel.scores import HELD, INFEASIBLE, NO_STATE, score_node
+from podium.sim.kernel.world import draw, fits
+
+NOWHERE, HOLDING, FAILED = -1, -2, -3
+POLICY_FAILED, BAD_CHOICE = 1, 2
+FAN_BITS = 6
+FAN = 1 << FAN_BITS
+
+
+@inner
+def note_change(run, node):  # noqa: ANN001, ANN201
+    """Records that a node is not what it was."""
+    if run.is_cached:
+        i4(run.log)[run.version] = node
+    i8(run.last_change)[node] = run.version
+    run.version += 1
+    i4(run.state_of)[node] = NO_STATE
+
+
+@inner
+def best_node(run, shape, can_hold):  # noqa: ANN001, ANN201
+    """Gives the best node for a shape, or NOWHERE, HOLDING or FAILED."""
+    if run.is_cluster:
+        return _chosen(run, shape, can_hold)
+    if not run.is_cached:
+        return _scan(run, shape, can_hold)
+    failed = _catch_up(run, shape)
+    if failed >= 0:
+        return _fail(run, POLICY_FAILED, failed)
+    return _leftmost_best(run, shape, can_hold)
+
+
+@inner
+def _fail(run, code, node):  # noqa: ANN001, ANN202
+    run.error_code = code
+    run.error_node = node
+    return FAILED
+
+
+@inner
+def _scan(run, shape, can_hold):  # noqa: ANN001, ANN202
+    best = INFEASIBLE
+    chosen = NOWHERE
+    row = f8(run.row)
+    for node in range(run.num_nodes):
+        score = score_node(run, shape, node)
+        row[node] = score
+        if score > best:
+            best = score
+            chosen = node
+        elif np.isnan(score):
+            return _fail(run, POLICY_FAILED, node)
+    if chosen >= 0 and best == HELD and can_hold:
+        return HOLDING
+    if chosen >= 0 and run.has_random_ties:
+        return _any_of(run, row, best, chosen)
+    return chosen
+
+
+@inner
+def _any_of(run, row, best, first):  # noqa: ANN001, ANN202
+    ties = 0
+    for node in range(first, run.num_nodes):
+        ties += row[node] == best
+    wanted = draw(run, ties)
+    for node in range(first, run.num_nodes):
+        if row[node] == best:
+            if wanted == 0:
+                return node
+            wanted -= 1
+    return first
+
+
+@inner
+def _chosen(run, shape, can_hold):  # noqa: ANN001, ANN202
+    first = NOWHERE
+    feasible = u1(run.feasible)
+    for node in range(run.num_nodes):
+        feasible[node] = fits(run, shape, node)
+        if first < 0 and feasible[node]:
+            first = node
+    if first < 0:
+        return NOWHERE
+    choice = call_native(run.policy, shape, 0, -1, 0, 0, 0)
+    if np.isnan(choice):
+        return _fail(run, POLICY_FAILED, -1)
+    if choice == -np.inf:
+        return HOLDING if can_hold else first
+    node = np.int64(choice)
+    if node < 0 or node >= run.num_nodes or node != choice or not feasible[node]:
+        return _fail(run, BAD_CHOICE, node)
+    return node
+
+
+@inner
+def _catch_up(run, shape):  # noqa: ANN001, ANN202
+    begin = i8(run.seen)[shape]
+    if begin < 0:
+        failed = _fill(run, shape)
+        if failed >= 0:
+            return failed
+    log = i4(run.log)
+    last = i8(run.last_change)
+    for position in range(begin if begin >= 0 else run.version, run.version):
+        node = log[position]
+        if last[node] == position:
+            score = score_node(run, shape, node)
+            if np.isnan(score):
+                return np.int64(node)
+            _set(run, shape, node, score)
+    i8(run.seen)[shape] = run.version
+    return np.int64(-1)
+
+
+@inner
+def _fill(run, shape):  # noqa: ANN001, ANN202
+    row = f8(run.scores + shape * run.num_nodes * 8)
+    kind_of, kind_score, kind_shape = i4(run.kind_of), f8(run.kind_score), i8(run.kind_shape)
+    last = i8(run.last_change)
+    for node in range(run.num_nodes):
+        kind = kind_of[node]
+        if last[node] < 0 and kind_shape[kind] == shape:
+            row[node] = kind_score[kind]
+            continue
+        score = score_node(run, shape, node)
+        if np.isnan(score):
+            return np.int64(node)
+        row[node] = score
+        if last[node] < 0:
+            kind_score[kind] = score
+            kind_shape[kind] = shape
+    _index(run, shape, row)
+    return np.int64(-1)
+
+
+@inner
+def _index(run, shape, row):  # noqa: ANN001, ANN202
+    starts = i8(run.level_starts)
+    values, size = row, run.num_nodes
+    for level in range(run.num_levels):
+        tops = _tops(run, shape, starts[level])
+        blocks = starts[level + 1] - starts[level]
+        for block in range(blocks):
+            tops[block] = _block_max(values, block, size)
+        values, size = tops, blocks
+
+
+@inner
+def _tops(run, shape, start):  # noqa: ANN001, ANN202
+    return f8(run.tops + (shape * run.num_tops + start) * 8)
+
+
+@inner
+def _block_max(values, block, size):  # noqa: ANN001, ANN202
+    top = INFEASIBLE
+    for i in range(block * FAN, min(block * FAN + FAN, size)):
+        top = values[i] if values[i] > top else top
+    return top
+
+
+@inner
+def _set(run, shape, node, score):  # noqa: ANN001, ANN202
+    values, size = f8(run.scores + shape * run.num_nodes * 8), run.num_nodes
+    old, new, child = values[node], score, np.int64(node)
+    if old == new:
+        return
+    values[node] = new
+    starts = i8(run.level_starts)
+    for level in range(run.num_levels):
+        tops = _tops(run, shape, starts[level])
+        block = child >> FAN_BITS
+        top = tops[block]
+        if new < top:
+            if old != top:
+                return
+            new = _block_max(values, block, size)
+        if new == top:
+            return
+        tops[block] = new
+        old, child = top, block
+        values, size = tops, starts[level + 1] - starts[level]
+
+
+@inner
+def _leftmost_best(run, shape, can_hold):  # noqa: ANN001, ANN202
+    starts = i8(run.level_starts)
+    best = _tops(run, shape, starts[run.num_levels - 1])[0]
+    if best == INFEASIBLE:
+        return np.int64(NOWHERE)
+    if best == HELD and can_hold:
+        return np.int64(HOLDING)
+    place = np.int64(0)
+    for level in range(run.num_levels - 2, -1, -1):
+        tops = _tops(run, shape, starts[level])
+        place = place << FAN_BITS
+        while tops[place] != best:
+            place += 1
+    row = f8(run.scores + shape * run.num_nodes * 8)
+    place = place << FAN_BITS
+    while row[place] != best:
+        place += 1
+    return place

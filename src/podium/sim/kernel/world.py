@@ -1,0 +1,171 @@
+"""Works on the state of the cluster: fit, allocation, release, choice of GPUs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_8, POD
+from podium.policies.abi import node_at, pod_at
+from podium.sim.kernel.layout import i4, inner, u8
+
+BEST, WORST, RANDOM = 0, 1, 2
+CLASSES = 17
+
+_POD_BYTES = POD.itemsize
+_SLOTS_AT = NODE_8.fields["gpu_milli_left"][1]  # type: ignore[index]
+_INVERSE_53 = 1.0 / (1 << 53)
+# A record of 8 slots also describes the head of one with 16.
+_head_at = node_at[8]
+
+
+@inner
+def pod_of(run, shape):  # noqa: ANN001, ANN201
+    """Gives a shape's pod record."""
+    return pod_at(run.shapes + shape * _POD_BYTES)
+
+
+@inner
+def node_of(run, node):  # noqa: ANN001, ANN201
+    """Gives a node's record."""
+    return _head_at(run.nodes + node * run.node_bytes)
+
+
+@inner
+def slots_of(run, node):  # noqa: ANN001, ANN201
+    """Gives the free milli of a node's GPU slots."""
+    return i4(run.nodes + node * run.node_bytes + _SLOTS_AT)
+
+
+@inner
+def fits(run, shape, node):  # noqa: ANN001, ANN201
+    """Tells whether a shape fits a node now."""
+    pod = pod_of(run, shape)
+    record = node_of(run, node)
+    if pod.cpu_milli > record.cpu_milli_left or pod.memory_mib > record.memory_mib_left:
+        return False
+    if pod.gpu_count == 0:
+        return True
+    if pod.gpu_models != ANY_MODEL and (
+        record.gpu_model < 0 or (pod.gpu_models >> record.gpu_model) & 1 == 0
+    ):
+        return False
+    return _fitting(run, node, pod.gpu_milli) >= pod.gpu_count
+
+
+@inner
+def _fitting(run, node, need):  # noqa: ANN001, ANN202
+    # Loops of a fixed length are turned into vector instructions.
+    free = slots_of(run, node)
+    count = np.int32(0)
+    for slot in range(8):
+        count += np.int32(free[slot] >= need)
+    if run.gpu_slots > 8:
+        for slot in range(8, 16):
+            count += np.int32(free[slot] >= need)
+    return count
+
+
+@inner
+def allocate(run, shape, node, slots):  # noqa: ANN001, ANN201
+    """Takes the shape's resources from the node."""
+    pod = pod_of(run, shape)
+    _move(run, pod, node, slots, -1)
+    if pod.gpu_count:
+        kind = _class(pod)
+        i4(run.class_counts)[node * CLASSES + kind] += 1
+        node_of(run, node).gpu_classes |= 1 << kind
+
+
+@inner
+def release(run, shape, node, slots):  # noqa: ANN001, ANN201
+    """Returns the shape's resources to the node."""
+    pod = pod_of(run, shape)
+    _move(run, pod, node, slots, 1)
+    if pod.gpu_count:
+        kind = _class(pod)
+        counts = i4(run.class_counts)
+        counts[node * CLASSES + kind] -= 1
+        if counts[node * CLASSES + kind] == 0:
+            node_of(run, node).gpu_classes &= ~(1 << kind)
+
+
+@inner
+def _class(pod):  # noqa: ANN001, ANN202
+    return 0 if pod.gpu_milli < GPU_MILLI else pod.gpu_count
+
+
+@inner
+def _move(run, pod, node, slots, sign):  # noqa: ANN001, ANN202
+    record = node_of(run, node)
+    record.cpu_milli_left += sign * pod.cpu_milli
+    record.memory_mib_left += sign * pod.memory_mib
+    free = slots_of(run, node)
+    slot = 0
+    while slots:
+        if slots & 1:
+            free[slot] += sign * pod.gpu_milli
+        slots >>= 1
+        slot += 1
+
+
+@inner
+def whole_slots(run, shape, node):  # noqa: ANN001, ANN201
+    """Picks the lowest free slots for a pod of whole GPUs, as a bit mask."""
+    wanted = pod_of(run, shape).gpu_count
+    free = slots_of(run, node)
+    mask = 0
+    slot = 0
+    while wanted:
+        if free[slot] == GPU_MILLI:
+            mask |= 1 << slot
+            wanted -= 1
+        slot += 1
+    return mask
+
+
+@inner
+def share_slot(run, shape, node):  # noqa: ANN001, ANN201
+    """Picks the slot for a share pod: tightest, loosest, or any of those that fit."""
+    need = pod_of(run, shape).gpu_milli
+    free = slots_of(run, node)
+    if run.gpu_choice == RANDOM:
+        return _random_slot(run, free, need)
+    best = -1
+    for slot in range(run.gpu_slots):
+        if free[slot] < need:
+            continue
+        if (
+            best < 0
+            or (run.gpu_choice == BEST and free[slot] < free[best])
+            or (run.gpu_choice == WORST and free[slot] > free[best])
+        ):
+            best = slot
+    return best
+
+
+@inner
+def _random_slot(run, free, need):  # noqa: ANN001, ANN202
+    count = 0
+    for slot in range(run.gpu_slots):
+        count += free[slot] >= need
+    wanted = draw(run, count)
+    for slot in range(run.gpu_slots):
+        if free[slot] >= need:
+            if wanted == 0:
+                return slot
+            wanted -= 1
+    return -1
+
+
+@inner
+def draw(run, count):  # noqa: ANN001, ANN201
+    """Draws a whole number below count with splitmix64; one of one needs no draw."""
+    if count <= 1:
+        return 0
+    state = u8(run.random_state)
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.int64(np.float64(z >> np.uint64(11)) * _INVERSE_53 * count)

@@ -1,0 +1,137 @@
+"""Makes and reads arrival orders and node ranks."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import InputError
+from podium.model import Cluster, Workload
+from podium.model.workload import gpu_demand
+
+RANK_STREAM, ORDER_STREAM = 1, 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """Fixes which pods arrive in which order, and which node wins a tie."""
+
+    arrivals: npt.NDArray[np.int64]  # indices of pods, repeated where a pod arrives again
+    node_rank: npt.NDArray[np.int64] | None = None  # (num_nodes,) the lower rank wins
+
+
+def stream(seed: int, number: int) -> np.random.Generator:
+    """Opens one of a seed's independent streams of random numbers."""
+    return np.random.default_rng([seed, number])
+
+
+def shuffled_rank(num_nodes: int, seed: int) -> npt.NDArray[np.int64]:
+    """Ranks the nodes by a random permutation, fixed for a whole run."""
+    return stream(seed, RANK_STREAM).permutation(num_nodes).astype(np.int64)
+
+
+def inflate(cluster: Cluster, workload: Workload, ratio: float, seed: int) -> Order:
+    """Shuffles a workload and repeats pods until demand reaches a ratio of the GPU capacity.
+
+    The rule of the published experiments: stop at the first draw whose per-GPU milli would
+    exceed the limit; if the trace alone exceeds it, remove random pods until it does not.
+    """
+    random = stream(seed, ORDER_STREAM)
+    demand = gpu_demand(workload.pods)
+    limit = ratio * cluster.gpu_milli_total
+    arrivals = random.permutation(len(workload)).astype(np.int64)
+    total = int(demand.sum())
+    if total > limit:
+        return Order(_thinned(arrivals, demand, total, limit, random))
+    extra: list[int] = []
+    per_gpu = workload.pods["gpu_milli"]
+    if demand.max(initial=0) > 0:
+        while True:
+            pod = int(random.integers(len(workload)))
+            if total + int(per_gpu[pod]) > limit:
+                break
+            extra.append(pod)
+            total += int(demand[pod])
+    return Order(np.concatenate([arrivals, np.array(extra, np.int64)]))
+
+
+def _thinned(
+    arrivals: npt.NDArray[np.int64], demand: npt.NDArray[np.int64], total: int, limit: float,
+    random: np.random.Generator,
+) -> npt.NDArray[np.int64]:  # fmt: skip
+    leaving = random.permutation(len(arrivals))
+    gone = np.cumsum(demand[arrivals[leaving]])
+    count = int(np.searchsorted(gone, total - limit)) + 1
+    kept = np.ones(len(arrivals), bool)
+    kept[leaving[:count]] = False
+    return arrivals[kept]
+
+
+def read_order(path: Path, seed: int) -> Order:
+    """Reads the line of a seed from a file of orders (`jsonl`, plain or gzip)."""
+    seeds: list[int] = []
+    for number, row in _rows(path):
+        if row.get("seed") == seed:
+            return _order(row, path, number)
+        seeds.append(row.get("seed", -1))
+    known = ", ".join(str(seed) for seed in seeds) or "none"
+    raise InputError.at(path, f"no order for seed {seed}", hint=f"it holds the seeds: {known}")
+
+
+def read_seeds(path: Path) -> list[int]:
+    """Lists the seeds of a file of orders."""
+    return [row["seed"] for _, row in _rows(path) if "seed" in row]
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise InputError.at(path, "a JSON object is expected", line=number)
+                yield number, row
+    except FileNotFoundError as error:
+        raise InputError.at(path, "no such file", hint="give a .jsonl or .jsonl.gz file") from error
+    except (OSError, EOFError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError.at(path, f"not a file of orders: {error}") from error
+
+
+def _order(row: dict[str, Any], path: Path, line: int) -> Order:
+    try:
+        arrivals = np.array(row["arrivals"], np.int64)
+        ranks = np.array(row["node_rank"], np.int64) if "node_rank" in row else None
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError.at(
+            path, f"arrivals and node_rank cannot be read: {error}", line=line
+        ) from error
+    if arrivals.ndim != 1 or (ranks is not None and ranks.ndim != 1):
+        raise InputError.at(path, "arrivals and node_rank are lists of numbers", line=line)
+    return Order(arrivals, ranks)
+
+
+def check_order(order: Order, cluster: Cluster, workload: Workload) -> None:
+    """Refuses an order that speaks of other pods or nodes."""
+    if len(order.arrivals) == 0:
+        raise InputError("the order has no arrivals")
+    if order.arrivals.min() < 0 or order.arrivals.max() >= len(workload):
+        raise InputError(
+            f"the order names pod {order.arrivals.max()}, the trace has {len(workload)}",
+            hint="give the order together with the trace it was made for",
+        )
+    ranks = order.node_rank
+    if ranks is not None and not np.array_equal(np.sort(ranks), np.arange(len(cluster))):
+        raise InputError(
+            f"node_rank is not a permutation of the {len(cluster)} nodes",
+            hint="give the order together with the cluster it was made for",
+        )

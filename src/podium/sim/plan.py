@@ -1,0 +1,27 @@
+"""Holds everything that is settled before a run begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model import Cluster, Workload
+from podium.policies import Policy
+from podium.sim.protocols import Protocol
+from podium.sim.tiers import Tier
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Says what is run, in which order, and how."""
+
+    cluster: Cluster
+    rank_order: npt.NDArray[np.int64]  # (num_nodes,) node indices, the lowest rank first
+    arrivals: Workload  # pods in order of arrival
+    trace: Workload  # pods as in the trace, before shuffling and inflation
+    policy: Policy
+    protocol: Protocol
+    seed: int
+    tier: Tier

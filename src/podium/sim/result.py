@@ -1,0 +1,112 @@
+"""Holds the outcome of a run: placements, times, and figures derived from them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.sim.plan import Plan
+
+UNPLACED, PLACED, HELD = 0, 1, 2
+
+FITS_NO_NODE = "fits no node, even an empty one"
+NO_ROOM = "no node had room"
+HELD_BACK = "held back by the policy"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Tells where one pod went and when, or why it did not."""
+
+    pod: str
+    arrival_s: float
+    start_s: float | None
+    node: str
+    gpu_slots: tuple[int, ...]
+    reason: str  # empty for a placed pod
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """Holds what a run decided; everything else is derived from it."""
+
+    plan: Plan
+    node: npt.NDArray[np.int32]  # (num_pods,) index into the cluster, -1 = none
+    slots: npt.NDArray[np.int32]  # (num_pods,) bit mask of GPU slots
+    arrival_s: npt.NDArray[np.float64]  # (num_pods,)
+    start_s: npt.NDArray[np.float64]  # (num_pods,) NaN where not placed
+    status: npt.NDArray[np.int8]  # (num_pods,) UNPLACED, PLACED or HELD
+    holds: npt.NDArray[np.int32]  # (num_pods,)
+    changes: npt.NDArray[np.int32]  # pod + 1 placed, -(pod + 1) released, in order
+    gpu_milli_used: npt.NDArray[np.int64]  # (num_pods,) after each arrival (inflation)
+    decisions: int
+    wall_s: float
+    _derived: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """Digests the decisions: the same inputs give the same digest."""
+        hasher = hashlib.sha256()
+        for array in (self.node, self.slots, self.start_s, self.status, self.holds):
+            hasher.update(np.ascontiguousarray(array).tobytes())
+        return hasher.hexdigest()
+
+    @property
+    def is_placed(self) -> npt.NDArray[np.bool_]:
+        """Tells for each pod whether it was placed."""
+        return self.status == PLACED
+
+    @property
+    def finish_s(self) -> npt.NDArray[np.float64]:
+        """Gives when each placed pod left; NaN or infinity where it did not."""
+        duration = self.plan.arrivals.duration_s
+        if self.plan.protocol.name != "replay" or duration is None:
+            return np.where(self.is_placed, np.inf, np.nan)
+        return self.start_s + duration
+
+    def placements(self) -> Iterator[Placement]:
+        """Yields one row per pod, in order of arrival."""
+        reasons = self._reasons()
+        names = self.plan.cluster.names
+        for i, pod in enumerate(self.plan.arrivals.names):
+            is_placed = self.status[i] == PLACED
+            yield Placement(
+                pod=pod,
+                arrival_s=float(self.arrival_s[i]),
+                start_s=float(self.start_s[i]) if is_placed else None,
+                node=names[self.node[i]] if is_placed else "",
+                gpu_slots=slots_of(int(self.slots[i])),
+                reason="" if is_placed else reasons(i),
+            )
+
+    def _reasons(self) -> Any:
+        from podium.model.fit import fits
+
+        nodes, pods = self.plan.cluster.nodes, self.plan.arrivals.pods
+
+        @functools.cache
+        def can_fit(raw: bytes) -> bool:
+            pod = np.frombuffer(raw, pods.dtype)[0]
+            return any(fits(pod, node) for node in nodes)
+
+        def reason(pod: int) -> str:
+            if self.status[pod] == HELD:
+                return HELD_BACK
+            return NO_ROOM if can_fit(pods[pod].tobytes()) else FITS_NO_NODE
+
+        return reason
+
+
+def slots_of(mask: int) -> tuple[int, ...]:
+    """Lists the slots of a bit mask.
+
+    >>> slots_of(0b1010)
+    (1, 3)
+    """
+    return tuple(slot for slot in range(mask.bit_length()) if mask >> slot & 1)

@@ -1,0 +1,206 @@
+"""Builds the arrays of a run and the record that gives the compiled core their addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model import Cluster, Workload
+from podium.policies import ClusterPolicy, Policy
+from podium.sim.kernel.layout import ARRAYS, RUN
+from podium.sim.kernel.loop import INFLATION, REPLAY, ROUNDS
+from podium.sim.kernel.ranking import FAN
+from podium.sim.kernel.scores import NO_STATE
+from podium.sim.kernel.waiting import NOBODY
+from podium.sim.kernel.world import CLASSES
+from podium.sim.protocols import Inflation, Protocol, Replay, Rounds
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+_CHOICES = {"best": 0, "worst": 1, "random": 2}
+_PROTOCOLS = {"replay": REPLAY, "inflation": INFLATION, "rounds": ROUNDS}
+_MEMO_KEYS = 1 << 18
+_MEMO_STATES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Owns the arrays of one run."""
+
+    arrays: Arrays
+    record: npt.NDArray[Any]  # (1,) of RUN
+
+    def number(self, name: str) -> int:
+        """Reads a number that the core keeps."""
+        return int(self.record[name][0])
+
+
+def build_state(
+    cluster: Cluster, rank_order: npt.NDArray[np.int64], workload: Workload, protocol: Protocol
+) -> State:
+    """Lays out nodes in rank order, shapes, the queue and room for the outcome."""
+    arrays = _world(cluster, rank_order, workload)
+    num_pods, num_shapes = len(workload), len(arrays["shapes"])
+    arrays |= _queue(num_pods, num_shapes) | _outcome(num_pods) | _times(workload, protocol)
+    numbers = {
+        "num_nodes": len(cluster),
+        "num_shapes": num_shapes,
+        "num_pods": num_pods,
+        "node_bytes": cluster.nodes.dtype.itemsize,
+        "gpu_slots": cluster.nodes["gpu_milli_left"].shape[1],
+        "protocol": _PROTOCOLS[protocol.name],
+        "hold_limit": protocol.holding.hold_limit,
+        "max_holds": protocol.holding.max_holds,
+        "max_rounds": protocol.max_rounds if isinstance(protocol, Rounds) else 0,
+        "is_dropping": isinstance(protocol, Inflation),
+        "has_departures": isinstance(protocol, Replay),
+    }
+    state = State(arrays, np.zeros(1, RUN))
+    connect(state, arrays, numbers)
+    return state
+
+
+def connect(state: State, arrays: Arrays, numbers: dict[str, int]) -> None:
+    """Adds arrays and numbers to a state and writes them into its record."""
+    state.arrays.update(arrays)
+    for name, array in arrays.items():
+        if name not in ARRAYS or not array.flags.c_contiguous:
+            raise RuntimeError(f"{name} is not an array of a run")
+        state.record[name] = array.ctypes.data
+    for name, number in numbers.items():
+        state.record[name] = number
+
+
+def connect_policy(
+    state: State, policy: Policy, address: int, table: npt.NDArray[np.float64], seed: int
+) -> None:
+    """Says how the policy is called."""
+    pair = None if isinstance(policy, ClusterPolicy) else policy
+    numbers = {
+        "policy": address,
+        "table": table.ctypes.data,
+        "rows": len(table),
+        "columns": table.shape[1] if table.ndim == 2 else 1,
+        "takes_gpu": pair is not None and pair.takes_gpu,
+        "is_cluster": pair is None,
+        "has_random_ties": pair is not None and pair.ties == "random",
+        "gpu_choice": _CHOICES[policy.gpu_choice],
+    }
+    connect(state, {"random_state": np.array([seed], np.uint64)}, numbers)
+
+
+def connect_memo(state: State, *, has_memo: bool) -> None:
+    """Makes room for remembered scores, or none."""
+    keys = _MEMO_KEYS if has_memo else 1
+    states = _MEMO_STATES if has_memo else 1
+    arrays: Arrays = {
+        "states": np.zeros((states, state.number("node_bytes") // 8), np.int64),
+        "buckets": np.zeros(4 * states, np.int32),
+        "state_of": np.full(state.number("num_nodes"), NO_STATE, np.int32),
+        "keys": np.zeros(keys, np.int64),
+        "key_scores": np.zeros(keys),
+        "key_slots": np.zeros(keys, np.int32),
+    }
+    numbers = {"bucket_mask": 4 * states - 1, "key_mask": keys - 1, "max_states": states}
+    connect(state, arrays, numbers | {"has_memo": has_memo})
+
+
+def connect_ranking(state: State, *, is_cached: bool) -> None:
+    """Makes room for the score cache, or only for a scan."""
+    num_nodes, num_shapes = state.number("num_nodes"), state.number("num_shapes")
+    starts = _level_starts(num_nodes)
+    kinds = _kinds(state.arrays["nodes"])
+    num_kinds = int(kinds.max()) + 1
+    rows = num_shapes if is_cached else 0
+    arrays: Arrays = {
+        "scores": np.empty((rows, num_nodes)),
+        "tops": np.empty((rows, int(starts[-1]))),
+        "level_starts": starts,
+        "seen": np.full(num_shapes, -1, np.int64),
+        "log": np.empty(2 * state.number("num_pods") + 1 if is_cached else 1, np.int32),
+        "last_change": np.full(num_nodes, -1, np.int64),
+        "kind_of": kinds,
+        "kind_score": np.zeros(num_kinds),
+        "kind_shape": np.full(num_kinds, -1, np.int64),
+        "row": np.empty(1 if is_cached else num_nodes),
+    }
+    numbers = {"is_cached": is_cached, "num_levels": len(starts) - 1, "num_tops": int(starts[-1])}
+    connect(state, arrays, numbers)
+
+
+def _world(cluster: Cluster, rank_order: npt.NDArray[np.int64], workload: Workload) -> Arrays:
+    shape_of = workload.shape_of()
+    first = np.unique(shape_of, return_index=True)[1]
+    shapes = workload.pods[first]
+    return {
+        "nodes": _aligned(cluster.nodes[rank_order]),
+        "shapes": _aligned(shapes),
+        "shape_of": shape_of,
+        "class_counts": np.zeros((len(cluster), CLASSES), np.int32),
+        "feasible": np.zeros(len(cluster), np.bool_),
+        "priority": shapes["priority"].astype(np.int64),
+    }
+
+
+def _aligned(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    # A node of 8 GPUs is one cache line, if it begins on one.
+    raw = np.zeros(records.nbytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    copy: npt.NDArray[Any] = raw[start : start + records.nbytes].view(records.dtype)
+    copy[:] = records
+    return copy
+
+
+def _queue(num_pods: int, num_shapes: int) -> Arrays:
+    empty = {name: np.full(num_shapes, NOBODY, np.int64) for name in ("head", "tail")}
+    scratch = ("active", "pass_key", "pass_shape", "cursor", "before", "refused_at")
+    return {
+        "next_pod": np.full(num_pods, NOBODY, np.int64),
+        "is_held": np.zeros(num_pods, np.uint8),
+        "heap_time": np.zeros(num_pods),
+        "heap_pod": np.zeros(num_pods, np.int64),
+        **empty,
+        **{name: np.zeros(num_shapes, np.int64) for name in scratch},
+    }
+
+
+def _outcome(num_pods: int) -> Arrays:
+    return {
+        "node": np.full(num_pods, -1, np.int32),
+        "slots": np.zeros(num_pods, np.int32),
+        "start": np.full(num_pods, np.nan),
+        "holds": np.zeros(num_pods, np.int32),
+        "status": np.zeros(num_pods, np.int32),
+        "change": np.zeros(2 * num_pods, np.int32),
+        "used_after": np.zeros(num_pods, np.int64),
+    }
+
+
+def _times(workload: Workload, protocol: Protocol) -> Arrays:
+    never = np.full(len(workload), np.inf)
+    if isinstance(protocol, Replay):
+        arrival, duration = workload.arrival_s, workload.duration_s
+        if arrival is None or duration is None:
+            raise RuntimeError("a replay needs times")
+        compressed = arrival[0] + (arrival - arrival[0]) / protocol.load
+        return {"arrival": compressed, "duration": np.ascontiguousarray(duration)}
+    if isinstance(protocol, Rounds):
+        return {"arrival": np.zeros(len(workload)), "duration": never}
+    return {"arrival": np.arange(len(workload), dtype=np.float64), "duration": never}
+
+
+def _level_starts(num_nodes: int) -> npt.NDArray[np.int64]:
+    sizes: list[int] = []
+    while not sizes or sizes[-1] > 1:
+        sizes.append(-(-(sizes[-1] if sizes else num_nodes) // FAN))
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _kinds(nodes: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    number: dict[bytes, int] = {}
+    raw, size = nodes.tobytes(), nodes.dtype.itemsize
+    keys = (raw[i : i + size] for i in range(0, len(raw), size))
+    return np.array([number.setdefault(key, len(number)) for key in keys], np.int32)

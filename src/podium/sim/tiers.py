@@ -1,0 +1,73 @@
+"""Chooses how a run is executed: plain Python with a memo, compiled with a cache, or a scan."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from podium.errors import PolicyError
+from podium.model import Workload
+from podium.policies import ClusterPolicy, PairPolicy, Policy
+from podium.sim.protocols import Protocol, Replay
+
+Tier = Literal["auto", "python", "cached", "scan"]
+
+SCAN_NODES = 64
+"""Up to this many nodes a scan beats the cache."""
+
+CACHE_BYTES = 2 << 30
+"""The score cache is not made larger than this; a scan is slower and needs no memory."""
+
+SPARSE_PODS = 256
+"""With no more pods alive at once, a policy is cheaper to run than to compile."""
+
+
+def choose_tier(
+    asked: Tier, policy: Policy, workload: Workload, protocol: Protocol, num_nodes: int
+) -> Tier:
+    """Picks the tier that is fastest for one run of this policy on this workload."""
+    if isinstance(policy, ClusterPolicy):
+        return "scan"
+    if asked == "python" or (asked == "auto" and _is_cheap_in_python(policy, workload, protocol)):
+        return "python"
+    if asked == "auto" and not _compiles(policy):
+        return "python"
+    if asked == "cached" and policy.ties == "rank":
+        return "cached"
+    if asked == "scan" or policy.ties == "random":
+        return "scan"
+    return "cached" if is_cache_worthwhile(workload, num_nodes) else "scan"
+
+
+def is_cache_worthwhile(workload: Workload, num_nodes: int) -> bool:
+    """Tells whether rows of scores pay: many nodes, shapes that come again, enough memory."""
+    num_shapes = int(workload.shape_of().max()) + 1
+    if num_nodes <= SCAN_NODES:
+        return False
+    return 2 * num_shapes <= len(workload) and 8 * num_shapes * num_nodes <= CACHE_BYTES
+
+
+def _is_cheap_in_python(policy: PairPolicy, workload: Workload, protocol: Protocol) -> bool:
+    if policy.origin != "file" or policy.compiled or not isinstance(protocol, Replay):
+        return False
+    return most_alive(workload, protocol.load) <= SPARSE_PODS
+
+
+def most_alive(workload: Workload, load: float) -> int:
+    """Counts the pods that would run at once if none had to wait."""
+    if workload.arrival_s is None or workload.duration_s is None:
+        return len(workload)
+    arrival = workload.arrival_s / load
+    moments = np.concatenate([arrival, arrival + workload.duration_s])
+    steps = np.repeat([1, -1], len(workload))
+    # Departures first at equal times.
+    return int(np.cumsum(steps[np.lexsort((steps, moments))]).max(initial=0))
+
+
+def _compiles(policy: PairPolicy) -> bool:
+    try:
+        policy.native(2 if policy.takes_table else 1, 8)
+    except PolicyError:
+        return False
+    return True
