@@ -84,7 +84,7 @@ def _result(plan: Plan, state: State, wall_s: float) -> Result:
         status=state.arrays["status"].astype(np.int8),
         holds=state.arrays["holds"],
         changes=state.arrays["change"][: state.number("changes")],
-        gpu_milli_used=state.arrays["used_after"],
+        changes_after=state.arrays["changes_after"],
         decisions=state.number("decisions"),
         wall_s=wall_s,
     )

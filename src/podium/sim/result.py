@@ -44,7 +44,7 @@ class Result:
     status: npt.NDArray[np.int8]  # (num_pods,) UNPLACED, PLACED or HELD
     holds: npt.NDArray[np.int32]  # (num_pods,)
     changes: npt.NDArray[np.int32]  # pod + 1 placed, -(pod + 1) released, in order
-    gpu_milli_used: npt.NDArray[np.int64]  # (num_pods,) after each arrival (inflation)
+    changes_after: npt.NDArray[np.int32]  # (num_pods,) changes after each arrival (inflation)
     decisions: int
     wall_s: float
     _derived: dict[str, Any] = field(default_factory=dict, repr=False)

@@ -175,7 +175,7 @@ def _outcome(num_pods: int) -> Arrays:
         "holds": np.zeros(num_pods, np.int32),
         "status": np.zeros(num_pods, np.int32),
         "change": np.zeros(2 * num_pods, np.int32),
-        "used_after": np.zeros(num_pods, np.int64),
+        "changes_after": np.zeros(num_pods, np.int32),
     }
 
 

@@ -8,13 +8,13 @@ from podium.sim.kernel.layout import f8, i8, inner
 
 
 @inner
-def next_time(run):  # noqa: ANN001, ANN201
+def next_time(run):
     """Gives the time of the first departure, infinity when there is none."""
     return f8(run.heap_time)[0] if run.departures else np.inf
 
 
 @inner
-def push(run, time, pod):  # noqa: ANN001, ANN201
+def push(run, time, pod):
     """Adds a departure."""
     times, pods = f8(run.heap_time), i8(run.heap_pod)
     place = run.departures
@@ -31,7 +31,7 @@ def push(run, time, pod):  # noqa: ANN001, ANN201
 
 
 @inner
-def pop(run):  # noqa: ANN001, ANN201
+def pop(run):
     """Removes the first departure and gives its pod."""
     times, pods = f8(run.heap_time), i8(run.heap_pod)
     first = pods[0]

@@ -16,17 +16,19 @@ from numba.extending import intrinsic
 
 _NUMBERS = (
     # the cluster and the workload
-    "num_nodes num_shapes num_pods node_bytes gpu_slots"
+    *("num_nodes", "num_shapes", "num_pods", "node_bytes", "gpu_slots"),
     # how the policy is called
-    " policy table rows columns takes_gpu is_cluster has_random_ties gpu_choice has_memo is_cached"
-    # bounds
-    " protocol hold_limit max_holds max_rounds is_dropping has_departures"
+    *("policy", "table", "rows", "columns", "takes_gpu", "is_cluster", "has_random_ties"),
+    *("gpu_choice", "has_memo", "is_cached"),
+    # the protocol and its bounds
+    *("protocol", "hold_limit", "max_holds", "max_rounds", "is_dropping", "has_departures"),
     # sizes of the memo and the index
-    " bucket_mask key_mask max_states num_levels num_tops"
+    *("bucket_mask", "key_mask", "max_states", "num_levels", "num_tops"),
     # what changes during a run
-    " used_states used_keys version decisions decisions_at_pass changes gpu_milli_used arrived"
-    " departures active_shapes waiting_pods held_pods error_code error_pod error_node"
-).split()
+    *("used_states", "used_keys", "version", "decisions", "decisions_at_pass", "changes"),
+    *("arrived", "departures", "active_shapes", "waiting_pods", "held_pods"),
+    *("error_code", "error_pod", "error_node"),
+)
 
 ARRAYS = {
     "nodes": "node records in rank order",
@@ -77,7 +79,7 @@ ARRAYS = {
     "holds": "int32 (num_pods): how often the pod was held",
     "status": "int32 (num_pods)",
     "change": "int32 (2 * num_pods): pod + 1 placed, -(pod + 1) released, in order",
-    "used_after": "int64 (num_pods): GPU milli in use after each arrival (inflation)",
+    "changes_after": "int32 (num_pods): how many changes there were after each arrival (inflation)",
 }
 """The arrays of a run; the record holds their addresses."""
 

@@ -29,7 +29,7 @@ REPLAY, INFLATION, ROUNDS = 0, 1, 2
 
 
 @inner
-def _slots(run, shape, node):  # noqa: ANN001, ANN202
+def _slots(run, shape, node):
     pod = pod_of(run, shape)
     if pod.gpu_count == 0:
         return np.int64(0)
@@ -41,19 +41,17 @@ def _slots(run, shape, node):  # noqa: ANN001, ANN202
 
 
 @inner
-def _record_change(run, shape, node, entry, sign):  # noqa: ANN001, ANN202
+def _record_change(run, node, entry):
     note_change(run, node)
-    pod = pod_of(run, shape)
     i4(run.change)[run.changes] = entry
     run.changes += 1
-    run.gpu_milli_used += sign * np.int64(pod.gpu_count) * pod.gpu_milli
 
 
 @inner
-def _place(run, pod, shape, node):  # noqa: ANN001, ANN202
+def _place(run, pod, shape, node):
     slots = _slots(run, shape, node)
     allocate(run, shape, node, slots)
-    _record_change(run, shape, node, pod + 1, 1)
+    _record_change(run, node, pod + 1)
     i4(run.node)[pod] = node
     i4(run.slots)[pod] = slots
     f8(run.start)[pod] = run.clock
@@ -63,16 +61,16 @@ def _place(run, pod, shape, node):  # noqa: ANN001, ANN202
 
 
 @inner
-def _depart(run):  # noqa: ANN001, ANN202
+def _depart(run):
     pod = pop(run)
     shape = i8(run.shape_of)[pod]
     node = i4(run.node)[pod]
     release(run, shape, node, i4(run.slots)[pod])
-    _record_change(run, shape, node, -(pod + 1), -1)
+    _record_change(run, node, -(pod + 1))
 
 
 @inner
-def _offer(run, pod, shape):  # noqa: ANN001, ANN202
+def _offer(run, pod, shape):
     """Offers a pod to the policy; gives the node or the reason against."""
     run.decisions += 1
     node = best_node(run, shape, i4(run.holds)[pod] < run.max_holds)
@@ -89,7 +87,7 @@ def _offer(run, pod, shape):  # noqa: ANN001, ANN202
 
 
 @inner
-def _offer_arrival(run, pod):  # noqa: ANN001, ANN202
+def _offer_arrival(run, pod):
     shape = i8(run.shape_of)[pod]
     node = _offer(run, pod, shape)
     if node == HOLDING or (node == NOWHERE and not run.is_dropping):
@@ -99,7 +97,7 @@ def _offer_arrival(run, pod):  # noqa: ANN001, ANN202
 
 
 @inner
-def _offer_waiting(run):  # noqa: ANN001, ANN202
+def _offer_waiting(run):
     """Offers every waiting pod once, in queue order; gives how many were placed or held."""
     size = open_pass(run)
     outcomes = np.int64(0)
@@ -132,7 +130,7 @@ def _offer_waiting(run):  # noqa: ANN001, ANN202
 
 
 @inner
-def _shut_out(run, shape):  # noqa: ANN001, ANN202
+def _shut_out(run, shape):
     pod = i8(run.cursor)[shape]
     if not run.is_dropping and run.held_pods == 0:
         return
@@ -147,12 +145,12 @@ def _shut_out(run, shape):  # noqa: ANN001, ANN202
 
 
 @inner
-def _is_pass_due(run):  # noqa: ANN001, ANN202
+def _is_pass_due(run):
     return run.held_pods > 0 and run.decisions - run.decisions_at_pass >= run.hold_limit
 
 
 @inner
-def _drain(run):  # noqa: ANN001, ANN202
+def _drain(run):
     """Offers held pods when nothing else will happen; if none moves, the first may not be held."""
     changes = run.changes
     if _offer_waiting(run) == FAILED:
@@ -164,7 +162,7 @@ def _drain(run):  # noqa: ANN001, ANN202
 
 
 @inner
-def _arrive(run, pod):  # noqa: ANN001, ANN202
+def _arrive(run, pod):
     run.clock = f8(run.arrival)[pod]
     if _offer_arrival(run, pod) == FAILED:
         return np.int64(FAILED)
@@ -172,7 +170,7 @@ def _arrive(run, pod):  # noqa: ANN001, ANN202
 
 
 @inner
-def _replay(run):  # noqa: ANN001, ANN202
+def _replay(run):
     """Plays arrivals and departures in time; at equal times departures, retries, arrivals."""
     is_released = False
     failed = np.int64(0)
@@ -196,17 +194,17 @@ def _replay(run):  # noqa: ANN001, ANN202
 
 
 @inner
-def _inflation(run):  # noqa: ANN001, ANN202
+def _inflation(run):
     """Lets pods arrive with no departures; what fits nowhere is dropped."""
     for pod in range(run.num_pods):
         if _arrive(run, pod) == FAILED:
             return np.int64(FAILED)
-        i8(run.used_after)[pod] = run.gpu_milli_used
+        i4(run.changes_after)[pod] = run.changes
     return np.int64(0)
 
 
 @inner
-def _rounds(run):  # noqa: ANN001, ANN202
+def _rounds(run):
     """Offers a fixed queue round by round, until a round changes nothing or the last is over."""
     for pod in range(run.num_pods):
         join(run, i8(run.shape_of)[pod], pod, 0)

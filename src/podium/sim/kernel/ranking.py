@@ -21,7 +21,7 @@ FAN = 1 << FAN_BITS
 
 
 @inner
-def note_change(run, node):  # noqa: ANN001, ANN201
+def note_change(run, node):
     """Records that a node is not what it was."""
     if run.is_cached:
         i4(run.log)[run.version] = node
@@ -31,7 +31,7 @@ def note_change(run, node):  # noqa: ANN001, ANN201
 
 
 @inner
-def best_node(run, shape, can_hold):  # noqa: ANN001, ANN201
+def best_node(run, shape, can_hold):
     """Gives the best node for a shape, or NOWHERE, HOLDING or FAILED."""
     if run.is_cluster:
         return _chosen(run, shape, can_hold)
@@ -44,14 +44,14 @@ def best_node(run, shape, can_hold):  # noqa: ANN001, ANN201
 
 
 @inner
-def _fail(run, code, node):  # noqa: ANN001, ANN202
+def _fail(run, code, node):
     run.error_code = code
     run.error_node = node
     return FAILED
 
 
 @inner
-def _scan(run, shape, can_hold):  # noqa: ANN001, ANN202
+def _scan(run, shape, can_hold):
     best = INFEASIBLE
     chosen = NOWHERE
     row = f8(run.row)
@@ -71,7 +71,7 @@ def _scan(run, shape, can_hold):  # noqa: ANN001, ANN202
 
 
 @inner
-def _any_of(run, row, best, first):  # noqa: ANN001, ANN202
+def _any_of(run, row, best, first):
     ties = 0
     for node in range(first, run.num_nodes):
         ties += row[node] == best
@@ -85,7 +85,7 @@ def _any_of(run, row, best, first):  # noqa: ANN001, ANN202
 
 
 @inner
-def _chosen(run, shape, can_hold):  # noqa: ANN001, ANN202
+def _chosen(run, shape, can_hold):
     first = NOWHERE
     feasible = u1(run.feasible)
     for node in range(run.num_nodes):
@@ -106,7 +106,7 @@ def _chosen(run, shape, can_hold):  # noqa: ANN001, ANN202
 
 
 @inner
-def _catch_up(run, shape):  # noqa: ANN001, ANN202
+def _catch_up(run, shape):
     begin = i8(run.seen)[shape]
     if begin < 0:
         failed = _fill(run, shape)
@@ -126,7 +126,7 @@ def _catch_up(run, shape):  # noqa: ANN001, ANN202
 
 
 @inner
-def _fill(run, shape):  # noqa: ANN001, ANN202
+def _fill(run, shape):
     row = f8(run.scores + shape * run.num_nodes * 8)
     kind_of, kind_score, kind_shape = i4(run.kind_of), f8(run.kind_score), i8(run.kind_shape)
     last = i8(run.last_change)
@@ -147,7 +147,7 @@ def _fill(run, shape):  # noqa: ANN001, ANN202
 
 
 @inner
-def _index(run, shape, row):  # noqa: ANN001, ANN202
+def _index(run, shape, row):
     starts = i8(run.level_starts)
     values, size = row, run.num_nodes
     for level in range(run.num_levels):
@@ -159,12 +159,12 @@ def _index(run, shape, row):  # noqa: ANN001, ANN202
 
 
 @inner
-def _tops(run, shape, start):  # noqa: ANN001, ANN202
+def _tops(run, shape, start):
     return f8(run.tops + (shape * run.num_tops + start) * 8)
 
 
 @inner
-def _block_max(values, block, size):  # noqa: ANN001, ANN202
+def _block_max(values, block, size):
     top = INFEASIBLE
     for i in range(block * FAN, min(block * FAN + FAN, size)):
         top = values[i] if values[i] > top else top
@@ -172,7 +172,7 @@ def _block_max(values, block, size):  # noqa: ANN001, ANN202
 
 
 @inner
-def _set(run, shape, node, score):  # noqa: ANN001, ANN202
+def _set(run, shape, node, score):
     values, size = f8(run.scores + shape * run.num_nodes * 8), run.num_nodes
     old, new, child = values[node], score, np.int64(node)
     if old == new:
@@ -195,7 +195,7 @@ def _set(run, shape, node, score):  # noqa: ANN001, ANN202
 
 
 @inner
-def _leftmost_best(run, shape, can_hold):  # noqa: ANN001, ANN202
+def _leftmost_best(run, shape, can_hold):
     starts = i8(run.level_starts)
     best = _tops(run, shape, starts[run.num_levels - 1])[0]
     if best == INFEASIBLE:

@@ -17,7 +17,7 @@ _POD_BYTES = POD.itemsize
 
 
 @inner
-def score_node(run, shape, node):  # noqa: ANN001, ANN201
+def score_node(run, shape, node):
     """Scores a shape on a node; NaN when the policy failed."""
     if not fits(run, shape, node):
         return INFEASIBLE
@@ -29,7 +29,7 @@ def score_node(run, shape, node):  # noqa: ANN001, ANN201
 
 
 @inner
-def best_slot(run, shape, node):  # noqa: ANN001, ANN201
+def best_slot(run, shape, node):
     """Gives the slot that a policy scoring GPUs likes best for a share pod."""
     if run.has_memo:
         return i4(run.key_slots)[_remember(run, shape, node)]
@@ -37,7 +37,7 @@ def best_slot(run, shape, node):  # noqa: ANN001, ANN201
 
 
 @inner
-def _best_share(run, shape, node):  # noqa: ANN001, ANN202
+def _best_share(run, shape, node):
     need = pod_of(run, shape).gpu_milli
     free = slots_of(run, node)
     best = HELD
@@ -54,7 +54,7 @@ def _best_share(run, shape, node):  # noqa: ANN001, ANN202
 
 
 @inner
-def _call(run, shape, node, slot):  # noqa: ANN001, ANN202
+def _call(run, shape, node, slot):
     score = call_native(
         run.policy,
         run.shapes + shape * _POD_BYTES,
@@ -70,7 +70,7 @@ def _call(run, shape, node, slot):  # noqa: ANN001, ANN202
 
 
 @inner
-def _remember(run, shape, node):  # noqa: ANN001, ANN202
+def _remember(run, shape, node):
     if i4(run.state_of)[node] == NO_STATE:
         i4(run.state_of)[node] = _intern(run, node)
     keys = i8(run.keys)
@@ -95,12 +95,12 @@ def _remember(run, shape, node):  # noqa: ANN001, ANN202
 
 
 @inner
-def _key(run, shape, node):  # noqa: ANN001, ANN202
+def _key(run, shape, node):
     return (np.int64(shape) << 32) + i4(run.state_of)[node] + 1
 
 
 @inner
-def _intern(run, node):  # noqa: ANN001, ANN202
+def _intern(run, node):
     # The hash only finds the bucket; equality is decided on all bytes of the record.
     words = i8(run.nodes + node * run.node_bytes)
     count = run.node_bytes // 8
@@ -126,7 +126,7 @@ def _intern(run, node):  # noqa: ANN001, ANN202
 
 
 @inner
-def _equal(one, other, count):  # noqa: ANN001, ANN202
+def _equal(one, other, count):
     for i in range(count):
         if one[i] != other[i]:
             return False
@@ -134,7 +134,7 @@ def _equal(one, other, count):  # noqa: ANN001, ANN202
 
 
 @inner
-def _forget(run):  # noqa: ANN001, ANN202
+def _forget(run):
     # The memo is full; it is only a cache.
     for i in range(run.bucket_mask + 1):
         i4(run.buckets)[i] = 0
@@ -147,7 +147,7 @@ def _forget(run):  # noqa: ANN001, ANN202
 
 
 @inner
-def _mix(value):  # noqa: ANN001, ANN202
+def _mix(value):
     z = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -14,7 +14,7 @@ NOBODY = -1
 
 
 @inner
-def join(run, shape, pod, is_held):  # noqa: ANN001, ANN201
+def join(run, shape, pod, is_held):
     """Puts a pod at the end of its shape's FIFO."""
     head, tail, next_pod = i8(run.head), i8(run.tail), i8(run.next_pod)
     next_pod[pod] = NOBODY
@@ -30,14 +30,14 @@ def join(run, shape, pod, is_held):  # noqa: ANN001, ANN201
 
 
 @inner
-def mark(run, pod, is_held):  # noqa: ANN001, ANN201
+def mark(run, pod, is_held):
     """Notes why the pod waits: held by the policy, or for room."""
     run.held_pods += np.int64(is_held) - u1(run.is_held)[pod]
     u1(run.is_held)[pod] = is_held
 
 
 @inner
-def leave(run, shape, pod):  # noqa: ANN001, ANN201
+def leave(run, shape, pod):
     """Takes the pod at the cursor out of its FIFO and moves the cursor on."""
     behind = i8(run.next_pod)[pod]
     front = i8(run.before)[shape]
@@ -53,14 +53,14 @@ def leave(run, shape, pod):  # noqa: ANN001, ANN201
 
 
 @inner
-def stay(run, shape, pod):  # noqa: ANN001, ANN201
+def stay(run, shape, pod):
     """Leaves the pod at the cursor where it is and moves the cursor on."""
     i8(run.before)[shape] = pod
     i8(run.cursor)[shape] = i8(run.next_pod)[pod]
 
 
 @inner
-def open_pass(run):  # noqa: ANN001, ANN201
+def open_pass(run):
     """Starts a pass over the queue; gives how many shapes wait."""
     active, head = i8(run.active), i8(run.head)
     kept = np.int64(0)
@@ -80,12 +80,12 @@ def open_pass(run):  # noqa: ANN001, ANN201
 
 
 @inner
-def _key(run, shape, pod):  # noqa: ANN001, ANN202
+def _key(run, shape, pod):
     return -i8(run.priority)[shape] * (1 << 32) + pod
 
 
 @inner
-def enter(run, size, shape):  # noqa: ANN001, ANN201
+def enter(run, size, shape):
     """Puts a shape into the pass by the pod at its cursor; gives the new size."""
     pod = i8(run.cursor)[shape]
     if pod == NOBODY:
@@ -103,7 +103,7 @@ def enter(run, size, shape):  # noqa: ANN001, ANN201
 
 
 @inner
-def next_shape(run, size):  # noqa: ANN001, ANN201
+def next_shape(run, size):
     """Removes the shape whose pod is first in the queue; the size falls by one."""
     keys, shapes = i8(run.pass_key), i8(run.pass_shape)
     first = shapes[0]
@@ -124,7 +124,7 @@ def next_shape(run, size):  # noqa: ANN001, ANN201
 
 
 @inner
-def first_held(run):  # noqa: ANN001, ANN201
+def first_held(run):
     """Finds the held pod that is first in the queue."""
     first = np.int64(NOBODY)
     lowest = np.int64(0)

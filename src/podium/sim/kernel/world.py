@@ -19,25 +19,25 @@ _head_at = node_at[8]
 
 
 @inner
-def pod_of(run, shape):  # noqa: ANN001, ANN201
+def pod_of(run, shape):
     """Gives a shape's pod record."""
     return pod_at(run.shapes + shape * _POD_BYTES)
 
 
 @inner
-def node_of(run, node):  # noqa: ANN001, ANN201
+def node_of(run, node):
     """Gives a node's record."""
     return _head_at(run.nodes + node * run.node_bytes)
 
 
 @inner
-def slots_of(run, node):  # noqa: ANN001, ANN201
+def slots_of(run, node):
     """Gives the free milli of a node's GPU slots."""
     return i4(run.nodes + node * run.node_bytes + _SLOTS_AT)
 
 
 @inner
-def fits(run, shape, node):  # noqa: ANN001, ANN201
+def fits(run, shape, node):
     """Tells whether a shape fits a node now."""
     pod = pod_of(run, shape)
     record = node_of(run, node)
@@ -53,7 +53,7 @@ def fits(run, shape, node):  # noqa: ANN001, ANN201
 
 
 @inner
-def _fitting(run, node, need):  # noqa: ANN001, ANN202
+def _fitting(run, node, need):
     # Loops of a fixed length are turned into vector instructions.
     free = slots_of(run, node)
     count = np.int32(0)
@@ -66,7 +66,7 @@ def _fitting(run, node, need):  # noqa: ANN001, ANN202
 
 
 @inner
-def allocate(run, shape, node, slots):  # noqa: ANN001, ANN201
+def allocate(run, shape, node, slots):
     """Takes the shape's resources from the node."""
     pod = pod_of(run, shape)
     _move(run, pod, node, slots, -1)
@@ -77,7 +77,7 @@ def allocate(run, shape, node, slots):  # noqa: ANN001, ANN201
 
 
 @inner
-def release(run, shape, node, slots):  # noqa: ANN001, ANN201
+def release(run, shape, node, slots):
     """Returns the shape's resources to the node."""
     pod = pod_of(run, shape)
     _move(run, pod, node, slots, 1)
@@ -90,12 +90,12 @@ def release(run, shape, node, slots):  # noqa: ANN001, ANN201
 
 
 @inner
-def _class(pod):  # noqa: ANN001, ANN202
+def _class(pod):
     return 0 if pod.gpu_milli < GPU_MILLI else pod.gpu_count
 
 
 @inner
-def _move(run, pod, node, slots, sign):  # noqa: ANN001, ANN202
+def _move(run, pod, node, slots, sign):
     record = node_of(run, node)
     record.cpu_milli_left += sign * pod.cpu_milli
     record.memory_mib_left += sign * pod.memory_mib
@@ -109,7 +109,7 @@ def _move(run, pod, node, slots, sign):  # noqa: ANN001, ANN202
 
 
 @inner
-def whole_slots(run, shape, node):  # noqa: ANN001, ANN201
+def whole_slots(run, shape, node):
     """Picks the lowest free slots for a pod of whole GPUs, as a bit mask."""
     wanted = pod_of(run, shape).gpu_count
     free = slots_of(run, node)
@@ -124,7 +124,7 @@ def whole_slots(run, shape, node):  # noqa: ANN001, ANN201
 
 
 @inner
-def share_slot(run, shape, node):  # noqa: ANN001, ANN201
+def share_slot(run, shape, node):
     """Picks the slot for a share pod: tightest, loosest, or any of those that fit."""
     need = pod_of(run, shape).gpu_milli
     free = slots_of(run, node)
@@ -144,7 +144,7 @@ def share_slot(run, shape, node):  # noqa: ANN001, ANN201
 
 
 @inner
-def _random_slot(run, free, need):  # noqa: ANN001, ANN202
+def _random_slot(run, free, need):
     count = 0
     for slot in range(run.gpu_slots):
         count += free[slot] >= need
@@ -158,7 +158,7 @@ def _random_slot(run, free, need):  # noqa: ANN001, ANN202
 
 
 @inner
-def draw(run, count):  # noqa: ANN001, ANN201
+def draw(run, count):
     """Draws a whole number below count with splitmix64; one of one needs no draw."""
     if count <= 1:
         return 0
