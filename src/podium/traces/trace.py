@@ -1,0 +1,28 @@
+"""Holds what a source gives: a cluster, a workload, and what was left out on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.model.cluster import Cluster
+from podium.model.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Says how a `simon/v1alpha1` Config wants its pods offered."""
+
+    ratio: float | None  # arrived GPU demand as a share of the cluster, None = the pods as they are
+    seed: int | None
+    is_shuffled: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Holds nodes, pods, or both, as one source gave them."""
+
+    name: str
+    cluster: Cluster | None
+    workload: Workload | None
+    experiment: Experiment | None = None
+    notes: tuple[str, ...] = ()  # rows left out, settings not honoured
