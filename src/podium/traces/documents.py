@@ -1,0 +1,90 @@
+"""Streams the objects of YAML and JSON files, lists taken apart, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podium.errors import InputError
+from podium.traces.json_items import parse_json
+from podium.traces.text_file import format_suffix, reading
+from podium.traces.yaml_tree import YamlNode, parse_yaml
+
+YAML_SUFFIXES = frozenset({".yaml", ".yml"})
+SUFFIXES = YAML_SUFFIXES | {".json"}
+"""Suffixes of the files that hold objects; `.gz` may follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Holds one object and the line on which it begins."""
+
+    value: Mapping[str, Any]
+    line: int
+
+    @property
+    def kind(self) -> str:
+        """Names the kind of the object, empty where it has none."""
+        kind = self.value.get("kind")
+        return kind if isinstance(kind, str) else ""
+
+
+def read_documents(path: Path) -> Iterator[Document]:
+    """Yields every object of a file; those in a List come one by one."""
+    with reading(path) as stream:
+        if format_suffix(path) == ".json":
+            for line, value in parse_json(stream.read(), path):
+                yield from _json_objects(value, line, path)
+        else:
+            for root in parse_yaml(stream, path):
+                yield from _yaml_objects(root, path)
+
+
+def is_list_kind(kind: Any) -> bool:
+    """Tells whether objects of this kind are lists of others: List, NodeList, PodList."""
+    return isinstance(kind, str) and kind.endswith("List")
+
+
+def _yaml_objects(root: YamlNode, path: Path) -> Iterator[Document]:
+    if root.kind == "list":
+        for item in root.items:
+            yield _document(item.value(), item.line, path)
+        return
+    document = _document(root.value(), root.line, path)
+    items = root.get("items")
+    if items is None or items.kind != "list" or not is_list_kind(document.kind):
+        yield document
+        return
+    for item in items.items:
+        yield _member(item.value(), item.line, document.kind, path)
+
+
+def _json_objects(value: Any, line: int, path: Path) -> Iterator[Document]:
+    document = _document(value, line, path)
+    items = document.value.get("items")
+    if not isinstance(items, list) or not is_list_kind(document.kind):
+        yield document
+        return
+    for item_line, item in items:
+        yield _member(item, item_line, document.kind, path)
+
+
+def _member(value: Any, line: int, list_kind: str, path: Path) -> Document:
+    document = _document(value, line, path)
+    if "kind" in document.value or list_kind == "List":
+        return document
+    # The API server leaves the kind out of the members of a NodeList or PodList.
+    return Document({"kind": list_kind.removesuffix("List"), **document.value}, line)
+
+
+def _document(value: Any, line: int, path: Path) -> Document:
+    if not isinstance(value, Mapping):
+        raise InputError.at(
+            path,
+            f"an object with a kind is expected, not a {type(value).__name__}",
+            line=line,
+            hint="give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them",
+        )
+    return Document(value, line)

@@ -1,0 +1,99 @@
+"""Parses JSON, one object of a list at a time, with the line on which each begins."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from podium.errors import InputError
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def parse_json(text: str, path: Path) -> Iterator[tuple[int, Any]]:
+    """Yields the line and value of every JSON value in the text; an array yields its elements.
+
+    An object with an `items` array keeps it as a list of (line, value) pairs.
+    """
+    reader = _JsonReader(text, path)
+    try:
+        yield from reader.values()
+    except json.JSONDecodeError as error:
+        raise InputError.at(path, f"is not valid JSON: {error.msg}", line=error.lineno) from error
+    except RecursionError as error:
+        raise InputError.at(path, "is nested too deeply", line=reader.line) from error
+    except ValueError as error:
+        # int() refuses numbers with thousands of digits.
+        raise InputError.at(path, f"is not valid JSON: {error}", line=reader.line) from error
+
+
+class _JsonReader:
+    """Walks over the outermost levels of a text; the C decoder reads what is inside."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        self.text = text
+        self.path = path
+        self.at = 0
+        self.line = 1
+        self._decode = json.JSONDecoder().raw_decode
+
+    def values(self) -> Iterator[tuple[int, Any]]:
+        """Yields every value of the text."""
+        while self._peek():
+            if self._peek() == "[":
+                yield from self._elements(self._object)
+            else:
+                yield self.line, self._object()
+
+    def _object(self) -> Any:
+        if self._peek() != "{":
+            return self._value()
+        members: dict[str, Any] = {}
+        self._step("{")
+        while self._peek() != "}":
+            if members:
+                self._step(",")
+            key = self._value()
+            if not isinstance(key, str):
+                raise json.JSONDecodeError("a key in double quotes is expected", self.text, self.at)
+            self._step(":")
+            is_list = key == "items" and self._peek() == "["
+            members[key] = list(self._elements(self._value)) if is_list else self._value()
+        self._step("}")
+        return members
+
+    def _elements(self, read: Callable[[], Any]) -> Iterator[tuple[int, Any]]:
+        self._step("[")
+        is_first = True
+        while self._peek() != "]":
+            if not is_first:
+                self._step(",")
+                self._peek()
+            is_first = False
+            line = self.line
+            yield line, read()
+        self._step("]")
+
+    def _value(self) -> Any:
+        self._peek()
+        value, end = self._decode(self.text, self.at)
+        self._move(end)
+        return value
+
+    def _peek(self) -> str:
+        match = _SPACE.match(self.text, self.at)
+        if match is not None:
+            self._move(match.end())
+        return self.text[self.at : self.at + 1]
+
+    def _step(self, character: str) -> None:
+        if self._peek() != character:
+            raise json.JSONDecodeError(f'"{character}" is expected', self.text, self.at)
+        self._move(self.at + 1)
+
+    def _move(self, to: int) -> None:
+        self.line += self.text.count("\n", self.at, to)
+        self.at = to

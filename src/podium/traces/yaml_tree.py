@@ -1,0 +1,178 @@
+"""Parses YAML into trees that remember where each part stands in the text.
+
+PyYAML's own composer recurses in C and crashes the interpreter on deep nesting, turns
+unquoted texts into dates and numbers, and forgets positions. This one is built on the same
+parser's events: any depth up to a limit, texts as they were written, lines for messages, and
+offsets so that a file can be edited in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from podium.errors import InputError
+
+MAX_DEPTH = 100
+"""Nesting beyond which a document is refused; Kubernetes objects stay below 30."""
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_NULL_TAG = "tag:yaml.org,2002:null"
+
+
+@dataclass(slots=True, eq=False)
+class YamlNode:
+    """Stands for one scalar, list or mapping of a document."""
+
+    kind: str  # scalar, list or mapping
+    line: int  # from 1
+    column: int  # from 0
+    start: int  # offset in characters from the start of the file
+    end: int = 0
+    text: str | None = None  # a scalar's text, None for null
+    is_flow: bool = False  # written with brackets
+    is_block_text: bool = False  # written with | or >
+    is_alias: bool = False  # stands for a part that is written elsewhere
+    is_open: bool = False  # still being parsed
+    height: int = 0  # levels below it, those behind aliases included
+    items: list[YamlNode] = field(default_factory=list)  # a mapping's are key, value, key, value
+    value_memo: Any = None
+
+    def get(self, key: str) -> YamlNode | None:
+        """Finds the value of a key that is written out in a mapping."""
+        found = None
+        for name, value in self.pairs():
+            if name.text == key:
+                found = value
+        return found
+
+    def pairs(self) -> list[tuple[YamlNode, YamlNode]]:
+        """Lists the keys and values of a mapping."""
+        if self.kind != "mapping":
+            return []
+        return list(zip(self.items[::2], self.items[1::2], strict=True))
+
+    def value(self) -> Any:
+        """Gives plain dicts, lists, texts and None; shared parts stay shared."""
+        if self.kind == "scalar":
+            return self.text
+        if self.value_memo is None:
+            if self.kind == "list":
+                self.value_memo = [item.value() for item in self.items]
+            else:
+                self.value_memo = self._mapping_value()
+        return self.value_memo
+
+    def _mapping_value(self) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        written: dict[str, Any] = {}
+        for key, value in self.pairs():
+            if key.text == "<<" and value.kind != "scalar":
+                sources = value.items if value.kind == "list" else [value]
+                for source in reversed(sources):
+                    part = source.value()
+                    merged.update(part if isinstance(part, dict) else {})
+            else:
+                written[key.text or ""] = value.value()
+        return merged | written
+
+
+def parse_yaml(stream: TextIO, path: Path) -> Iterator[YamlNode]:
+    """Yields the documents of a stream one by one, empty ones left out."""
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    composer = _Composer(path)
+    try:
+        for event in yaml.parse(stream, Loader=loader):
+            root = composer.take(event)
+            if root is not None:
+                yield root
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or str(error).splitlines()[0]
+        line = mark.line + 1 if mark is not None else 0
+        raise InputError.at(path, f"is not valid YAML: {what}", line=line) from error
+
+
+class _Composer:
+    """Builds one tree at a time from parser events."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.stack: list[YamlNode] = []
+        self.anchors: dict[str, YamlNode] = {}
+        self.root: YamlNode | None = None
+
+    def take(self, event: Any) -> YamlNode | None:
+        """Adds an event; gives the tree when its document ends."""
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            self._place(_scalar(event), event.anchor)
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            self._open(event, "mapping" if kind == "MappingStartEvent" else "list")
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self._close(event)
+        elif kind == "AliasEvent":
+            self._place(self._anchored(event), None)
+        elif kind == "DocumentStartEvent":
+            self.anchors, self.root = {}, None
+        elif kind == "DocumentEndEvent":
+            root, self.root = self.root, None
+            return None if root is None or (root.kind == "scalar" and root.text is None) else root
+        return None
+
+    def _open(self, event: Any, kind: str) -> None:
+        mark = event.start_mark
+        node = YamlNode(kind, mark.line + 1, mark.column, mark.index, is_open=True)
+        node.is_flow = bool(event.flow_style)
+        self._place(node, event.anchor)
+        self.stack.append(node)
+
+    def _close(self, event: Any) -> None:
+        node = self.stack.pop()
+        node.end, node.is_open = event.end_mark.index, False
+        if self.stack:
+            self.stack[-1].height = max(self.stack[-1].height, node.height + 1)
+
+    def _place(self, node: YamlNode, anchor: str | None) -> None:
+        if anchor is not None:
+            self.anchors[anchor] = node
+        if not self.stack:
+            self.root = node
+            return
+        if len(self.stack) + node.height >= MAX_DEPTH:
+            message = f"is nested more than {MAX_DEPTH} levels deep"
+            raise InputError.at(self.path, message, line=node.line)
+        parent = self.stack[-1]
+        parent.height = max(parent.height, node.height + 1)
+        is_key = parent.kind == "mapping" and len(parent.items) % 2 == 0
+        if is_key and node.kind != "scalar":
+            message = "a key is expected to be a text, not a list or a mapping"
+            raise InputError.at(self.path, message, line=node.line)
+        parent.items.append(node)
+
+    def _anchored(self, event: Any) -> YamlNode:
+        node = self.anchors.get(event.anchor)
+        start, end = event.start_mark, event.end_mark
+        line = start.line + 1
+        if node is None:
+            raise InputError.at(self.path, f"no anchor is named &{event.anchor}", line=line)
+        if node.is_open:
+            message = f"*{event.anchor} stands inside the part that it names"
+            raise InputError.at(self.path, message, line=line)
+        return replace(
+            node, line=line, column=start.column, start=start.index, end=end.index, is_alias=True
+        )
+
+
+def _scalar(event: Any) -> YamlNode:
+    start, end = event.start_mark, event.end_mark
+    node = YamlNode("scalar", start.line + 1, start.column, start.index, end.index)
+    is_plain = event.implicit[0] and not event.style
+    is_null = event.tag == _NULL_TAG or (is_plain and event.value in _NULLS)
+    node.text = None if is_null else event.value
+    node.is_block_text = event.style in ("|", ">")
+    return node
