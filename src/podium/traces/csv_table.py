@@ -1,0 +1,106 @@
+"""Walks over the rows of a CSV file and reads single cells, each with its place."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from podium.errors import InputError
+from podium.model.cluster import LIMIT
+from podium.traces.fields import FieldError
+from podium.traces.rejects import Rejects
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Holds the cells of one row by column."""
+
+    cells: Mapping[str, str]
+
+    def text(self, column: str) -> str:
+        """Gives a cell as text, empty where the file lacks the column."""
+        return self.cells.get(column, "").strip()
+
+    def whole(self, column: str, absent: int | None = None) -> int:
+        """Reads a whole number; an empty cell gives `absent` where there is one."""
+        text = self.text(column)
+        if not text and absent is not None:
+            return absent
+        if not _WHOLE.fullmatch(text):
+            raise FieldError(column, f'a whole number is expected, not "{text[:40]}"')
+        return int(text.partition(".")[0])
+
+    def amount(self, column: str, absent: int | None = None) -> int:
+        """Reads a whole number that a record can hold, from 0."""
+        number = self.whole(column, absent)
+        if not 0 <= number <= LIMIT:
+            raise FieldError(column, f"0 to {LIMIT} is expected, not {number}")
+        return number
+
+    def time(self, column: str) -> float | None:
+        """Reads seconds; an empty cell gives None."""
+        text = self.text(column)
+        if not text:
+            return None
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = math.nan
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise FieldError(column, f'seconds of at least 0 are expected, not "{text[:40]}"')
+        return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Holds an open CSV file behind its header."""
+
+    path: Path
+    columns: tuple[str, ...]
+    _lines: Iterator[list[str]]
+    _line_number: Callable[[], int]
+
+    @classmethod
+    def opened(cls, stream: TextIO, path: Path, hint: str) -> Table:
+        """Reads the header."""
+        reader = csv.reader(stream, strict=True)
+        try:
+            header = next(reader, None)
+        except csv.Error as error:
+            raise InputError.at(path, f"is not valid CSV: {error}", line=1, hint=hint) from error
+        if header is None:
+            raise InputError.at(path, "the file is empty", hint=hint)
+        columns = tuple(column.strip() for column in header)
+        twice = sorted({column for column in columns if columns.count(column) > 1})
+        if twice:
+            raise InputError.at(path, f"the header names {', '.join(twice)} twice", line=1)
+        return cls(path, columns, reader, lambda: reader.line_num)
+
+    def rows(self, rejects: Rejects) -> Iterator[tuple[int, Row]]:
+        """Yields the line and cells of every row that has a cell for every column."""
+        while (cells := self._next()) is not None:
+            line = self._line_number()
+            if cells and len(cells) != len(self.columns):
+                message = f"{len(self.columns)} cells are expected, not {len(cells)}"
+                rejects.add(InputError.at(self.path, message, line=line))
+            elif cells:
+                yield line, Row(dict(zip(self.columns, cells, strict=True)))
+
+    def reject(self, line: int, error: FieldError, rejects: Rejects) -> None:
+        """Hands over a bad cell with its place."""
+        column = f"column {error.field}"
+        rejects.add(InputError.at(self.path, str(error), line=line, column=column))
+
+    def _next(self) -> list[str] | None:
+        try:
+            return next(self._lines, None)
+        except csv.Error as error:
+            line = self._line_number()
+            raise InputError.at(self.path, f"is not valid CSV: {error}", line=line) from error
