@@ -1,0 +1,184 @@
+"""Finds and loads traces by reference: embedded, original OpenB files, your own files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from podium.errors import InputError, MissingError, UnknownName, UsageError
+from podium.traces.csv_file import read_csv
+from podium.traces.documents import SUFFIXES, read_documents
+from podium.traces.manifest import read_manifests
+from podium.traces.openb import GPU_NODES, find_file, found_traces, openb_index, summary
+from podium.traces.profile import (
+    generate_cluster,
+    generate_workload,
+    openb_profile,
+    sixteen_nodes,
+)
+from podium.traces.rejects import Rejects
+from podium.traces.simon import is_simon_config, read_simon
+from podium.traces.text_file import format_suffix
+from podium.traces.trace import Trace
+
+EMBEDDED = "openb"
+EMBEDDED_16 = "openb:16"
+
+_PREFIX = "openb:"
+_SMALL_LIST = "16_node"
+_GET_HINT = (
+    "run `podium traces fetch openb`, or name the folder that holds the file in PODIUM_TRACES"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """Says where original files lie, how a generated trace is drawn, and what bad rows do."""
+
+    folder: Path | None = None  # the folder named by PODIUM_TRACES
+    seed: int = 0
+    nodes: int | None = None
+    pods: int | None = None
+    is_skipping_bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInfo:
+    """Describes a trace that can be named."""
+
+    name: str
+    origin: str  # embedded or csv
+    is_present: bool
+    nodes: int | None  # None where only reading the file would tell
+    pods: int | None
+    summary: str
+
+
+def load_trace(reference: str, options: LoadOptions = LoadOptions()) -> Trace:  # noqa: B008 - frozen
+    """Loads a trace by name, file or folder; the only door to traces."""
+    if reference in (EMBEDDED, EMBEDDED_16):
+        return _generated(reference, options)
+    _refuse_sizes(reference, options)
+    if reference.startswith(_PREFIX):
+        return _original(reference, options)
+    path = Path(reference)
+    if not path.exists():
+        raise _unknown(reference, options)
+    return replace(_from_path(path, Rejects(options.is_skipping_bad)), name=reference)
+
+
+def list_traces(folder: Path | None) -> list[TraceInfo]:
+    """Lists the traces that have a name, with those of the folder that are there."""
+    profile = openb_profile()
+    listed = [
+        TraceInfo(
+            EMBEDDED, "embedded", True, profile.node_total, profile.pod_total,
+            "statistical profile of OpenB, any size, drawn by a seed",
+        ),
+        TraceInfo(
+            EMBEDDED_16, "embedded", True, len(profile.named_nodes), profile.pod_total,
+            "the same pods on the 16-node list, 64 GPUs",
+        ),
+    ]  # fmt: skip
+    return listed + list(_originals(folder, profile.node_total))
+
+
+def _generated(reference: str, options: LoadOptions) -> Trace:
+    if options.seed < 0:
+        raise UsageError(f"the seed {options.seed} cannot be used", hint="give 0 or more")
+    profile = openb_profile()
+    pods = profile.pod_total if options.pods is None else options.pods
+    # Nodes and pods are drawn apart: more of one leaves the other as it is.
+    workload = generate_workload(profile, pods, np.random.default_rng([options.seed, 1]))
+    if reference == EMBEDDED_16:
+        _refuse_sizes(reference, replace(options, pods=None))
+        return Trace(reference, replace(sixteen_nodes(profile), name=reference), workload)
+    nodes = profile.node_total if options.nodes is None else options.nodes
+    cluster = generate_cluster(profile, nodes, np.random.default_rng([options.seed, 0]))
+    return Trace(reference, cluster, workload)
+
+
+def _refuse_sizes(reference: str, options: LoadOptions) -> None:
+    for what, count in (("nodes", options.nodes), ("pods", options.pods)):
+        if count is not None:
+            raise UsageError(
+                f"the number of {what} cannot be chosen for {reference}",
+                hint=f"the embedded trace {EMBEDDED} has any size; other traces are as they are",
+            )
+
+
+def _original(reference: str, options: LoadOptions) -> Trace:
+    name = reference.removeprefix(_PREFIX)
+    rejects = Rejects(options.is_skipping_bad)
+    trace = read_csv(_original_file(name, options.folder), rejects)
+    if trace.cluster is not None:
+        return replace(trace, name=reference)
+    nodes = read_csv(_original_file(GPU_NODES, options.folder), Rejects(options.is_skipping_bad))
+    notes = (*trace.notes, *nodes.notes)
+    return Trace(reference, nodes.cluster, trace.workload, notes=notes)
+
+
+def _original_file(name: str, folder: Path | None) -> Path:
+    path = find_file(folder, name)
+    if path is not None:
+        return path
+    if name == _SMALL_LIST:
+        raise MissingError(
+            "the 16-node list is not there, and not among the files that can be fetched",
+            where=str(folder or ""),
+            hint=f"{EMBEDDED_16} has the same nodes",
+        )
+    known = [file.trace for file in openb_index().files]
+    if name not in known:
+        raise UnknownName.among("trace", _PREFIX + name, _names(folder))
+    raise MissingError(
+        f"the file of {_PREFIX}{name} is not there", where=str(folder or ""), hint=_GET_HINT
+    )
+
+
+def _from_path(path: Path, rejects: Rejects) -> Trace:
+    if path.is_dir():
+        return read_manifests(path, rejects)
+    suffix = format_suffix(path)
+    if suffix == ".csv":
+        return read_csv(path, rejects)
+    if suffix in SUFFIXES:
+        first = next(read_documents(path), None)
+        if first is not None and is_simon_config(first):
+            return read_simon(first, path, rejects)
+        return read_manifests(path, rejects)
+    raise InputError.at(
+        path,
+        f'files that end in "{suffix}" are not read as traces',
+        hint="give .csv, .yaml, .yml or .json, also with .gz, or a folder of manifests",
+    )
+
+
+def _originals(folder: Path | None, gpu_nodes: int) -> Iterator[TraceInfo]:
+    index = openb_index()
+    known = {file.trace for file in index.files}
+    for file in index.files:
+        nodes, pods = (file.rows, None) if file.is_nodes else (gpu_nodes, file.rows)
+        is_present = find_file(folder, file.trace) is not None
+        yield TraceInfo(_PREFIX + file.trace, "csv", is_present, nodes, pods, summary(file.trace))
+    for name in found_traces(folder):
+        if name not in known:
+            yield TraceInfo(_PREFIX + name, "csv", True, None, None, summary(name))
+
+
+def _names(folder: Path | None) -> list[str]:
+    known = [file.trace for file in openb_index().files]
+    originals = {_PREFIX + name for name in (*known, _SMALL_LIST, *found_traces(folder))}
+    return sorted({EMBEDDED, EMBEDDED_16} | originals)
+
+
+def _unknown(reference: str, options: LoadOptions) -> UsageError:
+    if "/" in reference or Path(reference).suffix:
+        return UsageError(
+            f'there is no file or folder "{reference}"',
+            hint="give a file, a folder, or one of the names that `podium traces list` shows",
+        )
+    return UnknownName.among("trace", reference, _names(options.folder))

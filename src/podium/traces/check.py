@@ -1,0 +1,131 @@
+"""Looks for what would spoil a simulation: pods that fit nowhere, missing times, bad rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.cluster import Cluster
+from podium.model.records import GPU_MILLI
+from podium.model.workload import Workload, models_of
+from podium.traces.catalogue import LoadOptions, load_trace
+from podium.traces.demand import asked, offered, peak
+from podium.traces.rejects import LEFT_OUT
+from podium.traces.trace import Trace
+from podium.traces.wording import counted, some
+
+_UNITS = {"gpu": "GPU", "cpu": "CPU", "memory": "memory"}
+_TOGETHER = "no single node has all of it together"
+
+
+def check_trace(
+    reference: str,
+    options: LoadOptions = LoadOptions(),  # noqa: B008 - frozen
+) -> list[str]:
+    """Loads a trace and lists what is wrong with it; an empty list means nothing."""
+    trace = load_trace(reference, replace(options, is_skipping_bad=True))
+    return findings(trace)
+
+
+def findings(trace: Trace) -> list[str]:
+    """Lists what is wrong with a loaded trace."""
+    found = [note for note in trace.notes if note.startswith(LEFT_OUT)]
+    if trace.workload is not None:
+        found += _name_findings(trace.workload)
+        found += _time_findings(trace.workload)
+        if trace.cluster is not None:
+            found += _model_findings(trace.workload, trace.cluster)
+            found += _fit_findings(trace.workload, trace.cluster)
+            found += _demand_findings(trace.workload, trace.cluster)
+    return found
+
+
+def _name_findings(workload: Workload) -> Iterator[str]:
+    twins = [name for name, count in Counter(workload.names).items() if count > 1]
+    if twins:
+        yield f"{counted(len(twins), 'name')} shared by several pods: {some(twins)}"
+
+
+def _time_findings(workload: Workload) -> Iterator[str]:
+    arrival_s, duration_s = workload.arrival_s, workload.duration_s
+    if arrival_s is None:
+        yield "pods have no arrival times: a replay is not possible"
+    elif bool(np.any(np.diff(arrival_s) < 0)):
+        late = int(np.argmax(np.diff(arrival_s) < 0)) + 1
+        yield f"arrivals are not in order: {workload.names[late]} is the first that is too late"
+    if duration_s is None:
+        yield "pods have no durations: a replay is not possible"
+    elif bool(np.any(duration_s == 0)):
+        names = [workload.names[i] for i in np.flatnonzero(duration_s == 0)]
+        yield f"{counted(len(names), 'pod')} with a duration of 0 s: {some(names)}"
+
+
+def _model_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
+    strangers: Counter[str] = Counter()
+    for spec, count in Counter(workload.gpu_specs).items():
+        for model in set(models_of(spec)) - set(cluster.gpu_models):
+            strangers[model] += count
+    for model, count in sorted(strangers.items()):
+        yield f"the cluster lacks the GPU model {model}, named by {counted(count, 'pod')}"
+
+
+def _fit_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
+    """Tries every shape on every kind of empty node."""
+    aligned = workload.aligned(cluster.gpu_models)
+    shapes = aligned.shapes()
+    first = np.unique(aligned.shape_of(), return_index=True)[1]
+    kinds = np.unique(
+        cluster.nodes[["cpu_milli_total", "memory_mib_total", "gpu_count", "gpu_model"]]
+    )
+    for pod, spec, weight, index in zip(
+        shapes.pods, shapes.gpu_specs, shapes.weights, first.tolist(), strict=True
+    ):
+        reason = _misfit(pod, spec, kinds)
+        if reason:
+            name = workload.names[index]
+            others = f" and {counted(int(weight) - 1, 'pod')} like it" if weight > 1 else ""
+            yield f"{name}{others} cannot fit any empty node: {reason}"
+
+
+def _misfit(pod: Any, gpu_spec: str, kinds: npt.NDArray[Any]) -> str:
+    """Says why a pod fits none of the nodes, or nothing if it fits one."""
+    has_cpu = kinds["cpu_milli_total"] >= pod["cpu_milli"]
+    has_memory = kinds["memory_mib_total"] >= pod["memory_mib"]
+    has_gpus = kinds["gpu_count"] >= pod["gpu_count"]
+    has_model = np.ones(len(kinds), bool)
+    if pod["gpu_count"] and gpu_spec:
+        bits = np.where(kinds["gpu_model"] >= 0, kinds["gpu_model"], 63).astype(np.int64)
+        has_model = (int(pod["gpu_models"]) >> bits) & 1 == 1
+    if bool(np.any(has_cpu & has_memory & has_gpus & has_model)):
+        return ""
+    if not has_cpu.any():
+        most = kinds["cpu_milli_total"].max()
+        return f"it asks for {pod['cpu_milli']} milli-CPU, the largest node has {most}"
+    if not has_memory.any():
+        most = kinds["memory_mib_total"].max()
+        return f"it asks for {pod['memory_mib']} MiB of memory, the largest node has {most}"
+    if not has_gpus.any():
+        most = kinds["gpu_count"].max()
+        return f"it asks for {pod['gpu_count']} GPUs, no node has more than {most}"
+    if not has_model.any():
+        return f"no node has the GPU model {gpu_spec.replace('|', ' or ')}"
+    return _TOGETHER
+
+
+def _demand_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
+    capacity = offered(cluster)
+    when = "at its busiest" if workload.has_times else "in all"
+    for key, amounts in asked(workload).items():
+        most = peak(workload, amounts)
+        if most > capacity[key]:
+            share = f"{100 * most / capacity[key]:.0f} % of" if capacity[key] else "more than"
+            unit = 1 / GPU_MILLI if key == "gpu" else 1
+            yield (
+                f"{when} the pods ask for {share} the cluster's {_UNITS[key]} "
+                f"({most * unit:g} of {capacity[key] * unit:g}): some must wait"
+            )

@@ -1,0 +1,48 @@
+"""Writes traces in the format that a file name asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from podium.errors import UsageError
+from podium.traces.csv_writer import write_nodes, write_pods
+from podium.traces.documents import SUFFIXES
+from podium.traces.manifest_writer import write_manifests
+from podium.traces.text_file import format_suffix, is_gzip
+from podium.traces.trace import Trace
+
+
+def save_trace(trace: Trace, target: Path) -> list[Path]:
+    """Writes a trace as CSV, YAML or JSON and gives the files.
+
+    A CSV file holds nodes or pods: a trace with both becomes `NAME-nodes.csv` and
+    `NAME-pods.csv`.
+    """
+    suffix = format_suffix(target)
+    if suffix in SUFFIXES:
+        write_manifests(trace, target)
+        return [target]
+    if suffix == ".csv":
+        return _save_csv(trace, target)
+    raise UsageError(
+        f'traces are not written as "{suffix}" files',
+        where=str(target),
+        hint="let the name end in .csv, .yaml, .yml or .json, also with .gz",
+    )
+
+
+def _save_csv(trace: Trace, target: Path) -> list[Path]:
+    has_both = trace.cluster is not None and trace.workload is not None
+    written = []
+    if trace.cluster is not None:
+        written.append(_beside(target, "nodes") if has_both else target)
+        write_nodes(trace.cluster, written[-1])
+    if trace.workload is not None:
+        written.append(_beside(target, "pods") if has_both else target)
+        write_pods(trace.workload, written[-1])
+    return written
+
+
+def _beside(target: Path, part: str) -> Path:
+    stem = (target.with_suffix("") if is_gzip(target) else target).stem
+    return target.with_name(f"{stem}-{part}{target.name[len(stem) :]}")
