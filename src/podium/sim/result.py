@@ -47,7 +47,7 @@ class Result:
     changes_after: npt.NDArray[np.int32]  # (num_pods,) changes after each arrival (inflation)
     decisions: int
     wall_s: float
-    _derived: dict[str, Any] = field(default_factory=dict, repr=False)
+    derived: dict[str, Any] = field(default_factory=dict, repr=False)  # figures, once computed
 
     @property
     def digest(self) -> str:

@@ -1,0 +1,1 @@
+"""Reports: summaries, comparisons and reproductions of published experiments."""

@@ -1,0 +1,50 @@
+"""Reads an inflation run as the publication does: figures at each percent of arrived load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.workload import gpu_demand
+from podium.sim.course import follow
+from podium.sim.result import Result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadCurve:
+    """Holds one value per whole percent of arrived GPU demand."""
+
+    percent: npt.NDArray[np.int64]
+    allocation: npt.NDArray[np.float64]  # percent of all GPUs
+    fragmentation: npt.NDArray[np.float64]  # percent of all GPUs
+    arrived_ratio: float  # arrived demand at the end, as a share of capacity
+
+    def at(self, percent: int) -> tuple[float, float]:
+        """Gives allocation and fragmentation at a load, NaN where no arrival rounds to it."""
+        found = np.flatnonzero(self.percent == percent)
+        if len(found) == 0:
+            return float("nan"), float("nan")
+        return float(self.allocation[found[0]]), float(self.fragmentation[found[0]])
+
+
+def load_curve(result: Result) -> LoadCurve:
+    """Averages over the arrivals whose arrived percent rounds to each whole percent.
+
+    As published, every single value is rounded to two decimals before it is averaged.
+    """
+    course = follow(result)
+    total = result.plan.cluster.gpu_milli_total
+    arrived = np.cumsum(gpu_demand(result.plan.arrivals.pods)) / total
+    after = result.changes_after
+    allocation = np.round(100 * course.gpu_milli[after] / total, 2)
+    fragmentation = np.round(100 * course.fragment_milli[after] / total, 2)
+    column = np.round(100 * arrived).astype(np.int64)
+    percent, index, counts = np.unique(column, return_inverse=True, return_counts=True)
+    return LoadCurve(
+        percent=percent,
+        allocation=np.bincount(index, allocation) / counts,
+        fragmentation=np.bincount(index, fragmentation) / counts,
+        arrived_ratio=float(arrived[-1]),
+    )

@@ -1,0 +1,117 @@
+"""Defines every figure of a run, once, with its unit in its name.
+
+Allocation is the share of capacity that pods hold: averaged over the time from the first
+arrival to the last departure under replay, and at the end otherwise. Failed attempts weigh in
+no average.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.records import GPU_MILLI
+from podium.sim.course import follow
+from podium.sim.result import HELD, PLACED, UNPLACED, Result
+
+POD_CLASSES = ("cpu-only", "share", "1-gpu", "2-gpu", "4-gpu", "8-gpu", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Tells how long placed pods waited between arrival and start."""
+
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    max_s: float
+    waited: int  # pods that did not start at once
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Holds the figures of a run; allocations and fragmentation are fractions of the cluster."""
+
+    gpu_allocation: float
+    cpu_allocation: float
+    memory_allocation: float
+    fragmentation: float  # FGD's expected fragmentation, as a share of all GPUs
+    fragmentation_ratio: float  # the same, as a share of the GPUs left idle
+    placed: int
+    unplaced: int
+    held: int
+    holds: int  # decisions to hold, over all pods
+    placed_share: dict[str, float]  # by class of pod; classes without pods are left out
+    waiting: Waiting
+    makespan_s: float  # first arrival to last departure
+    completion_mean_s: float  # arrival to departure
+    nodes_in_use_mean: float
+    nodes_in_use_peak: int
+
+
+def measure(result: Result) -> Metrics:
+    """Computes every figure of a run."""
+    course = follow(result)
+    cluster = result.plan.cluster
+    gpu_total = max(1, cluster.gpu_milli_total)
+    idle = cluster.gpu_milli_total - course.gpu_milli
+    shares = np.divide(course.fragment_milli, idle, out=np.zeros_like(idle), where=idle > 0)
+    return Metrics(
+        gpu_allocation=course.mean(course.gpu_milli) / gpu_total,
+        cpu_allocation=course.mean(course.cpu_milli) / max(1, cluster.cpu_milli_total),
+        memory_allocation=course.mean(course.memory_mib) / max(1, cluster.memory_mib_total),
+        fragmentation=course.mean(course.fragment_milli) / gpu_total,
+        fragmentation_ratio=course.mean(shares),
+        placed=int((result.status == PLACED).sum()),
+        unplaced=int((result.status == UNPLACED).sum()),
+        held=int((result.status == HELD).sum()),
+        holds=int(result.holds.sum()),
+        placed_share=placed_share(result),
+        waiting=measure_waiting(result),
+        makespan_s=float(course.time_s[-1] - course.time_s[0]),
+        completion_mean_s=_completion(result),
+        nodes_in_use_mean=course.mean(course.nodes_in_use),
+        nodes_in_use_peak=int(course.nodes_in_use.max()),
+    )
+
+
+def measure_waiting(result: Result) -> Waiting:
+    """Summarises the waiting of placed pods; zeros when none was placed."""
+    waits = (result.start_s - result.arrival_s)[result.is_placed]
+    if result.plan.protocol.name == "inflation" or len(waits) == 0:
+        waits = np.zeros(1)
+    p50, p95, p99 = np.percentile(waits, [50, 95, 99])
+    return Waiting(
+        mean_s=float(waits.mean()),
+        p50_s=float(p50),
+        p95_s=float(p95),
+        p99_s=float(p99),
+        max_s=float(waits.max()),
+        waited=int((waits > 0).sum()),
+    )
+
+
+def class_of(pods: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
+    """Numbers each pod's class, an index into POD_CLASSES."""
+    count, milli = pods["gpu_count"], pods["gpu_milli"]
+    tests = [count == 0, (count == 1) & (milli < GPU_MILLI), *(count == k for k in (1, 2, 4, 8))]
+    return np.select(tests, list(range(6)), 6)
+
+
+def placed_share(result: Result) -> dict[str, float]:
+    """Gives the share of placed pods in each class that occurs."""
+    classes = class_of(result.plan.arrivals.pods)
+    return {
+        name: float(result.is_placed[classes == index].mean())
+        for index, name in enumerate(POD_CLASSES)
+        if (classes == index).any()
+    }
+
+
+def _completion(result: Result) -> float:
+    times = (result.finish_s - result.arrival_s)[result.is_placed]
+    times = times[np.isfinite(times)]
+    return float(times.mean()) if len(times) else 0.0
