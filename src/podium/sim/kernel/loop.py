@@ -13,6 +13,7 @@ from podium.sim.kernel.ranking import FAILED, HOLDING, NOWHERE, best_node, note_
 from podium.sim.kernel.scores import best_slot
 from podium.sim.kernel.waiting import (
     NOBODY,
+    close_pass,
     enter,
     first_held,
     join,
@@ -125,6 +126,7 @@ def _offer_waiting(run):
         else:
             leave(run, shape, pod)
         size = enter(run, size, shape)
+    close_pass(run)
     run.decisions_at_pass = run.decisions
     return outcomes
 

@@ -63,20 +63,26 @@ def stay(run, shape, pod):
 def open_pass(run):
     """Starts a pass over the queue; gives how many shapes wait."""
     active, head = i8(run.active), i8(run.head)
-    kept = np.int64(0)
     size = np.int64(0)
     for i in range(run.active_shapes):
         shape = active[i]
-        if head[shape] == NOBODY:
-            continue
-        active[kept] = shape
-        kept += 1
         i8(run.cursor)[shape] = head[shape]
         i8(run.before)[shape] = NOBODY
         i8(run.refused_at)[shape] = -1
         size = enter(run, size, shape)
-    run.active_shapes = kept
     return size
+
+
+@inner
+def close_pass(run):
+    """Forgets shapes that nobody waits for any more; the next to join enters them anew."""
+    active, head = i8(run.active), i8(run.head)
+    kept = np.int64(0)
+    for i in range(run.active_shapes):
+        if head[active[i]] != NOBODY:
+            active[kept] = active[i]
+            kept += 1
+    run.active_shapes = kept
 
 
 @inner
