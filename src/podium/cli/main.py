@@ -15,12 +15,17 @@ class Podium(VerbGroup):
     """Holds every verb of Podium."""
 
     verbs = (
+        Verb("traces", "podium.cli.traces", "Lists, checks, makes and converts traces."),
+        Verb("simulate", "podium.cli.simulate", "Runs one policy on one trace."),
+        Verb("compare", "podium.cli.compare", "Ranks several policies over several seeds."),
         Verb("doctor", "podium.cli.doctor", "Checks this installation and says what to mend."),
         Verb("config", "podium.cli.config", "Prints every setting and where it came from."),
     )
 
 
-app = typer.Typer(cls=Podium, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Podium, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]}
+)
 
 
 def _print_version(is_wanted: bool) -> None:

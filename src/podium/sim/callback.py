@@ -25,7 +25,7 @@ class PairCallback:
         self._policy = policy
         self._table = table
         self._nodes_at = nodes.ctypes.data
-        self._bytes = memoryview(nodes.view(np.uint8))
+        self._bytes = nodes.view(np.uint8).data
         self._node = struct.Struct(f"<{nodes.dtype.itemsize // 4}i")
         self._pods = {
             shapes.ctypes.data + i * shapes.dtype.itemsize: pod_view(shape)

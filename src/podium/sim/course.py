@@ -44,21 +44,17 @@ def _walk(result: Result) -> Course:
     from podium.sim.kernel.walk import walker
 
     plan, changes = result.plan, result.changes
-    count = len(changes) + 1
-    nodes_in_use, fragment = np.zeros(count), np.zeros(count)
+    written = np.zeros((2, len(changes) + 1))
     typical = typical_pods(plan.trace.shapes())
     pods = plan.arrivals.pods
-    walker()(
-        plan.cluster.nodes.copy(), pods, result.node, result.slots, changes, typical, nodes_in_use,
-        fragment,
-    )  # fmt: skip
+    walker()(plan.cluster.nodes.copy(), pods, result.node, result.slots, changes, typical, written)
     return Course(
         time_s=_times(result),
         gpu_milli=_running_sum(changes, gpu_demand(pods)),
         cpu_milli=_running_sum(changes, pods["cpu_milli"]),
         memory_mib=_running_sum(changes, pods["memory_mib"]),
-        nodes_in_use=nodes_in_use,
-        fragment_milli=fragment,
+        nodes_in_use=written[0],
+        fragment_milli=written[1],
     )
 
 

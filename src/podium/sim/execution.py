@@ -20,7 +20,14 @@ from podium.sim.kernel.ranking import BAD_CHOICE
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay
 from podium.sim.result import Result
-from podium.sim.state import State, build_state, connect_memo, connect_policy, connect_ranking
+from podium.sim.state import (
+    State,
+    build_state,
+    connect_memo,
+    connect_policy,
+    connect_ranking,
+    gpu_slots,
+)
 from podium.sim.tiers import is_cache_worthwhile
 
 
@@ -33,36 +40,69 @@ class Callee:
     callback: PairCallback | ClusterCallback | None = None
 
 
+class Execution:
+    """Runs a plan once; another thread may watch how far it is."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._state: State | None = None
+
+    @property
+    def arrived(self) -> int:
+        """Counts the pods that have arrived so far."""
+        return self._state.number("arrived") if self._state else 0
+
+    def run(self) -> Result:
+        """Runs the plan and collects its result."""
+        plan = self._plan
+        play = core()
+        table = _table(plan)
+        _compile(plan, table)
+        began = time.perf_counter()
+        state = build_state(plan.cluster, plan.rank_order, plan.arrivals, plan.protocol)
+        callee = _callee(plan, state, table)
+        connect_policy(state, plan.policy, callee.native.address, callee.table, plan.seed)
+        connect_memo(state, has_memo=plan.tier == "python")
+        connect_ranking(state, is_cached=_is_cached(plan))
+        self._state = state
+        if play(state.record) != 0:
+            raise _failure(plan, state, callee)
+        if not _is_conserved(plan, state):
+            raise PolicyError(
+                "the policy changed the state of the cluster",
+                where=plan.policy.name,
+                hint="a policy only reads the pod and the node it is given",
+            )
+        return _result(plan, state, time.perf_counter() - began)
+
+
 def execute(plan: Plan) -> Result:
     """Runs a plan and collects its result."""
-    began = time.perf_counter()
-    state = build_state(plan.cluster, plan.rank_order, plan.arrivals, plan.protocol)
-    callee = _callee(plan, state)
-    connect_policy(state, plan.policy, callee.native.address, callee.table, plan.seed)
-    connect_memo(state, has_memo=plan.tier == "python")
-    connect_ranking(state, is_cached=_is_cached(plan))
-    if core()(state.record) != 0:
-        raise _failure(plan, state, callee)
-    if not _is_conserved(plan, state):
-        raise PolicyError(
-            "the policy changed the state of the cluster",
-            where=plan.policy.name,
-            hint="a policy only reads the pod and the node it is given",
-        )
-    return _result(plan, state, time.perf_counter() - began)
+    return Execution(plan).run()
 
 
-def _callee(plan: Plan, state: State) -> Callee:
+def _table(plan: Plan) -> npt.NDArray[np.float64]:
+    if isinstance(plan.policy, ClusterPolicy):
+        return np.zeros(1)
+    return plan.policy.table(plan.trace.shapes())
+
+
+def _compile(plan: Plan, table: npt.NDArray[np.float64]) -> None:
+    # Before the clock starts: it is done once, however many runs follow.
+    if isinstance(plan.policy, PairPolicy) and plan.tier != "python":
+        plan.policy.native(table.ndim, gpu_slots(plan.cluster))
+
+
+def _callee(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> Callee:
     nodes, shapes = state.arrays["nodes"], state.arrays["shapes"]
     policy = plan.policy
     if isinstance(policy, ClusterPolicy):
         chooser = ClusterCallback(policy.start(plan.seed), nodes, shapes, state.arrays["feasible"])
-        return Callee(python_callback(chooser), np.zeros(1), chooser)
-    table = policy.table(plan.trace.shapes())
+        return Callee(python_callback(chooser), table, chooser)
     if plan.tier == "python":
         scorer = PairCallback(policy, nodes, shapes, table)
         return Callee(python_callback(scorer), table, scorer)
-    return Callee(policy.native(table.ndim, state.number("gpu_slots")), table)
+    return Callee(policy.native(table.ndim, gpu_slots(plan.cluster)), table)
 
 
 def _is_cached(plan: Plan) -> bool:

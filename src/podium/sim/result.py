@@ -60,7 +60,8 @@ class Result:
     @property
     def is_placed(self) -> npt.NDArray[np.bool_]:
         """Tells for each pod whether it was placed."""
-        return self.status == PLACED
+        placed: npt.NDArray[np.bool_] = self.status == PLACED
+        return placed
 
     @property
     def finish_s(self) -> npt.NDArray[np.float64]:

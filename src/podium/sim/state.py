@@ -50,7 +50,7 @@ def build_state(
         "num_shapes": num_shapes,
         "num_pods": num_pods,
         "node_bytes": cluster.nodes.dtype.itemsize,
-        "gpu_slots": cluster.nodes["gpu_milli_left"].shape[1],
+        "gpu_slots": gpu_slots(cluster),
         "protocol": _PROTOCOLS[protocol.name],
         "hold_limit": protocol.holding.hold_limit,
         "max_holds": protocol.holding.max_holds,
@@ -61,6 +61,11 @@ def build_state(
     state = State(arrays, np.zeros(1, RUN))
     connect(state, arrays, numbers)
     return state
+
+
+def gpu_slots(cluster: Cluster) -> int:
+    """Counts the GPU slots of the cluster's kind of record."""
+    return int(cluster.nodes["gpu_milli_left"].shape[1])
 
 
 def connect(state: State, arrays: Arrays, numbers: dict[str, int]) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 
-from podium.policies.jit import keep_on_disk, stamp_of
+from podium.policies.jit import cache_folder, keep_on_disk, stamp_of
+from podium.sim.kernel.layout import RUN
 from podium.sim.kernel.loop import play
 
 
@@ -17,7 +19,14 @@ def core() -> Any:
     """Gives the compiled core, from disk where it was compiled before."""
     compiled = numba.njit(nogil=True)(play)
     keep_on_disk(compiled, play, kernel_stamp())
+    compiled.compile((numba.typeof(np.zeros(1, RUN)),))
     return compiled
+
+
+def is_core_on_disk() -> bool:
+    """Tells whether the core was compiled before, so that starting it takes no time."""
+    folder = cache_folder()
+    return folder is not None and (folder / kernel_stamp()[:24]).is_dir()
 
 
 @functools.cache

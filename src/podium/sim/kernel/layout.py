@@ -96,7 +96,7 @@ def inner(function: Callable[..., Any]) -> Any:
 
 
 def _pointer(element: Any) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def at(_typing: Any, _address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))

@@ -99,7 +99,7 @@ def _chosen(run, shape, can_hold):
         return _fail(run, POLICY_FAILED, -1)
     if choice == -np.inf:
         return HOLDING if can_hold else first
-    node = np.int64(choice)
+    node = int(choice)
     if node < 0 or node >= run.num_nodes or node != choice or not feasible[node]:
         return _fail(run, BAD_CHOICE, node)
     return node

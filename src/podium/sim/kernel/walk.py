@@ -12,10 +12,10 @@ import numpy as np
 from podium.policies import fragmentation
 from podium.policies.jit import compiled, keep_on_disk, stamp_of
 
-node_fragmentation = compiled(fragmentation.fragmentation)
+node_fragmentation = compiled(fragmentation.fragmentation)  # type: ignore[arg-type]
 
 
-def walk(nodes, pods, node_of, slots, changes, typical, nodes_in_use, fragment):
+def walk(nodes, pods, node_of, slots, changes, typical, written):
     """Writes the nodes in use and the cluster's fragmentation (GPU milli) after each change."""
     running = np.zeros(len(nodes), np.int32)
     lost = np.zeros(len(nodes))
@@ -23,7 +23,7 @@ def walk(nodes, pods, node_of, slots, changes, typical, nodes_in_use, fragment):
     for node in range(len(nodes)):
         lost[node] = node_fragmentation(nodes[node], typical)
         total += lost[node]
-    nodes_in_use[0], fragment[0] = 0, total
+    written[0, 0], written[1, 0] = 0, total
     used = 0
     for i in range(len(changes)):
         pod = abs(changes[i]) - 1
@@ -38,7 +38,7 @@ def walk(nodes, pods, node_of, slots, changes, typical, nodes_in_use, fragment):
         now = node_fragmentation(nodes[node], typical)
         total += now - lost[node]
         lost[node] = now
-        nodes_in_use[i + 1], fragment[i + 1] = used, total
+        written[0, i + 1], written[1, i + 1] = used, total
 
 
 @numba.njit

@@ -1,0 +1,168 @@
+"""Runs one policy on one trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from podium.cli import figures
+from podium.cli.group import new_app
+from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.render import Screen, print_json
+
+app = new_app()
+
+Policy = Annotated[
+    str | None, typer.Option("--policy", help="Policy by name or file.", show_default=False)
+]
+TraceName = Annotated[
+    str | None, typer.Option("--trace", help="Trace by name or file.", show_default=False)
+]
+ClusterName = Annotated[
+    str | None, typer.Option("--cluster", help="Cluster by name or file.", show_default=False)
+]
+ProtocolName = Annotated[
+    str | None, typer.Option("--protocol", help="replay, inflation or rounds.", show_default=False)
+]
+Load = Annotated[
+    float | None,
+    typer.Option("--load", help="Divides the time between arrivals (replay).", show_default=False),
+]
+Ratio = Annotated[
+    float | None,
+    typer.Option("--ratio", help="GPU demand over capacity (inflation).", show_default=False),
+]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.", show_default=False)]
+Orders = Annotated[
+    Path | None,
+    typer.Option("--orders", help="Arrival orders and node ranks (.jsonl, .jsonl.gz)."),
+]
+Nodes = Annotated[int | None, typer.Option("--nodes", help="Nodes of a generated cluster.", min=1)]
+Pods = Annotated[int | None, typer.Option("--pods", help="Pods of a generated trace.", min=1)]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out bad rows and list them.")]
+NodeOrder = Annotated[
+    Literal["shuffled", "listed"],
+    typer.Option("--node-order", help="Who wins ties: a seeded shuffle, or the order listed."),
+]
+TierName = Annotated[
+    str | None,
+    typer.Option("--tier", help="auto, python, cached or scan; never changes a result."),
+]
+HoldLimit = Annotated[
+    int | None, typer.Option("--hold-limit", help="Decisions until a held pod returns.")
+]
+MaxHolds = Annotated[int | None, typer.Option("--max-holds", help="Holds allowed per pod.")]
+IgnoreUnknown = Annotated[
+    bool,
+    typer.Option("--ignore-unknown-plugins", help="Leave unknown scheduler plugins out, named."),
+]
+
+
+@app.command()
+def simulate(
+    ctx: typer.Context,
+    policy: Policy = None,
+    trace: TraceName = None,
+    cluster: ClusterName = None,
+    protocol: ProtocolName = None,
+    ratio: Ratio = None,
+    load: Load = None,
+    seed: Seed = None,
+    orders: Orders = None,
+    placements: Annotated[
+        Path | None,
+        typer.Option("--placements", help="Write one row per pod (.csv or .parquet)."),
+    ] = None,
+    nodes: Nodes = None,
+    pods: Pods = None,
+    node_order: NodeOrder = "shuffled",
+    tier: TierName = None,
+    hold_limit: HoldLimit = None,
+    max_holds: MaxHolds = None,
+    is_skipping_bad: SkipBad = False,
+    is_ignoring_unknown: IgnoreUnknown = False,
+    traces: TracesFolder = None,
+    is_json: Json = False,
+) -> None:
+    """Runs one policy on one trace and prints what came of it."""
+    flags = {
+        "simulate.policy": policy,
+        "simulate.trace": trace,
+        "simulate.cluster": cluster,
+        "simulate.protocol": protocol,
+        "simulate.ratio": ratio,
+        "simulate.load": load,
+        "simulate.seed": seed,
+        "simulate.hold_limit": hold_limit,
+        "simulate.max_holds": max_holds,
+        "compile.tier": tier,
+        "traces.folder": traces,
+    }
+    settings = read_settings(ctx, flags)
+    screen = Screen(settings.display)
+
+    from podium.cli.case import Inputs, load_case
+    from podium.cli.watch import run_watched
+    from podium.policies import load as load_policy
+    from podium.reports.placement_table import write_placements
+    from podium.reports.summary import summarise
+
+    inputs = Inputs(orders, nodes, pods, is_skipping_bad, node_order)
+    chosen = load_policy(settings.simulate.policy, ignore_unknown_plugins=is_ignoring_unknown)
+    case = load_case(settings, inputs)
+    for note in (*case.notes, *chosen.notes):
+        screen.note(f"note: {note}")
+    result = run_watched(screen, case, chosen)
+    figures_found = summarise(result)
+    if placements is not None:
+        count = write_placements(result, placements)
+        screen.note(f"wrote {count:,} placements to {placements}")
+    if is_json:
+        print_json({**figures_found, "notes": [*case.notes, *chosen.notes]})
+    else:
+        show(screen, figures_found)
+
+
+def show(screen: Screen, found: dict[str, Any]) -> None:
+    """Prints a run's summary for people."""
+    screen.fields(
+        {
+            "policy": found["policy"],
+            "trace": f"{found['trace']} on {found['cluster']}, {found['protocol']}, "
+            f"seed {found['seed']}",
+            "cluster": f"{found['nodes']:,} nodes, {found['gpus']:,} GPUs",
+            "pods": f"{found['pods']:,}: {found['placed']:,} placed, "
+            f"{found['unplaced']:,} unplaced, {found['held']:,} held",
+            "GPU allocation": figures.percent(found["gpu_allocation"]),
+            "CPU allocation": figures.percent(found["cpu_allocation"]),
+            "memory allocation": figures.percent(found["memory_allocation"]),
+            "fragmentation": f"{figures.percent(found['fragmentation'])} of all GPUs",
+            **_waiting(found),
+            **_loads(found),
+            "decisions": f"{found['decisions']:,} in {figures.duration(found['wall_s'])} "
+            f"({found['tier']})",
+            "digest": found["digest"],
+        }
+    )
+
+
+def _waiting(found: dict[str, Any]) -> dict[str, object]:
+    if found["protocol"] != "replay":
+        return {}
+    spans = [figures.duration(found[f"wait_{name}_s"]) for name in ("mean", "p95", "p99", "max")]
+    return {
+        "waiting": f"{found['waited']:,} pods; mean {spans[0]}, p95 {spans[1]}, p99 {spans[2]}, "
+        f"max {spans[3]}",
+        "makespan": figures.duration(found["makespan_s"]),
+    }
+
+
+def _loads(found: dict[str, Any]) -> dict[str, object]:
+    curve = found.get("allocation_at", {})
+    return {
+        f"allocated at {load} %": figures.percent(curve[load])
+        for load in ("80", "100", "130")
+        if load in curve
+    }

@@ -1,0 +1,50 @@
+"""Runs simulations while a progress bar watches."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from podium.cli.case import Case
+    from podium.cli.render import Screen
+    from podium.policies import Policy
+    from podium.sim import Result
+
+POLL_S = 0.1
+
+
+def announce_compilation(screen: Screen) -> None:
+    """Says so before the first start, which takes longer than any other."""
+    from podium.sim.kernel import is_core_on_disk
+
+    if not is_core_on_disk():
+        screen.note("compiling the simulator's core, once; this takes about ten seconds ...")
+
+
+def run_watched(screen: Screen, case: Case, policy: Policy) -> Result:
+    """Runs one simulation; the bar follows the arrivals that the core counts."""
+    from podium.sim.engine import make_plan
+    from podium.sim.execution import Execution
+
+    announce_compilation(screen)
+
+    plan = make_plan(case.cluster, case.workload, policy, case.protocol, case.setup)
+    execution = Execution(plan)
+    finished = threading.Event()
+
+    def watch() -> None:
+        with screen.progress(policy.name, len(plan.arrivals)) as advance:
+            shown = 0
+            while not finished.wait(POLL_S):
+                arrived = execution.arrived
+                advance(arrived - shown)
+                shown = arrived
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        return execution.run()
+    finally:
+        finished.set()
+        watcher.join()

@@ -1,0 +1,118 @@
+"""Compares policies over seeds: means, confidence intervals, and a paired test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+BASELINES = ("first-fit", "best-fit", "fgd", "worst-fit", "kube-default", "random")
+"""What a policy is measured against; the best of those that take part is the yardstick."""
+
+_RESAMPLES = 10_000
+_EXACT_PAIRS = 14  # 2^14 sign patterns are enumerated, above that they are drawn
+_SEED = 20230710  # of the resampling only; results of runs do not depend on it
+
+METRICS = {
+    "gpu_allocation": +1,
+    "fragmentation": -1,
+    "wait_mean_s": -1,
+    "wait_p95_s": -1,
+    "placed": +1,
+    "makespan_s": -1,
+}
+"""Which way is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Holds one policy's standing on one metric."""
+
+    rank: int
+    policy: str
+    mean: float
+    low: float  # 95 % confidence interval of the mean
+    high: float
+    difference: float  # mean of paired differences to the yardstick
+    difference_low: float
+    difference_high: float
+    p_value: float | None  # paired sign-flip test, two-sided; None for the yardstick itself
+    may_hold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Holds the ranking of policies on one metric."""
+
+    metric: str
+    seeds: tuple[int, ...]
+    yardstick: str
+    rows: tuple[Row, ...]
+
+
+def compare(
+    summaries: Mapping[str, Sequence[dict[str, Any]]], metric: str, holding: frozenset[str]
+) -> Comparison:
+    """Ranks policies by the mean of a metric; each brings one summary per seed, in one order."""
+    values = {name: _values(found, metric) for name, found in summaries.items()}
+    sign = METRICS[metric]
+    ranked = sorted(values, key=lambda name: (-sign * float(values[name].mean()), name))
+    yardstick = next((name for name in ranked if name in BASELINES), ranked[0])
+    seeds = tuple(int(found["seed"]) for found in next(iter(summaries.values())))
+    rows = tuple(
+        _row(place, name, values[name], values[yardstick], name == yardstick, name in holding)
+        for place, name in enumerate(ranked, 1)
+    )
+    return Comparison(metric, seeds, yardstick, rows)
+
+
+def _values(summaries: Sequence[dict[str, Any]], metric: str) -> npt.NDArray[np.float64]:
+    return np.array([found[metric] for found in summaries], np.float64)
+
+
+def _row(
+    rank: int, policy: str, values: npt.NDArray[np.float64], others: npt.NDArray[np.float64],
+    is_yardstick: bool, may_hold: bool,
+) -> Row:  # fmt: skip
+    differences = values - others
+    low, high = interval(values)
+    d_low, d_high = interval(differences)
+    p_value = None if is_yardstick else sign_flip_p(differences)
+    mean, d_mean = float(values.mean()), float(differences.mean())
+    return Row(rank, policy, mean, low, high, d_mean, d_low, d_high, p_value, may_hold)
+
+
+def interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Gives the 95 % bootstrap interval of the mean; a point where there is one value.
+
+    >>> interval(np.array([2.0, 2.0, 2.0]))
+    (2.0, 2.0)
+    """
+    if len(values) < 2 or np.ptp(values) == 0:
+        return float(values.mean()), float(values.mean())
+    random = np.random.default_rng(_SEED)
+    picks = random.integers(len(values), size=(_RESAMPLES, len(values)))
+    low, high = np.percentile(values[picks].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def sign_flip_p(differences: npt.NDArray[np.float64]) -> float:
+    """Tests whether paired differences are centred on 0 by flipping their signs.
+
+    >>> sign_flip_p(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    0.0625
+    """
+    count = len(differences)
+    observed = abs(float(differences.sum()))
+    if count <= _EXACT_PAIRS:
+        patterns = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
+        sums = np.abs((1 - 2 * patterns) @ differences)
+        return float((sums >= observed - 1e-12 * max(1.0, observed)).mean())
+    random = np.random.default_rng(_SEED)
+    signs = random.choice([-1.0, 1.0], size=(_RESAMPLES, count))
+    sums = np.abs(signs @ differences)
+    hits = int((sums >= observed - 1e-12 * max(1.0, observed)).sum())
+    return (hits + 1) / (_RESAMPLES + 1)
