@@ -27,7 +27,7 @@ from numba.extending import intrinsic
 
 from podium.errors import PolicyError
 from podium.model.records import NODE_8, NODE_16, POD
-from podium.policies.jit import keep_on_disk
+from podium.policies.jit import compiled, keep_on_disk
 
 SIGNATURE = types.float64(*[types.int64] * 6)
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_int64] * 6)
@@ -102,7 +102,8 @@ def compile_score(
     """Compiles the `score` of a policy's namespace; a stamp other than "" keeps it on disk."""
     for name, value in list(namespace.items()):
         if isinstance(value, FunctionType):
-            namespace[name] = numba.njit(value)
+            is_own = value.__globals__ is namespace
+            namespace[name] = numba.njit(value) if is_own else compiled(value)
     wrapper = _WRAPPERS[form](namespace["score"], node_at[gpu_slots], _table_reader(table_ndim))
     try:
         callback = _compiled(wrapper, f"{stamp}-{table_ndim}-{gpu_slots}" if stamp else "")

@@ -10,8 +10,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 
@@ -33,6 +35,49 @@ def stamp_of(texts: Iterable[str]) -> str:
         digest.update(text.encode())
         digest.update(b"\0")
     return digest.hexdigest()
+
+
+def compiled(function: FunctionType) -> Any:
+    """Compiles a plain function together with the plain functions that it calls."""
+    return _compiled(function, {})
+
+
+def _compiled(function: FunctionType, known: dict[FunctionType, Any]) -> Any:
+    import numba
+
+    if function in known:
+        return known[function]
+    names = dict(function.__globals__)
+    copy = FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    known[function] = numba.njit(copy)
+    names.update({name: _compiled(called, known) for name, called in _calls(function)})
+    return known[function]
+
+
+def texts_behind(functions: Iterable[FunctionType]) -> list[str]:
+    """Reads the modules that functions, and the functions they call, were imported from."""
+    found: dict[str, None] = {}
+    waiting = list(functions)
+    seen = set(waiting)
+    while waiting:
+        function = waiting.pop()
+        file = getattr(sys.modules.get(function.__module__), "__file__", None)
+        if file:
+            found[file] = None
+        called = {each for _, each in _calls(function)} - seen
+        seen |= called
+        waiting += sorted(called, key=lambda each: each.__qualname__)
+    return [Path(file).read_text(encoding="utf-8") for file in sorted(found)]
+
+
+def _calls(function: FunctionType) -> Iterator[tuple[str, FunctionType]]:
+    for name in function.__code__.co_names:
+        called = function.__globals__.get(name)
+        if isinstance(called, FunctionType):
+            yield name, called
 
 
 def keep_on_disk(compiler: Any, function: Any, stamp: str) -> None:

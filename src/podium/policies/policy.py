@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from podium.errors import PolicyError
 from podium.model.fit import fits, fitting_slots
 from podium.model.records import GPU_MILLI, node_view, pod_view
 from podium.model.workload import Shapes
-from podium.policies.jit import stamp_of
+from podium.policies.jit import stamp_of, texts_behind
 from podium.policies.source import Source, pair_form
 
 HOLD = -math.inf
@@ -47,6 +48,7 @@ class PairPolicy:
     may_hold: bool = False
     ties: Ties = "rank"
     gpu_choice: GpuChoice = "best"
+    notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
     compiled: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
     kind: ClassVar[Literal["pair"]] = "pair"
 
@@ -121,13 +123,15 @@ class PairPolicy:
         if key not in self.compiled:
             from podium.policies.abi import compile_score
 
-            names = self.source.namespace() if self.source else _copied(self.function)
-            stamp = self._stamp() if self.origin != "file" else ""
+            names = self.source.namespace() if self.source else {"score": self.function}
+            stamp = self._stamp(names) if self.origin != "file" else ""
             self.compiled[key] = compile_score(names, self.form, table_ndim, gpu_slots, stamp)
         return self.compiled[key]
 
-    def _stamp(self) -> str:
-        return stamp_of([self.source.text, *_own_sources()]) if self.source else ""
+    def _stamp(self, names: dict[str, Any]) -> str:
+        functions = [value for value in names.values() if isinstance(value, FunctionType)]
+        own = [self.source.text] if self.source else []
+        return stamp_of([*own, *texts_behind(functions), *_own_sources()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,6 +145,7 @@ class ClusterPolicy:
     source: Source | None = None
     may_hold: bool = False
     gpu_choice: GpuChoice = "best"
+    notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
     kind: ClassVar[Literal["cluster"]] = "cluster"
 
     @classmethod
@@ -162,13 +167,14 @@ class ClusterPolicy:
     ) -> npt.NDArray[np.float64]:
         """Gives 1 to the chosen node and 0 to the others that fit, unless the chooser can score."""
         chooser = self.start(0)
+        view = pod_view(pod)
         feasible = np.array([fits(pod, node) for node in nodes])
         scorer = getattr(chooser, "scores", None)
         if scorer is not None:
-            return np.where(feasible, np.asarray(scorer(pod, nodes, feasible), np.float64), HOLD)
+            return np.where(feasible, np.asarray(scorer(view, nodes, feasible), np.float64), HOLD)
         found = np.where(feasible, 0.0, HOLD)
         if feasible.any():
-            choice = chooser.choose(pod, nodes, feasible)
+            choice = chooser.choose(view, nodes, feasible)
             if choice != HOLD:
                 found[int(choice)] = 1.0
         return found
@@ -185,7 +191,11 @@ def policy_of(source: Source, name: str, origin: Origin = "file") -> Policy:
 
 
 def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
-    """Makes a pair policy of a Python function, for programs and tests."""
+    """Makes a pair policy of a Python function, for programs and tests.
+
+    The function is taken as it is: unlike in a policy file, powers are not rewritten to mean
+    the same in plain Python and in compiled code, to the bit.
+    """
     title = name or function.__name__
     doc = (function.__doc__ or "").strip().splitlines()
     return PairPolicy(title, function, pair_form(function, title), doc[0] if doc else "")
@@ -196,15 +206,6 @@ def _setting(names: dict[str, Any], key: str, known: tuple[str, ...], where: str
     if value not in known:
         raise PolicyError(f"{key} is {value!r}", where=where, hint=f"use one of {', '.join(known)}")
     return value
-
-
-def _copied(function: Callable[..., float]) -> dict[str, Any]:
-    from types import FunctionType
-
-    names = dict(function.__globals__)
-    score = FunctionType(function.__code__, names, "score", None, function.__closure__)
-    used = {name: names[name] for name in function.__code__.co_names if name in names}
-    return {**used, "score": score}
 
 
 @functools.cache
