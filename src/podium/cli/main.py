@@ -18,6 +18,7 @@ class Podium(VerbGroup):
         Verb("traces", "podium.cli.traces", "Lists, checks, makes and converts traces."),
         Verb("simulate", "podium.cli.simulate", "Runs one policy on one trace."),
         Verb("compare", "podium.cli.compare", "Ranks several policies over several seeds."),
+        Verb("reproduce", "podium.cli.reproduce", "Repeats published experiments."),
         Verb("doctor", "podium.cli.doctor", "Checks this installation and says what to mend."),
         Verb("config", "podium.cli.config", "Prints every setting and where it came from."),
     )

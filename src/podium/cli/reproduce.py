@@ -1,0 +1,202 @@
+"""Repeats published experiments and sets our figures beside theirs."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli import figures
+from podium.cli.group import new_app
+from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.render import Screen, print_json
+from podium.errors import MissingError
+
+if TYPE_CHECKING:
+    from podium.reports.fgd_experiment import Experiment, Outcome, Published
+    from podium.reports.funsearch_experiment import TwoViews
+    from podium.settings import Settings
+
+app = new_app("Repeats published experiments and sets our figures beside theirs.")
+
+
+@app.command()
+def fgd(
+    ctx: typer.Context,
+    orders: Annotated[
+        Path | None,
+        typer.Option("--orders", help="Folder of TRACE.jsonl.gz [default: TRACES/protocol]."),
+    ] = None,
+    published: Annotated[
+        Path | None,
+        typer.Option("--published", help="Published results [default: TRACES/published.csv]."),
+    ] = None,
+    trace: Annotated[
+        list[str] | None, typer.Option("--trace", help="Only these traces, such as default.")
+    ] = None,
+    is_complete: Annotated[bool, typer.Option("--all-seeds", help="One row per seed.")] = False,
+    traces: TracesFolder = None,
+    is_json: Json = False,
+) -> None:
+    """Runs the published policies on the published orders; exit 1 if a figure differs."""
+    settings = read_settings(ctx, {"traces.folder": traces})
+    screen = Screen(settings.display)
+
+    from podium.cli.watch import announce_compilation
+    from podium.reports import fgd_experiment as fgd_report
+
+    folder = _folder(settings)
+    known = fgd_report.read_published(published or folder / "published.csv")
+    runs = fgd_report.experiments(known, orders or folder / "protocol", trace or [])
+    announce_compilation(screen)
+    outcomes = _repeat_all(screen, settings, runs, known, orders or folder / "protocol")
+    if is_json:
+        print_json([_object(outcome) for outcome in outcomes])
+    else:
+        _show_fgd(screen, outcomes, is_complete=is_complete)
+    judged = [o for o in outcomes if o.experiment.policy not in fgd_report.NOT_REPRODUCIBLE]
+    missed = [outcome for outcome in judged if not outcome.is_reproduced]
+    screen.note(
+        f"{len(judged) - len(missed)} of {len(judged)} deterministic runs within "
+        f"{fgd_report.TOLERANCE} points at 100 % and 130 %; random is drawn afresh by design"
+    )
+    if missed:
+        raise typer.Exit(1)
+
+
+def _folder(settings: Settings) -> Path:
+    if settings.traces.folder is None:
+        raise MissingError(
+            "the original OpenB files are needed",
+            hint="set PODIUM_TRACES to their folder, or run podium traces fetch openb",
+        )
+    return settings.traces.folder
+
+
+def _repeat_all(
+    screen: Screen, settings: Settings, runs: list[Experiment], known: Published, orders: Path
+) -> list[Outcome]:
+    from podium.policies import load
+    from podium.reports.fgd_experiment import repeat
+    from podium.traces.catalogue import LoadOptions, load_trace
+
+    options = LoadOptions(folder=settings.traces.folder)
+    policies = {name: load(name) for name in {run.policy for run in runs}}
+    found: list[Outcome] = []
+    with (
+        screen.progress("repeating", len(runs)) as advance,
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
+        for trace in dict.fromkeys(run.trace for run in runs):
+            loaded = load_trace(f"openb:{trace}", options)
+            cluster, workload = loaded.cluster, loaded.workload
+            if cluster is None or workload is None:
+                raise MissingError(f"the trace {trace} has no nodes or no pods")
+            waiting = [
+                pool.submit(repeat, run, cluster, workload, policies[run.policy], orders, known)
+                for run in runs
+                if run.trace == trace
+            ]
+            for future in waiting:
+                found.append(future.result())
+                advance()
+    return found
+
+
+def _object(outcome: Outcome) -> dict[str, object]:
+    run = outcome.experiment
+    return {
+        "trace": run.trace,
+        "policy": run.policy,
+        "seed": run.seed,
+        "ours": outcome.ours,
+        "published": outcome.published,
+        "difference": outcome.largest_difference,
+        "ok": outcome.is_reproduced,
+    }
+
+
+def _show_fgd(screen: Screen, outcomes: list[Outcome], *, is_complete: bool) -> None:
+    groups: dict[tuple[str, ...], list[Outcome]] = {}
+    for outcome in outcomes:
+        run = outcome.experiment
+        key = (run.trace, run.policy, str(run.seed) if is_complete else "all")
+        groups.setdefault(key, []).append(outcome)
+    rows = [(*key, *_means(group)) for key, group in groups.items()]
+    titles = ["trace", "policy", "seed", "100 % ours", "published", "130 % ours", "published"]
+    screen.table([*titles, "frag ours", "published", "largest diff"], rows)
+
+
+def _means(group: list[Outcome]) -> list[figures.Figure]:
+    cells = []
+    for column in ("alloc_100", "alloc_130", "frag_130"):
+        for side in ("ours", "published"):
+            values = [getattr(outcome, side)[column] for outcome in group]
+            cells.append(figures.decimal(sum(values) / len(values)))
+    return [*cells, figures.decimal(max(outcome.largest_difference for outcome in group))]
+
+
+@app.command()
+def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = False) -> None:
+    """Repeats the FunSearch table by its own rules, beside the same policies by Podium's."""
+    settings = read_settings(ctx, {"traces.folder": traces})
+    screen = Screen(settings.display)
+
+    from podium.cli.watch import announce_compilation
+    from podium.reports.funsearch_experiment import POLICIES, view_twice
+    from podium.traces.catalogue import LoadOptions, load_trace
+
+    options = LoadOptions(folder=_folder(settings))
+    cluster = load_trace("openb:16_node", options).cluster
+    workload = load_trace("openb:default", options).workload
+    if cluster is None or workload is None:
+        raise MissingError("the 16-node list or the default trace is empty")
+    announce_compilation(screen)
+    views = []
+    with screen.progress("repeating", len(POLICIES)) as advance:
+        for name in POLICIES:
+            views.append(view_twice(name, cluster, workload))
+            advance()
+    if is_json:
+        print_json(
+            [{"policy": v.policy, "compatible": v.compatible, "true": v.true} for v in views]
+        )
+    else:
+        _show_funsearch(screen, views)
+
+
+def _show_funsearch(screen: Screen, views: list[TwoViews]) -> None:
+    print("By the seed's own rules (retries count as events; a share takes a whole GPU):")
+    titles = ["policy", "CPU", "memory", "GPU count", "GPU milli", "frag", "score", "failed"]
+    rows = []
+    for view in views:
+        seen = view.compatible
+        shares = [
+            figures.percent(share)
+            for share in (seen.cpu, seen.memory, seen.gpu_count, seen.gpu_milli)
+        ]
+        numbers = [figures.decimal(seen.fragmentation, 4), figures.decimal(seen.score, 4)]
+        rows.append((view.policy, *shares, *numbers, seen.failed_attempts))
+    screen.table(titles, rows)
+    print()
+    print("By Podium's rules (true sharing, FIFO queue, time-weighted use):")
+    titles = ["policy", "GPU", "fragmented", "waited", "mean wait", "p99 wait", "max wait"]
+    rows = [
+        (
+            view.policy,
+            figures.percent(view.true["gpu_allocation"]),
+            figures.percent(view.true["fragmentation"]),
+            view.true["waited"],
+            figures.duration(view.true["wait_mean_s"]),
+            figures.duration(view.true["wait_p99_s"]),
+            figures.duration(view.true["wait_max_s"]),
+        )
+        for view in views
+    ]
+    screen.table(titles, rows)
+    print()
+    print("All pods finish, so use over time is the same work over nearly the same time: it cannot")
+    print("rank policies here. The seed's score rises when pods fail and retry; waiting tells.")

@@ -1,0 +1,33 @@
+"""Repeats the FunSearch seed's table under its own rules, and under Podium's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from podium.model import Cluster, Workload
+from podium.policies import load
+from podium.reports.summary import summarise
+from podium.sim import Replay, Setup, simulate
+from podium.sim.funsearch import FUNSEARCH_POLICIES, FunsearchResult, run_funsearch
+
+POLICIES = ("first_fit", "best_fit", "funsearch_4901", "funsearch_4816", "funsearch_4800")
+"""The five rows of the published table, by its names."""
+
+
+@dataclass(frozen=True, slots=True)
+class TwoViews:
+    """Holds one policy's figures under both sets of rules."""
+
+    policy: str
+    compatible: FunsearchResult  # the seed's events and metrics, a compatibility mode
+    true: dict[str, Any]  # Podium's summary of the same policy on the same trace
+
+
+def view_twice(name: str, cluster: Cluster, workload: Workload) -> TwoViews:
+    """Runs a policy under the seed's rules and under Podium's, on one trace."""
+    compatible = run_funsearch(cluster, workload, FUNSEARCH_POLICIES[name])
+    policy = load(name.replace("_", "-"))
+    # The seed breaks ties by the order of the file.
+    result = simulate(cluster, workload, policy, Replay(), Setup(ranks="listed"))
+    return TwoViews(name, compatible, summarise(result))
