@@ -89,6 +89,31 @@ def test_the_doctor_finds_this_installation_sound(podium, tmp_path):
     assert json.loads(result.stdout)["is_sound"] is True
 
 
+def test_a_trace_goes_from_profile_to_labelled_manifests(podium):
+    assert podium("traces", "generate", "drawn.yaml", "--nodes", "1213", "--pods", "10").stdout
+    labelled = podium("traces", "topology", "--servers-per-rack", "8", "drawn.yaml", "racks.yaml")
+    assert (labelled.returncode, labelled.stdout) == (0, "racks.yaml\n")
+    described = json.loads(podium("traces", "info", "racks.yaml", "--json").stdout)
+    assert described["cluster"]["racks"] == 152
+
+
+def test_a_fetch_without_a_network_is_something_missing(podium):
+    # Nothing listens on the discard port: the download fails at once, on any machine.
+    result = podium("traces", "fetch", "openb", https_proxy="http://127.0.0.1:9")
+    assert result.returncode == 3
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[-1].startswith("  try: ")
+    assert "PODIUM_TRACES" in result.stderr
+
+
+def test_an_original_trace_that_is_not_there_is_something_missing(podium):
+    result = podium("traces", "info", "openb:default", "--json")
+    assert result.returncode == 3
+    error = json.loads(result.stderr)["error"]
+    assert error["code"] == "MissingError"
+    assert "podium traces fetch openb" in error["hint"]
+
+
 @pytest.mark.parametrize(
     ("ending", "code"),
     [("well", 0), ("no", 1), ("unreadable", 2), ("missing", 3), ("bug", 4), ("interrupt", 130)],

@@ -27,5 +27,9 @@ def clean_environment(folder, **environ):
         for name, value in os.environ.items()
         if not name.startswith("PODIUM_") and name not in ("NO_COLOR", "FORCE_COLOR")
     }
-    homes = {"XDG_CONFIG_HOME": str(folder / ".config"), "PYTHONPATH": str(TESTS)}
+    homes = {
+        "XDG_CONFIG_HOME": str(folder / ".config"),
+        "PODIUM_TRACES_CACHE": str(folder / ".traces"),
+        "PYTHONPATH": str(TESTS),
+    }
     return {**kept, **homes, **environ}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 import platform
 import re
@@ -13,8 +15,10 @@ from pathlib import Path
 
 from podium.cli.figures import duration, size
 from podium.cli.finding import Finding
+from podium.cli.options import traces_folder
 from podium.errors import MissingExtra
 from podium.settings import Settings
+from podium.traces.wording import counted, some
 
 Check = Callable[[Settings], Iterator[Finding]]
 
@@ -95,6 +99,48 @@ def memory_bytes(limit_file: Path = Path("/sys/fs/cgroup/memory.max")) -> int | 
         return machine
 
 
+def check_traces(settings: Settings) -> Iterator[Finding]:
+    """Compares the original traces with their checksums."""
+    folder = traces_folder(settings)
+    if folder is None:
+        yield Finding("traces", "note", "the embedded profile only", _FETCH)
+        return
+    if not folder.is_dir():
+        origin = settings.origins["traces.folder"]
+        yield Finding("traces", "broken", f"{folder} is no folder ({origin})", _FETCH)
+        return
+    missing, changed = compare_openb(folder)
+    if missing:
+        detail = f"{folder} lacks {counted(len(missing), 'file')}: {some(missing)}"
+        yield Finding("traces", "warning", detail, _FETCH)
+    if changed:
+        detail = f"{counted(len(changed), 'file')} in {folder} not as published: {some(changed)}"
+        yield Finding("traces", "warning", detail, _FETCH)
+    if not missing and not changed:
+        yield Finding("traces", "ok", f"{folder} is complete")
+
+
+_FETCH = "podium traces fetch openb, or set PODIUM_TRACES to a folder with the original files"
+
+
+def compare_openb(folder: Path) -> tuple[list[str], list[str]]:
+    """Names the original files that a folder lacks, and those that differ from the published."""
+    from podium.traces.openb import find_file, openb_index
+
+    missing, changed = [], []
+    for file in openb_index().files:
+        path = find_file(folder, file.trace)
+        if path is None:
+            missing.append(file.file_name)
+        elif hashlib.sha256(_content(path)).hexdigest() != file.sha256:
+            changed.append(path.name)
+    return missing, changed
+
+
+def _content(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
 def check_extras(settings: Settings) -> Iterator[Finding]:
     """Looks for the optional dependencies, by extra."""
     del settings
@@ -135,5 +181,6 @@ CHECKS: tuple[Check, ...] = (
     check_compiler,
     check_cache,
     check_machine,
+    check_traces,
     check_extras,
 )

@@ -42,9 +42,9 @@ def duration(seconds: float | None) -> Figure:
 
 def size(number_of_bytes: int) -> Figure:
     """Writes a number of bytes in the unit that suits it."""
-    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if number_of_bytes >= 1 << power:
-            return Figure(f"{number_of_bytes / (1 << power):.3g} {unit}")
+            return Figure(f"{number_of_bytes / (1 << power):,.4g} {unit}")
     return Figure(f"{number_of_bytes} B")
 
 

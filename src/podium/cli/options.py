@@ -24,3 +24,9 @@ def read_settings(ctx: typer.Context, flags: Mapping[str, Any] | None = None) ->
         # Compilation happens in worker processes too, and they inherit the environment.
         os.environ["PODIUM_COMPILE_CACHE"] = str(settings.compile.cache)
     return settings
+
+
+def traces_folder(settings: Settings) -> Path | None:
+    """Names the folder of original traces: the one that is set, or what was fetched."""
+    has_fetched = any(settings.traces.cache.glob("openb_*.csv"))
+    return settings.traces.folder or (settings.traces.cache if has_fetched else None)

@@ -68,7 +68,12 @@ class Compile:
     cache: Path = field(
         default_factory=cache_folder("compiled"), metadata=about("folder for compiled policies")
     )
-    tier: str = field(default="auto", metadata=about("execution tier of the simulator"))
+    tier: str = field(
+        default="auto",
+        metadata=about(
+            "execution tier of the simulator", choices=("auto", "python", "cached", "scan")
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,19 @@
 import os
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+
+# Read before the tests clean their environment.
+ORIGINALS = os.environ.get("PODIUM_TRACES")
+
+
+@pytest.fixture
+def openb_folder():
+    """Names the folder of the original OpenB files."""
+    if not ORIGINALS:
+        pytest.skip("PODIUM_TRACES does not name a folder with the original OpenB files")
+    return Path(ORIGINALS)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,6 @@
+import gzip
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -8,9 +10,11 @@ from podium.cli.checks import (
     check_compiler,
     check_extras,
     check_machine,
+    check_traces,
     memory_bytes,
 )
 from podium.settings import default_settings
+from podium.traces.openb import openb_index
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -65,3 +69,28 @@ def test_little_memory_is_a_warning(monkeypatch):
     monkeypatch.setattr(checks, "memory_bytes", lambda: 1 << 20)
     memory = list(check_machine(default_settings()))[1]
     assert (memory.status, memory.detail) == ("warning", "1 MiB")
+
+
+def with_folder(folder):
+    settings = default_settings()
+    return replace(settings, traces=replace(settings.traces, folder=folder))
+
+
+def test_a_folder_of_traces_that_is_not_there_is_broken(tmp_path):
+    (finding,) = check_traces(with_folder(tmp_path / "none"))
+    assert finding.status == "broken"
+
+
+def test_original_traces_that_are_missing_or_changed_are_named(tmp_path):
+    first, *others = openb_index().files
+    (tmp_path / f"{first.file_name}.gz").write_bytes(gzip.compress(b"not as published"))
+    missing, changed = check_traces(with_folder(tmp_path))
+    assert (missing.status, changed.status) == ("warning", "warning")
+    assert f"lacks {len(others)} files: {others[0].file_name}" in missing.detail
+    assert first.file_name in changed.detail
+
+
+@pytest.mark.openb
+def test_the_original_traces_are_as_published(openb_folder):
+    (finding,) = check_traces(with_folder(openb_folder))
+    assert finding.status == "ok"

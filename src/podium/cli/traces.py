@@ -1,0 +1,217 @@
+"""Lists, checks, makes and converts traces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli.figures import count
+from podium.cli.group import new_app
+from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
+from podium.cli.render import Screen, print_json
+from podium.errors import InputError, UnknownName, UsageError
+from podium.settings import Settings
+
+if TYPE_CHECKING:
+    from podium.traces import LoadOptions, Trace
+
+app = new_app("Lists, checks, makes and converts traces.")
+
+Reference = Annotated[
+    str, typer.Argument(metavar="TRACE", help="A name that `list` shows, a file, or a folder.")
+]
+ClusterReference = Annotated[
+    str | None, typer.Option("--cluster", help="Take the nodes from another name or file.")
+]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Draws the embedded trace; by default [simulate] seed.")
+]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad rows out, and list them.")]
+Target = Annotated[
+    Path, typer.Argument(metavar="OUT", help="Ends in .csv, .yaml, .yml or .json, also .gz.")
+]
+
+
+@app.command("list")
+def list_verb(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = False) -> None:
+    """Lists the traces that have a name."""
+    from podium.traces import list_traces
+
+    settings = read_settings(ctx, {"traces.folder": traces})
+    listed = list_traces(traces_folder(settings))
+    if is_json:
+        print_json(listed)
+        return
+    Screen(settings.display).table(
+        ["trace", "origin", "present", "nodes", "pods", "summary"],
+        [(t.name, t.origin, t.is_present, t.nodes, t.pods, t.summary) for t in listed],
+    )
+
+
+@app.command()
+def info(
+    ctx: typer.Context,
+    reference: Reference,
+    cluster: ClusterReference = None,
+    seed: Seed = None,
+    is_skipping_bad: SkipBad = False,
+    is_json: Json = False,
+) -> None:
+    """Describes a trace: nodes, pods, shapes, demand and times."""
+    from podium.cli.trace_sheet import show_description
+    from podium.traces.info import describe
+
+    settings = read_settings(ctx, {"simulate.seed": seed})
+    options = _options(settings, is_skipping_bad)
+    described = describe(_loaded(reference, cluster, options))
+    if is_json:
+        print_json(described)
+    else:
+        show_description(Screen(settings.display), described)
+
+
+@app.command()
+def check(
+    ctx: typer.Context,
+    reference: Reference,
+    cluster: ClusterReference = None,
+    is_json: Json = False,
+) -> None:
+    """Looks for what would spoil a simulation.
+
+    Exits with 1 when something is found.
+    """
+    from podium.traces.check import findings
+
+    settings = read_settings(ctx)
+    try:
+        found = findings(_loaded(reference, cluster, _options(settings, is_skipping_bad=True)))
+    except InputError as error:
+        found = [str(error)]
+    if is_json:
+        print_json({"trace": reference, "is_sound": not found, "findings": found})
+    elif found:
+        print("\n".join(found))
+    else:
+        Screen(settings.display).note(f"{reference}: nothing amiss")
+    raise typer.Exit(1 if found else 0)
+
+
+@app.command()
+def generate(
+    ctx: typer.Context,
+    target: Target,
+    nodes: Annotated[int | None, typer.Option(min=1, help="How many nodes.")] = None,
+    pods: Annotated[int | None, typer.Option(min=1, help="How many pods.")] = None,
+    seed: Seed = None,
+) -> None:
+    """Draws a trace of any size from the profile of OpenB.
+
+    Nodes and pods become two CSV files, NAME-nodes.csv and NAME-pods.csv, or one file of
+    Kubernetes manifests.
+    """
+    from podium.traces import load_trace
+
+    settings = read_settings(ctx, {"simulate.seed": seed})
+    options = replace(_options(settings, is_skipping_bad=False), nodes=nodes, pods=pods)
+    _save(Screen(settings.display), load_trace("openb", options), target)
+
+
+@app.command()
+def convert(
+    ctx: typer.Context,
+    source: Reference,
+    target: Target,
+    cluster: ClusterReference = None,
+    seed: Seed = None,
+    is_skipping_bad: SkipBad = False,
+) -> None:
+    """Writes a trace in another format."""
+    settings = read_settings(ctx, {"simulate.seed": seed})
+    trace = _loaded(source, cluster, _options(settings, is_skipping_bad))
+    _save(Screen(settings.display), trace, target)
+
+
+@app.command()
+def topology(
+    ctx: typer.Context,
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A file of Kubernetes manifests.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The same with labels.")],
+    servers_per_rack: Annotated[int, typer.Option(min=1, help="Nodes that share a rack.")],
+) -> None:
+    """Labels nodes with racks and servers, in their order."""
+    from podium.traces.topology import write_topology
+
+    screen = Screen(read_settings(ctx).display)
+    labelled = write_topology(source, target, servers_per_rack)
+    racks = -(-labelled // servers_per_rack)
+    print(target)
+    screen.note(f"{count(labelled)} nodes in {count(racks)} racks")
+
+
+@app.command()
+def fetch(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="openb")],
+    traces: TracesFolder = None,
+) -> None:
+    """Downloads original traces and checks them.
+
+    Shows how to cite them. Files that are there and whole are kept.
+    """
+    from podium.traces.fetch import fetch_openb
+    from podium.traces.openb import CITATION, openb_index
+
+    if name != "openb":
+        raise UnknownName.among("collection of traces", name, ["openb"])
+    settings = read_settings(ctx, {"traces.folder": traces})
+    target = settings.traces.folder or settings.traces.cache
+    screen = Screen(settings.display)
+    done_by_file: dict[str, int] = {}
+    with screen.progress("downloading", sum(f.size_bytes for f in openb_index().files)) as advance:
+
+        def follow(file_name: str, done: int, _size: int) -> None:
+            advance(done - done_by_file.get(file_name, 0))
+            done_by_file[file_name] = done
+
+        files = fetch_openb(target, follow)
+    print(target)
+    screen.note(f"{len(files)} files, whole by their checksums. Please cite:\n{CITATION}")
+
+
+def _options(settings: Settings, is_skipping_bad: bool) -> LoadOptions:
+    from podium.traces import LoadOptions
+
+    return LoadOptions(
+        folder=traces_folder(settings),
+        seed=settings.simulate.seed,
+        is_skipping_bad=is_skipping_bad,
+    )
+
+
+def _loaded(reference: str, cluster: str | None, options: LoadOptions) -> Trace:
+    from podium.traces import load_trace
+
+    trace = load_trace(reference, options)
+    if cluster is None:
+        return trace
+    nodes = load_trace(cluster, options)
+    if nodes.cluster is None:
+        raise UsageError(
+            "it holds no nodes", where=f"--cluster {cluster}", hint="give a node list or manifests"
+        )
+    return replace(trace, cluster=nodes.cluster, notes=(*trace.notes, *nodes.notes))
+
+
+def _save(screen: Screen, trace: Trace, target: Path) -> None:
+    from podium.traces import save_trace
+
+    print("\n".join(str(path) for path in save_trace(trace, target)))
+    nodes = len(trace.cluster) if trace.cluster is not None else 0
+    pods = len(trace.workload) if trace.workload is not None else 0
+    screen.note(f"{count(nodes)} nodes, {count(pods)} pods")
+    for note in trace.notes:
+        screen.note(f"note: {note}")
