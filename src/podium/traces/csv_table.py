@@ -80,7 +80,8 @@ class Table:
         columns = tuple(column.strip() for column in header)
         twice = sorted({column for column in columns if columns.count(column) > 1})
         if twice:
-            raise InputError.at(path, f"the header names {', '.join(twice)} twice", line=1)
+            message = f"the header names {', '.join(twice)} twice"
+            raise InputError.at(path, message, line=1, hint="give every column once")
         return cls(path, columns, reader, lambda: reader.line_num)
 
     def rows(self, rejects: Rejects) -> Iterator[tuple[int, Row]]:
@@ -103,4 +104,6 @@ class Table:
             return next(self._lines, None)
         except csv.Error as error:
             line = self._line_number()
-            raise InputError.at(self.path, f"is not valid CSV: {error}", line=line) from error
+            hint = "correct the row; a text that holds a comma or a quote stands in double quotes"
+            message = f"is not valid CSV: {error}"
+            raise InputError.at(self.path, message, line=line, hint=hint) from error

@@ -10,6 +10,7 @@ from typing import Any
 
 from podium.errors import InputError
 
+_HINT = "correct the file there; it may be cut short"
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -22,12 +23,14 @@ def parse_json(text: str, path: Path) -> Iterator[tuple[int, Any]]:
     try:
         yield from reader.values()
     except json.JSONDecodeError as error:
-        raise InputError.at(path, f"is not valid JSON: {error.msg}", line=error.lineno) from error
+        message = f"is not valid JSON: {error.msg}"
+        raise InputError.at(path, message, line=error.lineno, hint=_HINT) from error
     except RecursionError as error:
         raise InputError.at(path, "is nested too deeply", line=reader.line) from error
     except ValueError as error:
         # int() refuses numbers with thousands of digits.
-        raise InputError.at(path, f"is not valid JSON: {error}", line=reader.line) from error
+        message = f"is not valid JSON: {error}"
+        raise InputError.at(path, message, line=reader.line, hint=_HINT) from error
 
 
 class _JsonReader:

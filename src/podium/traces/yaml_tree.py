@@ -94,7 +94,8 @@ def parse_yaml(stream: TextIO, path: Path) -> Iterator[YamlNode]:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or str(error).splitlines()[0]
         line = mark.line + 1 if mark is not None else 0
-        raise InputError.at(path, f"is not valid YAML: {what}", line=line) from error
+        hint = "correct the file there; YAML indents with spaces and ends quotes and brackets"
+        raise InputError.at(path, f"is not valid YAML: {what}", line=line, hint=hint) from error
 
 
 class _Composer:

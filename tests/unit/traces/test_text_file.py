@@ -7,7 +7,6 @@ import pytest
 from podium.errors import InputError, UsageError
 from podium.traces.text_file import format_suffix, reading, writing
 
-
 PACKED = gzip.compress(b"text" * 999)
 
 
