@@ -63,6 +63,7 @@ class ClusterCallback:
         feasible: npt.NDArray[np.bool_],
     ) -> None:  # fmt: skip
         self.error: BaseException | None = None
+        self.choice: object = None
         self._chooser = chooser
         self._nodes = _read_only(nodes)
         self._feasible = _read_only(feasible)
@@ -72,6 +73,7 @@ class ClusterCallback:
         """Gives the index of the chosen node, HOLD, or NaN when the chooser raised."""
         try:
             choice = self._chooser.choose(self._pods[shape], self._nodes, self._feasible)
+            self.choice = choice
             return HOLD if choice == HOLD else float(choice)
         except BaseException as error:  # noqa: BLE001 - ctypes cannot carry it; the engine raises it
             self.error = error

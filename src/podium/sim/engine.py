@@ -67,10 +67,17 @@ def make_plan(
 def _order(cluster: Cluster, workload: Workload, protocol: Protocol, setup: Setup) -> Order:
     if not isinstance(protocol, Inflation):
         return Order(np.zeros(0, np.int64))
-    if protocol.order is None:
-        return inflate(cluster, workload, protocol.ratio, setup.seed)
-    check_order(protocol.order, cluster, workload)
-    return protocol.order
+    if protocol.order is not None:
+        check_order(protocol.order, cluster, workload)
+        return protocol.order
+    order = inflate(cluster, workload, protocol.ratio, setup.seed)
+    if len(order.arrivals) == 0:
+        raise UsageError(
+            f"no pod arrives within {protocol.ratio} of the cluster's {cluster.gpu_total} GPUs",
+            where=workload.name,
+            hint="raise the ratio, or take a larger cluster",
+        )
+    return order
 
 
 def _arrivals(workload: Workload, protocol: Protocol, order: Order) -> Workload:

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PodiumError, PolicyError
-from podium.model.workload import gpu_demand
+from podium.model.records import GPU_MILLI, SHARE_CLASS
 from podium.policies import ClusterPolicy, PairPolicy
 from podium.policies.abi import Native, python_callback
 from podium.sim.callback import ClusterCallback, PairCallback
 from podium.sim.kernel import core
 from podium.sim.kernel.loop import PLACED
-from podium.sim.kernel.ranking import BAD_CHOICE
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay
 from podium.sim.result import Result
@@ -138,16 +137,17 @@ def _failure(plan: Plan, state: State, callee: Callee) -> BaseException:
     if isinstance(error, PodiumError | KeyboardInterrupt | SystemExit):
         return error
     where = _place(plan, state)
-    if state.number("error_code") == BAD_CHOICE:
-        chosen = state.number("error_node")
-        return PolicyError(f"the policy chose node {chosen}, which does not fit", where=where)
-    if error is None:
+    if error is not None:
+        failure = PolicyError(f"{type(error).__name__}: {error}", where=where)
+        failure.__cause__ = error
+        return failure
+    if isinstance(callback, ClusterCallback):
         return PolicyError(
-            "the score is NaN or infinite", where=where, hint="return a finite number"
+            f"the policy chose {callback.choice}, which is not a node that fits",
+            where=where,
+            hint="return the index of a feasible node, or HOLD",
         )
-    failure = PolicyError(f"{type(error).__name__}: {error}", where=where)
-    failure.__cause__ = error
-    return failure
+    return PolicyError("the score is NaN or infinite", where=where, hint="return a finite number")
 
 
 def _explained_in_python(plan: Plan) -> BaseException:
@@ -173,17 +173,25 @@ def _place(plan: Plan, state: State) -> str:
 
 
 def _is_conserved(plan: Plan, state: State) -> bool:
-    nodes, arrivals = state.arrays["nodes"], plan.arrivals.pods
-    running = state.arrays["status"] == PLACED
+    """Tells whether the records are what the placements, and nothing else, make of them."""
+    shapes, shape_of = state.arrays["shapes"], state.arrays["shape_of"]
+    if shapes[shape_of].tobytes() != plan.arrivals.pods.tobytes():
+        return False
+    return state.arrays["nodes"].tobytes() == _expected_nodes(plan, state).tobytes()
+
+
+def _expected_nodes(plan: Plan, state: State) -> npt.NDArray[Any]:
+    nodes = plan.cluster.nodes[plan.rank_order]
     if isinstance(plan.protocol, Replay):
-        running = np.zeros(len(arrivals), bool)
-    at = state.arrays["node"][running]
-    taken: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = [
-        (nodes["cpu_milli_total"] - nodes["cpu_milli_left"], arrivals["cpu_milli"]),
-        (nodes["memory_mib_total"] - nodes["memory_mib_left"], arrivals["memory_mib"]),
-        (1000 * nodes["gpu_count"] - nodes["gpu_milli_left"].sum(axis=1), gpu_demand(arrivals)),
-    ]
-    return all(
-        np.array_equal(used, np.bincount(at, weights=wanted[running], minlength=len(nodes)))
-        for used, wanted in taken
-    )
+        return nodes
+    placed = np.flatnonzero(state.arrays["status"] == PLACED)
+    at, pods = state.arrays["node"][placed], plan.arrivals.pods[placed]
+    every_slot = np.arange(state.number("gpu_slots"), dtype=np.int32)
+    is_taken = state.arrays["slots"][placed, np.newaxis] >> every_slot & 1
+    is_share = pods["gpu_milli"] < GPU_MILLI
+    classes = np.where(is_share, pods["gpu_count"] * SHARE_CLASS, 1 << pods["gpu_count"])
+    np.subtract.at(nodes["cpu_milli_left"], at, pods["cpu_milli"])
+    np.subtract.at(nodes["memory_mib_left"], at, pods["memory_mib"])
+    np.subtract.at(nodes["gpu_milli_left"], at, is_taken * pods["gpu_milli"][:, np.newaxis])
+    np.bitwise_or.at(nodes["gpu_classes"], at, classes)
+    return nodes

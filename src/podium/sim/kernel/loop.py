@@ -36,9 +36,9 @@ def _slots(run, shape, node):
         return np.int64(0)
     if pod.gpu_milli == GPU_MILLI:
         return np.int64(whole_slots(run, shape, node))
-    if run.takes_gpu:
-        return np.int64(1) << best_slot(run, shape, node)
-    return np.int64(1) << share_slot(run, shape, node)
+    slot = best_slot(run, shape, node) if run.takes_gpu else share_slot(run, shape, node)
+    # Only a policy that changes state can leave none.
+    return np.int64(1) << slot if slot >= 0 else np.int64(0)
 
 
 @inner

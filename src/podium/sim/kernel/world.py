@@ -115,7 +115,7 @@ def whole_slots(run, shape, node):
     free = slots_of(run, node)
     mask = 0
     slot = 0
-    while wanted:
+    while wanted and slot < run.gpu_slots:
         if free[slot] == GPU_MILLI:
             mask |= 1 << slot
             wanted -= 1
