@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from podium.cli.options import traces_folder
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
 from podium.settings import Settings
@@ -40,7 +41,7 @@ def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Ca
     """Loads cluster and workload and settles protocol and seed."""
     asked = settings.simulate.seed if seed is None else seed
     options = LoadOptions(
-        settings.traces.folder, asked, inputs.nodes, inputs.pods, inputs.is_skipping_bad
+        traces_folder(settings), asked, inputs.nodes, inputs.pods, inputs.is_skipping_bad
     )
     traces = _traces(settings, options)
     cluster = next((trace.cluster for trace in reversed(traces) if trace.cluster), None)

@@ -15,10 +15,12 @@ class Podium(VerbGroup):
     """Holds every verb of Podium."""
 
     verbs = (
+        Verb("demo", "podium.cli.demo", "Shows Podium at work, offline, in under a minute."),
         Verb("traces", "podium.cli.traces", "Lists, checks, makes and converts traces."),
         Verb("simulate", "podium.cli.simulate", "Runs one policy on one trace."),
         Verb("compare", "podium.cli.compare", "Ranks several policies over several seeds."),
         Verb("reproduce", "podium.cli.reproduce", "Repeats published experiments."),
+        Verb("bench", "podium.cli.bench", "Measures speed and memory on this machine."),
         Verb("doctor", "podium.cli.doctor", "Checks this installation and says what to mend."),
         Verb("config", "podium.cli.config", "Prints every setting and where it came from."),
     )

@@ -11,7 +11,7 @@ import typer
 
 from podium.cli import figures
 from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
 from podium.cli.render import Screen, print_json
 from podium.errors import MissingError
 
@@ -68,12 +68,13 @@ def fgd(
 
 
 def _folder(settings: Settings) -> Path:
-    if settings.traces.folder is None:
+    folder = traces_folder(settings)
+    if folder is None:
         raise MissingError(
             "the original OpenB files are needed",
             hint="set PODIUM_TRACES to their folder, or run podium traces fetch openb",
         )
-    return settings.traces.folder
+    return folder
 
 
 def _repeat_all(
@@ -83,7 +84,7 @@ def _repeat_all(
     from podium.reports.fgd_experiment import repeat
     from podium.traces.catalogue import LoadOptions, load_trace
 
-    options = LoadOptions(folder=settings.traces.folder)
+    options = LoadOptions(folder=traces_folder(settings))
     policies = {name: load(name) for name in {run.policy for run in runs}}
     found: list[Outcome] = []
     with (

@@ -1,0 +1,106 @@
+"""Shows Podium at work on an embedded cluster, offline and in under a minute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from podium.cli import figures
+from podium.cli.compare import run_all
+from podium.cli.group import new_app
+from podium.cli.options import Json, read_settings
+from podium.cli.render import Screen, print_json
+from podium.settings import Settings
+
+app = new_app()
+
+PACKING = ("fgd", "first-fit", "best-fit", "gpu-packing", "worst-fit", "kube-default")
+QUEUEING = ("best-fit", "fgd", "first-fit", "worst-fit", "kube-default")
+SEEDS = [1000, 1001, 1002]
+LOAD = 4.0
+BAR_CELLS = 24
+
+
+@app.command()
+def demo(ctx: typer.Context, is_json: Json = False) -> None:
+    """Compares schedulers on an embedded cluster: how much they pack, how long pods wait."""
+    settings = read_settings(ctx, {"simulate.protocol": "inflation", "simulate.trace": "openb"})
+    screen = Screen(settings.display)
+    packed = _runs(screen, settings, PACKING)
+    busy = read_settings(
+        ctx,
+        {
+            "simulate.protocol": "replay",
+            "simulate.trace": "openb:16",
+            "simulate.load": LOAD,
+        },
+    )
+    queued = _runs(screen, busy, QUEUEING)
+    if is_json:
+        print_json({"packing": packed, "queueing": queued})
+        return
+    _show_packing(screen, packed)
+    _show_queueing(screen, queued)
+    print("Next:")
+    print("  podium simulate --policy fgd --protocol inflation    one run in full")
+    print("  podium compare fgd my_policy.py                       your own score(pod, node)")
+    print("  podium policies list                                  everything that ships")
+
+
+def _runs(
+    screen: Screen, settings: Settings, names: tuple[str, ...]
+) -> dict[str, list[dict[str, Any]]]:
+    from podium.cli.case import Inputs
+    from podium.policies import load
+
+    return run_all(screen, settings, Inputs(), [load(name) for name in names], SEEDS, 0)
+
+
+def _show_packing(screen: Screen, packed: dict[str, list[dict[str, Any]]]) -> None:
+    first = next(iter(packed.values()))[0]
+    print(
+        f"Packing: {first['nodes']:,} nodes, {first['gpus']:,} GPUs; pods arrive until they ask "
+        f"for 130 % of them ({len(SEEDS)} seeds)"
+    )
+    print()
+    rows = []
+    for name, runs in sorted(packed.items(), key=lambda item: -_mean(item[1], "gpu_allocation")):
+        share = _mean(runs, "gpu_allocation")
+        rows.append(
+            (
+                name,
+                figures.percent(share),
+                _bar(share),
+                figures.percent(_mean(runs, "fragmentation")),
+                round((1 - share) * first["gpus"]),
+            )
+        )
+    screen.table(["policy", "GPUs allocated", "80 % .. 100 %", "fragmented", "GPUs idle"], rows)
+    print()
+
+
+def _show_queueing(screen: Screen, queued: dict[str, list[dict[str, Any]]]) -> None:
+    first = next(iter(queued.values()))[0]
+    print(
+        f"Queueing: {first['nodes']} nodes, {first['gpus']} GPUs; {first['pods']:,} pods come and "
+        f"go, {LOAD:g} times as fast as recorded"
+    )
+    print()
+    rows = []
+    for name, runs in sorted(queued.items(), key=lambda item: _mean(item[1], "wait_mean_s")):
+        waits = [
+            figures.duration(_mean(runs, f"wait_{which}_s")) for which in ("mean", "p99", "max")
+        ]
+        rows.append((name, round(_mean(runs, "waited")), *waits))
+    screen.table(["policy", "pods that waited", "mean wait", "p99 wait", "longest wait"], rows)
+    print()
+
+
+def _bar(share: float) -> str:
+    filled = round(BAR_CELLS * min(1.0, max(0.0, (share - 0.8) / 0.2)))
+    return "█" * filled + "·" * (BAR_CELLS - filled)
+
+
+def _mean(runs: list[dict[str, Any]], name: str) -> float:
+    return float(sum(run[name] for run in runs) / len(runs))

@@ -1,0 +1,280 @@
+"""Measures speed and memory: medians after a warm-up, each with a reference from the same run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from podium.model import Cluster, NodeSpec, Workload
+from podium.policies import Policy, load, policy_of
+from podium.policies.source import read_source
+from podium.reports import process
+from podium.sim import Inflation, Replay, Setup, simulate
+from podium.traces.catalogue import LoadOptions, load_trace
+
+REPEATS = 5
+SEED = 1000
+
+_FRESH_POLICY = '''
+"""Likes nodes by a formula nobody has used before."""
+
+
+def score(pod, node):
+    left = 0
+    tightest = 1000
+    for slot in range(node.gpu_count):
+        milli = node.gpu_milli_left[slot]
+        left += milli
+        if pod.gpu_milli <= milli < tightest:
+            tightest = milli
+    cpu = (node.cpu_milli_left - pod.cpu_milli) / node.cpu_milli_total
+    memory = (node.memory_mib_left - pod.memory_mib) / node.memory_mib_total
+    balance = cpu - memory if cpu > memory else memory - cpu
+    return {number} - cpu - 0.5 * balance - tightest / 1000 - left / 8000
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Holds one figure, what it should be, and what the same machine does without the trick."""
+
+    name: str
+    value: float
+    unit: str
+    target: float
+    is_ceiling: bool  # the target is a most, not a least
+    reference: float | None
+    reference_name: str
+
+    @property
+    def ok(self) -> bool:
+        """Tells whether the target is met."""
+        return self.value <= self.target if self.is_ceiling else self.value >= self.target
+
+    @property
+    def ratio(self) -> float | None:
+        """Compares with the reference: above 1 is better than it."""
+        if not self.reference or not self.value:
+            return None
+        pair = (self.reference, self.value) if self.is_ceiling else (self.value, self.reference)
+        return pair[0] / pair[1]
+
+    def as_object(self) -> dict[str, object]:
+        """Gives the figure under its stable names."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "target": self.target,
+            "ok": self.ok,
+            "reference": self.reference,
+            "reference_name": self.reference_name,
+            "ratio": self.ratio,
+        }
+
+
+Measure = Callable[[str, Path | None], Measurement]
+
+
+def measure_all(folder: Path | None, wanted: list[str]) -> Iterator[Measurement]:
+    """Measures the wanted figures, one at a time."""
+    for name in wanted:
+        yield MEASURES[name](name, folder)
+
+
+def machine() -> str:
+    """Describes the machine in one line."""
+    import llvmlite
+    import numba
+
+    return (
+        f"{_processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
+        f"numba {numba.__version__}, llvmlite {llvmlite.__version__}, numpy {np.__version__}"
+    )
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _openb_16(name: str, folder: Path | None) -> Measurement:
+    return _throughput(name, *_openb("openb:16", folder), 2_000_000)
+
+
+def _openb_1213(name: str, folder: Path | None) -> Measurement:
+    return _throughput(name, *_openb("openb", folder), 700_000)
+
+
+def _dense(nodes: int, alive: int, target: float) -> Measure:
+    def measure(name: str, _folder: Path | None) -> Measurement:
+        return _throughput(name, uniform_cluster(nodes), dense_workload(alive), target)
+
+    return measure
+
+
+def _throughput(name: str, cluster: Cluster, workload: Workload, target: float) -> Measurement:
+    policy = load("best-fit")
+    fast = statistics.median(_rate(cluster, workload, policy, "auto") for _ in range(REPEATS))
+    # Every node scored for every pod; on large clusters of the first pods only.
+    few = workload.taken(np.arange(min(len(workload), max(200, 10_000_000 // len(cluster)))))
+    other = "scan" if len(cluster) > 64 else "python"
+    return Measurement(
+        name,
+        fast,
+        "decisions/s",
+        target,
+        False,
+        _rate(cluster, few, policy, other),
+        f"{other} tier",
+    )
+
+
+def _rate(cluster: Cluster, workload: Workload, policy: Policy, tier: str) -> float:
+    setup = Setup(tier=tier)  # type: ignore[arg-type]
+    result = simulate(cluster, workload, policy, Replay(), setup)
+    return result.decisions / result.wall_s
+
+
+def _replay_16(name: str, folder: Path | None) -> Measurement:
+    case, policy = _openb("openb:16", folder), load("best-fit")
+    slow = timed(lambda: simulate(*case, policy, Replay(), Setup(tier="python")), 3)
+    fast = timed(lambda: simulate(*case, policy), 4 * REPEATS)
+    return Measurement(name, fast, "s", 0.005, True, slow, "python tier")
+
+
+def _fgd_inflation(name: str, folder: Path | None) -> Measurement:
+    case, policy = _openb("openb", folder), load("fgd")
+    slow = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED, "scan")), 1)
+    fast = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED)))
+    return Measurement(name, fast, "s", 0.6, True, slow, "scan tier")
+
+
+def _fresh(number: int) -> Policy:
+    text = _FRESH_POLICY.replace("{number}", str(number))
+    return policy_of(read_source(text, "fresh.py"), "fresh")
+
+
+def _new_policy(name: str, folder: Path | None) -> Measurement:
+    case = _openb("openb", folder)
+    numbers = itertools.count(10**6)
+    setup = Setup(tier="python")
+    spent = timed(lambda: simulate(*case, _fresh(next(numbers)), Replay(), setup))
+    return Measurement(name, spent, "s", 0.15, True, _compile_seconds(), "compiling it")
+
+
+def _compile_policy(name: str, _folder: Path | None) -> Measurement:
+    return Measurement(name, _compile_seconds(), "s", 0.5, True, None, "")
+
+
+def _compile_seconds() -> float:
+    numbers = itertools.count(2 * 10**6)
+
+    def compile_one() -> None:
+        policy = _fresh(next(numbers))
+        if policy.kind == "pair":
+            policy.native(1, 8)
+
+    return timed(compile_one)
+
+
+def _scaling(name: str, folder: Path | None) -> Measurement:
+    case, policy = _openb("openb", folder), load("best-fit")
+
+    def batch(threads: int) -> float:
+        began = time.perf_counter()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda _: simulate(*case, policy), range(64)))
+        return time.perf_counter() - began
+
+    batch(2)
+    ratios = [batch(1) / batch(2) for _ in range(REPEATS)]
+    return Measurement(name, statistics.median(ratios), "x", 1.7, False, 1.0, "one thread")
+
+
+def _help(name: str, _folder: Path | None) -> Measurement:
+    bare = statistics.median(process.seconds(["-c", "pass"]) for _ in range(REPEATS))
+    spans = [process.seconds(["-m", "podium", "--help"]) for _ in range(REPEATS)]
+    return Measurement(name, statistics.median(spans), "s", 0.3, True, bare, "bare interpreter")
+
+
+def _cold_start(name: str, _folder: Path | None) -> Measurement:
+    process.seconds(process.SIMULATE)
+    warm = process.seconds(process.SIMULATE)
+    return Measurement(name, process.cold_seconds(), "s", 15.0, True, warm, "warm start")
+
+
+def _memory(name: str, _folder: Path | None) -> Measurement:
+    small, large = process.peak_megabytes(1_213), process.peak_megabytes(100_000)
+    return Measurement(name, large, "MB", 600.0, True, small, "1,213 nodes")
+
+
+def timed(work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Gives the median seconds of a piece of work, after one run to warm up."""
+    work()
+    spans = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        spans.append(time.perf_counter() - began)
+    return statistics.median(spans)
+
+
+def _openb(name: str, folder: Path | None) -> tuple[Cluster, Workload]:
+    options = LoadOptions(folder=folder, seed=SEED)
+    trace = load_trace(name, options)
+    pods = load_trace("openb:default", options) if folder else trace
+    if trace.cluster is None or pods.workload is None:
+        raise RuntimeError(f"{name} has no nodes or pods")
+    return trace.cluster, pods.workload
+
+
+def uniform_cluster(nodes: int) -> Cluster:
+    """Makes a cluster of equal nodes: 96 cores, 768 GiB, 8 GPUs."""
+    return Cluster.of(
+        (NodeSpec(f"node-{i}", 96_000, 786_432, 8, "G2") for i in range(nodes)), name="uniform"
+    )
+
+
+def dense_workload(alive: int, pods: int = 100_000) -> Workload:
+    """Draws OpenB's shapes, one arrival a second, with so many pods alive on average."""
+    from dataclasses import replace
+
+    trace = load_trace("openb", LoadOptions(seed=SEED, pods=pods))
+    if trace.workload is None:
+        raise RuntimeError("the embedded profile has no pods")
+    random = np.random.default_rng(SEED)
+    return replace(
+        trace.workload,
+        arrival_s=np.arange(pods, dtype=np.float64),
+        duration_s=np.ceil(random.exponential(alive, pods)),
+    )
+
+
+MEASURES: dict[str, Measure] = {
+    "decisions_16_nodes": _openb_16,
+    "decisions_1213_nodes": _openb_1213,
+    "decisions_1213_nodes_dense": _dense(1_213, 7_000, 270_000),
+    "decisions_10k_nodes": _dense(10_000, 50_000, 190_000),
+    "decisions_100k_nodes": _dense(100_000, 60_000, 130_000),
+    "replay_16_nodes": _replay_16,
+    "fgd_inflation_1213_nodes": _fgd_inflation,
+    "new_python_policy_replay": _new_policy,
+    "compile_policy": _compile_policy,
+    "threads_2_speedup": _scaling,
+    "help": _help,
+    "cold_start": _cold_start,
+    "memory_100k_nodes": _memory,
+}
+"""Every figure, in the order it is measured."""
