@@ -174,10 +174,15 @@ def _place(plan: Plan, state: State) -> str:
 
 def _is_conserved(plan: Plan, state: State) -> bool:
     """Tells whether the records are what the placements, and nothing else, make of them."""
-    shapes, shape_of = state.arrays["shapes"], state.arrays["shape_of"]
-    if shapes[shape_of].tobytes() != plan.arrivals.pods.tobytes():
+    shapes, shape_of = _words(state.arrays["shapes"]), state.arrays["shape_of"]
+    if not np.array_equal(shapes[shape_of], _words(plan.arrivals.pods)):
         return False
-    return state.arrays["nodes"].tobytes() == _expected_nodes(plan, state).tobytes()
+    return np.array_equal(_words(state.arrays["nodes"]), _words(_expected_nodes(plan, state)))
+
+
+def _words(records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    # NumPy takes and compares rows of numbers many times faster than records.
+    return records.view(np.int64).reshape(len(records), -1)
 
 
 def _expected_nodes(plan: Plan, state: State) -> npt.NDArray[Any]:
