@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import marshal
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 
@@ -57,27 +57,41 @@ def _compiled(function: FunctionType, known: dict[FunctionType, Any]) -> Any:
     return known[function]
 
 
-def texts_behind(functions: Iterable[FunctionType]) -> list[str]:
-    """Reads the modules that functions, and the functions they call, were imported from."""
-    found: dict[str, None] = {}
+def fingerprints(functions: Iterable[FunctionType]) -> list[str]:
+    """Digests functions, the plain functions they call, and the constants they all refer to."""
+    found: dict[FunctionType, str] = {}
     waiting = list(functions)
-    seen = set(waiting)
     while waiting:
         function = waiting.pop()
-        file = getattr(sys.modules.get(function.__module__), "__file__", None)
-        if file:
-            found[file] = None
-        called = {each for _, each in _calls(function)} - seen
-        seen |= called
-        waiting += sorted(called, key=lambda each: each.__qualname__)
-    return [Path(file).read_text(encoding="utf-8") for file in sorted(found)]
+        if function not in found:
+            found[function] = _fingerprint(function)
+            waiting += [called for _, called in _calls(function)]
+    return sorted(found.values())
+
+
+def _fingerprint(function: FunctionType) -> str:
+    names = {name: function.__globals__.get(name) for name in _names(function.__code__)}
+    constants = {name: value for name, value in names.items() if isinstance(value, _CONSTANTS)}
+    # Version 2 of the format writes equal code as equal bytes.
+    code = marshal.dumps(function.__code__, 2).hex()
+    return stamp_of([code, repr(sorted(constants.items())), repr(function.__defaults__)])
+
+
+_CONSTANTS = (bool, int, float, complex, str, tuple)
 
 
 def _calls(function: FunctionType) -> Iterator[tuple[str, FunctionType]]:
-    for name in function.__code__.co_names:
+    for name in _names(function.__code__):
         called = function.__globals__.get(name)
         if isinstance(called, FunctionType):
             yield name, called
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
 
 
 def keep_on_disk(compiler: Any, function: Any, stamp: str) -> None:

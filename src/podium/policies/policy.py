@@ -16,7 +16,7 @@ from podium.errors import PolicyError
 from podium.model.fit import fits, fitting_slots
 from podium.model.records import GPU_MILLI, node_view, pod_view
 from podium.model.workload import Shapes
-from podium.policies.jit import stamp_of, texts_behind
+from podium.policies.jit import fingerprints, stamp_of
 from podium.policies.source import Source, pair_form
 
 HOLD = -math.inf
@@ -49,6 +49,7 @@ class PairPolicy:
     ties: Ties = "rank"
     gpu_choice: GpuChoice = "best"
     notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
+    is_kept: bool = False  # its machine code stays on disk
     compiled: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
     kind: ClassVar[Literal["pair"]] = "pair"
 
@@ -67,6 +68,7 @@ class PairPolicy:
             may_hold=source.mentions_hold,
             ties=_setting(names, "TIES", ("rank", "random"), source.path),
             gpu_choice=_setting(names, "GPU_CHOICE", ("best", "worst", "random"), source.path),
+            is_kept=origin != "file",
         )
 
     @property
@@ -124,14 +126,13 @@ class PairPolicy:
             from podium.policies.abi import compile_score
 
             names = self.source.namespace() if self.source else {"score": self.function}
-            stamp = self._stamp(names) if self.origin != "file" else ""
+            stamp = self._stamp(names) if self.is_kept else ""
             self.compiled[key] = compile_score(names, self.form, table_ndim, gpu_slots, stamp)
         return self.compiled[key]
 
     def _stamp(self, names: dict[str, Any]) -> str:
         functions = [value for value in names.values() if isinstance(value, FunctionType)]
-        own = [self.source.text] if self.source else []
-        return stamp_of([*own, *texts_behind(functions), *_own_sources()])
+        return stamp_of([*fingerprints(functions), *_own_sources()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,30 +5,24 @@ from alibaba/open-simulator: whole scores, stretched to 0..100 over the nodes th
 not count there, being asked for in annotations.
 """
 
-import numpy as np
+from podium.policies.mixture import Mixture, Term
 
 
-class Policy:
+def filled(pod, node):
+    """Gives the larger of the CPU and memory demands over what an empty node would have left."""
+    cpu = demand_over_rest(pod.cpu_milli, node.cpu_milli_total)
+    memory = demand_over_rest(pod.memory_mib, node.memory_mib_total)
+    return int(100 * max(cpu, memory) + 0.5)
+
+
+def demand_over_rest(wanted, capacity):
+    """Divides a demand by what it leaves; 1 when it leaves nothing."""
+    if wanted == 0:
+        return 0.0
+    return wanted / (capacity - wanted) if wanted < capacity else 1.0
+
+
+class Policy(Mixture):
     """Compares the nodes that fit."""
 
-    def __init__(self, seed):
-        """Leaves nothing to chance."""
-
-    def choose(self, pod, nodes, feasible):
-        """Gives the first node with the highest score."""
-        return int(self.scores(pod, nodes, feasible).argmax())
-
-    def scores(self, pod, nodes, feasible):
-        """Gives 0..100 to the nodes that fit, and less to the others."""
-        cpu = fill(pod.cpu_milli, nodes["cpu_milli_total"])
-        memory = fill(pod.memory_mib, nodes["memory_mib_total"])
-        raw = np.floor(100 * np.maximum(cpu, memory) + 0.5)
-        low, high = raw[feasible].min(), raw[feasible].max()
-        stretched = (raw - low) * 100 // max(1, high - low)
-        return np.where(feasible, stretched, -1)
-
-
-def fill(wanted, capacity):
-    """Divides a demand by what would be left of the capacity; 1 when nothing would be."""
-    rest = np.maximum(capacity - np.float64(wanted), 0)
-    return np.where(rest > 0, wanted / np.maximum(rest, 1), 1.0 if wanted > 0 else 0.0)
+    terms = (Term(1, filled, "stretched"),)
