@@ -89,11 +89,9 @@ def _show_queueing(screen: Screen, queued: dict[str, list[dict[str, Any]]]) -> N
     print()
     rows = []
     for name, runs in sorted(queued.items(), key=lambda item: _mean(item[1], "wait_mean_s")):
-        waits = [
-            figures.duration(_mean(runs, f"wait_{which}_s")) for which in ("mean", "p99", "max")
-        ]
+        waits = [figures.duration(_mean(runs, f"wait_{which}_s")) for which in ("mean", "p99")]
         rows.append((name, round(_mean(runs, "waited")), *waits))
-    screen.table(["policy", "pods that waited", "mean wait", "p99 wait", "longest wait"], rows)
+    screen.table(["policy", "pods that waited", "mean wait", "p99 wait"], rows)
     print()
 
 
