@@ -63,6 +63,8 @@ def _download(
         _check(digest, size, url, file)
         partial.replace(path)
     except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
         raise _unreachable(url, path, error) from error
     finally:
         partial.unlink(missing_ok=True)

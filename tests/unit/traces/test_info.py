@@ -1,0 +1,91 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from podium.model import PodSpec, Workload
+from podium.traces import Experiment, LoadOptions, Trace, load_trace
+from podium.traces.info import describe
+from support.traces import originals, small_pods, small_trace
+
+
+def test_counts_and_demand_are_given_as_shares_of_the_cluster():
+    described = describe(small_trace())
+    assert described["cluster"]["nodes"] == 3
+    assert described["cluster"]["gpus"] == 10
+    assert described["cluster"]["racks"] == 2
+    assert described["workload"]["pods"] == 3
+    assert described["demand"]["total"] == {
+        "gpu": 2500 / 10_000, "cpu": 13_000 / 192_000, "memory": 8292 / 786_432,
+    }  # fmt: skip
+    assert described["demand"]["peak"]["gpu"] == 2500 / 10_000
+
+
+def test_node_types_and_classes_are_counted():
+    described = describe(small_trace())
+    assert described["cluster"]["node_types"][0]["nodes"] == 1
+    assert {kind["gpu_model"] for kind in described["cluster"]["node_types"]} == {"", "G2", "P100"}
+    assert described["workload"]["classes"] == {
+        "cpu-only": {"pods": 1, "gpu_share": 0.0},
+        "share-gpu": {"pods": 1, "gpu_share": 0.2},
+        "2-gpu": {"pods": 1, "gpu_share": 0.8},
+    }
+    assert described["workload"]["constrained_pods"] == 1
+    assert described["workload"]["gangs"] == 1
+
+
+def test_shapes_are_listed_by_how_often_they_occur():
+    twins = [replace(small_pods()[2], name=name) for name in "abc"]
+    workload = Workload.of([small_pods()[0], *twins])
+    described = describe(Trace("t", None, workload))["workload"]
+    assert described["shapes"] == 2
+    assert [shape["pods"] for shape in described["top_shapes"]] == [3, 1]
+
+
+def test_times_are_described_by_quantiles():
+    described = describe(small_trace())["workload"]
+    assert described["duration_s"]["p50"] == 60.0
+    assert described["duration_s"]["mean"] == pytest.approx(161 / 3)
+    assert described["inter_arrival_s"]["p100"] == 5.0
+
+
+def test_what_is_unknown_is_left_out():
+    described = describe(Trace("t", None, Workload.of([PodSpec("p", 1, 1)])))
+    assert "duration_s" not in described["workload"]
+    assert "cluster" not in described
+    assert "demand" not in described
+    assert described["workload"]["classes"]["cpu-only"]["gpu_share"] == 0.0
+    assert (
+        "peak"
+        not in describe(replace(small_trace(), workload=Workload.of([PodSpec("p", 1, 1)])))[
+            "demand"
+        ]
+    )
+
+
+def test_one_pod_has_no_gap_before_the_next():
+    one = Workload.of([PodSpec("p", 1, 1, arrival_s=0.0, duration_s=1.0)])
+    assert describe(Trace("t", None, one))["workload"]["inter_arrival_s"] is None
+
+
+def test_the_experiment_and_the_notes_are_shown():
+    trace = replace(small_trace(), experiment=Experiment(1.3, 7, True), notes=("a note",))
+    described = describe(trace)
+    assert described["experiment"] == {"ratio": 1.3, "seed": 7, "is_shuffled": True}
+    assert described["notes"] == ["a note"]
+
+
+def test_the_description_is_ready_for_json():
+    for trace in (small_trace(), load_trace("openb", LoadOptions(nodes=5, pods=5))):
+        assert json.loads(json.dumps(describe(trace)))["name"] == trace.name
+
+
+@pytest.mark.openb
+def test_the_original_default_is_described_as_published():
+    described = describe(load_trace("openb:default", LoadOptions(folder=originals())))
+    assert described["demand"]["total"]["gpu"] == pytest.approx(0.9798, abs=5e-5)
+    assert described["demand"]["total"]["cpu"] == pytest.approx(0.798, abs=5e-4)
+    assert described["demand"]["peak"]["gpu"] == pytest.approx(65.6 / 6212, abs=1e-4)
+    assert described["workload"]["duration_s"]["p50"] == 540
+    classes = described["workload"]["classes"]
+    assert [entry["pods"] for entry in classes.values()] == [1088, 3078, 3911, 16, 15, 44]
