@@ -19,7 +19,6 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core.errors import NumbaError
@@ -85,7 +84,8 @@ read_only = _read_only()
 
 @intrinsic  # type: ignore[untyped-decorator]
 def call_native(
-    _typing: Any, _address: Any, _pod: Any, _node: Any, _gpu: Any, _table: Any, _rows: Any, _columns: Any
+    _typing: Any, _address: Any, _pod: Any, _node: Any, _gpu: Any, _table: Any, _rows: Any,
+    _columns: Any,
 ) -> Any:  # fmt: skip
     """Calls the policy at an address, from compiled code."""
 
@@ -136,16 +136,13 @@ def _compiled(wrapper: Callable[..., Any], stamp: str) -> Any:
 
 
 def _table_reader(table_ndim: int) -> Any:
-    if table_ndim == 1:
+    def read_row(address: int, rows: int, _columns: int) -> Any:
+        return read_only(numba.carray(table_pointer(address), (rows,)))
 
-        def read(address: int, rows: int, _columns: int) -> npt.NDArray[np.float64]:
-            return read_only(numba.carray(table_pointer(address), (rows,)))  # type: ignore[no-any-return]
-    else:
+    def read_rows(address: int, rows: int, columns: int) -> Any:
+        return read_only(numba.carray(table_pointer(address), (rows, columns)))
 
-        def read(address: int, rows: int, columns: int) -> npt.NDArray[np.float64]:
-            return read_only(numba.carray(table_pointer(address), (rows, columns)))  # type: ignore[no-any-return]
-
-    return numba.njit(read)
+    return numba.njit(read_row if table_ndim == 1 else read_rows)
 
 
 def _pair(score: Any, node_of: Any, _table_of: Any) -> Callable[..., float]:

@@ -164,7 +164,10 @@ class ClusterPolicy:
         )
 
     def scores(
-        self, pod: np.void, nodes: npt.NDArray[Any], table: npt.NDArray[np.float64] | None = None
+        self,
+        pod: np.void,
+        nodes: npt.NDArray[Any],
+        table: npt.NDArray[np.float64] | None = None,  # noqa: ARG002 - both kinds are called alike
     ) -> npt.NDArray[np.float64]:
         """Gives 1 to the chosen node and 0 to the others that fit, unless the chooser can score."""
         chooser = self.start(0)
@@ -214,5 +217,5 @@ def _own_sources() -> tuple[str, ...]:
     from pathlib import Path
 
     here = Path(__file__).parent
-    files = ("abi.py", "arithmetic.py", "../model/records.py")
-    return tuple((here / name).read_text() for name in files)
+    files = ("abi.py", "../model/records.py")
+    return tuple((here / name).read_text(encoding="utf-8") for name in files)

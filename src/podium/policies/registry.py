@@ -68,7 +68,7 @@ def _files() -> dict[str, tuple[Origin, Path]]:
 @functools.cache
 def _source(name: str) -> Source:
     _, path = _files()[name]
-    return read_source(path.read_text(), f"{path.parent.name}/{path.name}")
+    return read_source(path.read_text(encoding="utf-8"), f"{path.parent.name}/{path.name}")
 
 
 def _describe(name: str, origin: Origin) -> PolicyInfo:
@@ -80,7 +80,7 @@ def _describe(name: str, origin: Origin) -> PolicyInfo:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise InputError.at(path, "no such file", hint="give the path of a policy file") from error
     except (OSError, UnicodeDecodeError) as error:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from podium.errors import PolicyError
-from podium.policies.arithmetic import NAMES, PowerRewriter
+from podium.policies.arithmetic import NAMES, Rewriter
 from podium.policies.purity import problems
 
 PAIR_FORMS = (
@@ -39,7 +40,7 @@ class Source:
             exec(self.code, names)  # noqa: S102 - the user's own policy file
         except PolicyError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PolicyError(f"{type(error).__name__}: {error}", where=self.path) from error
         return names
 
@@ -63,18 +64,17 @@ class Source:
     @property
     def mentions_hold(self) -> bool:
         """Tells whether the policy can refuse a node."""
-        names = {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name)}
-        attributes = {n.attr for n in ast.walk(self.tree) if isinstance(n, ast.Attribute)}
-        return "HOLD" in names or "inf" in attributes or '"-inf"' in self.text
+        return any(_is_infinite(node) for node in ast.walk(self.tree))
 
 
 def read_source(text: str, path: str) -> Source:
     """Parses and checks a policy's text; raises PolicyError with the line and the reason."""
     try:
         tree = ast.parse(text, path)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 0) or 0
-        raise PolicyError(f"not Python: {error}", where=_where(path, line)) from error
+        reason = getattr(error, "msg", "") or str(error) or "it is nested too deeply"
+        raise PolicyError(f"not Python: {reason}", where=_where(path, line)) from error
     source = Source(path, text, tree, _code(tree, path))
     if not source.is_pair and not _has_class(tree):
         raise PolicyError("the file defines no policy", where=path, hint=_HINT)
@@ -87,6 +87,8 @@ def read_source(text: str, path: str) -> Source:
 
 def pair_form(function: Callable[..., Any], path: str) -> tuple[str, ...]:
     """Reads which of the four argument lists a score function has."""
+    if not isinstance(function, FunctionType):
+        raise PolicyError("score is not a plain function", where=path, hint="take decorators off")
     code = function.__code__
     form = code.co_varnames[: code.co_argcount]
     if form not in PAIR_FORMS:
@@ -96,12 +98,23 @@ def pair_form(function: Callable[..., Any], path: str) -> tuple[str, ...]:
 
 
 def _code(tree: ast.Module, path: str) -> CodeType:
-    rewritten = PowerRewriter().visit(copy.deepcopy(tree))
+    rewritten = Rewriter().visit(copy.deepcopy(tree))
     return compile(ast.fix_missing_locations(rewritten), path, "exec")
 
 
 def _has_class(tree: ast.Module) -> bool:
     return any(isinstance(node, ast.ClassDef) and node.name == "Policy" for node in tree.body)
+
+
+def _is_infinite(node: ast.AST) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in ("HOLD", "inf")
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("HOLD", "inf")
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, str):
+        return value.strip().lstrip("+-").lower() in ("inf", "infinity")
+    return isinstance(value, float) and math.isinf(value)
 
 
 def _where(path: str, line: int) -> str:
