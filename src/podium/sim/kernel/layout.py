@@ -95,6 +95,11 @@ def inner(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """Pastes a function into its one caller: each level of calls is optimised anew, whole."""
+    return numba.njit(nogil=True, inline="always")(function)
+
+
 def _pointer(element: Any) -> Any:
     @intrinsic
     def at(_typing: Any, _address: Any) -> Any:

@@ -8,11 +8,13 @@ import numpy as np
 
 from podium.model.records import GPU_MILLI
 from podium.sim.kernel.calendar import next_time, pop, push
-from podium.sim.kernel.layout import f8, i4, i8, inner
+from podium.sim.kernel.layout import f8, i4, i8, inlined, inner
 from podium.sim.kernel.ranking import FAILED, HOLDING, NOWHERE, best_node, note_change
 from podium.sim.kernel.scores import best_slot
 from podium.sim.kernel.waiting import (
+    HOLD,
     NOBODY,
+    ROOM,
     close_pass,
     enter,
     first_held,
@@ -65,8 +67,8 @@ def _place(run, pod, shape, node):
 def _depart(run):
     pod = pop(run)
     shape = i8(run.shape_of)[pod]
-    node = i4(run.node)[pod]
-    release(run, shape, node, i4(run.slots)[pod])
+    node = np.int64(i4(run.node)[pod])
+    release(run, shape, node, np.int64(i4(run.slots)[pod]))
     _record_change(run, node, -(pod + 1))
 
 
@@ -87,12 +89,12 @@ def _offer(run, pod, shape):
     return node
 
 
-@inner
+@inlined
 def _offer_arrival(run, pod):
     shape = i8(run.shape_of)[pod]
     node = _offer(run, pod, shape)
     if node == HOLDING or (node == NOWHERE and not run.is_dropping):
-        join(run, shape, pod, node == HOLDING)
+        join(run, shape, pod, HOLD if node == HOLDING else ROOM)
     run.arrived += 1
     return node
 
@@ -121,7 +123,7 @@ def _offer_waiting(run):
         outcomes += 1
         if node == HOLDING:
             i8(run.refused_at)[shape] = run.version
-            mark(run, pod, 1)
+            mark(run, pod, HOLD)
             stay(run, shape, pod)
         else:
             leave(run, shape, pod)
@@ -141,7 +143,7 @@ def _shut_out(run, shape):
         if run.is_dropping:
             leave(run, shape, pod)
         else:
-            mark(run, pod, 0)
+            mark(run, pod, ROOM)
             stay(run, shape, pod)
         pod = i8(run.cursor)[shape]
 
@@ -151,7 +153,7 @@ def _is_pass_due(run):
     return run.held_pods > 0 and run.decisions - run.decisions_at_pass >= run.hold_limit
 
 
-@inner
+@inlined
 def _drain(run):
     """Offers held pods when nothing else will happen; if none moves, the first may not be held."""
     changes = run.changes
@@ -171,7 +173,7 @@ def _arrive(run, pod):
     return _offer_waiting(run) if _is_pass_due(run) else np.int64(0)
 
 
-@inner
+@inlined
 def _replay(run):
     """Plays arrivals and departures in time; at equal times departures, retries, arrivals."""
     is_released = False
@@ -195,7 +197,7 @@ def _replay(run):
     return np.int64(FAILED)
 
 
-@inner
+@inlined
 def _inflation(run):
     """Lets pods arrive with no departures; what fits nowhere is dropped."""
     for pod in range(run.num_pods):
@@ -205,11 +207,11 @@ def _inflation(run):
     return np.int64(0)
 
 
-@inner
+@inlined
 def _rounds(run):
     """Offers a fixed queue round by round, until a round changes nothing or the last is over."""
     for pod in range(run.num_pods):
-        join(run, i8(run.shape_of)[pod], pod, 0)
+        join(run, i8(run.shape_of)[pod], pod, ROOM)
         run.arrived += 1
     for number in range(run.max_rounds):
         run.clock = number

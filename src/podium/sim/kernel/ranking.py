@@ -15,7 +15,8 @@ from podium.sim.kernel.scores import HELD, INFEASIBLE, NO_STATE, score_node
 from podium.sim.kernel.world import draw, fits
 
 NOWHERE, HOLDING, FAILED = -1, -2, -3
-POLICY_FAILED, BAD_CHOICE = 1, 2
+POLICY_FAILED, BAD_CHOICE = np.int64(1), np.int64(2)
+_ANY_NODE = np.int64(-1)
 FAN_BITS = 6
 FAN = 1 << FAN_BITS
 
@@ -53,14 +54,14 @@ def _fail(run, code, node):
 @inner
 def _scan(run, shape, can_hold):
     best = INFEASIBLE
-    chosen = NOWHERE
+    chosen = np.int64(NOWHERE)
     row = f8(run.row)
     for node in range(run.num_nodes):
         score = score_node(run, shape, node)
         row[node] = score
         if score > best:
             best = score
-            chosen = node
+            chosen = np.int64(node)
         elif np.isnan(score):
             return _fail(run, POLICY_FAILED, node)
     if chosen >= 0 and best == HELD and can_hold:
@@ -72,7 +73,7 @@ def _scan(run, shape, can_hold):
 
 @inner
 def _any_of(run, row, best, first):
-    ties = 0
+    ties = np.int64(0)
     for node in range(first, run.num_nodes):
         ties += row[node] == best
     wanted = draw(run, ties)
@@ -96,7 +97,7 @@ def _chosen(run, shape, can_hold):
         return NOWHERE
     choice = call_native(run.policy, shape, 0, -1, 0, 0, 0)
     if np.isnan(choice):
-        return _fail(run, POLICY_FAILED, -1)
+        return _fail(run, POLICY_FAILED, _ANY_NODE)
     if choice == -np.inf:
         return HOLDING if can_hold else first
     node = int(choice)
@@ -115,11 +116,11 @@ def _catch_up(run, shape):
     log = i4(run.log)
     last = i8(run.last_change)
     for position in range(begin if begin >= 0 else run.version, run.version):
-        node = log[position]
+        node = np.int64(log[position])
         if last[node] == position:
             score = score_node(run, shape, node)
             if np.isnan(score):
-                return np.int64(node)
+                return node
             _set(run, shape, node, score)
     i8(run.seen)[shape] = run.version
     return np.int64(-1)

@@ -12,6 +12,7 @@ from podium.sim.kernel.world import fits, pod_of, slots_of
 INFEASIBLE = -np.inf
 HELD = -1.7976931348623157e308  # below every other score, above what does not fit
 NO_STATE = -1
+NO_SLOT = np.int64(-1)  # typed, so that _call is compiled once
 
 _POD_BYTES = POD.itemsize
 
@@ -25,7 +26,7 @@ def score_node(run, shape, node):
         return f8(run.key_scores)[_remember(run, shape, node)]
     if run.takes_gpu and 0 < pod_of(run, shape).gpu_milli < GPU_MILLI:
         return _best_share(run, shape, node)[0]
-    return _call(run, shape, node, -1)
+    return _call(run, shape, node, NO_SLOT)
 
 
 @inner
@@ -41,7 +42,7 @@ def _best_share(run, shape, node):
     need = pod_of(run, shape).gpu_milli
     free = slots_of(run, node)
     best = HELD
-    chosen = -1
+    chosen = NO_SLOT
     for slot in range(run.gpu_slots):
         if free[slot] >= need:
             score = _call(run, shape, node, slot)
@@ -88,7 +89,7 @@ def _remember(run, shape, node):
     if run.takes_gpu and 0 < pod_of(run, shape).gpu_milli < GPU_MILLI:
         f8(run.key_scores)[place], i4(run.key_slots)[place] = _best_share(run, shape, node)
     else:
-        f8(run.key_scores)[place] = _call(run, shape, node, -1)
+        f8(run.key_scores)[place] = _call(run, shape, node, NO_SLOT)
     keys[place] = key
     run.used_keys += 1
     return place

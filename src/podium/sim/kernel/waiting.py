@@ -11,10 +11,12 @@ import numpy as np
 from podium.sim.kernel.layout import i8, inner, u1
 
 NOBODY = -1
+ROOM, HOLD = np.int64(0), np.int64(1)
+"""What a pod waits for: room on a node, or the policy's consent."""
 
 
 @inner
-def join(run, shape, pod, is_held):
+def join(run, shape, pod, reason):
     """Puts a pod at the end of its shape's FIFO."""
     head, tail, next_pod = i8(run.head), i8(run.tail), i8(run.next_pod)
     next_pod[pod] = NOBODY
@@ -26,14 +28,14 @@ def join(run, shape, pod, is_held):
         next_pod[tail[shape]] = pod
     tail[shape] = pod
     run.waiting_pods += 1
-    mark(run, pod, is_held)
+    mark(run, pod, reason)
 
 
 @inner
-def mark(run, pod, is_held):
-    """Notes why the pod waits: held by the policy, or for room."""
-    run.held_pods += np.int64(is_held) - u1(run.is_held)[pod]
-    u1(run.is_held)[pod] = is_held
+def mark(run, pod, reason):
+    """Notes why the pod waits."""
+    run.held_pods += reason - u1(run.is_held)[pod]
+    u1(run.is_held)[pod] = reason
 
 
 @inner
@@ -49,7 +51,7 @@ def leave(run, shape, pod):
         i8(run.tail)[shape] = front
     i8(run.cursor)[shape] = behind
     run.waiting_pods -= 1
-    mark(run, pod, 0)
+    mark(run, pod, ROOM)
 
 
 @inner

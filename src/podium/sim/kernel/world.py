@@ -69,7 +69,7 @@ def _fitting(run, node, need):
 def allocate(run, shape, node, slots):
     """Takes the shape's resources from the node."""
     pod = pod_of(run, shape)
-    _move(run, pod, node, slots, -1)
+    _move(run, pod, node, slots, np.int64(-1))
     if pod.gpu_count:
         kind = _class(pod)
         i4(run.class_counts)[node * CLASSES + kind] += 1
@@ -80,7 +80,7 @@ def allocate(run, shape, node, slots):
 def release(run, shape, node, slots):
     """Returns the shape's resources to the node."""
     pod = pod_of(run, shape)
-    _move(run, pod, node, slots, 1)
+    _move(run, pod, node, slots, np.int64(1))
     if pod.gpu_count:
         kind = _class(pod)
         counts = i4(run.class_counts)
@@ -145,7 +145,7 @@ def share_slot(run, shape, node):
 
 @inner
 def _random_slot(run, free, need):
-    count = 0
+    count = np.int64(0)
     for slot in range(run.gpu_slots):
         count += free[slot] >= need
     wanted = draw(run, count)
