@@ -1,0 +1,75 @@
+"""Draws descriptions of nodes and pods for property tests."""
+
+from hypothesis import strategies as st
+
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.cluster import LIMIT
+from podium.traces import Trace, keys
+
+MODELS = ("A10", "G2", "NVIDIA-A100-SXM4-80GB", "V100M32")
+
+# Letters of all kinds, without the white space that readers strip from cells.
+texts = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp"]), max_size=12
+)
+names = texts.filter(bool)
+amounts = st.integers(0, LIMIT)
+label_keys = texts.filter(lambda key: key not in (*keys.RACK_LABELS, *keys.MODEL_LABELS))
+times = st.one_of(
+    st.integers(0, 10**7).map(float),
+    st.floats(0, 1e12, allow_nan=False),
+    st.just(1e300),
+)
+
+
+@st.composite
+def node_specs(draw):
+    gpu_count = draw(st.integers(0, 16))
+    return NodeSpec(
+        name=draw(names),
+        cpu_milli=draw(amounts),
+        memory_mib=draw(amounts),
+        gpu_count=gpu_count,
+        gpu_model=draw(st.sampled_from(("", *MODELS))) if gpu_count else "",
+        rack=draw(st.sampled_from(["", "rack-0", "rack-1"])),
+        labels=draw(st.dictionaries(label_keys, texts, max_size=3)),
+    )
+
+
+@st.composite
+def pod_specs(draw, has_arrivals, has_durations):
+    gpu_count = draw(st.sampled_from([0, 1, 1, 2, 8, 16]))
+    milli = 1000 if gpu_count else 0
+    if gpu_count == 1:
+        milli = draw(st.integers(1, 1000))
+    models = draw(st.lists(st.sampled_from(MODELS), max_size=3))
+    return PodSpec(
+        name=draw(names),
+        cpu_milli=draw(amounts),
+        memory_mib=draw(amounts),
+        gpu_count=gpu_count,
+        gpu_milli=milli,
+        gpu_spec="|".join(models),
+        arrival_s=draw(times) if has_arrivals else None,
+        duration_s=draw(times) if has_durations else None,
+        priority=draw(st.one_of(st.just(0), st.integers(-LIMIT, LIMIT))),
+        gang=draw(st.sampled_from(["", "g", "h"])),
+        job_type=draw(st.sampled_from(["", "train"])),
+    )
+
+
+@st.composite
+def clusters(draw):
+    specs = draw(st.lists(node_specs(), min_size=1, max_size=5, unique_by=lambda spec: spec.name))
+    return Cluster.of(specs)
+
+
+@st.composite
+def workloads(draw):
+    spec = pod_specs(draw(st.booleans()), draw(st.booleans()))
+    return Workload.of(draw(st.lists(spec, min_size=1, max_size=5)))
+
+
+@st.composite
+def traces(draw):
+    return Trace("drawn", draw(clusters()), draw(workloads()))
