@@ -1,0 +1,47 @@
+"""Checks speed against references measured in the same run, so that any machine can judge.
+
+    python bench/check.py
+
+Absolute targets are `podium bench`'s business; here a figure must beat its reference by a ratio
+that holds on slow and fast machines alike.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+LEAST_RATIO = {
+    "decisions_16_nodes": 4.0,  # compiled over plain Python with a memo
+    "decisions_1213_nodes": 8.0,  # cached over scanned
+    "decisions_1213_nodes_dense": 4.0,
+    "decisions_10k_nodes": 40.0,
+    "decisions_100k_nodes": 300.0,
+    "replay_16_nodes": 3.0,
+    "fgd_inflation_1213_nodes": 8.0,
+    "new_python_policy_replay": 1.0,  # running a new policy must not cost more than compiling it
+    "threads_2_speedup": 1.4,
+}
+
+
+def main() -> int:
+    """Runs the benchmark and prints every ratio with its bound."""
+    command = [sys.executable, "-m", "podium", "bench", "--json"]
+    for name in LEAST_RATIO:
+        command += ["--only", name]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in (0, 1):
+        return done.returncode
+    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    failed = 0
+    for name, least in LEAST_RATIO.items():
+        ratio = rows[name]["ratio"]
+        is_met = ratio >= least
+        failed += not is_met
+        print(f"{'ok  ' if is_met else 'FAIL'}  {name:<28} {ratio:10.2f} x, at least {least:g} x")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
