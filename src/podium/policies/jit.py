@@ -7,6 +7,7 @@ that the caller derives from all the sources that matter.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import marshal
@@ -134,6 +135,16 @@ def _cache_class() -> type[Any]:
                 return super().load_overload(signature, target)
             except Exception:  # noqa: BLE001 - a damaged file must only cost a compilation
                 return None
+
+        def save_overload(self, signature: Any, data: Any) -> None:
+            for _ in range(2):
+                try:
+                    super().save_overload(signature, data)
+                except Exception:  # noqa: BLE001 - a damaged index or a full disk costs no run
+                    with contextlib.suppress(OSError):
+                        self.flush()
+                else:
+                    return
 
         def _index_key(self, signature: Any, codegen: Any) -> Any:
             # The stamp covers what Numba would hash here, and dispatchers in a closure hash
