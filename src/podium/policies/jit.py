@@ -7,12 +7,11 @@ that the caller derives from all the sources that matter.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import marshal
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -107,6 +106,34 @@ def keep_on_disk(compiler: Any, function: Any, stamp: str) -> None:
 def _cache_class() -> type[Any]:
     from numba.core import caching
 
+    class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (_locator_class(),)
+
+    class ContentCache(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = Implementation
+
+        def load_overload(self, signature: Any, target: Any) -> Any:
+            try:
+                return super().load_overload(signature, target)
+            except Exception:  # noqa: BLE001 - a damaged file must only cost a compilation
+                return None
+
+        def save_overload(self, signature: Any, data: Any) -> None:
+            save = functools.partial(super().save_overload, signature, data)
+            if not _succeeds(save) and _succeeds(self.flush):
+                _succeeds(save)
+
+        def _index_key(self, signature: Any, codegen: Any) -> Any:
+            # The stamp covers what Numba would hash here, and dispatchers in a closure hash
+            # differently in every process.
+            return (signature, codegen.magic_tuple())
+
+    return ContentCache
+
+
+def _locator_class() -> type[Any]:
+    from numba.core import caching
+
     class Locator(caching._CacheLocator):  # type: ignore[misc]
         def __init__(self, folder: str, stamp: str) -> None:
             self._folder, self._stamp = folder, stamp
@@ -124,31 +151,12 @@ def _cache_class() -> type[Any]:
         def from_function(cls, function: Any, path: str) -> Any:  # noqa: ARG003 - Numba's signature
             return cls(*function.__podium_cache__)
 
-    class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        _locator_classes = (Locator,)
+    return Locator
 
-    class ContentCache(caching.FunctionCache):  # type: ignore[misc]
-        _impl_class = Implementation
 
-        def load_overload(self, signature: Any, target: Any) -> Any:
-            try:
-                return super().load_overload(signature, target)
-            except Exception:  # noqa: BLE001 - a damaged file must only cost a compilation
-                return None
-
-        def save_overload(self, signature: Any, data: Any) -> None:
-            for _ in range(2):
-                try:
-                    super().save_overload(signature, data)
-                except Exception:  # noqa: BLE001 - a damaged index or a full disk costs no run
-                    with contextlib.suppress(OSError):
-                        self.flush()
-                else:
-                    return
-
-        def _index_key(self, signature: Any, codegen: Any) -> Any:
-            # The stamp covers what Numba would hash here, and dispatchers in a closure hash
-            # differently in every process.
-            return (signature, codegen.magic_tuple())
-
-    return ContentCache
+def _succeeds(step: Callable[[], object]) -> bool:
+    try:
+        step()
+    except Exception:  # noqa: BLE001 - a damaged index or a full disk must only cost time
+        return False
+    return True
