@@ -120,6 +120,8 @@ def test_times_that_only_some_pods_have_are_noted(read):
         (PODS + "p,1,2,99,1000,,0,1\n", ", line 2, column num_gpu", "0 to 16"),
         (PODS + ",1,2,0,0,,0,1\n", ", line 2, column name", "the pod has no name"),
         (PODS + "p,1,2,0,0,,nan,1\n", ", line 2, column creation_time", "seconds of at least 0"),
+        (PODS + "p,1,2,0,0,,soon,1\n", ", line 2, column creation_time", "seconds of at least 0"),
+        ('sn,"cpu', ", line 1", "is not valid CSV"),
         (PODS + "p,1,2,0,0,,-1,1\n", ", line 2, column creation_time", "seconds of at least 0"),
         (PODS + "p,1,2,0,0,,0,1e999\n", END, "seconds of at least 0"),
         (PODS + "p,1,2,0,0,,9,5\n", END, "5 is before the creation_time 9"),

@@ -32,6 +32,11 @@ def test_arrays_may_hold_lists(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_sequence_of_objects_is_read_in_yaml_too(tmp_path):
+    found = read(tmp_path / "f.yaml", "- kind: Node\n- kind: Pod\n")
+    assert found == [(1, {"kind": "Node"}), (2, {"kind": "Pod"})]
+
+
 @pytest.mark.parametrize("name", ["f.yaml", "f.json"])
 def test_members_of_a_node_list_are_nodes(tmp_path, name):
     text = '{"kind": "NodeList", "items": [{"metadata": {}}]}'

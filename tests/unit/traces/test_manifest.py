@@ -333,6 +333,6 @@ def test_nothing_is_left_when_every_object_is_bad(read):
         read(yaml.safe_dump(node(cpu="x")), is_skipping=True)
 
 
-def test_a_folder_that_cannot_be_listed_is_an_input_error(tmp_path):
+def test_a_folder_without_manifests_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="no Node or Pod was found"):
         read_manifests(tmp_path, Rejects())

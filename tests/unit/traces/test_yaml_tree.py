@@ -56,6 +56,11 @@ def test_many_aliases_of_aliases_cost_nothing():
     assert len(values("\n".join(lines))[0]) == 40
 
 
+def test_scalars_and_lists_have_no_keys():
+    assert trees("[a]")[0].get("a") is None
+    assert trees("a")[0].get("a") is None
+
+
 def test_parts_know_where_they_stand():
     text = "a: 1\nb:\n  cé: 😀x\n"
     node = trees(text)[0].get("b").get("cé")
