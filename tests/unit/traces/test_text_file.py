@@ -16,6 +16,11 @@ def read(path):
         return stream.read()
 
 
+def read_line(path):
+    with reading(path) as stream:
+        return stream.readline()
+
+
 def write_half(path):
     with writing(path) as stream:
         stream.write("half")
@@ -112,7 +117,7 @@ def test_bad_text_in_a_cut_gzip_file_is_an_input_error(tmp_path):
     noise = random.Random(1).randbytes(100_000).replace(b"\n", b"")
     path.write_bytes(gzip.compress(noise)[:-12])
     with pytest.raises(InputError, match="not UTF-8 text"):
-        read(path)
+        read_line(path)
 
 
 def test_a_file_that_is_not_there_is_an_input_error(tmp_path):
