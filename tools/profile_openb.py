@@ -1,6 +1,6 @@
 """Writes the embedded statistical profile of OpenB from the original CSV files.
 
-    python tools/profile_openb.py FOLDER
+    python tools/profile_openb.py FOLDER [TARGET]
 
 FOLDER holds `openb_node_list_gpu_node.csv`, `openb_node_list_16_node.csv` and
 `openb_pod_list_default.csv`. The same files give the same bytes.
@@ -25,8 +25,8 @@ TAIL = 100
 Row = dict[str, str]
 
 
-def main(folder: Path) -> None:
-    """Writes the profile beside the code that reads it."""
+def main(folder: Path, target: Path = TARGET) -> None:
+    """Writes the profile, beside the code that reads it unless told otherwise."""
     nodes = read(folder / "openb_node_list_gpu_node.csv")
     small = read(folder / "openb_node_list_16_node.csv")
     pods = read(folder / "openb_pod_list_default.csv")
@@ -50,8 +50,7 @@ def main(folder: Path) -> None:
         "inter_arrival_s": quantiles(gaps(column(pods, "creation_time"))),
         "duration_s": quantiles(column(pods, "deletion_time") - column(pods, "creation_time")),
     }
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(compact(profile), encoding="utf-8")
+    target.write_text(compact(profile), encoding="utf-8")
 
 
 def read(path: Path) -> list[Row]:
@@ -114,6 +113,6 @@ def _rows(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python tools/profile_openb.py FOLDER")
-    main(Path(sys.argv[1]))
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: python tools/profile_openb.py FOLDER [TARGET]")
+    main(*map(Path, sys.argv[1:]))
