@@ -1,0 +1,77 @@
+"""Checks what a cluster policy promises of its choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import PodiumError
+from podium.model.fit import fits
+from podium.model.records import pod_view
+from podium.policies import HOLD, ClusterPolicy
+from podium.testing.report import Finding
+from podium.testing.states import random_states
+
+NUM_CHOICES = 200
+NUM_NODES = 12
+RAISES = "raises nothing"
+FITS = "chooses nodes that fit"
+REPEATS = "makes the same choices again"
+READS = "leaves records alone"
+
+
+def check_cluster(policy: ClusterPolicy, seed: int) -> list[Finding]:
+    """Asks two choosers with one seed for the same choices."""
+    try:
+        first, second = _Trial(policy, seed), _Trial(policy, seed)
+    except Exception as error:  # noqa: BLE001 - the policy is the user's own code
+        return [Finding(RAISES, False, _told(error))]
+    differing = [i for i, pair in enumerate(zip(first.choices, second.choices, strict=False))
+                 if pair[0] != pair[1]]  # fmt: skip
+    repeated = f"choice {differing[0]} differs between two runs" if differing else ""
+    return [
+        Finding(RAISES, not first.error, first.error),
+        Finding(FITS, not first.misfit, first.misfit or f"{len(first.choices):,} choices"),
+        Finding(REPEATS, not differing, repeated),
+        Finding(READS, not first.change, first.change),
+    ]
+
+
+class _Trial:
+    """Lets one chooser decide on a row of random situations."""
+
+    def __init__(self, policy: ClusterPolicy, seed: int) -> None:
+        self.choices: list[float] = []
+        self.error = self.misfit = self.change = ""
+        chooser = policy.start(seed)
+        states = random_states(NUM_CHOICES * NUM_NODES, seed).with_slots(8)
+        for begin in range(0, len(states) - NUM_NODES, NUM_NODES):
+            pod, nodes = states.pods[begin], states.nodes[begin : begin + NUM_NODES].copy()
+            if not self._decide(chooser, pod, nodes):
+                break
+
+    def _decide(self, chooser: Any, pod: Any, nodes: npt.NDArray[Any]) -> bool:
+        feasible = np.array([fits(pod, node) for node in nodes])
+        before = (nodes.tobytes(), feasible.tobytes())
+        given = feasible.copy()
+        try:
+            choice = chooser.choose(pod_view(pod), nodes, given)
+            self.choices.append(float(choice))
+        except Exception as error:  # noqa: BLE001 - the policy is the user's own code
+            self.error = f"{_told(error)} for {pod_view(pod)}"
+            return False
+        if choice != HOLD and not _is_fitting(choice, feasible):
+            self.misfit = f"chose {choice!r} for {pod_view(pod)}; {feasible.tolist()} fit"
+        if before != (nodes.tobytes(), given.tobytes()):
+            self.change = f"wrote to the nodes it was shown, for {pod_view(pod)}"
+        return not (self.misfit or self.change)
+
+
+def _is_fitting(choice: float, feasible: npt.NDArray[np.bool_]) -> bool:
+    return 0 <= choice < len(feasible) and choice == int(choice) and bool(feasible[int(choice)])
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, PodiumError) else f"{type(error).__name__}: {error}"

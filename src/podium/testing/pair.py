@@ -1,0 +1,140 @@
+"""Checks what a pair policy promises of its scores."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import PodiumError, PolicyError
+from podium.policies import PairPolicy
+from podium.testing.report import Finding
+from podium.testing.states import States, random_states
+
+NUM_STATES = 3000
+RAISES = "raises nothing"
+FINITE = "gives finite scores"
+REPEATS = "gives the same score again"
+SIZES = "scores alike in both record sizes"
+READS = "leaves records alone"
+COMPILES = "scores alike plain and compiled"
+
+Table = npt.NDArray[np.float64]
+Scores = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plain:
+    """Holds the scores of plain Python, NaN where it raised, and the first thing it raised."""
+
+    scores: Scores
+    has_raised: npt.NDArray[np.bool_]
+    error: str
+
+
+def check_pair(policy: PairPolicy, seed: int) -> list[Finding]:
+    """Calls the policy on random states, plain and compiled."""
+    wide = random_states(NUM_STATES, seed)
+    narrow = wide.with_slots(8)
+    try:
+        table = policy.table(narrow.shapes())
+    except Exception as error:  # noqa: BLE001 - prepare is the user's own code
+        return [Finding(RAISES, False, f"prepare: {_told(error)}")]
+    plain = {states.gpu_slots: score_plain(policy, states, table) for states in (narrow, wide)}
+    raised = plain[8].error or plain[16].error
+    findings = [
+        Finding(RAISES, not raised, raised),
+        _finite(plain[16], wide),
+        _repeated(policy, narrow, table, plain[8]),
+        _sized(plain, wide),
+    ]
+    for states in (narrow, wide):
+        found = _compiled(policy, states, table, plain[states.gpu_slots].scores)
+        if any(not each.is_ok for each in found) or states is wide:
+            return [*findings, *found]
+    return findings
+
+
+def score_plain(policy: PairPolicy, states: States, table: Table) -> Plain:
+    """Scores the states in plain Python, as the simulator's Python tier does."""
+    found, has_raised, first = np.full(len(states), math.nan), np.zeros(len(states), bool), ""
+    for i, (pod, node, gpu) in enumerate(states.views()):
+        given = {"pod": pod, "node": node, "gpu": gpu, "table": table}
+        try:
+            score = policy.function(*(given[name] for name in policy.form))
+            found[i] = _number(score)
+        except Exception as error:  # noqa: BLE001 - the policy is the user's own code
+            has_raised[i] = True
+            first = first or f"{_told(error)} for {pod} on {node}"
+    return Plain(found, has_raised, first)
+
+
+def _number(score: object) -> float:
+    if not isinstance(score, numbers.Real | np.bool_):
+        raise TypeError(f"the score is {score!r}, not a number")
+    return float(score)
+
+
+def _finite(plain: Plain, states: States) -> Finding:
+    scores = plain.scores
+    wrong = np.flatnonzero((np.isnan(scores) & ~plain.has_raised) | (scores == math.inf))
+    told = str(scores[wrong[0]]) if len(wrong) else ""
+    return Finding(FINITE, not len(wrong), _case(states, wrong, told))
+
+
+def _repeated(policy: PairPolicy, states: States, table: Table, first: Plain) -> Finding:
+    backwards = States(states.pods[::-1], states.nodes[::-1], states.gpus[::-1])
+    again = score_plain(policy, backwards, table).scores[::-1]
+    wrong = _differing(first.scores, again)
+    told = f"{first.scores[wrong[0]]}, then {again[wrong[0]]}" if len(wrong) else ""
+    return Finding(REPEATS, not len(wrong), _case(states, wrong, told))
+
+
+def _sized(plain: dict[int, Plain], wide: States) -> Finding:
+    same = wide.nodes["gpu_count"] <= 8
+    small, large = plain[8].scores, plain[16].scores[same]
+    wrong = _differing(small, large)
+    told = f"{small[wrong[0]]} with 8 slots, {large[wrong[0]]} with 16" if len(wrong) else ""
+    states = States(wide.pods[same], wide.nodes[same], wide.gpus[same])
+    detail = _case(states, wrong, told)
+    hint = "; it reads slots that the node does not have" if detail else ""
+    return Finding(SIZES, not len(wrong), detail + hint)
+
+
+def _compiled(policy: PairPolicy, states: States, table: Table, plain: Scores) -> list[Finding]:
+    from podium.testing.native import score_compiled
+
+    try:
+        native = policy.native(table.ndim, states.gpu_slots)
+    except PolicyError as error:
+        return [Finding(COMPILES, True, f"it runs in plain Python only: {error.message}")]
+    found, is_changed = score_compiled(native, states, table)
+    wrong = _differing(plain, found)
+    told = f"{plain[wrong[0]]} plain, {found[wrong[0]]} compiled" if len(wrong) else ""
+    changed = "the compiled policy writes to the pod, the node or the table" if is_changed else ""
+    return [
+        Finding(READS, not is_changed, changed),
+        Finding(COMPILES, not len(wrong), _case(states, wrong, told) or f"{NUM_STATES:,} states"),
+    ]
+
+
+def _differing(one: Scores, other: Scores) -> npt.NDArray[np.int64]:
+    return np.flatnonzero((one != other) & ~(np.isnan(one) & np.isnan(other)))
+
+
+def _case(states: States, wrong: npt.NDArray[np.int64], told: str) -> str:
+    if not len(wrong):
+        return ""
+    first = int(wrong[0])
+    pod, node, gpu = States(
+        states.pods[first : first + 1], states.nodes[first : first + 1],
+        states.gpus[first : first + 1],
+    ).views()[0]  # fmt: skip
+    return f"{told} for {pod} on {node}, gpu {gpu} ({len(wrong):,} of {len(states):,} states)"
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, PodiumError) else f"{type(error).__name__}: {error}"
