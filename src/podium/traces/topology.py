@@ -28,6 +28,19 @@ def write_topology(source: Path, target: Path, servers_per_rack: int) -> int:
             f"a rack cannot hold {servers_per_rack} servers",
             hint="give --servers-per-rack 1 or more",
         )
+    _check_formats(source, target)
+    racks = _Racks(servers_per_rack)
+    with writing(target) as output, reading(source) as stream:
+        if format_suffix(source) in YAML_SUFFIXES:
+            _copy_yaml(stream, output, source, racks)
+        else:
+            _copy_json(stream, output, source, racks)
+        if racks.count == 0:
+            raise InputError.at(source, "no Node was found", hint="give a file with Node objects")
+    return racks.count
+
+
+def _check_formats(source: Path, target: Path) -> None:
     for path in (source, target):
         if format_suffix(path) not in SUFFIXES:
             raise UsageError(
@@ -40,15 +53,6 @@ def write_topology(source: Path, target: Path, servers_per_rack: int) -> int:
             f"{source.name} and {target.name} are of different formats",
             hint="let both names end alike, or use `podium traces convert` first",
         )
-    racks = _Racks(servers_per_rack)
-    with writing(target) as output, reading(source) as stream:
-        if format_suffix(source) in YAML_SUFFIXES:
-            _copy_yaml(stream, output, source, racks)
-        else:
-            _copy_json(stream, output, source, racks)
-        if racks.count == 0:
-            raise InputError.at(source, "no Node was found", hint="give a file with Node objects")
-    return racks.count
 
 
 @dataclass(slots=True)
