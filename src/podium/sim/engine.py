@@ -60,7 +60,7 @@ def make_plan(
         policy=policy,
         protocol=protocol,
         seed=setup.seed,
-        tier=choose_tier(setup.tier, policy, arrivals, protocol, len(cluster)),
+        tier=choose_tier(setup.tier, policy, arrivals, protocol, cluster),
     )
 
 

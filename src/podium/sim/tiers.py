@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from podium.errors import PolicyError
-from podium.model import Workload
+from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy
 from podium.sim.protocols import Protocol, Replay
 
@@ -24,20 +24,20 @@ SPARSE_PODS = 256
 
 
 def choose_tier(
-    asked: Tier, policy: Policy, workload: Workload, protocol: Protocol, num_nodes: int
+    asked: Tier, policy: Policy, workload: Workload, protocol: Protocol, cluster: Cluster
 ) -> Tier:
     """Picks the tier that is fastest for one run of this policy on this workload."""
     if isinstance(policy, ClusterPolicy):
         return "scan"
     if asked == "python" or (asked == "auto" and _is_cheap_in_python(policy, workload, protocol)):
         return "python"
-    if asked == "auto" and not _compiles(policy):
+    if asked == "auto" and not _compiles(policy, workload, cluster):
         return "python"
     if asked == "cached" and policy.ties == "rank":
         return "cached"
     if asked == "scan" or policy.ties == "random":
         return "scan"
-    return "cached" if is_cache_worthwhile(workload, num_nodes) else "scan"
+    return "cached" if is_cache_worthwhile(workload, len(cluster)) else "scan"
 
 
 def is_cache_worthwhile(workload: Workload, num_nodes: int) -> bool:
@@ -65,9 +65,10 @@ def most_alive(workload: Workload, load: float) -> int:
     return int(np.cumsum(steps[np.lexsort((steps, moments))]).max(initial=0))
 
 
-def _compiles(policy: PairPolicy) -> bool:
+def _compiles(policy: PairPolicy, workload: Workload, cluster: Cluster) -> bool:
+    table_ndim = policy.table(workload.shapes()).ndim
     try:
-        policy.native(2 if policy.takes_table else 1, 8)
+        policy.native(table_ndim, cluster.nodes["gpu_milli_left"].shape[1])
     except PolicyError:
         return False
     return True
