@@ -98,7 +98,8 @@ def keep_on_disk(compiler: Any, function: Any, stamp: str) -> None:
     """Gives a Numba dispatcher or C function the content-keyed cache."""
     folder = cache_folder()
     if folder is not None:
-        function.__podium_cache__ = (str(folder / stamp[:24]), stamp)
+        # A folder for each stamp: the files of two would overwrite each other.
+        function.__podium_cache__ = (str(folder / stamp_of([stamp])[:24]), stamp)
         compiler._cache = _cache_class()(function)
 
 
