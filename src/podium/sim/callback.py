@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,23 @@ class PairCallback:
             self.error = error
             return math.nan
 
+    def stop(self, frame: FrameType | None) -> None:
+        """Ends the run: at once where the policy is at work in a frame, or at the next call."""
+        self._call = _interrupt
+        _interrupt_below(PairCallback.__call__.__code__, frame)
+
+
+def _interrupt(*_arguments: object) -> float:
+    raise KeyboardInterrupt
+
+
+def _interrupt_below(catching: CodeType, frame: FrameType | None) -> None:
+    caller = frame.f_back if frame else None
+    while caller is not None:
+        if caller.f_code is catching:
+            raise KeyboardInterrupt
+        caller = caller.f_back
+
 
 def _direct_call(policy: PairPolicy) -> Any:
     function = policy.function
@@ -64,7 +83,7 @@ class ClusterCallback:
     ) -> None:  # fmt: skip
         self.error: BaseException | None = None
         self.choice: object = None
-        self._chooser = chooser
+        self._choose: Callable[..., float] = chooser.choose
         self._nodes = _read_only(nodes)
         self._feasible = _read_only(feasible)
         self._pods: list[Pod] = [pod_view(shape) for shape in shapes]
@@ -72,12 +91,17 @@ class ClusterCallback:
     def __call__(self, shape: int, _node: int, _gpu: int) -> float:
         """Gives the index of the chosen node, HOLD, or NaN when the chooser raised."""
         try:
-            choice = self._chooser.choose(self._pods[shape], self._nodes, self._feasible)
+            choice = self._choose(self._pods[shape], self._nodes, self._feasible)
             self.choice = choice
             return HOLD if choice == HOLD else float(choice)
         except BaseException as error:  # noqa: BLE001 - ctypes cannot carry it; the engine raises it
             self.error = error
             return math.nan
+
+    def stop(self, frame: FrameType | None) -> None:
+        """Ends the run: at once where the chooser is at work in a frame, or at the next call."""
+        self._choose = _interrupt
+        _interrupt_below(ClusterCallback.__call__.__code__, frame)
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from podium.model.records import GPU_MILLI, SHARE_CLASS
 from podium.policies import ClusterPolicy, PairPolicy
 from podium.policies.abi import Native, python_callback
 from podium.sim.callback import ClusterCallback, PairCallback
+from podium.sim.interrupt import deferred_interrupt
 from podium.sim.kernel import core
 from podium.sim.kernel.loop import PLACED
 from podium.sim.plan import Plan
@@ -37,6 +39,11 @@ class Callee:
     native: Native
     table: npt.NDArray[np.float64]
     callback: PairCallback | ClusterCallback | None = None
+
+    def stop(self, frame: FrameType | None) -> None:
+        """Makes a policy in plain Python end the run; machine code ends by itself."""
+        if self.callback is not None:
+            self.callback.stop(frame)
 
 
 class Execution:
@@ -64,7 +71,9 @@ class Execution:
         connect_memo(state, has_memo=plan.tier == "python")
         connect_ranking(state, is_cached=_is_cached(plan))
         self._state = state
-        if play(state.record) != 0:
+        with deferred_interrupt(callee.stop):
+            status = play(state.record)
+        if status != 0:
             raise _failure(plan, state, callee)
         if not _is_conserved(plan, state):
             raise PolicyError(
