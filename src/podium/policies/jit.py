@@ -11,10 +11,14 @@ import functools
 import hashlib
 import marshal
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
+
+COMPILING = threading.RLock()
+"""Held while something is compiled: other threads wait for it instead of compiling it again."""
 
 
 def cache_folder() -> Path | None:

@@ -16,7 +16,7 @@ from podium.errors import PolicyError
 from podium.model.fit import fits, fitting_slots
 from podium.model.records import GPU_MILLI, node_view, pod_view
 from podium.model.workload import Shapes
-from podium.policies.jit import fingerprints, stamp_of
+from podium.policies.jit import COMPILING, fingerprints, stamp_of
 from podium.policies.source import Source, pair_form
 
 HOLD = -math.inf
@@ -122,13 +122,17 @@ class PairPolicy:
     def native(self, table_ndim: int, gpu_slots: int) -> Any:
         """Compiles the policy for the core, once per table rank and GPU slots."""
         key = (table_ndim, gpu_slots)
-        if key not in self.compiled:
-            from podium.policies.abi import compile_score
-
-            names = self.source.namespace() if self.source else {"score": self.function}
-            stamp = self._stamp(names) if self.is_kept else ""
-            self.compiled[key] = compile_score(names, self.form, table_ndim, gpu_slots, stamp)
+        with COMPILING:
+            if key not in self.compiled:
+                self.compiled[key] = self._compile(table_ndim, gpu_slots)
         return self.compiled[key]
+
+    def _compile(self, table_ndim: int, gpu_slots: int) -> Any:
+        from podium.policies.abi import compile_score
+
+        names = self.source.namespace() if self.source else {"score": self.function}
+        stamp = self._stamp(names) if self.is_kept else ""
+        return compile_score(names, self.form, table_ndim, gpu_slots, stamp)
 
     def _stamp(self, names: dict[str, Any]) -> str:
         functions = [value for value in names.values() if isinstance(value, FunctionType)]

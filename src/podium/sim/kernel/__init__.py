@@ -9,14 +9,19 @@ from typing import Any
 import numba
 import numpy as np
 
-from podium.policies.jit import cache_folder, keep_on_disk, stamp_of
+from podium.policies.jit import COMPILING, cache_folder, keep_on_disk, stamp_of
 from podium.sim.kernel.layout import RUN
 from podium.sim.kernel.loop import play
 
 
-@functools.cache
 def core() -> Any:
     """Gives the compiled core, from disk where it was compiled before."""
+    with COMPILING:
+        return _core()
+
+
+@functools.cache
+def _core() -> Any:
     compiled = numba.njit(nogil=True)(play)
     keep_on_disk(compiled, play, kernel_stamp())
     compiled.compile((numba.typeof(np.zeros(1, RUN)),))

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from podium.policies import fragmentation
-from podium.policies.jit import compiled, keep_on_disk, stamp_of
+from podium.policies.jit import COMPILING, compiled, keep_on_disk, stamp_of
 
 node_fragmentation = compiled(fragmentation.fragmentation)  # type: ignore[arg-type]
 
@@ -53,9 +53,14 @@ def _apply(node, pod, slots, sign):
         slot += 1
 
 
-@functools.cache
 def walker() -> Any:
     """Gives the compiled walk, from disk where it was compiled before."""
+    with COMPILING:
+        return _walker()
+
+
+@functools.cache
+def _walker() -> Any:
     made = numba.njit(nogil=True)(walk)
     sources = (Path(__file__), Path(fragmentation.__file__))
     keep_on_disk(made, walk, stamp_of(path.read_text() for path in sources))
