@@ -1,0 +1,67 @@
+"""Holds the tiers together on clusters that need a score index of two and three levels."""
+
+import numpy as np
+import pytest
+
+from podium.sim import Holding, Inflation, Order, Replay, Rounds, Setup, simulate, state
+from support.agreement import assert_all_tiers_agree, same_result
+from support.instances import random_cluster, random_workload
+from support.probes import PROBES
+
+HOLDING = Holding(hold_limit=20, max_holds=30)
+
+
+@pytest.mark.parametrize(
+    "name", ["first", "tightest", "by-slot", "holding", "tightest-any", "wanderer"]
+)
+def test_two_hundred_nodes_replay_two_thousand_pods_as_the_reference_does(name):
+    random = np.random.default_rng(7)
+    cluster = random_cluster(200, random)
+    workload = random_workload(2000, random, pods_alive=700)
+    protocol = Replay(holding=HOLDING)
+    result = assert_all_tiers_agree(cluster, workload, PROBES[name], protocol, seed=3)
+    assert (result.start_s > result.arrival_s).sum() > 50
+
+
+@pytest.mark.parametrize("name", ["roomiest", "by-slot-and-table", "holding-slots", "first-any"])
+def test_a_cluster_fills_up_as_in_the_reference(name):
+    random = np.random.default_rng(8)
+    cluster = random_cluster(130, random, largest_gpu_count=16)
+    workload = random_workload(900, random)
+    order = Order(random.integers(0, 900, 900), random.permutation(130))
+    protocol = Inflation(order=order, holding=HOLDING)
+    result = assert_all_tiers_agree(cluster, workload, PROBES[name], protocol)
+    assert (~result.is_placed).sum() > 50
+
+
+@pytest.mark.parametrize("num_nodes", [64, 65, 128, 4096, 4097])
+def test_the_index_finds_the_first_best_node_at_the_edges_of_its_blocks(num_nodes):
+    random = np.random.default_rng(num_nodes)
+    cluster = random_cluster(num_nodes, random)
+    workload = random_workload(60, random, num_shapes=4)
+    for name in ("roomiest", "tightest"):
+        assert_all_tiers_agree(cluster, workload, PROBES[name], Rounds())
+
+
+@pytest.mark.parametrize("name", ["roomiest", "tightest", "by-record", "by-slot", "holding-slots"])
+def test_cache_memo_and_scan_agree_on_five_thousand_nodes(name):
+    random = np.random.default_rng(9)
+    cluster = random_cluster(5000, random)
+    workload = random_workload(3000, random, num_shapes=40, pods_alive=1500)
+    protocol = Replay(holding=HOLDING)
+    python, cached, scan = (
+        simulate(cluster, workload, PROBES[name], protocol, Setup(tier=tier))
+        for tier in ("python", "cached", "scan")
+    )
+    assert same_result(python, scan)
+    assert same_result(cached, scan)
+
+
+def test_the_memo_forgets_under_the_score_cache_and_no_decision_changes(monkeypatch):
+    monkeypatch.setattr(state, "_MEMO_KEYS", 128)
+    monkeypatch.setattr(state, "_MEMO_STATES", 16)
+    random = np.random.default_rng(10)
+    cluster = random_cluster(100, random)
+    workload = random_workload(400, random, pods_alive=200)
+    for name in ("tightest", "by-slot"):
+        assert_all_tiers_agree(cluster, workload, PROBES[name], Replay())

@@ -1,0 +1,64 @@
+"""Compares the compiled core, tier by tier, with the slow reference."""
+
+import math
+
+import numpy as np
+
+from podium.policies import ClusterPolicy
+from podium.sim import Inflation, Setup, simulate
+from podium.sim.orders import shuffled_rank
+from support.reference import simulate_slowly
+
+TIERS = ("python", "cached", "scan")
+
+
+def tiers_of(policy):
+    """Lists the tiers that can run a policy; a cluster policy has but one."""
+    return ("scan",) if isinstance(policy, ClusterPolicy) else TIERS
+
+
+def ranks_of(cluster, protocol, seed):
+    """Gives the ranks of a run that nobody listed."""
+    if isinstance(protocol, Inflation):
+        return protocol.order.node_rank.tolist()
+    return shuffled_rank(len(cluster), seed).tolist()
+
+
+def assert_all_tiers_agree(cluster, workload, policy, protocol, *, seed=0):
+    """Runs every tier and the reference; fails on the first difference; gives the last result."""
+    ranks = ranks_of(cluster, protocol, seed)
+    expected = simulate_slowly(cluster, workload, policy, protocol, seed=seed, ranks=ranks)
+    for tier in tiers_of(policy):
+        result = simulate(cluster, workload, policy, protocol, Setup(seed=seed, tier=tier))
+        assert decided(result) == known(expected), tier
+    return result
+
+
+def decided(result):
+    """Lists what a run decided, in plain numbers."""
+    is_inflation = isinstance(result.plan.protocol, Inflation)
+    return {
+        "node": result.node.tolist(),
+        "slots": result.slots.tolist(),
+        "start_s": _plain(result.start_s.tolist()),
+        "status": result.status.tolist(),
+        "holds": result.holds.tolist(),
+        "changes": result.changes.tolist(),
+        "changes_after": result.changes_after.tolist() if is_inflation else [],
+        "decisions": result.decisions,
+    }
+
+
+def known(outcome):
+    """Lists what the reference decided, in the same form."""
+    return {**vars(outcome), "start_s": _plain(outcome.start_s)}
+
+
+def _plain(times):
+    # NaN is not equal to itself.
+    return [None if math.isnan(time) else time for time in times]
+
+
+def same_result(one, other):
+    """Tells whether two results are equal to the bit."""
+    return one.digest == other.digest and np.array_equal(one.changes, other.changes)

@@ -1,0 +1,185 @@
+"""Decides one pod at a time, slowly and obviously: fit, score, choice of node and GPUs."""
+
+import numpy as np
+
+from podium.model.records import NODE_8, NODE_16, Node, pod_view
+from podium.policies import HOLD, ClusterPolicy
+
+NOWHERE, HELD = "fits nowhere", "held"
+
+_WORD = 2**64
+
+
+class Dice:
+    """Draws whole numbers with splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def index_below(self, count):
+        """Gives floor(u * count); one of one needs no draw."""
+        if count == 1:
+            return 0
+        self.state = (self.state + 0x9E3779B97F4A7C15) % _WORD
+        z = self.state
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % _WORD
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % _WORD
+        z = z ^ (z >> 31)
+        return int((z >> 11) * 2.0**-53 * count)
+
+
+class SlowNode:
+    """Keeps what is free on one node and which pods run there."""
+
+    def __init__(self, spec, gpu_model, rack):
+        self.spec = spec
+        self.gpu_model = gpu_model
+        self.rack = rack
+        self.cpu_milli_left = spec.cpu_milli
+        self.memory_mib_left = spec.memory_mib
+        self.gpu_milli_left = [1000] * spec.gpu_count
+        self.running = []
+        self.shown = None
+
+    def fitting_slots(self, pod):
+        """Lists the GPUs with enough free milli, lowest slot first."""
+        return [slot for slot, free in enumerate(self.gpu_milli_left) if free >= pod.gpu_milli]
+
+    def fits(self, pod):
+        """Tells whether CPU, memory, model and GPUs are there."""
+        if pod.cpu_milli > self.cpu_milli_left or pod.memory_mib > self.memory_mib_left:
+            return False
+        if pod.gpu_count == 0:
+            return True
+        allowed = [model for model in pod.gpu_spec.split("|") if model]
+        if allowed and self.spec.gpu_model not in allowed:
+            return False
+        return len(self.fitting_slots(pod)) >= pod.gpu_count
+
+    def start(self, pod, slots):
+        """Takes the pod's resources."""
+        self.running.append(pod)
+        self._move(pod, slots, -1)
+
+    def stop(self, pod, slots):
+        """Returns the pod's resources."""
+        self.running.remove(pod)
+        self._move(pod, slots, +1)
+
+    def _move(self, pod, slots, sign):
+        self.cpu_milli_left += sign * pod.cpu_milli
+        self.memory_mib_left += sign * pod.memory_mib
+        for slot in slots:
+            self.gpu_milli_left[slot] += sign * pod.gpu_milli
+        self.shown = None
+
+    def view(self, gpu_slots):
+        """Shows the node as policies see it."""
+        if self.shown is None:
+            self.shown = Node(
+                cpu_milli_left=self.cpu_milli_left,
+                cpu_milli_total=self.spec.cpu_milli,
+                memory_mib_left=self.memory_mib_left,
+                memory_mib_total=self.spec.memory_mib,
+                gpu_count=self.spec.gpu_count,
+                gpu_model=self.gpu_model,
+                rack=self.rack,
+                gpu_classes=sum({1 << gpu_class(pod) for pod in self.running if pod.gpu_count}),
+                gpu_milli_left=tuple((self.gpu_milli_left + [0] * gpu_slots)[:gpu_slots]),
+            )
+        return self.shown
+
+
+def gpu_class(pod):
+    """Numbers the class of a GPU pod: 0 for a share of one, k for k whole GPUs."""
+    return 0 if pod.gpu_milli < 1000 else pod.gpu_count
+
+
+class SlowCluster:
+    """Holds the nodes in rank order and asks the policy."""
+
+    def __init__(self, cluster, workload, policy, seed, ranks):
+        specs = cluster.specs()
+        in_rank_order = sorted(range(len(specs)), key=lambda index: ranks[index])
+        self.index_of_rank = in_rank_order
+        self.nodes = [
+            SlowNode(specs[i], int(cluster.nodes[i]["gpu_model"]), int(cluster.nodes[i]["rack"]))
+            for i in in_rank_order
+        ]
+        self.gpu_slots = 16 if any(spec.gpu_count > 8 for spec in specs) else 8
+        self.policy = policy
+        self.dice = Dice(seed)
+        aligned = workload.aligned(cluster.gpu_models)
+        if isinstance(policy, ClusterPolicy):
+            self.chooser = policy.start(seed)
+        else:
+            self.table = policy.table(aligned.shapes())
+        self.views = {
+            shape_key(spec): pod_view(record)
+            for spec, record in zip(workload.specs(), aligned.pods, strict=True)
+        }
+
+    def decide(self, pod, *, may_hold):
+        """Gives (rank of the node, slots), NOWHERE or HELD."""
+        if isinstance(self.policy, ClusterPolicy):
+            rank, slot = self._choose(pod), None
+        else:
+            rank, slot = self._best(pod, may_hold=may_hold)
+        if rank == HELD and not may_hold:
+            rank = next(rank for rank, node in enumerate(self.nodes) if node.fits(pod))
+        return rank if rank in (NOWHERE, HELD) else (rank, self._slots(pod, rank, slot))
+
+    def _best(self, pod, *, may_hold):
+        scored = [
+            (*self._score(pod, node), rank)
+            for rank, node in enumerate(self.nodes)
+            if node.fits(pod)
+        ]
+        if not scored:
+            return NOWHERE, None
+        best = max(score for score, _, _ in scored)
+        if best == HOLD and may_hold:
+            return HELD, None
+        equal = [(rank, slot) for score, slot, rank in scored if score == best]
+        winner = self.dice.index_below(len(equal)) if self.policy.ties == "random" else 0
+        return equal[winner]
+
+    def _score(self, pod, node):
+        """Gives the best (score, slot) on a node; the lowest slot among equal scores."""
+        is_scored_by_slot = self.policy.takes_gpu and 0 < pod.gpu_milli < 1000
+        slots = node.fitting_slots(pod) if is_scored_by_slot else [-1]
+        view, shown = self.views[shape_key(pod)], node.view(self.gpu_slots)
+        scores = [self.policy.score_pair(view, shown, slot, self.table) for slot in slots]
+        best = scores.index(max(scores))
+        return scores[best], slots[best] if is_scored_by_slot else None
+
+    def _choose(self, pod):
+        feasible = np.array([node.fits(pod) for node in self.nodes])
+        if not feasible.any():
+            return NOWHERE
+        rows = [tuple(node.view(self.gpu_slots)) for node in self.nodes]
+        records = np.array(rows, NODE_16 if self.gpu_slots == 16 else NODE_8)
+        choice = self.chooser.choose(self.views[shape_key(pod)], records, feasible)
+        return HELD if choice == HOLD else int(choice)
+
+    def _slots(self, pod, rank, scored_slot):
+        if pod.gpu_count == 0:
+            return []
+        node = self.nodes[rank]
+        slots = node.fitting_slots(pod)
+        if pod.gpu_milli == 1000:
+            return slots[: pod.gpu_count]
+        if scored_slot is not None:
+            return [scored_slot]
+        if self.policy.gpu_choice == "random":
+            return [slots[self.dice.index_below(len(slots))]]
+        sign = -1 if self.policy.gpu_choice == "worst" else 1
+        return [min(slots, key=lambda slot: (sign * node.gpu_milli_left[slot], slot))]
+
+
+def shape_key(pod):
+    """Names a pod's shape: everything that its record holds, and its constraint as written."""
+    return (
+        pod.cpu_milli, pod.memory_mib, pod.gpu_count, pod.gpu_milli, pod.gpu_spec, pod.priority,
+        pod.gang,
+    )  # fmt: skip
