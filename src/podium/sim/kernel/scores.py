@@ -50,7 +50,7 @@ def _best_share(run, shape, node):
                 return score, slot
             if chosen < 0 or score > best:
                 best = score
-                chosen = slot
+                chosen = np.int64(slot)
     return best, chosen
 
 
