@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,38 +96,49 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         with opener(path, "rt", encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise InputError.at(path, "a JSON object is expected", line=number)
-                yield number, row
+                yield number, _row(line, path, number)
     except FileNotFoundError as error:
         raise InputError.at(path, "no such file", hint="give a .jsonl or .jsonl.gz file") from error
-    except (OSError, EOFError, UnicodeDecodeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError.at(path, f"not a file of orders: {error}") from error
 
 
-def _order(row: dict[str, Any], path: Path, line: int) -> Order:
+def _row(line: str, path: Path, number: int) -> dict[str, Any]:
     try:
-        arrivals = np.array(row["arrivals"], np.int64)
-        ranks = np.array(row["node_rank"], np.int64) if "node_rank" in row else None
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError.at(
-            path, f"arrivals and node_rank cannot be read: {error}", line=line
-        ) from error
-    if arrivals.ndim != 1 or (ranks is not None and ranks.ndim != 1):
-        raise InputError.at(path, "arrivals and node_rank are lists of numbers", line=line)
-    return Order(arrivals, ranks)
+        row = json.loads(line)
+    except ValueError as error:
+        raise InputError.at(path, f"not JSON: {error}", line=number) from error
+    if not isinstance(row, dict):
+        raise InputError.at(path, "a JSON object is expected", line=number)
+    return row
+
+
+def _order(row: dict[str, Any], path: Path, line: int) -> Order:
+    if "arrivals" not in row:
+        raise InputError.at(path, "arrivals is missing", line=line)
+    arrivals = _whole_numbers(row["arrivals"], path, line, "arrivals")
+    if row.get("node_rank") is None:
+        return Order(arrivals)
+    return Order(arrivals, _whole_numbers(row["node_rank"], path, line, "node_rank"))
+
+
+def _whole_numbers(values: Any, path: Path, line: int, column: str) -> npt.NDArray[np.int64]:
+    if not isinstance(values, list) or not all(type(value) is int for value in values):
+        raise InputError.at(path, "a list of whole numbers is expected", line=line, column=column)
+    try:
+        return np.array(values, np.int64)
+    except OverflowError as error:
+        raise InputError.at(path, "a number is too large", line=line, column=column) from error
 
 
 def check_order(order: Order, cluster: Cluster, workload: Workload) -> None:
     """Refuses an order that speaks of other pods or nodes."""
     if len(order.arrivals) == 0:
         raise InputError("the order has no arrivals")
-    if order.arrivals.min() < 0 or order.arrivals.max() >= len(workload):
+    strangers = order.arrivals[(order.arrivals < 0) | (order.arrivals >= len(workload))]
+    if len(strangers):
         raise InputError(
-            f"the order names pod {order.arrivals.max()}, the trace has {len(workload)}",
+            f"the order names pod {strangers[0]}, the trace has {len(workload)}",
             hint="give the order together with the trace it was made for",
         )
     ranks = order.node_rank
