@@ -155,6 +155,12 @@ class Workload:
 
     def shapes(self) -> Shapes:
         """Counts the distinct pods: equal records with constraints written alike."""
+        if "shapes" not in self._derived:
+            self._derived["shapes"] = self._count_shapes()
+        shapes: Shapes = self._derived["shapes"]
+        return shapes
+
+    def _count_shapes(self) -> Shapes:
         index = self.shape_of()
         first = np.unique(index, return_index=True)[1]
         return Shapes(

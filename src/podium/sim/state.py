@@ -137,16 +137,14 @@ def connect_ranking(state: State, *, is_cached: bool) -> None:
 
 
 def _world(cluster: Cluster, rank_order: npt.NDArray[np.int64], workload: Workload) -> Arrays:
-    shape_of = workload.shape_of()
-    first = np.unique(shape_of, return_index=True)[1]
-    shapes = workload.pods[first]
+    shapes = workload.shapes().pods
     nodes = cluster.nodes[rank_order]
     # A class that a node has from the start never leaves it.
     classes = nodes["gpu_classes"][:, np.newaxis] >> np.arange(CLASSES) & 1
     return {
         "nodes": _aligned(nodes),
         "shapes": _aligned(shapes),
-        "shape_of": shape_of,
+        "shape_of": workload.shape_of(),
         "class_counts": np.ascontiguousarray(classes, np.int32),
         "feasible": np.zeros(len(cluster), np.bool_),
         "priority": shapes["priority"].astype(np.int64),
