@@ -23,8 +23,6 @@ class PairCallback:
         self, policy: PairPolicy, nodes: npt.NDArray[Any], shapes: npt.NDArray[Any], table: Any
     ) -> None:
         self.error: BaseException | None = None
-        self.failed_at = (-1, -1)
-        self._policy = policy
         self._table = table
         self._nodes_at = nodes.ctypes.data
         self._bytes = nodes.view(np.uint8).data
@@ -33,7 +31,6 @@ class PairCallback:
             shapes.ctypes.data + i * shapes.dtype.itemsize: pod_view(shape)
             for i, shape in enumerate(shapes)
         }
-        self._shapes_at = shapes.ctypes.data
         self._call = _direct_call(policy)
 
     def __call__(self, pod: int, node: int, gpu: int) -> float:
