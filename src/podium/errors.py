@@ -18,6 +18,9 @@ import difflib
 from collections.abc import Iterable
 from typing import ClassVar
 
+MOST_NAMES = 20
+"""An advice lists no more names than this: pods come in thousands."""
+
 
 class PodiumError(Exception):
     """Says what went wrong, where, and what to do next."""
@@ -54,8 +57,10 @@ class UnknownName(UsageError):  # noqa: N818 - reads as the sentence it makes
         """Suggests the closest of the known names."""
         names = sorted(known)
         close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        shown = close or names
-        hint = ("did you mean " if close else "known: ") + ", ".join(shown)
+        others = len(names) - MOST_NAMES
+        more = f" and {others:,} more" if others > 0 and not close else ""
+        hint = "did you mean " if close else "known: "
+        hint += ", ".join(close or names[:MOST_NAMES]) + more
         return cls(f'unknown {kind} "{name}"', where=where, hint=hint)
 
 

@@ -68,6 +68,12 @@ def test_an_unknown_name_like_no_other_lists_them_all():
     assert UnknownName.among("policy", "zzz", ["fgd", "best-fit"]).hint == "known: best-fit, fgd"
 
 
+def test_thousands_of_known_names_are_not_listed():
+    hint = UnknownName.among("pod", "zzz", [f"pod-{i:04}" for i in range(8152)]).hint
+    assert hint.startswith("known: pod-0000, pod-0001, ")
+    assert hint.endswith("pod-0019 and 8,132 more")
+
+
 @pytest.mark.parametrize(
     ("line", "column", "where"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
 from podium.cli.render import Screen, print_json
 from podium.errors import UsageError
+
+if TYPE_CHECKING:
+    from podium.reports.benchmark import Measurement
 
 app = new_app()
 
@@ -29,12 +32,17 @@ def bench(
     screen = Screen(settings.display)
 
     from podium.cli.watch import announce_compilation
-    from podium.reports.benchmark import MEASURES, machine, measure_all
+    from podium.reports.benchmark import MEASURES, OTHER_PROCESSES, machine, measure_all
 
     wanted = [name for name in MEASURES if not only or any(part in name for part in only)]
     if not wanted:
-        raise UsageError("nothing is measured under that name", hint=", ".join(MEASURES))
-    announce_compilation(screen)
+        raise UsageError(
+            "nothing is measured under that name",
+            where=f"flag --only {' '.join(only or [])}",
+            hint=f"one of {', '.join(MEASURES)}",
+        )
+    if not set(wanted) <= OTHER_PROCESSES:
+        announce_compilation(screen)
     found = []
     with screen.progress("measuring", len(wanted)) as advance:
         for measurement in measure_all(traces_folder(settings), wanted):
@@ -44,20 +52,29 @@ def bench(
     if is_json:
         print_json([{**m.as_object(), "machine": described} for m in found])
     else:
-        screen.table(
-            ["figure", "measured", "target", "ok", "reference", "ratio"],
-            [
-                (
-                    m.name,
-                    f"{figures.text_of(m.value)} {m.unit}",
-                    f"{'at most' if m.is_ceiling else 'at least'} {figures.text_of(m.target)}",
-                    m.ok,
-                    f"{figures.text_of(m.reference)} ({m.reference_name})" if m.reference else None,
-                    figures.decimal(m.ratio, 2),
-                )
-                for m in found
-            ],
-        )
+        titles = ["figure", "measured", "target", "ok", "reference", "", "ratio"]
+        screen.table(titles, [_row(measurement) for measurement in found])
         screen.note(described)
-    if not all(m.ok for m in found):
+    if not all(measurement.ok for measurement in found):
         raise typer.Exit(1)
+
+
+def _row(measurement: Measurement) -> tuple[object, ...]:
+    unit, reference = measurement.unit, measurement.reference
+    return (
+        measurement.name,
+        _amount(measurement.value, unit),
+        f"{'at most' if measurement.is_ceiling else 'at least'} "
+        f"{_amount(measurement.target, unit)}",
+        measurement.ok,
+        None if reference is None else _amount(reference, unit),
+        measurement.reference_name,
+        figures.decimal(measurement.ratio, 2),
+    )
+
+
+def _amount(value: float, unit: str) -> figures.Figure:
+    if unit == "s":
+        return figures.duration(value)
+    digits = 2 if unit == "x" else 0
+    return figures.Figure(f"{figures.decimal(value, digits)} {unit}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from podium.cli.options import traces_folder
-from podium.errors import UsageError
+from podium.cli.options import blaming, place_of, traces_folder
+from podium.errors import PolicyError, UsageError
 from podium.model import Cluster, Workload
+from podium.policies import Policy, load
 from podium.settings import Settings
 from podium.sim import Holding, Inflation, Protocol, Replay, Rounds, Setup, read_order
 from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
@@ -37,45 +39,77 @@ class Case:
     notes: tuple[str, ...]
 
 
+def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = False) -> Policy:
+    """Loads a policy; an error says where it was named, and what to do about the file."""
+    with blaming(where):
+        try:
+            return load(reference, ignore_unknown_plugins=is_ignoring_unknown)
+        except PolicyError as error:
+            error.hint = error.hint or "correct the file and run it again"
+            raise
+
+
 def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Case:
-    """Loads cluster and workload and settles protocol and seed."""
-    asked = settings.simulate.seed if seed is None else seed
+    """Loads cluster and workload and settles protocol and seed; a seed given here stays."""
+    drawn = settings.simulate.seed if seed is None else seed
     options = LoadOptions(
-        traces_folder(settings), asked, inputs.nodes, inputs.pods, inputs.is_skipping_bad
+        traces_folder(settings), drawn, inputs.nodes, inputs.pods, inputs.is_skipping_bad
     )
     traces = _traces(settings, options)
-    cluster = next((trace.cluster for trace in reversed(traces) if trace.cluster), None)
     workload = next((trace.workload for trace in traces if trace.workload), None)
-    notes = tuple(note for trace in traces for note in trace.notes)
     if workload is None:
-        raise UsageError("no pods are given", hint="name a trace that has pods with --trace")
-    if cluster is None:
-        cluster = load_trace(EMBEDDED, options).cluster
-        notes += (f"the trace has no nodes: the cluster {EMBEDDED} is used (--cluster to change)",)
+        raise UsageError(
+            "no pods are given",
+            where=place_of(settings, "simulate.trace"),
+            hint="name a trace that has pods with --trace",
+        )
+    cluster = next((trace.cluster for trace in reversed(traces) if trace.cluster), None)
     experiment = next((trace.experiment for trace in traces if trace.experiment), None)
-    seed_used = _seed(settings, experiment, asked)
+    run_seed = _seed(settings, experiment) if seed is None else seed
+    protocol = _protocol(settings, inputs, experiment, run_seed)
+    notes = [note for trace in traces for note in trace.notes]
     if cluster is None:
-        raise UsageError("no nodes are given", hint="name a cluster with --cluster")
+        notes.append(f"the trace has no nodes: the cluster {EMBEDDED} is used (--cluster changes)")
     return Case(
-        cluster=cluster,
+        cluster=cluster or _embedded(options),
         workload=workload,
-        protocol=_protocol(settings, inputs, experiment, seed_used),
-        setup=Setup(seed=seed_used, tier=_tier(settings), ranks=inputs.ranks),
-        notes=notes,
+        protocol=protocol,
+        setup=Setup(seed=run_seed, tier=_tier(settings), ranks=inputs.ranks),
+        notes=(*notes, *_unused(settings, inputs, protocol)),
     )
+
+
+def _embedded(options: LoadOptions) -> Cluster:
+    cluster = load_trace(EMBEDDED, replace(options, pods=1)).cluster
+    if cluster is None:
+        raise RuntimeError("the embedded profile has no nodes")
+    return cluster
 
 
 def _traces(settings: Settings, options: LoadOptions) -> list[Trace]:
+    """Loads what is named; the trace first, and then the cluster where there is one."""
     chosen = settings.simulate
     if chosen.cluster is None:
-        return [_named(load_trace(chosen.trace, options), chosen.trace)]
-    plain = replace(options, pods=None)
-    given = _named(load_trace(chosen.cluster, plain), chosen.cluster)
+        return [_loaded(settings, "simulate.trace", options)]
     # A folder of manifests or a simon Config may bring its pods along.
-    if given.workload is not None and settings.origins["simulate.trace"] == "default":
-        return [given]
-    pods = _named(load_trace(chosen.trace, replace(options, nodes=None)), chosen.trace)
+    is_alone = settings.origins["simulate.trace"] == "default"
+    given = _loaded(settings, "simulate.cluster", replace(options, pods=None))
+    if given.cluster is None:
+        raise UsageError(
+            f"{chosen.cluster} holds no nodes",
+            where=place_of(settings, "simulate.cluster"),
+            hint="give a node list or manifests of nodes; pods go to --trace",
+        )
+    if given.workload is not None and is_alone:
+        return [given if options.pods is None else _loaded(settings, "simulate.cluster", options)]
+    pods = _loaded(settings, "simulate.trace", replace(options, nodes=None))
     return [pods, replace(given, workload=None)]
+
+
+def _loaded(settings: Settings, path: str, options: LoadOptions) -> Trace:
+    reference = str(getattr(settings.simulate, path.partition(".")[2]))
+    with blaming(place_of(settings, path)):
+        return _named(load_trace(reference, options), reference)
 
 
 def _named(trace: Trace, reference: str) -> Trace:
@@ -97,7 +131,11 @@ def _protocol(
         order = read_order(inputs.orders, seed) if inputs.orders else None
         return Inflation(_ratio(settings, experiment), order, holding)
     if inputs.orders:
-        raise UsageError(f"an order cannot be used in {chosen.protocol}", hint="leave out --orders")
+        raise UsageError(
+            f"an order cannot be used in {chosen.protocol}",
+            where=place_of(settings, "simulate.protocol"),
+            hint="leave out --orders, or choose --protocol inflation",
+        )
     return Rounds(holding=holding) if chosen.protocol == "rounds" else Replay(chosen.load, holding)
 
 
@@ -107,11 +145,21 @@ def _ratio(settings: Settings, experiment: Experiment | None) -> float:
     return settings.simulate.ratio
 
 
-def _seed(settings: Settings, experiment: Experiment | None, asked: int) -> int:
-    is_free = settings.origins["simulate.seed"] == "default" and asked == settings.simulate.seed
+def _seed(settings: Settings, experiment: Experiment | None) -> int:
+    is_free = settings.origins["simulate.seed"] == "default"
     if is_free and experiment and experiment.seed is not None:
         return experiment.seed
-    return asked
+    return settings.simulate.seed
+
+
+def _unused(settings: Settings, inputs: Inputs, protocol: Protocol) -> Iterator[str]:
+    """Names flags that were given and change nothing."""
+    for path, used_in in (("simulate.load", "replay"), ("simulate.ratio", "inflation")):
+        origin = settings.origins[path]
+        if origin.startswith("flag ") and protocol.name != used_in:
+            yield f"{origin.removeprefix('flag ')} changes nothing in {protocol.name}"
+        elif origin.startswith("flag ") and path == "simulate.ratio" and inputs.orders:
+            yield "--ratio changes nothing: the order says what arrives"
 
 
 def _tier(settings: Settings) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,17 +27,31 @@ from podium.cli.simulate import (
     TraceName,
 )
 from podium.errors import UsageError
+from podium.traces.wording import counted
 
 if TYPE_CHECKING:
-    from podium.cli.case import Inputs
+    from podium.cli.case import Case, Inputs
     from podium.policies import Policy
-    from podium.reports.comparison import Comparison
+    from podium.reports.comparison import Comparison, Row
     from podium.settings import Settings
 
 app = new_app()
 
 DEFAULT_POLICIES = ("fgd", "best-fit", "first-fit", "worst-fit", "kube-default", "random")
 FRACTIONS = ("gpu_allocation", "fragmentation")
+TITLES = {
+    "gpu_allocation": "GPU",
+    "fragmentation": "fragmented",
+    "placed": "placed",
+    "wait_mean_s": "mean wait",
+    "wait_p95_s": "p95 wait",
+    "makespan_s": "makespan",
+}
+BESIDE = ("gpu_allocation", "fragmentation", "placed", "wait_mean_s")
+"""What is shown beside the metric that ranks."""
+
+MOST_SEEDS = 10_000
+_SEEDS = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*")
 
 
 @app.command()
@@ -45,9 +60,12 @@ def compare(
     policies: Annotated[
         list[str] | None, typer.Argument(help="Policies by name or file.", show_default=False)
     ] = None,
-    seeds: Annotated[str, typer.Option("--seeds", help="Seeds: 1000-1004 or 1,5,9.")] = "1000-1004",
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds: 1000-1009 or 1,5,9.")] = "1000-1009",
     metric: Annotated[
-        str | None, typer.Option("--metric", help="What to rank by.", show_default=False)
+        str | None,
+        typer.Option(
+            "--metric", help="What to rank by: gpu_allocation, wait_mean_s, ...", show_default=False
+        ),
     ] = None,
     trace: TraceName = None,
     cluster: ClusterName = None,
@@ -77,19 +95,20 @@ def compare(
     screen = Screen(settings.display)
 
     from podium.cli.case import Inputs
-    from podium.policies import load as load_policy
-
-    inputs = Inputs(orders, nodes, pods, is_skipping_bad, node_order)
-    chosen = [
-        load_policy(name, ignore_unknown_plugins=is_ignoring_unknown)
-        for name in policies or DEFAULT_POLICIES
-    ]
-    found = run_all(screen, settings, inputs, chosen, read_seeds(seeds), jobs)
+    from podium.cli.watch import inform
     from podium.reports.comparison import METRICS, compare
 
+    if metric is not None and metric not in METRICS:
+        raise UsageError(
+            f'unknown metric "{metric}"',
+            where="flag --metric",
+            hint=f"one of {', '.join(METRICS)}",
+        )
+    inputs = Inputs(orders, nodes, pods, is_skipping_bad, node_order)
+    chosen = load_all(policies or list(DEFAULT_POLICIES), is_ignoring_unknown)
+    inform(screen, (f"{policy.name}: {note}" for policy in chosen for note in policy.notes))
+    found = run_all(screen, settings, inputs, chosen, read_seeds(seeds), jobs)
     ranked_by = metric or ("wait_mean_s" if _is_replay(found) else "gpu_allocation")
-    if ranked_by not in METRICS:
-        raise UsageError(f'unknown metric "{ranked_by}"', hint=f"one of {', '.join(METRICS)}")
     holding = frozenset(policy.name for policy in chosen if policy.may_hold)
     comparison = compare(found, ranked_by, holding)
     if is_json:
@@ -100,54 +119,80 @@ def compare(
         show(screen, comparison, found)
 
 
+def load_all(references: list[str], is_ignoring_unknown: bool) -> list[Policy]:
+    """Loads policies to compare; those that share a name are called by their references."""
+    from dataclasses import replace
+
+    from podium.cli.case import named_policy
+
+    if len(set(references)) < len(references):
+        raise UsageError(
+            "a policy is named twice", where="argument POLICIES", hint="give every policy once"
+        )
+    loaded = [
+        named_policy(each, "argument POLICIES", is_ignoring_unknown=is_ignoring_unknown)
+        for each in references
+    ]
+    names = [policy.name for policy in loaded]
+    return [
+        replace(policy, name=reference) if names.count(policy.name) > 1 else policy
+        for policy, reference in zip(loaded, references, strict=True)
+    ]
+
+
 def run_all(
     screen: Screen, settings: Settings, inputs: Inputs, policies: list[Policy], seeds: list[int],
     jobs: int,
 ) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
     """Runs every policy on every seed, in threads; gives the summaries in order of seeds."""
-    import os
-
     from podium.cli.case import load_case
-    from podium.cli.watch import announce_compilation
-    from podium.reports.summary import summarise
-    from podium.sim import simulate
+    from podium.cli.watch import announce_compilation, cancelling, inform
 
     announce_compilation(screen)
     found: dict[str, list[dict[str, Any]]] = {policy.name: [] for policy in policies}
-    if len(found) < len(policies):
-        raise UsageError("a policy is named twice", hint="give every policy once")
+    noted: set[str] = set()
     with (
         screen.progress("simulating", len(policies) * len(seeds)) as advance,
-        ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool,
+        cancelling(ThreadPoolExecutor(jobs or os.cpu_count() or 1)) as pool,
     ):
         for seed in seeds:
             case = load_case(settings, inputs, seed)
-
-            def run(policy: Policy, case: Any = case) -> dict[str, Any]:
-                result = simulate(case.cluster, case.workload, policy, case.protocol, case.setup)
-                return summarise(result)
-
-            for policy, summary in zip(policies, pool.map(run, policies), strict=True):
-                found[policy.name].append(summary)
+            inform(screen, case.notes, noted)
+            waiting = [pool.submit(_run, case, policy) for policy in policies]
+            for policy, future in zip(policies, waiting, strict=True):
+                found[policy.name].append(future.result())
                 advance()
     return found
 
 
+def _run(case: Case, policy: Policy) -> dict[str, Any]:
+    from podium.cli.watch import advising
+    from podium.reports.summary import summarise
+    from podium.sim import simulate
+
+    with advising(policy):
+        result = simulate(case.cluster, case.workload, policy, case.protocol, case.setup)
+    return summarise(result)
+
+
 def read_seeds(text: str) -> list[int]:
     """Reads seeds such as 1000-1004 or 1,5,9."""
-    try:
-        seeds = list(_parts(text))
-    except ValueError:
-        raise UsageError(f'"{text}" is no list of seeds', hint="write 1000-1004 or 1,5,9") from None
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise UsageError(f'"{text}" names no seed, or one twice', hint="write 1000-1004 or 1,5,9")
+    ranges = [_SEEDS.fullmatch(part) for part in text.split(",")]
+    bounds = [(int(each[1]), int(each[2] or each[1])) for each in ranges if each]
+    if len(bounds) < len(ranges):
+        raise _seeds_error(f'"{text}" is no list of seeds')
+    if any(first > last for first, last in bounds):
+        raise _seeds_error(f'"{text}" has a range that ends before it begins')
+    if sum(last - first + 1 for first, last in bounds) > MOST_SEEDS:
+        raise _seeds_error(f"more than {MOST_SEEDS:,} seeds")
+    seeds = [seed for first, last in bounds for seed in range(first, last + 1)]
+    if len(set(seeds)) < len(seeds):
+        raise _seeds_error(f'"{text}" names a seed twice')
     return seeds
 
 
-def _parts(text: str) -> Iterator[int]:
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
+def _seeds_error(message: str) -> UsageError:
+    return UsageError(message, where="flag --seeds", hint="write 1000-1009 or 1,5,9")
 
 
 def _is_replay(found: dict[str, list[dict[str, Any]]]) -> bool:
@@ -156,31 +201,43 @@ def _is_replay(found: dict[str, list[dict[str, Any]]]) -> bool:
 
 def show(screen: Screen, comparison: Comparison, found: dict[str, list[dict[str, Any]]]) -> None:
     """Prints the ranking for people."""
-    is_fraction = comparison.metric in FRACTIONS
-    write = figures.percent if is_fraction else figures.decimal
-    rows = []
-    for row in comparison.rows:
-        runs = found[row.policy]
-        rows.append(
-            (
-                row.rank,
-                row.policy + (" (may hold)" if row.may_hold else ""),
-                write(row.mean),
-                f"{write(row.low)} .. {write(row.high)}",
-                figures.MISSING if row.p_value is None else write(row.difference),
-                figures.MISSING if row.p_value is None else figures.decimal(row.p_value, 4),
-                figures.percent(_mean(runs, "gpu_allocation")),
-                figures.percent(_mean(runs, "fragmentation")),
-                figures.duration(_mean(runs, "wait_mean_s")),
-            )
+    shown = BESIDE if _is_replay(found) else BESIDE[:-1]
+    beside = [name for name in shown if name != comparison.metric]
+    titles = ["#", "policy", TITLES[comparison.metric], "95 % interval"]
+    titles += [f"vs {comparison.yardstick}", "p", *(TITLES[name] for name in beside)]
+    rows = [
+        (
+            *_standing(comparison.metric, row),
+            *(_written(name, _mean(found[row.policy], name)) for name in beside),
         )
-    titles = ["#", "policy", comparison.metric, "95 % interval", f"vs {comparison.yardstick}", "p"]
-    screen.table([*titles, "GPU", "fragmented", "mean wait"], rows)
+        for row in comparison.rows
+    ]
+    screen.table(titles, rows)
     first = next(iter(found.values()))[0]
     screen.note(
         f"{first['trace']} on {first['cluster']}, {first['protocol']}, "
-        f"{len(comparison.seeds)} seeds; p: paired sign-flip test against the best baseline"
+        f"{counted(len(comparison.seeds), 'seed')}; ranked by {comparison.metric}; "
+        f"p: paired sign-flip test against {comparison.yardstick}"
     )
+
+
+def _standing(metric: str, row: Row) -> tuple[object, ...]:
+    is_yardstick = row.p_value is None
+    sign = "+" if row.difference > 0 else ""
+    return (
+        row.rank,
+        row.policy + (" (may hold)" if row.may_hold else ""),
+        _written(metric, row.mean),
+        figures.Figure(f"{_written(metric, row.low)} .. {_written(metric, row.high)}"),
+        None if is_yardstick else figures.Figure(f"{sign}{_written(metric, row.difference)}"),
+        None if is_yardstick else figures.decimal(row.p_value, 4),
+    )
+
+
+def _written(metric: str, value: float) -> figures.Figure:
+    if metric in FRACTIONS:
+        return figures.percent(value)
+    return figures.duration(value) if metric.endswith("_s") else figures.decimal(value, 1)
 
 
 def _mean(runs: list[dict[str, Any]], name: str) -> float:

@@ -74,7 +74,8 @@ def as_podium_error(error: Exception) -> PodiumError:
     if isinstance(error, TyperException):
         return _usage_error(error)
     if isinstance(error, OSError) and error.filename:
-        return InputError.at(error.filename, f"the file cannot be used: {error.strerror}")
+        problem = f"the file cannot be used: {error.strerror}"
+        return InputError.at(error.filename, problem, hint="look at its path and its rights")
     return InternalError(
         f"internal error: {type(error).__name__}: {error}",
         where=_last_place(error),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from podium.errors import PodiumError, UnknownName
 from podium.settings import Settings, load_settings
 
 Json = Annotated[bool, typer.Option("--json", help="Print data as JSON.")]
@@ -30,3 +32,27 @@ def traces_folder(settings: Settings) -> Path | None:
     """Names the folder of original traces: the one that is set, or what was fetched."""
     has_fetched = any(settings.traces.cache.glob("openb_*.csv"))
     return settings.traces.folder or (settings.traces.cache if has_fetched else None)
+
+
+def place_of(settings: Settings, path: str) -> str:
+    """Says where a setting was made, for errors about its value; nothing for a default."""
+    section, name = path.split(".")
+    origin = settings.origins[path]
+    return "" if origin == "default" else f"{origin}, [{section}] {name}"
+
+
+@contextmanager
+def blaming(where: str) -> Iterator[None]:
+    """Names a place in errors that name none, and the list that has all the names."""
+    try:
+        yield
+    except PodiumError as error:
+        error.where = error.where or where
+        kind = error.message.split('"')[0] if isinstance(error, UnknownName) else ""
+        for noun, verb in _LISTS.items():
+            if noun in kind:
+                error.hint += f"; {verb} shows all"
+        raise
+
+
+_LISTS = {"policy": "podium policies list", "trace": "podium traces list"}

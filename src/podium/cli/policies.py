@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from podium.cli import figures
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
@@ -14,19 +14,27 @@ from podium.cli.simulate import (
     ClusterName,
     IgnoreUnknown,
     Load,
+    NodeOrder,
+    Nodes,
     Orders,
+    Pods,
     ProtocolName,
     Ratio,
     Seed,
+    SkipBad,
     TraceName,
 )
+from podium.errors import UnknownName
+from podium.model.records import GPU_MILLI
+from podium.traces.wording import counted
 
 if TYPE_CHECKING:
-    from podium.reports.explanation import Explanation
+    from podium.reports.explanation import Candidate, Explanation
 
 app = new_app("Lists, shows, checks and explains policies.")
 
 Reference = Annotated[str, typer.Argument(help="Policy by name or file.")]
+PLACE = "argument REFERENCE"
 
 
 @app.command("list")
@@ -51,9 +59,9 @@ def show(
     is_json: Json = False,
 ) -> None:
     """Prints what a policy is, and its source."""
-    from podium.policies import load
+    from podium.cli.case import named_policy
 
-    policy = load(reference, ignore_unknown_plugins=is_ignoring_unknown)
+    policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
     text = policy.source.text if policy.source else ""
     facts = {
         "name": policy.name,
@@ -84,12 +92,12 @@ def check(
     is_json: Json = False,
 ) -> None:
     """Runs the contract on a policy; exit 1 if it breaks it."""
+    from podium.cli.case import named_policy
     from podium.cli.watch import announce_compilation
-    from podium.policies import load
     from podium.testing import check_policy
 
     screen = Screen(read_settings(ctx).display)
-    policy = load(reference, ignore_unknown_plugins=is_ignoring_unknown)
+    policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
     announce_compilation(screen)
     report = check_policy(policy, seed=seed)
     if is_json:
@@ -113,6 +121,11 @@ def explain(
     load: Load = None,
     seed: Seed = None,
     orders: Orders = None,
+    nodes: Nodes = None,
+    pods: Pods = None,
+    node_order: NodeOrder = "shuffled",
+    is_skipping_bad: SkipBad = False,
+    is_ignoring_unknown: IgnoreUnknown = False,
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
@@ -129,13 +142,16 @@ def explain(
     settings = read_settings(ctx, flags)
     screen = Screen(settings.display)
 
-    from podium.cli.case import Inputs, load_case
-    from podium.cli.watch import run_watched
-    from podium.policies import load as load_policy
+    from podium.cli.case import Inputs, load_case, named_policy
+    from podium.cli.watch import inform, run_watched
     from podium.reports.explanation import explain
 
-    case = load_case(settings, Inputs(orders=Path(orders) if orders else None))
-    found = explain(run_watched(screen, case, load_policy(reference)), pod)
+    policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
+    case = load_case(settings, Inputs(orders, nodes, pods, is_skipping_bad, node_order))
+    inform(screen, (*case.notes, *policy.notes))
+    if pod not in case.workload.names:
+        raise UnknownName.among("pod", pod, case.workload.names, where="flag --pod")
+    found = explain(run_watched(screen, case, policy), pod)
     if is_json:
         print_json(found)
     else:
@@ -143,27 +159,47 @@ def explain(
 
 
 def _show_explanation(screen: Screen, found: Explanation) -> None:
-    slots = f", GPU {'-'.join(map(str, found.gpu_slots))}" if found.gpu_slots else ""
-    against = [f"{count:,} nodes: {reason}" for reason, count in found.reasons.items()]
+    against = [f"{_nodes(count)}: {reason}" for reason, count in found.reasons.items()]
     screen.fields(
         {
             "pod": found.pod,
-            "asks for": ", ".join(f"{key} {value:,}" for key, value in found.request.items()),
+            "asks for": _request(found.request),
             "policy": found.policy,
-            "placed on": f"{found.node}{slots}" if found.node else "no node",
-            "could take it": f"{found.feasible:,} nodes",
+            "placed on": _place(found),
+            "could take it": _nodes(found.feasible),
             "could not": "; ".join(against) or "none",
         }
     )
-    print()
-    rows = [
-        (
-            c.node + (" *" if c.is_chosen else ""),
-            c.score,
-            c.cpu_milli_left,
-            c.memory_mib_left,
-            " ".join(map(str, c.gpu_milli_left)),
-        )
-        for c in found.candidates
-    ]
-    screen.table(["node", "score", "CPU milli left", "memory MiB left", "GPU milli left"], rows)
+    if found.candidates:
+        print()
+        rows = [_candidate_row(candidate) for candidate in found.candidates]
+        screen.table(["node", "score", "CPU milli left", "memory MiB left", "GPU milli left"], rows)
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count:,} nodes"
+
+
+def _request(request: dict[str, int]) -> str:
+    parts = [f"{request['cpu_milli']:,} milli CPU", f"{request['memory_mib']:,} MiB"]
+    if request["gpu_count"]:
+        share = f" of {request['gpu_milli']} milli" if request["gpu_milli"] < GPU_MILLI else ""
+        parts.append(counted(request["gpu_count"], "GPU") + share)
+    return ", ".join(parts)
+
+
+def _place(found: Explanation) -> str:
+    if not found.node:
+        return f"no node: {found.reason}"
+    slots = "-".join(map(str, found.gpu_slots))
+    return f"{found.node}, GPU {slots}" if slots else found.node
+
+
+def _candidate_row(candidate: Candidate) -> tuple[object, ...]:
+    return (
+        candidate.node + (" *" if candidate.is_chosen else ""),
+        "refused" if candidate.score is None else figures.Figure(f"{candidate.score:,.6g}"),
+        candidate.cpu_milli_left,
+        candidate.memory_mib_left,
+        " ".join(map(str, candidate.gpu_milli_left)),
+    )

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from podium.cli import figures
 from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.options import Json, TracesFolder, place_of, read_settings
 from podium.cli.render import Screen, print_json
+
+if TYPE_CHECKING:
+    from podium.sim import Result
+
+    Writer = Callable[[Result, Path], int]
 
 app = new_app()
 
@@ -75,6 +81,10 @@ def simulate(
         Path | None,
         typer.Option("--placements", help="Write one row per pod (.csv or .parquet)."),
     ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option("--timeline", help="Write what was in use over time (.csv or .json)."),
+    ] = None,
     nodes: Nodes = None,
     pods: Pods = None,
     node_order: NodeOrder = "shuffled",
@@ -103,26 +113,43 @@ def simulate(
     settings = read_settings(ctx, flags)
     screen = Screen(settings.display)
 
-    from podium.cli.case import Inputs, load_case
-    from podium.cli.watch import run_watched
-    from podium.policies import load as load_policy
-    from podium.reports.placement_table import write_placements
+    from podium.cli.case import Inputs, load_case, named_policy
+    from podium.cli.watch import inform, run_watched
     from podium.reports.summary import summarise
 
     inputs = Inputs(orders, nodes, pods, is_skipping_bad, node_order)
-    chosen = load_policy(settings.simulate.policy, ignore_unknown_plugins=is_ignoring_unknown)
+    writers = _writers(placements, timeline)
+    chosen = named_policy(
+        settings.simulate.policy,
+        place_of(settings, "simulate.policy"),
+        is_ignoring_unknown=is_ignoring_unknown,
+    )
     case = load_case(settings, inputs)
-    for note in (*case.notes, *chosen.notes):
-        screen.note(f"note: {note}")
+    notes = [*case.notes, *chosen.notes]
+    inform(screen, notes)
     result = run_watched(screen, case, chosen)
     figures_found = summarise(result)
-    if placements is not None:
-        count = write_placements(result, placements)
-        screen.note(f"wrote {count:,} placements to {placements}")
+    for write, path, what in writers:
+        screen.note(f"wrote {write(result, path):,} {what} to {path}")
     if is_json:
-        print_json({**figures_found, "notes": [*case.notes, *chosen.notes]})
+        print_json({**figures_found, "notes": notes})
     else:
         show(screen, figures_found)
+
+
+def _writers(placements: Path | None, timeline: Path | None) -> list[tuple[Writer, Path, str]]:
+    """Lists what is to be written, and refuses what cannot be before the run begins."""
+    from podium.reports import placement_table, timeline_table
+    from podium.reports.target import checked_target
+
+    found: list[tuple[Writer, Path, str]] = []
+    if placements is not None:
+        placement_table.check_placements(placements)
+        found.append((placement_table.write_placements, placements, "placements"))
+    if timeline is not None:
+        checked_target(timeline, timeline_table.SUFFIXES)
+        found.append((timeline_table.write_timeline, timeline, "moments"))
+    return found
 
 
 def show(screen: Screen, found: dict[str, Any]) -> None:

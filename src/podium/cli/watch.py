@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from podium.errors import PolicyError
 
 if TYPE_CHECKING:
     from podium.cli.case import Case
@@ -44,7 +49,37 @@ def run_watched(screen: Screen, case: Case, policy: Policy) -> Result:
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        return execution.run()
+        with advising(policy):
+            return execution.run()
     finally:
         finished.set()
         watcher.join()
+
+
+@contextmanager
+def advising(policy: Policy) -> Iterator[None]:
+    """Says how to look into a policy, in errors of policies that give no advice."""
+    try:
+        yield
+    except PolicyError as error:
+        reference = policy.source.path if policy.source and policy.origin == "file" else policy.name
+        error.hint = error.hint or f"podium policies check {reference} looks for what is wrong"
+        raise
+
+
+@contextmanager
+def cancelling(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
+    """Leaves a pool when the work is done, or drops what has not begun when it fails."""
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def inform(screen: Screen, notes: Iterable[str], noted: set[str] | None = None) -> None:
+    """Prints notes, each once: those of a set that grows were printed before."""
+    seen = set() if noted is None else noted
+    for note in notes:
+        if note not in seen:
+            seen.add(note)
+            screen.note(f"note: {note}")

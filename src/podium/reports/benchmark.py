@@ -278,3 +278,6 @@ MEASURES: dict[str, Measure] = {
     "memory_100k_nodes": _memory,
 }
 """Every figure, in the order it is measured."""
+
+OTHER_PROCESSES = frozenset({"help", "cold_start", "memory_100k_nodes"})
+"""Figures that are measured in processes of their own."""

@@ -56,16 +56,22 @@ class Comparison:
 def compare(
     summaries: Mapping[str, Sequence[dict[str, Any]]], metric: str, holding: frozenset[str]
 ) -> Comparison:
-    """Ranks policies by the mean of a metric; each brings one summary per seed, in one order."""
+    """Ranks policies by the mean of a metric; each brings one summary per seed, in one order.
+
+    The yardstick is the best baseline that takes part, or the best policy where none does.
+    """
     values = {name: _values(found, metric) for name, found in summaries.items()}
     sign = METRICS[metric]
     ranked = sorted(values, key=lambda name: (-sign * float(values[name].mean()), name))
     yardstick = next((name for name in ranked if name in BASELINES), ranked[0])
     seeds = tuple(int(found["seed"]) for found in next(iter(summaries.values())))
+    means = [float(values[name].mean()) for name in ranked]
     rows = tuple(
-        _row(place, name, values[name], values[yardstick], name == yardstick, name in holding)
-        for place, name in enumerate(ranked, 1)
-    )
+        # Equal means share the better rank.
+        _row(1 + means.index(mean), name, values[name], values[yardstick], name == yardstick,
+             name in holding)
+        for mean, name in zip(means, ranked, strict=True)
+    )  # fmt: skip
     return Comparison(metric, seeds, yardstick, rows)
 
 

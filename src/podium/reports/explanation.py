@@ -10,7 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import UnknownName
-from podium.model.fit import allocate, fits, fitting_slots, is_model_allowed, release
+from podium.model.fit import (
+    allocate,
+    fits,
+    fitting_slots,
+    is_model_allowed,
+    pod_class,
+    release,
+)
 from podium.policies import HOLD, PairPolicy
 from podium.sim.result import PLACED, Result, slots_of
 
@@ -18,6 +25,9 @@ CPU_SHORT = "not enough CPU"
 MEMORY_SHORT = "not enough memory"
 WRONG_MODEL = "another GPU model is asked for"
 GPU_SHORT = "not enough free GPUs"
+
+MAX_CLASSES = 18
+"""CPU-only pods, shares of a GPU, and 1 to 16 whole GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,7 @@ class Explanation:
     policy: str
     request: dict[str, int]
     node: str  # empty when it was not placed
+    reason: str  # why it was not placed
     gpu_slots: tuple[int, ...]
     feasible: int
     reasons: dict[str, int]  # why the other nodes could not take it, and how many
@@ -52,8 +63,8 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
     nodes = state_before(result, pod)
     record = result.plan.arrivals.pods[pod]
     feasible = np.array([fits(record, node) for node in nodes])
-    scores = _scores(result, record, nodes)
     chosen = int(result.node[pod]) if result.status[pod] == PLACED else -1
+    scores = _scores(result, record, nodes, chosen)
     ranks = np.argsort(result.plan.rank_order)
     ordered = sorted(
         np.flatnonzero(feasible).tolist(), key=lambda node: (-scores[node], ranks[node])
@@ -66,6 +77,7 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
             key: int(record[key]) for key in ("cpu_milli", "memory_mib", "gpu_count", "gpu_milli")
         },
         node=result.plan.cluster.names[chosen] if chosen >= 0 else "",
+        reason=result.reason(pod),
         gpu_slots=slots_of(int(result.slots[pod])),
         feasible=int(feasible.sum()),
         reasons=_reasons(record, nodes[~feasible]),
@@ -77,16 +89,33 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
 
 
 def state_before(result: Result, pod: int) -> npt.NDArray[Any]:
-    """Gives the nodes as they were when the pod was placed, or at the end if it was not."""
+    """Gives the nodes as they were when the pod was decided.
+
+    That is before it was placed, before an arrival that was dropped, and at the end for a pod
+    that was still offered then.
+    """
     nodes = result.plan.cluster.nodes.copy()
     pods = result.plan.arrivals.pods
-    for change in result.changes.tolist():
+    running = np.zeros((len(nodes), MAX_CLASSES), np.int64)
+    for change in result.changes[: _changes_before(result, pod)].tolist():
         other = abs(change) - 1
-        if change == pod + 1:
-            break
+        node = result.node[other]
         act = allocate if change > 0 else release
-        act(pods[other], nodes[result.node[other]], slots_of(int(result.slots[other])))
+        act(pods[other], nodes[node], slots_of(int(result.slots[other])))
+        running[node, pod_class(pods[other]).bit_length()] += 1 if change > 0 else -1
+    # Column k + 1 counts the pods of class bit k; the first one counts pods without GPUs.
+    nodes["gpu_classes"] |= (running[:, 1:] > 0) @ (1 << np.arange(MAX_CLASSES - 1))
     return nodes
+
+
+def _changes_before(result: Result, pod: int) -> int:
+    placed = np.flatnonzero(result.changes == pod + 1)
+    if len(placed):
+        return int(placed[0])
+    is_dropped = result.plan.protocol.name == "inflation" and result.holds[pod] == 0
+    if is_dropped:
+        return int(result.changes_after[pod - 1]) if pod else 0
+    return len(result.changes)
 
 
 def _find(result: Result, name: str) -> int:
@@ -96,12 +125,21 @@ def _find(result: Result, name: str) -> int:
     return names.index(name)
 
 
-def _scores(result: Result, record: Any, nodes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    policy = result.plan.policy
-    if not isinstance(policy, PairPolicy):
-        return policy.scores(record, nodes)
-    table = policy.table(result.plan.trace.shapes())
-    return policy.scores(record, nodes, table)
+def _scores(
+    result: Result, record: Any, nodes: npt.NDArray[Any], chosen: int
+) -> npt.NDArray[np.float64]:
+    policy, order = result.plan.policy, result.plan.rank_order
+    if isinstance(policy, PairPolicy):
+        return policy.scores(record, nodes, policy.table(result.plan.trace.shapes()))
+    if hasattr(policy.start(result.plan.seed), "scores"):
+        found = np.zeros(len(nodes))
+        # Choosers see the nodes in rank order.
+        found[order] = policy.scores(record, nodes[order])
+        return found
+    # What a chooser remembered is gone with the run: it is known by its choice alone.
+    found = np.full(len(nodes), 0.0 if chosen >= 0 else HOLD)
+    found[chosen] = 1.0 if chosen >= 0 else HOLD
+    return found
 
 
 def _reasons(record: Any, nodes: npt.NDArray[Any]) -> dict[str, int]:

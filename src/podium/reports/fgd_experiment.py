@@ -7,10 +7,11 @@ hkust-adsl/kubernetes-scheduler-simulator.
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from podium.errors import InputError, MissingError
+from podium.errors import InputError, MissingError, UnknownName
 from podium.model import Cluster, Workload
 from podium.policies import Policy
 from podium.sim import Inflation, Setup, read_order, simulate
@@ -54,8 +55,12 @@ class Outcome:
 
     @property
     def largest_difference(self) -> float:
-        """Gives the largest difference of allocation at 100 % and 130 %, in points."""
-        return max(abs(self.ours[name] - self.published[name]) for name in JUDGED)
+        """Gives the largest difference of allocation at 100 % and 130 %, in points.
+
+        NaN where one of the two loads was not reached.
+        """
+        differences = [abs(self.ours[name] - self.published[name]) for name in JUDGED]
+        return math.nan if any(map(math.isnan, differences)) else max(differences)
 
     @property
     def is_reproduced(self) -> bool:
@@ -76,25 +81,67 @@ def read_published(path: Path) -> Published:
         )
     found: Published = {}
     with path.open(newline="", encoding="utf-8") as file:
-        for line, row in enumerate(csv.DictReader(file), 2):
-            try:
-                name = POLICY_NAMES[row["policy"]]
-                experiment = Experiment(row["trace"], name, int(row["seed"]))
-                found[experiment] = {column: float(row[column]) for column in COLUMNS}
-            except (KeyError, TypeError, ValueError) as error:
-                problem = f"not a published result: {error}"
-                raise InputError.at(path, problem, line=line) from error
+        rows = csv.DictReader(file)
+        lacking = {"trace", "policy", "seed", *COLUMNS} - set(rows.fieldnames or ())
+        if lacking:
+            problem = f"the columns {', '.join(sorted(lacking))} are missing"
+            raise InputError.at(path, problem, line=1, hint="give the published table as it is")
+        for line, row in enumerate(rows, 2):
+            experiment, figures = _published_row(row, path, line)
+            found[experiment] = figures
     return found
 
 
-def experiments(published: Published, orders: Path, traces: list[str]) -> list[Experiment]:
-    """Lists the published runs whose arrival orders are at hand, by trace, policy and seed."""
-    known = sorted({experiment.trace for experiment in published})
-    found: list[Experiment] = []
-    for trace in traces or known:
-        path = order_file(orders, trace)
-        seeds = read_seeds(path) if path.is_file() else []
-        found += [e for e in published if e.trace == trace and e.seed in seeds]
+def _published_row(
+    row: dict[str, str], path: Path, line: int
+) -> tuple[Experiment, dict[str, float]]:
+    if row["policy"] not in POLICY_NAMES:
+        known = ", ".join(POLICY_NAMES)
+        problem = f'"{row["policy"]}" is no published policy'
+        raise InputError.at(path, problem, line=line, column="policy", hint=f"known: {known}")
+    try:
+        experiment = Experiment(row["trace"], POLICY_NAMES[row["policy"]], int(row["seed"]))
+        return experiment, {column: float(row[column]) for column in COLUMNS}
+    except (TypeError, ValueError) as error:
+        problem = f"not a published result: {error}"
+        raise InputError.at(path, problem, line=line, hint="give numbers") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Says which published runs are wanted; nothing named means all."""
+
+    traces: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+
+
+def select(published: Published, wanted: Selection) -> list[Experiment]:
+    """Lists the wanted published runs, by trace, policy and seed as published."""
+    traces = dict.fromkeys(experiment.trace for experiment in published)
+    policies = dict.fromkeys(experiment.policy for experiment in published)
+    for kind, names, known in (
+        ("published trace", wanted.traces, traces),
+        ("published policy", wanted.policies, policies),
+    ):
+        for name in names:
+            if name not in known:
+                raise UnknownName.among(kind, name, known)
+    return [
+        experiment
+        for trace in wanted.traces or traces
+        for experiment in published
+        if experiment.trace == trace and experiment.policy in (wanted.policies or policies)
+    ]
+
+
+def with_orders(experiments: list[Experiment], orders: Path) -> list[Experiment]:
+    """Keeps the runs whose arrival orders are at hand."""
+    seeds = {
+        trace: set(read_seeds(order_file(orders, trace)))
+        for trace in {experiment.trace for experiment in experiments}
+        if order_file(orders, trace).is_file()
+    }
+    found = [each for each in experiments if each.seed in seeds.get(each.trace, ())]
     if not found:
         raise MissingError(
             "no arrival orders were found for published runs",

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
-from podium.errors import MissingExtra, UsageError
+from podium.errors import MissingExtra
+from podium.reports.target import checked_target
 from podium.sim.result import Placement, Result
 
 COLUMNS = ("pod", "arrival_s", "start_s", "node", "gpu_slots", "reason")
+SUFFIXES = (".csv", ".parquet")
+
+
+def check_placements(path: Path) -> str:
+    """Gives the format that a file's name asks for; refuses what could not be written."""
+    suffix = checked_target(path, SUFFIXES)
+    if suffix == ".parquet" and importlib.util.find_spec("polars") is None:
+        raise MissingExtra.named("plots", "writing Parquet")
+    return suffix
 
 
 def write_placements(result: Result, path: Path) -> int:
     """Writes one row per pod in order of arrival; gives how many."""
-    if path.suffix == ".csv":
-        return _write_csv(result, path)
-    if path.suffix == ".parquet":
-        return _write_parquet(result, path)
-    raise UsageError(
-        f'placements cannot be written as "{path.suffix or path.name}"',
-        where=str(path),
-        hint="name a file that ends in .csv or .parquet",
-    )
+    write = {".csv": _write_csv, ".parquet": _write_parquet}[check_placements(path)]
+    return write(result, path)
 
 
 def _rows(result: Result) -> Iterator[dict[str, object]]:
@@ -47,10 +51,8 @@ def _write_csv(result: Result, path: Path) -> int:
 
 
 def _write_parquet(result: Result, path: Path) -> int:
-    try:
-        import polars
-    except ImportError as error:
-        raise MissingExtra.named("plots", "writing Parquet") from error
+    import polars
+
     rows = list(_rows(result))
     kinds = {name: polars.Float64 if name.endswith("_s") else polars.String for name in COLUMNS}
     polars.DataFrame(rows, schema=kinds).write_parquet(path)

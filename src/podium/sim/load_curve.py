@@ -35,8 +35,8 @@ def load_curve(result: Result) -> LoadCurve:
     As published, every single value is rounded to two decimals before it is averaged.
     """
     course = follow(result)
-    total = result.plan.cluster.gpu_milli_total
-    arrived = np.cumsum(gpu_demand(result.plan.arrivals.pods)) / total
+    total = max(1, result.plan.cluster.gpu_milli_total)
+    arrived = arrived_ratio(result)
     after = result.changes_after
     allocation = np.round(100 * course.gpu_milli[after] / total, 2)
     fragmentation = np.round(100 * course.fragment_milli[after] / total, 2)
@@ -48,3 +48,10 @@ def load_curve(result: Result) -> LoadCurve:
         fragmentation=np.bincount(index, fragmentation) / counts,
         arrived_ratio=float(arrived[-1]),
     )
+
+
+def arrived_ratio(result: Result) -> npt.NDArray[np.float64]:
+    """Gives the GPU demand up to each arrival over capacity; 0 where there are no GPUs."""
+    demand = np.cumsum(gpu_demand(result.plan.arrivals.pods)).astype(np.float64)
+    capacity = result.plan.cluster.gpu_milli_total
+    return demand / capacity if capacity else np.zeros(len(demand))

@@ -79,9 +79,9 @@ def measure(result: Result) -> Metrics:
 
 
 def measure_waiting(result: Result) -> Waiting:
-    """Summarises the waiting of placed pods; zeros when none was placed."""
+    """Summarises the waiting of placed pods; zeros when none was, or when no time passes."""
     waits = (result.start_s - result.arrival_s)[result.is_placed]
-    if result.plan.protocol.name == "inflation" or len(waits) == 0:
+    if result.plan.protocol.name != "replay" or len(waits) == 0:
         waits = np.zeros(1)
     p50, p95, p99 = np.percentile(waits, [50, 95, 99])
     return Waiting(

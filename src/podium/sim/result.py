@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from podium.model.fit import fits
 from podium.sim.plan import Plan
 
 UNPLACED, PLACED, HELD = 0, 1, 2
@@ -73,7 +73,6 @@ class Result:
 
     def placements(self) -> Iterator[Placement]:
         """Yields one row per pod, in order of arrival."""
-        reasons = self._reasons()
         names = self.plan.cluster.names
         for i, pod in enumerate(self.plan.arrivals.names):
             is_placed = self.status[i] == PLACED
@@ -83,25 +82,21 @@ class Result:
                 start_s=float(self.start_s[i]) if is_placed else None,
                 node=names[self.node[i]] if is_placed else "",
                 gpu_slots=slots_of(int(self.slots[i])),
-                reason="" if is_placed else reasons(i),
+                reason=self.reason(i),
             )
 
-    def _reasons(self) -> Any:
-        from podium.model.fit import fits
-
-        nodes, pods = self.plan.cluster.nodes, self.plan.arrivals.pods
-
-        @functools.cache
-        def can_fit(raw: bytes) -> bool:
-            pod = np.frombuffer(raw, pods.dtype)[0]
-            return any(fits(pod, node) for node in nodes)
-
-        def reason(pod: int) -> str:
-            if self.status[pod] == HELD:
-                return HELD_BACK
-            return NO_ROOM if can_fit(pods[pod].tobytes()) else FITS_NO_NODE
-
-        return reason
+    def reason(self, pod: int) -> str:
+        """Says why a pod was not placed; nothing for one that was."""
+        if self.status[pod] == PLACED:
+            return ""
+        if self.status[pod] == HELD:
+            return HELD_BACK
+        known: dict[bytes, bool] = self.derived.setdefault("can fit", {})
+        record = self.plan.arrivals.pods[pod]
+        shape = record.tobytes()
+        if shape not in known:
+            known[shape] = any(fits(record, node) for node in self.plan.cluster.nodes)
+        return NO_ROOM if known[shape] else FITS_NO_NODE
 
 
 def slots_of(mask: int) -> tuple[int, ...]:
