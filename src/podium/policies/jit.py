@@ -100,11 +100,16 @@ def _names(code: CodeType) -> Iterator[str]:
 
 def keep_on_disk(compiler: Any, function: Any, stamp: str) -> None:
     """Gives a Numba dispatcher or C function the content-keyed cache."""
-    folder = cache_folder()
+    folder = kept_folder(stamp)
     if folder is not None:
-        # A folder for each stamp: the files of two would overwrite each other.
-        function.__podium_cache__ = (str(folder / stamp_of([stamp])[:24]), stamp)
+        function.__podium_cache__ = (str(folder), stamp)
         compiler._cache = _cache_class()(function)
+
+
+def kept_folder(stamp: str) -> Path | None:
+    """Names the folder of one stamp: the files of two would overwrite each other."""
+    folder = cache_folder()
+    return folder / stamp_of([stamp])[:24] if folder is not None else None
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from podium.policies.jit import COMPILING, cache_folder, keep_on_disk, stamp_of
+from podium.policies.jit import COMPILING, keep_on_disk, kept_folder, stamp_of
 from podium.sim.kernel.layout import RUN
 from podium.sim.kernel.loop import play
 
@@ -30,8 +30,8 @@ def _core() -> Any:
 
 def is_core_on_disk() -> bool:
     """Tells whether the core was compiled before, so that starting it takes no time."""
-    folder = cache_folder()
-    return folder is not None and (folder / kernel_stamp()[:24]).is_dir()
+    folder = kept_folder(kernel_stamp())
+    return folder is not None and folder.is_dir()
 
 
 @functools.cache
