@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+
+from podium.errors import PolicyError
+from podium.policies import HOLD, from_function, load
+from podium.policies.policy import policy_of
+from podium.policies.source import read_source
+from support.views import node, node_records, pod, pod_record
+
+
+def test_scores_are_given_for_nodes_that_fit_and_hold_for_the_others():
+    nodes = node_records([node((4000, 8000), (9, 9)), node((100, 8000), (9, 9))])
+    found = load("first-fit").scores(pod_record(pod(1000)), nodes)
+    assert found.tolist() == [0.0, HOLD]
+
+
+def test_a_policy_that_scores_gpus_gives_its_best_one():
+    def score(pod, node, gpu):  # noqa: ARG001
+        return 10 + gpu
+
+    nodes = node_records([node((9, 9), (9, 9), gpus=(500, 400, 100))])
+    policy = from_function(score)
+    assert policy.scores(pod_record(pod(gpus=1, milli=300)), nodes).tolist() == [11.0]
+    assert policy.scores(pod_record(pod()), nodes).tolist() == [9.0]
+
+
+def test_a_cluster_policy_without_scores_gives_1_to_its_choice():
+    nodes = node_records([node((1, 9), (9, 9)), node((9, 9), (9, 9)), node((9, 9), (9, 9))])
+    found = load("round-robin").scores(pod_record(pod(5)), nodes)
+    assert found.tolist() == [HOLD, 1.0, 0.0]
+
+
+def test_a_cluster_policy_with_scores_gives_them():
+    nodes = node_records([node((9, 9), (9, 9)), node((9, 90), (9, 90)), node((1, 9), (9, 9))])
+    found = load("simon").scores(pod_record(pod(5)), nodes)
+    assert found.tolist() == [100.0, 0.0, HOLD]
+
+
+def test_a_pod_that_fits_nowhere_is_refused_everywhere():
+    nodes = node_records([node((1, 9))])
+    assert load("round-robin").scores(pod_record(pod(5)), nodes).tolist() == [HOLD]
+
+
+def made(text):
+    return policy_of(read_source(text, "mine.py"), "mine")
+
+
+def test_a_table_without_prepare_is_told():
+    policy = made("def score(pod, node, table):\n    return 1\n")
+    with pytest.raises(PolicyError, match="no prepare"):
+        policy.table(None)
+
+
+def preparing(table):
+    score = "def score(pod, node, table):\n    return 1\n"
+    return made(f"def prepare(shapes):\n    return {table}\n\n\n{score}")
+
+
+def test_a_table_has_one_dimension_or_two():
+    with pytest.raises(PolicyError, match="3 dimensions"):
+        preparing("[[[1.0]]]").table(None)
+
+
+def test_a_policy_without_a_table_gets_an_empty_one():
+    assert len(load("first-fit").table(None)) == 0
+
+
+def test_a_table_is_made_of_floats():
+    assert preparing("[1, 2]").table(None).dtype == np.float64
+
+
+def test_a_policy_is_compiled_once_for_each_kind_of_table_and_record():
+    policy = from_function(lambda pod, node: 1, "one")  # noqa: ARG005
+    assert policy.native(1, 8) is policy.native(1, 8)
+    assert policy.native(1, 8) is not policy.native(1, 16)
+
+
+def test_files_leave_no_machine_code_behind_and_built_in_policies_do():
+    assert load("first-fit").is_kept
+    assert not made("def score(pod, node):\n    return 1\n").is_kept
