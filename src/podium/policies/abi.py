@@ -21,7 +21,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
 from podium.errors import PolicyError
@@ -107,7 +106,8 @@ def compile_score(
     wrapper = _WRAPPERS[form](namespace["score"], node_at[gpu_slots], _table_reader(table_ndim))
     try:
         callback = _compiled(wrapper, f"{stamp}-{table_ndim}-{gpu_slots}" if stamp else "")
-    except NumbaError as error:
+    except Exception as error:
+        # Numba raises its own errors, and any other where it meets what it never expected.
         raise PolicyError(
             f"the policy cannot be compiled: {_first_words(error)}",
             hint="use numbers, if, for and math only; or run it in the python tier",

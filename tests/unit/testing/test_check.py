@@ -1,0 +1,190 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from podium.policies import ClusterPolicy, PairPolicy, from_function, load
+from podium.testing import Finding, Report, check_policy
+from podium.testing.tiers import check_tiers
+
+CALLS = itertools.count()
+
+
+def broken(policy):
+    return {finding.name: finding.detail for finding in check_policy(policy).broken}
+
+
+def counting(pod, node):  # noqa: ARG001
+    return next(CALLS)
+
+
+def nan_on_full_nodes(pod, node):  # noqa: ARG001
+    return float("nan") if node.cpu_milli_left == 0 else 1.0
+
+
+def infinite(pod, node):  # noqa: ARG001
+    return float("inf") if node.gpu_count == 16 else 1.0
+
+
+def dividing(pod, node):
+    return 1 / pod.cpu_milli + node.rack
+
+
+def telling(pod, node):  # noqa: ARG001
+    return "high"
+
+
+def forgetting(pod, node):
+    if node.gpu_count == 0:
+        return pod.cpu_milli
+
+
+def squaring(pod, node):
+    return (node.cpu_milli_left / 3.1) ** pod.gpu_count
+
+
+def averaging_slots(pod, node):  # noqa: ARG001
+    return sum(node.gpu_milli_left) / len(node.gpu_milli_left)
+
+
+def writing(pod, node):
+    node.cpu_milli_left -= pod.cpu_milli
+    return 1.0
+
+
+def overflowing(pod, node):  # noqa: ARG001
+    return (node.cpu_milli_left * node.memory_mib_left * node.memory_mib_total * 10**6) % 1009
+
+
+@pytest.mark.parametrize(
+    ("function", "promise", "told"),
+    [
+        (counting, "gives the same score again", ", then "),
+        (nan_on_full_nodes, "gives finite scores", "nan for Pod("),
+        (infinite, "gives finite scores", "inf for Pod("),
+        (dividing, "raises nothing", "ZeroDivisionError"),
+        (telling, "raises nothing", "'high', not a number"),
+        (forgetting, "raises nothing", "None, not a number"),
+        (writing, "raises nothing", "AttributeError"),
+        (squaring, "scores alike plain and compiled", "plain, "),
+        (overflowing, "scores alike plain and compiled", "compiled for Pod("),
+        (averaging_slots, "scores alike in both record sizes", "slots that the node does not have"),
+    ],
+)
+def test_a_pair_policy_that_breaks_a_promise_is_found_out(function, promise, told):
+    assert told in broken(from_function(function))[promise]
+
+
+def test_a_compiled_policy_that_writes_to_its_node_is_found_out():
+    # In plain Python the view is read-only, so that writing shows as an exception as well.
+    assert "leaves records alone" in broken(from_function(writing))
+
+
+def test_a_policy_file_whose_prepare_fails_is_found_out(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def prepare(shapes):\n    return 1 / 0\n\n\n"
+        "def score(pod, node, table):\n    return table[0]\n"
+    )
+    assert "ZeroDivisionError" in broken(load(str(path)))["raises nothing"]
+
+
+def test_a_policy_that_does_not_compile_passes_in_plain_python():
+    def score(pod, node):
+        return float(str(pod.cpu_milli + node.rack + 10))
+
+    report = check_policy(from_function(score))
+    assert report.is_ok
+    told = {finding.name: finding.detail for finding in report.findings}
+    assert "plain Python only" in told["scores alike plain and compiled"]
+    assert told["places alike in every tier"].startswith("python:")
+
+
+def test_a_policy_that_scores_otherwise_when_compiled_is_not_run_any_further():
+    names = [finding.name for finding in check_policy(from_function(squaring)).findings]
+    assert "places alike in every tier" not in names
+
+
+def indifferent(pod, node):  # noqa: ARG001
+    return 0
+
+
+def test_tiers_that_place_pods_differently_are_found_out():
+    # The plain function and the source that is compiled are not the same.
+    honest = load("best-fit")
+    policy = PairPolicy("two-faced", indifferent, honest.form, source=honest.source)
+    finding = check_tiers(policy, 0, can_compile=True)[0]
+    assert (finding.is_ok, "tiers python and" in finding.detail) == (False, True)
+
+
+class Chooser:
+    def __init__(self, seed):
+        self.seed = seed
+
+    def choose(self, pod, nodes, feasible):  # noqa: ARG002
+        return int(feasible.argmax())
+
+
+class Reckless(Chooser):
+    def choose(self, pod, nodes, feasible):  # noqa: ARG002
+        return int((~feasible).argmax())
+
+
+class OffTheEnd(Chooser):
+    def choose(self, pod, nodes, feasible):  # noqa: ARG002
+        return len(nodes)
+
+
+class Halfway(Chooser):
+    def choose(self, pod, nodes, feasible):
+        return super().choose(pod, nodes, feasible) + 0.5
+
+
+class Failing(Chooser):
+    def choose(self, pod, nodes, feasible):  # noqa: ARG002
+        raise KeyError(pod)
+
+
+class Unrepeatable(Chooser):
+    def choose(self, pod, nodes, feasible):  # noqa: ARG002
+        fitting = np.flatnonzero(feasible)
+        return int(fitting[next(CALLS) % len(fitting)])
+
+
+class Writing(Chooser):
+    def choose(self, pod, nodes, feasible):
+        nodes["cpu_milli_left"] = 0
+        return super().choose(pod, nodes, feasible)
+
+
+class Unstartable(Chooser):
+    def __init__(self, seed):
+        raise RuntimeError(f"no seed {seed}")
+
+
+@pytest.mark.parametrize(
+    ("chooser", "promise"),
+    [
+        (Reckless, "chooses nodes that fit"),
+        (OffTheEnd, "chooses nodes that fit"),
+        (Halfway, "chooses nodes that fit"),
+        (Failing, "raises nothing"),
+        (Unstartable, "raises nothing"),
+        (Unrepeatable, "makes the same choices again"),
+        (Writing, "leaves records alone"),
+    ],
+)
+def test_a_cluster_policy_that_breaks_a_promise_is_found_out(chooser, promise):
+    assert promise in broken(ClusterPolicy("mine", chooser))
+
+
+def test_a_good_cluster_policy_keeps_all_promises():
+    report = check_policy(ClusterPolicy("mine", Chooser))
+    assert report.is_ok
+    assert report.findings[-1].name == "time per decision"
+
+
+def test_a_report_is_good_when_every_finding_is():
+    good, bad = Finding("a", True), Finding("b", False, "why")
+    assert Report("p", (good,)).is_ok
+    assert Report("p", (good, bad)).broken == (bad,)
