@@ -1,0 +1,227 @@
+# ruff: noqa: ARG001, ARG002 - the signatures of policies are given
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from podium.errors import UnknownName
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.policies import HOLD, ClusterPolicy, PairPolicy, catalogue, from_function, load
+from podium.reports.explanation import (
+    CPU_SHORT,
+    GPU_SHORT,
+    MEMORY_SHORT,
+    WRONG_MODEL,
+    explain,
+    state_before,
+)
+from podium.sim import Inflation, Replay, Rounds, Setup, simulate
+from podium.sim.result import FITS_NO_NODE, HELD_BACK, NO_ROOM
+from support.instances import random_cluster, random_workload
+from support.runs import gpu_pod, run, run_in_order, run_in_rounds, share_pod, three_pods
+
+NODE = NodeSpec("a", 10_000, 10_000, 2, "X")
+
+
+class Witness:
+    """Takes the fullest node, and keeps the state on which it decided."""
+
+    seen: dict[int, np.ndarray] = {}  # noqa: RUF012 - read by the test, after the run
+
+    def __init__(self, seed):
+        Witness.seen = {}
+
+    def choose(self, pod, nodes, feasible):
+        Witness.seen[pod.cpu_milli] = nodes.copy()
+        return int(np.flatnonzero(feasible)[np.argmin(nodes["cpu_milli_left"][feasible])])
+
+
+@pytest.mark.parametrize("protocol", [Replay(), Inflation(ratio=1.3), Rounds()])
+def test_the_rebuilt_state_is_the_one_that_the_policy_saw(protocol):
+    random = np.random.default_rng(5)
+    cluster = random_cluster(30, random)
+    # Each pod asks for another amount of CPU, so that the witness can tell them apart.
+    drawn = random_workload(150, random).specs()
+    workload = Workload.of(replace(pod, cpu_milli=500 + i) for i, pod in enumerate(drawn))
+    witness = ClusterPolicy("witness", Witness)
+    result = simulate(cluster, workload, witness, protocol, Setup(seed=1000))
+    checked = 0
+    for pod in np.flatnonzero(result.is_placed).tolist():
+        record = result.plan.arrivals.pods[pod]
+        if result.plan.arrivals.names.count(result.plan.arrivals.names[pod]) > 1:
+            continue  # one shape, several decisions
+        rebuilt = state_before(result, pod)[result.plan.rank_order]
+        assert rebuilt.tobytes() == Witness.seen[int(record["cpu_milli"])].tobytes()
+        checked += 1
+    assert checked > 30
+
+
+PAIR_POLICIES = [
+    policy
+    for policy in (load(info.name) for info in catalogue())
+    if isinstance(policy, PairPolicy) and policy.ties == "rank"
+]
+
+
+@pytest.mark.parametrize("policy", PAIR_POLICIES, ids=lambda policy: policy.name)
+def test_the_chosen_node_has_the_best_score_and_the_first_rank_among_equals(policy):
+    random = np.random.default_rng(6)
+    cluster, workload = random_cluster(25, random), random_workload(120, random)
+    result = simulate(cluster, workload, policy, Rounds(), Setup(seed=1000, tier="python"))
+    ranks = {cluster.names[node]: i for i, node in enumerate(result.plan.rank_order)}
+    for pod in np.flatnonzero(result.is_placed)[::9].tolist():
+        found = explain(result, result.plan.arrivals.names[pod], most=50)
+        assert found.node == found.candidates[0].node == cluster.names[result.node[pod]]
+        best = max(found.candidates, key=lambda c: (c.score, -ranks[c.node]))
+        assert best.is_chosen
+
+
+def test_a_placed_pod_is_explained_on_the_state_before_it():
+    found = explain(three_pods(), "p2")
+    assert (found.policy, found.pod, found.node, found.gpu_slots) == (
+        "first-fit",
+        "p2",
+        "b",
+        (0, 1),
+    )
+    assert found.request == {
+        "cpu_milli": 1000, "memory_mib": 3000, "gpu_count": 2, "gpu_milli": 1000,
+    }  # fmt: skip
+    assert (found.feasible, found.reasons, found.reason) == (1, {GPU_SHORT: 1}, "")
+    (candidate,) = found.candidates
+    assert candidate.is_chosen
+    assert candidate.gpu_milli_left == (1000, 1000, 1000)
+    assert (candidate.cpu_milli_left, candidate.memory_mib_left) == (4000, 8000)
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        (PodSpec("p", 10_001, 0), CPU_SHORT),
+        (PodSpec("p", 0, 10_001), MEMORY_SHORT),
+        (PodSpec("p", 0, 0, 1, 500, gpu_spec="Y|Z"), WRONG_MODEL),
+        (PodSpec("p", 0, 0, 3, 1000), GPU_SHORT),
+        (PodSpec("p", 99_999, 99_999, 3, 1000, gpu_spec="Y"), WRONG_MODEL),
+        (PodSpec("p", 99_999, 99_999, 3, 1000), GPU_SHORT),
+    ],
+)
+def test_a_node_that_cannot_take_a_pod_has_a_reason(pod, reason):
+    found = explain(run_in_rounds([NODE], [pod]), "p")
+    assert (found.node, found.feasible, found.candidates) == ("", 0, ())
+    assert found.reasons == {reason: 1}
+    assert found.reason == FITS_NO_NODE
+
+
+def test_reasons_are_counted_the_commonest_first():
+    nodes = [NODE, NodeSpec("b", 10, 10, 4, "X"), NodeSpec("c", 10, 10, 8, "X")]
+    found = explain(run_in_rounds(nodes, [gpu_pod("p", 3, cpu_milli=5000)]), "p")
+    assert list(found.reasons.items()) == [(CPU_SHORT, 2), (GPU_SHORT, 1)]
+
+
+def test_a_dropped_pod_is_explained_on_the_state_of_its_arrival():
+    pods = [gpu_pod("p0", 1), gpu_pod("p1", 2), gpu_pod("p2", 1, cpu_milli=9000)]
+    result = run_in_order([NODE], pods)
+    found = explain(result, "p1")
+    assert (found.reasons, found.reason) == ({GPU_SHORT: 1}, NO_ROOM)
+    state = state_before(result, 1)
+    assert state["gpu_milli_left"][0][:2].tolist() == [0, 1000]
+    assert state["cpu_milli_left"].tolist() == [9000]
+
+
+def test_the_first_arrival_can_be_dropped_too():
+    result = run_in_order([NODE], [gpu_pod("p0", 3), gpu_pod("p1", 2)])
+    assert state_before(result, 0)["gpu_milli_left"][0][:2].tolist() == [1000, 1000]
+
+
+def holding(pod, node):
+    return HOLD if pod.gpu_count == 0 else 7
+
+
+def test_a_held_pod_shows_nodes_that_were_refused():
+    nodes = [NODE, NodeSpec("b", 1, 1)]
+    pods = [gpu_pod("p0", 1), PodSpec("held", 100, 0)]
+    result = run(nodes, pods, Rounds(max_rounds=2), policy=from_function(holding))
+    found = explain(result, "held")
+    assert (found.node, found.feasible, found.reason) == ("", 1, HELD_BACK)
+    assert [(c.node, c.score, c.is_chosen) for c in found.candidates] == [("a", None, False)]
+    assert found.candidates[0].gpu_milli_left == (0, 1000)
+
+
+def test_the_runners_up_follow_by_score_up_to_a_limit():
+    def by_cpu(pod, node):
+        return node.cpu_milli_total
+
+    nodes = [NodeSpec(f"n{i}", 1000 + i, 0) for i in range(9)]
+    result = run_in_rounds(nodes, [PodSpec("p", 1, 0)], policy=from_function(by_cpu))
+    found = explain(result, "p", most=3)
+    assert [c.node for c in found.candidates] == ["n8", "n7", "n6"]
+    assert found.feasible == 9
+    assert [c.is_chosen for c in found.candidates] == [True, False, False]
+
+
+def test_a_share_is_scored_by_its_best_gpu():
+    def likes_slot_1(pod, node, gpu):
+        return float(gpu)
+
+    result = run_in_rounds([NODE], [share_pod("p", 500)], policy=from_function(likes_slot_1))
+    found = explain(result, "p")
+    assert (found.gpu_slots, found.candidates[0].score) == ((1,), 1.0)
+
+
+def test_a_chooser_without_scores_is_known_by_its_choice():
+    nodes = [NODE, NodeSpec("b", 10_000, 10_000)]
+    pods = [PodSpec("p0", 1, 0), PodSpec("p1", 1, 0)]
+    result = run_in_rounds(nodes, pods, policy="round-robin")
+    for pod, node in (("p0", "a"), ("p1", "b")):
+        found = explain(result, pod)
+        assert found.node == node
+        chosen, other = found.candidates
+        assert (chosen.node, chosen.score, other.score) == (node, 1.0, 0.0)
+
+
+class Scoring:
+    """Scores by rank, and takes the last."""
+
+    def __init__(self, seed):
+        pass
+
+    def choose(self, pod, nodes, feasible):
+        return int(np.flatnonzero(feasible)[-1])
+
+    def scores(self, pod, nodes, feasible):
+        return np.arange(len(nodes), dtype=float)
+
+
+def test_a_chooser_with_scores_sees_the_nodes_in_rank_order():
+    cluster = Cluster.of(NodeSpec(f"n{i}", 1000, 0) for i in range(6))
+    policy = ClusterPolicy("scoring", Scoring)
+    workload = Workload.of([PodSpec("p", 1, 0)])
+    result = simulate(cluster, workload, policy, Rounds(), Setup(seed=1000))
+    found = explain(result, "p", most=6)
+    assert found.candidates[0].score == 5.0
+    in_rank_order = [cluster.names[i] for i in result.plan.rank_order]
+    assert [c.node for c in found.candidates] == in_rank_order[::-1]
+
+
+class Refusing:
+    """Holds everything."""
+
+    def __init__(self, seed):
+        pass
+
+    def choose(self, pod, nodes, feasible):
+        return HOLD
+
+
+def test_a_pod_that_a_chooser_held_shows_nodes_that_were_refused():
+    policy = ClusterPolicy("refusing", Refusing)
+    result = run([NODE], [PodSpec("p", 1, 0)], Rounds(max_rounds=1), policy=policy)
+    found = explain(result, "p")
+    assert (found.reason, found.candidates[0].score) == (HELD_BACK, None)
+
+
+def test_an_unknown_pod_is_told_with_a_suggestion():
+    with pytest.raises(UnknownName, match='unknown pod "p9"') as caught:
+        explain(three_pods(), "p9")
+    assert caught.value.hint.startswith("did you mean p")
