@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from podium.cli.options import blaming, place_of, traces_folder
-from podium.errors import PolicyError, UsageError
+from podium.errors import InputError, PolicyError, UsageError
 from podium.model import Cluster, Workload
 from podium.policies import Policy, load
 from podium.settings import Settings
-from podium.sim import Holding, Inflation, Protocol, Replay, Rounds, Setup, read_order
+from podium.sim import Holding, Inflation, Order, Protocol, Replay, Rounds, Setup, read_order
 from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
 from podium.traces.trace import Experiment, Trace
 
@@ -128,7 +128,7 @@ def _protocol(
     if is_free and (inputs.orders or (experiment and experiment.ratio)):
         is_inflation = True
     if is_inflation:
-        order = read_order(inputs.orders, seed) if inputs.orders else None
+        order = _order(inputs.orders, seed) if inputs.orders else None
         return Inflation(_ratio(settings, experiment), order, holding)
     if inputs.orders:
         raise UsageError(
@@ -137,6 +137,14 @@ def _protocol(
             hint="leave out --orders, or choose --protocol inflation",
         )
     return Rounds(holding=holding) if chosen.protocol == "rounds" else Replay(chosen.load, holding)
+
+
+def _order(path: Path, seed: int) -> Order:
+    try:
+        return read_order(path, seed)
+    except InputError as error:
+        error.hint = error.hint or "give a .jsonl or .jsonl.gz file with one order a line"
+        raise
 
 
 def _ratio(settings: Settings, experiment: Experiment | None) -> float:

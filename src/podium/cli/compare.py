@@ -27,7 +27,6 @@ from podium.cli.simulate import (
     TraceName,
 )
 from podium.errors import UsageError
-from podium.traces.wording import counted
 
 if TYPE_CHECKING:
     from podium.cli.case import Case, Inputs
@@ -216,7 +215,7 @@ def show(screen: Screen, comparison: Comparison, found: dict[str, list[dict[str,
     first = next(iter(found.values()))[0]
     screen.note(
         f"{first['trace']} on {first['cluster']}, {first['protocol']}, "
-        f"{counted(len(comparison.seeds), 'seed')}; ranked by {comparison.metric}; "
+        f"{figures.counted(len(comparison.seeds), 'seed')}; ranked by {comparison.metric}; "
         f"p: paired sign-flip test against {comparison.yardstick}"
     )
 

@@ -18,6 +18,15 @@ def count(value: int) -> Figure:
     return Figure(f"{value:,}")
 
 
+def counted(value: int, noun: str) -> str:
+    """Writes a whole number of things.
+
+    >>> counted(1, "node"), counted(1213, "node")
+    ('1 node', '1,213 nodes')
+    """
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
 def decimal(value: float | None, digits: int = 2) -> Figure:
     """Writes a number with a fixed number of decimals."""
     return Figure(MISSING if _is_missing(value) else f"{value:,.{digits}f}")

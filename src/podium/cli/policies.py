@@ -26,7 +26,6 @@ from podium.cli.simulate import (
 )
 from podium.errors import UnknownName
 from podium.model.records import GPU_MILLI
-from podium.traces.wording import counted
 
 if TYPE_CHECKING:
     from podium.reports.explanation import Candidate, Explanation
@@ -159,14 +158,16 @@ def explain(
 
 
 def _show_explanation(screen: Screen, found: Explanation) -> None:
-    against = [f"{_nodes(count)}: {reason}" for reason, count in found.reasons.items()]
+    against = [
+        f"{figures.counted(count, 'node')}: {reason}" for reason, count in found.reasons.items()
+    ]
     screen.fields(
         {
             "pod": found.pod,
             "asks for": _request(found.request),
             "policy": found.policy,
             "placed on": _place(found),
-            "could take it": _nodes(found.feasible),
+            "could take it": figures.counted(found.feasible, "node"),
             "could not": "; ".join(against) or "none",
         }
     )
@@ -176,15 +177,11 @@ def _show_explanation(screen: Screen, found: Explanation) -> None:
         screen.table(["node", "score", "CPU milli left", "memory MiB left", "GPU milli left"], rows)
 
 
-def _nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count:,} nodes"
-
-
 def _request(request: dict[str, int]) -> str:
     parts = [f"{request['cpu_milli']:,} milli CPU", f"{request['memory_mib']:,} MiB"]
     if request["gpu_count"]:
         share = f" of {request['gpu_milli']} milli" if request["gpu_milli"] < GPU_MILLI else ""
-        parts.append(counted(request["gpu_count"], "GPU") + share)
+        parts.append(figures.counted(request["gpu_count"], "GPU") + share)
     return ", ".join(parts)
 
 

@@ -159,7 +159,8 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             "policy": found["policy"],
             "trace": f"{found['trace']} on {found['cluster']}, {found['protocol']}, "
             f"seed {found['seed']}",
-            "cluster": f"{found['nodes']:,} nodes, {found['gpus']:,} GPUs",
+            "cluster": f"{figures.counted(found['nodes'], 'node')}, "
+            f"{figures.counted(found['gpus'], 'GPU')}",
             "pods": f"{found['pods']:,}: {found['placed']:,} placed, "
             f"{found['unplaced']:,} unplaced, {found['held']:,} held",
             "GPU allocation": figures.percent(found["gpu_allocation"]),
@@ -180,8 +181,8 @@ def _waiting(found: dict[str, Any]) -> dict[str, object]:
         return {}
     spans = [figures.duration(found[f"wait_{name}_s"]) for name in ("mean", "p95", "p99", "max")]
     return {
-        "waiting": f"{found['waited']:,} pods; mean {spans[0]}, p95 {spans[1]}, p99 {spans[2]}, "
-        f"max {spans[3]}",
+        "waiting": f"{figures.counted(found['waited'], 'pod')}; mean {spans[0]}, p95 {spans[1]}, "
+        f"p99 {spans[2]}, max {spans[3]}",
         "makespan": figures.duration(found["makespan_s"]),
     }
 

@@ -4,8 +4,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from podium.policies.jit import cache_folder
+from support.small_trace import write_small_trace
+
 # Read before the tests clean their environment.
 ORIGINALS = os.environ.get("PODIUM_TRACES")
+COMPILED = cache_folder()
 
 
 @pytest.fixture
@@ -28,6 +32,18 @@ def _clean_surroundings(tmp_path, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
+
+
+@pytest.fixture
+def _warm_cache(monkeypatch):
+    """Lets verbs use machine code that the machine has already compiled."""
+    monkeypatch.setenv("PODIUM_COMPILE_CACHE", str(COMPILED or ""))
+
+
+@pytest.fixture
+def small_trace():
+    """Writes two nodes and three pods into the working folder."""
+    write_small_trace(Path.cwd())
 
 
 @pytest.fixture

@@ -2,13 +2,15 @@ import math
 
 import pytest
 
-from podium.cli.figures import count, decimal, duration, percent, size, text_of
+from podium.cli.figures import count, counted, decimal, duration, percent, size, text_of
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
         (count(8152), "8,152"),
+        (counted(1, "node"), "1 node"),
+        (counted(1213, "node"), "1,213 nodes"),
         (decimal(1234.567), "1,234.57"),
         (decimal(None), "-"),
         (percent(0.93125), "93.12 %"),
