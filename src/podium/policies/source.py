@@ -38,8 +38,6 @@ class Source:
         names: dict[str, Any] = {"__name__": __name__, "__file__": self.path, **NAMES}
         try:
             exec(self.code, names)  # noqa: S102 - the user's own policy file
-        except PolicyError:
-            raise
         except (Exception, SystemExit) as error:
             raise PolicyError(f"{type(error).__name__}: {error}", where=self.path) from error
         return names

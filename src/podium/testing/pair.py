@@ -51,11 +51,10 @@ def check_pair(policy: PairPolicy, seed: int) -> list[Finding]:
         _repeated(policy, narrow, table, plain[8]),
         _sized(plain, wide),
     ]
-    for states in (narrow, wide):
-        found = _compiled(policy, states, table, plain[states.gpu_slots].scores)
-        if any(not each.is_ok for each in found) or states is wide:
-            return [*findings, *found]
-    return findings
+    small = _compiled(policy, narrow, table, plain[8].scores)
+    if all(each.is_ok for each in small):
+        return [*findings, *_compiled(policy, wide, table, plain[16].scores)]
+    return [*findings, *small]
 
 
 def score_plain(policy: PairPolicy, states: States, table: Table) -> Plain:

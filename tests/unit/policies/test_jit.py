@@ -106,3 +106,8 @@ def test_a_fingerprint_covers_code_constants_and_called_functions():
     assert one != fingerprints([fresh(text.format(1), A=3)])
     assert one != fingerprints([fresh(text.replace("A * x", "A - x").format(1), A=2)])
     assert len(one) == 2
+
+
+def test_a_fingerprint_covers_what_a_function_inside_refers_to():
+    text = "def f(x):\n    return sum([A * y for y in range(x)])"
+    assert fingerprints([fresh(text, A=2)]) != fingerprints([fresh(text, A=3)])

@@ -61,3 +61,9 @@ def test_a_seed_repeats_the_choices(seed):
     runs = [made(Term(1, None, "chance"))(seed) for _ in range(2)]
     first, second = ([run.choose(pod(), NODES, ALL) for _ in range(9)] for run in runs)
     assert first == second
+
+
+def test_nodes_with_more_than_8_gpus_are_scored_as_well():
+    wide = node_records([node((cpu, 9000), gpus=(1000,) * 12, slots=16) for cpu in (1000, 4000)])
+    wide.flags.writeable = False
+    assert made(Term(1, free))(0).choose(pod(), wide, np.ones(2, bool)) == 1

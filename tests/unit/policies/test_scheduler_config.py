@@ -87,6 +87,23 @@ def test_scoring_strategies_score_as_computed_by_hand(tmp_path, strategy, expect
     assert policy.score_pair(POD, NODE, -1, TABLE) == expected
 
 
+def test_the_oldest_version_shapes_by_a_plugin_of_its_own(tmp_path):
+    arguments = (
+        "    - {name: RequestedToCapacityRatio, args: {resources: [{name: cpu}],"
+        " shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}}\n"
+    )
+    body = scoring(("RequestedToCapacityRatio", 2), arguments=arguments)
+    assert loaded(tmp_path, body, "v1beta1").score_pair(POD, NODE, -1, TABLE) == 2 * 40
+
+
+def test_a_balance_of_nothing_is_0(tmp_path):
+    arguments = (
+        "    - {name: NodeResourcesBalancedAllocation, args: {resources: [{name: a.b/c}]}}\n"
+    )
+    body = scoring(("NodeResourcesBalancedAllocation", 1), arguments=arguments)
+    assert set(scores(loaded(tmp_path, body, "v1beta1"))) == {0.0}
+
+
 def test_balance_counts_the_resources_that_are_listed(tmp_path):
     body = """
         profiles:
@@ -342,6 +359,13 @@ def test_a_file_that_is_something_else_is_told(tmp_path, name, text, told):
     with pytest.raises(InputError, match=told) as raised:
         load(str(path))
     assert name in raised.value.where
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="cannot be read"):
+        load(str(path))
 
 
 def test_a_yaml_error_names_its_line(tmp_path):

@@ -27,7 +27,7 @@ def infinite(pod, node):  # noqa: ARG001
 
 
 def dividing(pod, node):
-    return 1 / pod.cpu_milli + node.rack
+    return 1 / (pod.cpu_milli % 500) + node.rack
 
 
 def telling(pod, node):  # noqa: ARG001
@@ -117,6 +117,11 @@ def test_tiers_that_place_pods_differently_are_found_out():
     assert (finding.is_ok, "tiers python and" in finding.detail) == (False, True)
 
 
+def test_runs_that_fail_are_found_out():
+    finding = check_tiers(from_function(dividing), 0, can_compile=False)[0]
+    assert (finding.is_ok, "replay, python: " in finding.detail) == (False, True)
+
+
 class Chooser:
     def __init__(self, seed):
         self.seed = seed
@@ -176,6 +181,11 @@ class Unstartable(Chooser):
 )
 def test_a_cluster_policy_that_breaks_a_promise_is_found_out(chooser, promise):
     assert promise in broken(ClusterPolicy("mine", chooser))
+
+
+def test_two_runs_of_a_cluster_policy_that_differ_are_found_out():
+    finding = check_tiers(ClusterPolicy("mine", Unrepeatable), 0, can_compile=False)[0]
+    assert (finding.is_ok, "two runs with one seed differ" in finding.detail) == (False, True)
 
 
 def test_a_good_cluster_policy_keeps_all_promises():
