@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from podium.model import Cluster, NodeSpec
 from podium.sim import Holding, Inflation, Order, Replay, Rounds, Setup, simulate, state
 from support.agreement import assert_all_tiers_agree, same_result
 from support.instances import random_cluster, random_workload
@@ -11,9 +12,7 @@ from support.probes import PROBES
 HOLDING = Holding(hold_limit=20, max_holds=30)
 
 
-@pytest.mark.parametrize(
-    "name", ["first", "tightest", "by-slot", "holding", "tightest-any", "wanderer"]
-)
+@pytest.mark.parametrize("name", ["first", "tightest", "by-slot", "holding", "tightest-any"])
 def test_two_hundred_nodes_replay_two_thousand_pods_as_the_reference_does(name):
     random = np.random.default_rng(7)
     cluster = random_cluster(200, random)
@@ -23,7 +22,9 @@ def test_two_hundred_nodes_replay_two_thousand_pods_as_the_reference_does(name):
     assert (result.start_s > result.arrival_s).sum() > 50
 
 
-@pytest.mark.parametrize("name", ["roomiest", "by-slot-and-table", "holding-slots", "first-any"])
+@pytest.mark.parametrize(
+    "name", ["roomiest", "by-slot-and-table", "holding-slots", "first-any", "wanderer"]
+)
 def test_a_cluster_fills_up_as_in_the_reference(name):
     random = np.random.default_rng(8)
     cluster = random_cluster(130, random, largest_gpu_count=16)
@@ -55,6 +56,13 @@ def test_cache_memo_and_scan_agree_on_five_thousand_nodes(name):
     )
     assert same_result(python, scan)
     assert same_result(cached, scan)
+
+
+@pytest.mark.parametrize("name", ["tightest", "roomiest", "by-record"])
+def test_a_shape_that_comes_late_meets_nodes_as_they_are_by_then(name):
+    alike = Cluster.of(NodeSpec(f"node-{i}", 8000, 8000, 4, "A") for i in range(70))
+    workload = random_workload(300, np.random.default_rng(11), num_shapes=150)
+    assert_all_tiers_agree(alike, workload, PROBES[name], Rounds())
 
 
 def test_the_memo_forgets_under_the_score_cache_and_no_decision_changes(monkeypatch):

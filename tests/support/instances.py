@@ -45,8 +45,8 @@ def lists_of(elements, largest):
     return sizes.flatmap(lambda size: st.lists(elements, min_size=size, max_size=size))
 
 
-def _cluster(specs):
-    return Cluster.of(named(specs, "node"))
+def _cluster(kinds, picks):
+    return Cluster.of(named([kinds[pick % len(kinds)] for pick in picks], "node"))
 
 
 def _workload(shapes, pods):
@@ -54,9 +54,12 @@ def _workload(shapes, pods):
     return Workload.of(named(chosen, "pod"))
 
 
-clusters = st.one_of(
-    lists_of(st.sampled_from(_SMALL_NODES), 8), lists_of(st.sampled_from(_NODES), 8)
-).map(_cluster)
+# A few kinds and several nodes of them, so that ties are common.
+clusters = st.builds(
+    _cluster,
+    st.one_of(lists_of(st.sampled_from(_SMALL_NODES), 4), lists_of(st.sampled_from(_NODES), 4)),
+    lists_of(st.integers(0, 3), 8),
+)
 
 # A few shapes and many pods of them, so that twins meet in the queue.
 workloads = st.builds(
