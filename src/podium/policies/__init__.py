@@ -9,8 +9,9 @@ from podium.policies.policy import (
     policy_of,
 )
 from podium.policies.registry import PolicyInfo, catalogue, load
+from podium.policies.tunable import tunable
 
 __all__ = [
     "HOLD", "ClusterPolicy", "PairPolicy", "Policy", "PolicyInfo", "catalogue", "from_function",
-    "load", "policy_of",
+    "load", "policy_of", "tunable",
 ]  # fmt: skip
