@@ -1,0 +1,1 @@
+"""Finds policies: candidates are judged safely, in gates, before anything is kept."""
