@@ -1,0 +1,84 @@
+"""Checks what a candidate calls: listed functions, its own without recursion, plain arguments."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from podium.errors import PolicyError
+from podium.search.constants import declared_call, read_constants
+from podium.search.vocabulary import BUILTINS, RECORDS
+
+Problems = Iterator[tuple[int, str]]
+
+
+def call_problems(tree: ast.Module) -> Problems:
+    """Yields (line, reason) for calls that are not allowed."""
+    own = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    yield from _declaration_problems(tree)
+    for function in own.values():
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call):
+                yield from _one_call(node, own)
+    yield from _recursion_problems(own)
+
+
+def _declaration_problems(tree: ast.Module) -> Problems:
+    for statement in tree.body:
+        if not declared_call(statement):
+            continue
+        try:
+            read_constants(ast.unparse(statement))
+        except PolicyError as error:
+            yield statement.lineno, f"{error.message}; {error.hint}"
+
+
+def _one_call(call: ast.Call, own: dict[str, ast.FunctionDef]) -> Problems:
+    if call.keywords or any(isinstance(each, ast.Starred) for each in call.args):
+        yield call.lineno, "calls with named or starred arguments; give plain arguments"
+    if isinstance(call.func, ast.Attribute):
+        is_math = isinstance(call.func.value, ast.Name) and call.func.value.id == "math"
+        if not is_math:
+            yield call.lineno, f"calls the method .{call.func.attr}(); only functions of math"
+    elif not isinstance(call.func, ast.Name):
+        yield call.lineno, "calls the result of an expression"
+    elif call.func.id in own:
+        yield from _own_call(call, own[call.func.id])
+    elif call.func.id not in BUILTINS | {"range"}:
+        yield call.lineno, f"calls {call.func.id}(); allowed are {', '.join(sorted(BUILTINS))}"
+    if not (isinstance(call.func, ast.Name) and call.func.id in own):
+        yield from _record_arguments(call)
+
+
+def _own_call(call: ast.Call, function: ast.FunctionDef) -> Problems:
+    names = [argument.arg for argument in function.args.args]
+    if len(call.args) != len(names):
+        counts = f"{len(call.args)} arguments, it takes {len(names)}"
+        yield call.lineno, f"calls {function.name}() with {counts}"
+    for name, given in zip(names, call.args, strict=False):
+        record = given.id if isinstance(given, ast.Name) and given.id in RECORDS else ""
+        if (name in RECORDS or record) and name != record:
+            yield call.lineno, f"gives {function.name}() a record under another name than its own"
+
+
+def _record_arguments(call: ast.Call) -> Problems:
+    for given in call.args:
+        if isinstance(given, ast.Name) and given.id in RECORDS:
+            yield call.lineno, f"uses the record {given.id} itself; read one of its fields"
+
+
+def _recursion_problems(own: dict[str, ast.FunctionDef]) -> Problems:
+    calls = {name: _called(function) & own.keys() for name, function in own.items()}
+    # Whatever calls nothing that is left cannot be part of a circle.
+    while free := {name for name, called in calls.items() if not called & calls.keys()}:
+        calls = {name: called for name, called in calls.items() if name not in free}
+    for name in calls:
+        yield own[name].lineno, f"{name}() calls itself, directly or through others; use a loop"
+
+
+def _called(function: ast.FunctionDef) -> set[str]:
+    return {
+        node.func.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
