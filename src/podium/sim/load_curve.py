@@ -32,14 +32,15 @@ class LoadCurve:
 def load_curve(result: Result) -> LoadCurve:
     """Averages over the arrivals whose arrived percent rounds to each whole percent.
 
-    As published, every single value is rounded to two decimals before it is averaged.
+    As published, every single allocation is rounded to two decimals before it is averaged;
+    fragmentation is not.
     """
     course = follow(result)
     total = max(1, result.plan.cluster.gpu_milli_total)
     arrived = arrived_ratio(result)
     after = result.changes_after
     allocation = np.round(100 * course.gpu_milli[after] / total, 2)
-    fragmentation = np.round(100 * course.fragment_milli[after] / total, 2)
+    fragmentation = 100 * course.fragment_milli[after] / total
     column = np.round(100 * arrived).astype(np.int64)
     percent, index, counts = np.unique(column, return_inverse=True, return_counts=True)
     return LoadCurve(

@@ -25,7 +25,7 @@ def test_arrivals_are_averaged_by_the_percent_they_round_to():
     assert curve.arrived_ratio == 0.145
 
 
-def test_every_value_is_rounded_before_it_is_averaged():
+def test_every_allocation_is_rounded_before_it_is_averaged():
     curve = load_curve(run_in_order(THREE, [share_pod("p0", 100), share_pod("p1", 2)]))
     assert curve.percent.tolist() == [3]
     assert curve.allocation.tolist() == pytest.approx([(3.33 + 3.40) / 2], abs=1e-12)
@@ -38,13 +38,13 @@ def test_failed_pods_arrive_all_the_same():
     assert curve.allocation.tolist() == [100, 100, 100]
 
 
-def test_fragmentation_is_averaged_likewise():
+def test_fragmentation_is_averaged_as_it_is():
     # Every GPU left fits both shares; a third of the pods wants none, so a third of it is lost.
     pods = [share_pod("p0", 300), share_pod("p1", 1), PodSpec("cpu", 100, 0)]
     curve = load_curve(run_in_order(THREE, pods))
     assert curve.percent.tolist() == [10]
-    lost = [round(100 * left / 3 / 3000, 2) for left in (2700, 2699, 2699)]
-    assert curve.fragmentation.tolist() == pytest.approx([sum(lost) / 3], abs=1e-12)
+    lost = [100 * left / 3 / 3000 for left in (2700, 2699, 2699)]
+    assert curve.fragmentation.tolist() == pytest.approx([sum(lost) / 3], abs=1e-9)
 
 
 def test_a_load_that_nothing_rounds_to_has_no_value():

@@ -1,0 +1,41 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from podium.cli import demo
+from podium.cli.main import app
+
+pytestmark = pytest.mark.usefixtures("_warm_cache")
+
+
+@pytest.fixture
+def run(runner, monkeypatch):
+    """Runs a short demo; the whole one runs in the tests of the real binary."""
+    monkeypatch.setattr(demo, "SEEDS", [1000])
+    monkeypatch.setattr(demo, "PACKING", ("first-fit", "worst-fit"))
+    monkeypatch.setattr(demo, "QUEUEING", ("first-fit", "worst-fit"))
+    return lambda *arguments: runner.invoke(app, ["demo", *arguments])
+
+
+def test_both_comparisons_are_data_too(run):
+    result = run("--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    packed, queued = found["packing"]["first-fit"][0], found["queueing"]["first-fit"][0]
+    assert (packed["protocol"], packed["ratio"], packed["nodes"]) == ("inflation", 1.3, 1213)
+    assert (queued["protocol"], queued["load"], queued["nodes"]) == ("replay", 4.0, 16)
+
+
+def test_the_user_s_own_settings_stay_out_of_the_demo(run, monkeypatch):
+    Path("podium.toml").write_text('[simulate]\ncluster = "nowhere.csv"\nload = 9.0\n')
+    monkeypatch.setenv("PODIUM_SIMULATE_RATIO", "0.1")
+    found = json.loads(run("--json").stdout)
+    assert found["packing"]["worst-fit"][0]["ratio"] == 1.3
+    assert found["queueing"]["worst-fit"][0]["load"] == 4.0
+
+
+@pytest.mark.parametrize(("share", "filled"), [(0.7, 0), (0.8, 0), (0.9, 12), (1.0, 24)])
+def test_a_bar_shows_the_last_fifth(share, filled):
+    bar = demo._bar(share)
+    assert (bar.count("█"), len(bar)) == (filled, 24)

@@ -1,0 +1,113 @@
+import io
+import threading
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import redirect_stderr
+from pathlib import Path
+
+import pytest
+
+from podium.cli.case import Inputs, load_case
+from podium.cli.render import Screen
+from podium.cli.watch import advising, announce_compilation, cancelling, inform, run_watched
+from podium.errors import PolicyError
+from podium.policies import load
+from podium.settings import Display, load_settings
+from podium.sim import simulate
+
+SCREEN = Screen(Display())
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_watched_run_gives_what_an_unwatched_one_does(capsys):
+    case = load_case(load_settings({}), Inputs(nodes=20, pods=200))
+    policy = load("first-fit")
+    watched = run_watched(SCREEN, case, policy)
+    plain = simulate(case.cluster, case.workload, policy, case.protocol, case.setup)
+    assert watched.digest == plain.digest
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_bar_watches_on_a_terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    case = load_case(load_settings({}), Inputs(nodes=20, pods=200))
+    with redirect_stderr(Terminal()) as stream:
+        run_watched(SCREEN, case, load("first-fit"))
+    assert "first-fit" in stream.getvalue()
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_failing_run_leaves_no_thread_behind():
+    Path("zero.py").write_text("def score(pod, node):\n    return 1 / 0\n")
+    case = load_case(load_settings({}), Inputs(nodes=2, pods=2))
+    before = threading.active_count()
+    with pytest.raises(PolicyError) as caught:
+        run_watched(SCREEN, case, load("zero.py"))
+    assert caught.value.hint == "podium policies check zero.py looks for what is wrong"
+    assert threading.active_count() == before
+
+
+def test_a_first_start_is_announced(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PODIUM_COMPILE_CACHE", str(tmp_path / "empty"))
+    announce_compilation(SCREEN)
+    assert "compiling the simulator's core, once" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_later_start_is_not_announced(capsys):
+    from podium.sim.kernel import core
+
+    core()
+    announce_compilation(SCREEN)
+    assert capsys.readouterr().err == ""
+
+
+def test_advice_that_is_there_stays():
+    def fail(policy, hint):
+        with advising(policy):
+            raise PolicyError("it failed", hint=hint)
+
+    with pytest.raises(PolicyError) as caught:
+        fail(load("fgd"), "do this")
+    assert caught.value.hint == "do this"
+    with pytest.raises(PolicyError) as caught:
+        fail(load("fgd"), "")
+    assert caught.value.hint == "podium policies check fgd looks for what is wrong"
+
+
+def test_notes_are_told_once(capsys):
+    noted = set()
+    inform(SCREEN, ["a", "b", "a"], noted)
+    inform(SCREEN, ["b", "c"], noted)
+    inform(SCREEN, ["c"])
+    assert capsys.readouterr().err == "note: a\nnote: b\nnote: c\nnote: c\n"
+
+
+def test_work_that_has_not_begun_is_dropped_on_a_failure():
+    gate = threading.Event()
+    begun = threading.Event()
+
+    def work():
+        begun.set()
+        gate.wait()
+        return "done"
+
+    def fail(futures):
+        with cancelling(ThreadPoolExecutor(1)) as pool:
+            futures += [pool.submit(work) for _ in range(3)]
+            begun.wait()
+            threading.Timer(0.05, gate.set).start()
+            raise KeyboardInterrupt
+
+    futures = []
+    with pytest.raises(KeyboardInterrupt):
+        fail(futures)
+    assert futures[0].result() == "done"
+    for future in futures[1:]:
+        with pytest.raises(CancelledError):
+            future.result()
