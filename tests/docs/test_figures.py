@@ -1,0 +1,48 @@
+import hashlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+from support.binary import PODIUM, run
+from support.pages import DOCS, PAGES, ROOT, links
+
+FIGURES = sorted(path.name for path in (DOCS / "figures").glob("*.svg"))
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def redrawn(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("figures")
+    tool = [sys.executable, str(ROOT / "tools" / "draw_figures.py"), str(folder)]
+    subprocess.run(tool, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_redrawing_a_figure_gives_the_committed_file(redrawn, name):
+    assert digest(redrawn / name) == digest(DOCS / "figures" / name), "run make figures"
+
+
+def test_every_figure_that_is_drawn_is_committed(redrawn):
+    assert sorted(path.name for path in redrawn.iterdir()) == FIGURES
+
+
+def test_every_figure_is_shown_on_a_page():
+    shown = {target for page in PAGES for target in links(page) if target.endswith(".svg")}
+    assert {target.rpartition("/")[2] for target in shown} == set(FIGURES)
+
+
+def test_the_packing_figure_shows_what_the_program_finds_today(tmp_path):
+    kept = json.loads((DOCS / "figures" / "packing.json").read_text())
+    options = ["--protocol", "inflation", "--seeds", "1000", "--json"]
+    printed = json.loads(
+        run([*PODIUM, "compare", "fgd", "kube-default", *options], tmp_path).stdout
+    )
+    for found in printed["runs"]:
+        curve = [round(found["allocation_at"][str(load)], 6) for load in kept["loads"]]
+        assert curve == kept["allocation"][found["policy"]]["1000"], found["policy"]
