@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from podium.policies.jit import cache_folder
+from podium.sim import kernel
 from support.small_trace import write_small_trace
 
 # Read before the tests clean their environment.
@@ -36,8 +37,11 @@ def _clean_surroundings(tmp_path, monkeypatch):
 
 @pytest.fixture
 def _warm_cache(monkeypatch):
-    """Lets verbs use machine code that the machine has already compiled."""
+    """Lets verbs use machine code that the machine keeps; compiles it where it has none."""
     monkeypatch.setenv("PODIUM_COMPILE_CACHE", str(COMPILED or ""))
+    if not kernel.is_core_on_disk():
+        kernel._core.cache_clear()
+    kernel.core()
 
 
 @pytest.fixture
