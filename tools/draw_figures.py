@@ -92,7 +92,7 @@ def draw_reproduction(data: dict[str, Any]) -> Figure:
     """Draws our figures as points inside the published ones, drawn as rings."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     axes = figure.add_subplot()
-    by_policy = data["allocation_at_130"]
+    by_policy = allocation_at_130(data)
     traces = sorted(by_policy["fgd"], key=_trace_key)
     order = sorted(by_policy, key=lambda policy: -float(np.mean(list(by_policy[policy].values()))))
     for index, policy in enumerate(order):
@@ -114,6 +114,15 @@ def draw_reproduction(data: dict[str, Any]) -> Figure:
     figure.legend(handles, names, loc="outside right upper", frameon=False, markerscale=2,
                   title="filled: Podium\nring: published")  # fmt: skip
     return figure
+
+
+def allocation_at_130(data: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """Gives ours and published by policy and trace."""
+    wanted = [data["columns"].index(f"alloc_130 {side}") for side in ("ours", "published")]
+    found: dict[str, dict[str, list[float]]] = {}
+    for row in data["rows"]:
+        found.setdefault(row[1], {})[row[0]] = [row[index] for index in wanted]
+    return found
 
 
 def _trace_key(trace: str) -> tuple[bool, str, int]:

@@ -24,6 +24,8 @@ PACKING = (
     "--protocol inflation --seeds 1000-1009 --json"
 )
 REPRODUCTION = "podium reproduce fgd --json"
+FIGURES_KEPT = ("alloc_100", "alloc_130", "frag_130")
+SIDES = ("ours", "published")
 
 
 def main(name: str) -> None:
@@ -52,17 +54,17 @@ def packing(printed: Any) -> dict[str, Any]:
 
 
 def reproduction(printed: Any) -> dict[str, Any]:
-    """Keeps GPU allocation at 130 %, ours and published, averaged over the seeds."""
-    pairs: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    """Keeps the means over the seeds, ours and published, and the largest difference."""
+    groups: dict[tuple[str, str], list[Any]] = {}
     for row in printed:
-        pair = (row["ours"]["alloc_130"], row["published"]["alloc_130"])
-        pairs.setdefault(row["policy"], {}).setdefault(row["trace"], []).append(pair)
-    means = {
-        policy: {trace: [_mean(side) for side in zip(*found, strict=True)]
-                 for trace, found in by_trace.items()}
-        for policy, by_trace in pairs.items()
-    }  # fmt: skip
-    return {"columns": ["ours", "published"], "allocation_at_130": means}
+        groups.setdefault((row["trace"], row["policy"]), []).append(row)
+    columns = [f"{name} {side}" for name in FIGURES_KEPT for side in SIDES]
+    rows = [
+        [*key, *(_mean(group, side, name) for name in FIGURES_KEPT for side in SIDES),
+         round(max(row["difference"] for row in group), 6)]
+        for key, group in groups.items()
+    ]  # fmt: skip
+    return {"columns": ["trace", "policy", *columns, "largest difference"], "rows": rows}
 
 
 def compact(value: dict[str, Any]) -> str:
@@ -71,8 +73,8 @@ def compact(value: dict[str, Any]) -> str:
     return re.sub(r"\[[^][]*\]", lambda found: json.dumps(json.loads(found[0])), text) + "\n"
 
 
-def _mean(values: tuple[float, ...]) -> float:
-    return round(sum(values) / len(values), 4)
+def _mean(group: list[Any], side: str, name: str) -> float:
+    return round(sum(float(row[side][name]) for row in group) / len(group), 6)
 
 
 FIGURES: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {

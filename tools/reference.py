@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 from podium import errors
 from podium.cli import failure
 from podium.cli.main import Podium, app
+from podium.cli.render import plain_table
 from podium.errors import PodiumError
 from podium.policies import PairPolicy, catalogue, load
 from podium.settings import Key, default_settings, keys
@@ -168,6 +170,17 @@ def _form(policy: Any) -> Iterator[str]:
         yield "`choose(pod, nodes, feasible)`"
     if policy.gpu_choice != "best":
         yield f"GPU choice: {policy.gpu_choice}"
+
+
+def reproduced() -> str:
+    """Writes the table of repeated FGD experiments, as the command prints it."""
+    path = Path("docs/figures/reproduction.json")
+    kept = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    titles = ["trace", "policy", "100 % ours", "published", "130 % ours", "published"]
+    titles += ["frag ours", "published", "largest diff"]
+    rows = [[*row[:2], *(f"{value:.2f}" for value in row[2:])] for row in kept]
+    lines = plain_table(titles, rows, [False, False, *[True] * 7])
+    return "\n".join(["```text", *lines, "```", ""])
 
 
 def metric_fields() -> str:
