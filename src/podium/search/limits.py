@@ -1,0 +1,24 @@
+"""Holds how much of the machine one candidate may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds the trial of one candidate; the process that runs it is killed beyond them."""
+
+    time_s: float = 10.0  # on the clock, for all gates together
+    trial_s: float = 2.0  # of which for the tiny trace and the contract
+    memory_mib: int = 512  # beyond what the process holds before the candidate comes
+    start_s: float = 180.0  # for a process to get ready, the first compilation included
+
+    def __post_init__(self) -> None:
+        for key in ("time_s", "trial_s", "start_s"):
+            if not 0 < getattr(self, key) < float("inf"):
+                raise UsageError(f"{key} is {getattr(self, key)}", hint="give a positive number")
+        if self.memory_mib < 16:
+            raise UsageError(f"memory_mib is {self.memory_mib}", hint="give at least 16")

@@ -1,0 +1,72 @@
+"""Carries JSON messages over pipes, each with its length in front.
+
+Nothing that a worker sends is ever executed or unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import time
+from typing import Any
+
+LONGEST = 1 << 20
+_HEAD = struct.Struct(">I")
+
+
+class ChannelClosed(Exception):  # noqa: N818 - reads as the sentence it makes
+    """The other side has gone."""
+
+
+class ChannelTimeout(Exception):  # noqa: N818 - reads as the sentence it makes
+    """Nothing came within the time."""
+
+
+class ChannelGarbled(Exception):  # noqa: N818 - reads as the sentence it makes
+    """What came is not a message."""
+
+
+class Channel:
+    """Sends and receives messages on two file descriptors."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self._reading = reading
+        self._writing = writing
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Sends one message."""
+        body = json.dumps(message, allow_nan=False).encode()
+        rest = memoryview(_HEAD.pack(len(body)) + body)
+        try:
+            while rest:
+                rest = rest[os.write(self._writing, rest) :]
+        except OSError as error:
+            raise ChannelClosed from error
+
+    def receive(self, deadline: float | None = None) -> dict[str, Any]:
+        """Receives one message; a deadline is a time of the monotonic clock."""
+        (length,) = _HEAD.unpack(self._take(_HEAD.size, deadline))
+        if length > LONGEST:
+            raise ChannelGarbled(f"a message of {length:,} bytes")
+        try:
+            message = json.loads(self._take(length, deadline))
+        except (ValueError, RecursionError) as error:
+            raise ChannelGarbled("a message that is not JSON") from error
+        if not isinstance(message, dict):
+            raise ChannelGarbled("a message that is not an object")
+        return message
+
+    def _take(self, count: int, deadline: float | None) -> bytes:
+        taken = b""
+        while len(taken) < count:
+            if deadline is not None:
+                left = max(0.0, deadline - time.monotonic())
+                if not select.select([self._reading], [], [], left)[0]:
+                    raise ChannelTimeout
+            part = os.read(self._reading, count - len(taken))
+            if not part:
+                raise ChannelClosed
+            taken += part
+        return taken
