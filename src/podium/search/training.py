@@ -1,0 +1,127 @@
+"""Describes what candidates are trained on: cases that any process builds alike from a few words.
+
+Every candidate meets the same pods in the same order with the same ties: differences between
+two candidates on a case are differences of the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from podium.errors import UsageError
+from podium.model import Cluster, Workload
+from podium.policies import Policy
+from podium.sim import Inflation, Protocol, Replay, Setup
+from podium.sim.engine import make_plan
+from podium.sim.plan import Plan
+from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
+
+FIRST_SEED = 1000
+"""Training seeds start here; 2000 to 2019 validate, and 42 to 51 are only ever reported."""
+
+HELD_OUT = (range(42, 52), range(2000, 2020))
+
+LEFT_OUT = 0.1
+SCALES = (0.75, 1.0, 1.25)
+_PERTURBATION = 7  # the stream of a seed that perturbs a cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Names one experiment of a training set."""
+
+    trace: str = EMBEDDED
+    nodes: int | None = None
+    pods: int | None = None
+    protocol: Literal["inflation", "replay"] = "inflation"
+    ratio: float = 1.3
+    load: float = 1.0
+    seed: int = FIRST_SEED
+    is_perturbed: bool = False  # other nodes than the trace's: some left out, some resized
+    folder: str = ""  # of original traces
+
+    @property
+    def name(self) -> str:
+        """Says in a word which case it is."""
+        kind = "perturbed " if self.is_perturbed else ""
+        return f"{kind}{self.trace} {self.protocol} seed {self.seed}"
+
+    def plan(self, policy: Policy) -> Plan:
+        """Settles the run of a policy on this case; any other policy gets the same pods."""
+        cluster, workload = self._inputs()
+        return make_plan(cluster, workload, policy, self._protocol(), Setup(self.seed, "python"))
+
+    def _protocol(self) -> Protocol:
+        return Inflation(self.ratio) if self.protocol == "inflation" else Replay(self.load)
+
+    def _inputs(self) -> tuple[Cluster, Workload]:
+        folder = Path(self.folder) if self.folder else None
+        found = load_trace(self.trace, LoadOptions(folder, self.seed, self.nodes, self.pods))
+        if found.cluster is None or found.workload is None:
+            raise UsageError(f"{self.trace} has no nodes or no pods, and cannot be trained on")
+        cluster = perturbed(found.cluster, self.seed) if self.is_perturbed else found.cluster
+        return cluster, found.workload
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSet:
+    """Holds the cases that a candidate is judged on, in order, and how it is run."""
+
+    cases: tuple[Case, ...]
+    is_compiled: bool = False  # compiling pays when the cases are large
+
+    def __post_init__(self) -> None:
+        if not self.cases:
+            raise UsageError("a training set has no cases", hint="give at least one")
+        for case in self.cases:
+            if any(case.seed in seeds for seeds in HELD_OUT):
+                raise UsageError(
+                    f"seed {case.seed} is held out for validation and tests",
+                    hint=f"train on seeds from {FIRST_SEED}",
+                )
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes the set in what JSON knows."""
+        cases = [asdict(case) for case in self.cases]
+        return {"cases": cases, "is_compiled": self.is_compiled}
+
+    @classmethod
+    def from_object(cls, given: Mapping[str, Any]) -> TrainingSet:
+        """Reads what `as_object` wrote."""
+        known = {each.name for each in fields(Case)}
+        cases = [Case(**{k: v for k, v in case.items() if k in known}) for case in given["cases"]]
+        return cls(tuple(cases), bool(given["is_compiled"]))
+
+
+def demo_cases(kinds: Iterable[str], seeds: int) -> tuple[Case, ...]:
+    """Makes small cases for the kinds of experiment that a fitness needs, so many of each."""
+    cases: list[Case] = []
+    for kind in kinds:
+        for i in range(seeds):
+            seed = FIRST_SEED + i
+            if kind == "inflation":
+                # Every second cluster is perturbed: a formula must not lean on one mix of nodes.
+                case = Case(nodes=32, pods=400, seed=seed, is_perturbed=i % 2 == 1)
+            else:
+                case = Case("openb:16", pods=400, protocol="replay", load=30.0, seed=seed)
+            cases.append(case)
+    return tuple(cases)
+
+
+def perturbed(cluster: Cluster, seed: int) -> Cluster:
+    """Leaves a tenth of the nodes out and resizes CPU and memory of the others."""
+    random = np.random.default_rng([seed, _PERTURBATION])
+    count = len(cluster)
+    kept = np.sort(random.permutation(count)[: max(1, round(count * (1 - LEFT_OUT)))])
+    nodes = cluster.nodes[kept].copy()
+    for resource in ("cpu_milli", "memory_mib"):
+        scale = random.choice(np.array(SCALES), len(nodes))
+        total = (nodes[f"{resource}_total"] * scale).astype(np.int32)
+        nodes[f"{resource}_left"] = nodes[f"{resource}_total"] = total
+    names = tuple(cluster.names[i] for i in kept.tolist())
+    return replace(cluster, nodes=nodes, names=names, name=f"{cluster.name} perturbed")
