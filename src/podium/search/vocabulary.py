@@ -18,7 +18,7 @@ LIST_READERS = frozenset(["len", "max", "min", "sum"])
 
 MATH_FUNCTIONS = frozenset(
     ["atan", "atan2", "ceil", "copysign", "cos", "cosh", "erf", "exp", "expm1", "fabs", "floor",
-     "fmod", "hypot", "isfinite", "isnan", "log", "log10", "log1p", "log2", "pow", "sin", "sinh",
+     "hypot", "isfinite", "isnan", "log", "log10", "log1p", "log2", "pow", "sin", "sinh",
      "sqrt", "tan", "tanh"]
 )  # fmt: skip
 MATH_NUMBERS = frozenset(["e", "inf", "pi", "tau"])

@@ -1,0 +1,124 @@
+"""Judges a candidate's text before it is run, the cheapest gate first."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from podium.errors import PodiumError
+from podium.policies.source import PAIR_FORMS, read_source
+from podium.search.allowlist import functions, problems
+from podium.search.novelty import fingerprint
+from podium.search.verdict import ALLOWLIST, NOVELTY, SIGNATURE, SYNTAX, Verdict
+from podium.search.vocabulary import LONGEST_BYTES
+
+MOST_PROBLEMS = 5
+
+FORMS = tuple(form for form in PAIR_FORMS if "table" not in form)
+"""Candidates bring no `prepare`, so none takes a table."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """Holds a text that passed the gates which only read it."""
+
+    text: str
+    tree: ast.Module
+    fingerprint: str
+
+
+class _Refused(Exception):  # noqa: N818 - reads as the sentence it makes
+    pass
+
+
+Gate = Callable[[str, ast.Module, Collection[str]], None]
+
+
+def read_candidate(text: str, known: Collection[str] = ()) -> Candidate | Verdict:
+    """Reads a text as a candidate, or says at which gate it fails.
+
+    `known` holds the fingerprints of candidates that need not be judged again.
+    """
+    try:
+        tree = parse(text)
+    except _Refused as refusal:
+        return Verdict(False, SYNTAX, str(refusal))
+    for name, gate in READING_GATES:
+        try:
+            gate(text, tree, known)
+        except _Refused as refusal:
+            return Verdict(False, name, str(refusal))
+    return Candidate(text, tree, fingerprint(tree))
+
+
+def parse(text: str) -> ast.Module:
+    """Parses a text that is short enough to be looked at."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > LONGEST_BYTES:
+        raise _Refused(f"the text has {size:,} bytes; {LONGEST_BYTES:,} at most")
+    if not text.strip():
+        raise _Refused("the text is empty; define score(pod, node)")
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise _Refused(f"not Python: line {error.lineno or 1}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise _Refused(f"not Python: {error or 'it is nested too deeply'}") from error
+
+
+def check_allowlist(text: str, tree: ast.Module, _known: Collection[str]) -> None:
+    """Refuses constructs that a score function does not need."""
+    found = problems(tree) or _foreign_names(text)
+    if found:
+        told = [f"line {line}: {reason}" for line, reason in found[:MOST_PROBLEMS]]
+        rest = len(found) - len(told)
+        raise _Refused("\n".join([*told, *([f"and {rest} more"] if rest else [])]))
+
+
+def check_signature(text: str, tree: ast.Module, _known: Collection[str]) -> None:
+    """Refuses a text that is no pair policy without a table."""
+    forms = "; ".join(f"score({', '.join(form)})" for form in FORMS)
+    score = functions(tree).get("score")
+    if score is None:
+        raise _Refused(f"the text defines no function score; define {forms}")
+    given = tuple(argument.arg for argument in score.args.args)
+    if given not in FORMS:
+        taken = f"score takes ({', '.join(given)})"
+        raise _Refused(f"line {score.lineno}: {taken}; define {forms}")
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if len(set(names)) < len(names):
+        raise _Refused("a function is defined twice")
+    if not any(isinstance(node, ast.Return) and node.value for node in ast.walk(score)):
+        raise _Refused(f"line {score.lineno}: score returns nothing; return a number")
+    try:
+        read_source(text, "candidate")
+    except PodiumError as error:
+        raise _Refused(str(error)) from error
+
+
+def check_novelty(_text: str, tree: ast.Module, known: Collection[str]) -> None:
+    """Refuses a candidate that differs from a known one in names and layout at most."""
+    if fingerprint(tree) in known:
+        raise _Refused("it computes the same as a candidate that was judged before")
+
+
+READING_GATES: tuple[tuple[str, Gate], ...] = (
+    (ALLOWLIST, check_allowlist),
+    (SIGNATURE, check_signature),
+    (NOVELTY, check_novelty),
+)
+"""What a text passes once it is parsed, in this order."""
+
+
+def _foreign_names(text: str) -> list[tuple[int, str]]:
+    # Python reads some letters as others, and some only look alike.
+    if text.isascii():
+        return []
+    return [
+        (token.start[0], f"the name {token.string} is not written in plain ASCII letters")
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.NAME and not token.string.isascii()
+    ]

@@ -1,0 +1,71 @@
+"""Judges candidates: gates that read, a worker that runs, and the fitness of what it measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from types import TracebackType
+from typing import Any
+
+from podium.search.fitness import BASELINE, Fitness, Outcome, fitness_named, mean_values
+from podium.search.gates import read_candidate
+from podium.search.limits import Limits
+from podium.search.measurement import Values
+from podium.search.sandbox import Pool
+from podium.search.training import TrainingSet
+from podium.search.verdict import Judgement, Verdict
+
+
+class Judge:
+    """Sends candidates through every gate; threads may share one."""
+
+    def __init__(
+        self, training: TrainingSet, fitness: str, workers: int = 1, limits: Limits | None = None
+    ) -> None:
+        self.fitness: Fitness = fitness_named(fitness)
+        self.training = training
+        self.pool = Pool(training, fitness, workers, limits or Limits())
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.pool.close()
+
+    def judge(
+        self, text: str, known: Collection[str] = (), incumbent: Sequence[Values] = ()
+    ) -> Judgement:
+        """Judges one text; an incumbent's measurements let a clearly worse one stop early."""
+        began = time.perf_counter()
+        read = read_candidate(text, known)
+        reading_s = time.perf_counter() - began
+        if isinstance(read, Verdict):
+            return Judgement(read, seconds=reading_s)
+        self.pool.get_ready()
+        trial = self.pool.run(read.text, tuple(self.outcomes(incumbent)))
+        scores = self.scores(trial.cases) if trial.verdict.accepted else {}
+        return Judgement(trial.verdict, scores, reading_s + trial.seconds, tuple(trial.cases))
+
+    def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:
+        """Puts measurements beside those of fgd on the same cases."""
+        protocols = [case.protocol for case in self.training.cases[: len(cases)]]
+        rows = zip(protocols, cases, self.pool.baseline, strict=False)
+        return [Outcome(kind, values, baseline) for kind, values, baseline in rows]
+
+    def scores(self, cases: Sequence[Values]) -> dict[str, Any]:
+        """Gives the fitness, its terms, the figures they are made of, and each case."""
+        outcomes = self.outcomes(cases)
+        usual = self.outcomes(self.pool.baseline)
+        return {
+            "fitness": self.fitness.score(outcomes),
+            **self.fitness.terms(outcomes),
+            "mean": mean_values(cases),
+            BASELINE: {"fitness": self.fitness.score(usual), **mean_values(self.pool.baseline)},
+            "cases": [
+                {"case": case.name, "score": self.fitness.score([outcome]), **outcome.values}
+                for case, outcome in zip(self.training.cases, outcomes, strict=True)
+            ],
+        }

@@ -1,0 +1,182 @@
+"""Tries one candidate inside a worker: tiny trace, contract, compilation, training cases."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from podium.errors import PodiumError, PolicyError
+from podium.policies import PairPolicy, load
+from podium.policies.source import read_source
+from podium.search.fitness import BASELINE, Fitness, Outcome
+from podium.search.measurement import Values, measure_case
+from podium.search.training import FIRST_SEED, Case, TrainingSet
+from podium.search.verdict import COMPILE, CONTRACT, RACE, TINY, TRAINING
+from podium.sim.execution import execute
+from podium.sim.plan import Plan
+from podium.sim.tiers import SCAN_NODES, Tier
+from podium.testing.native import score_compiled
+from podium.testing.pair import score_plain
+from podium.testing.states import States, random_states
+
+CANDIDATE = "candidate"
+NUM_STATES = 160
+RACE_MARGIN = 1.0
+"""Points of fitness by which a candidate may trail the incumbent and still go on."""
+
+_NO_TABLE = np.zeros(0)
+_TINY = Case(nodes=8, pods=100, seed=FIRST_SEED)
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Rejected(Exception):  # noqa: N818 - reads as the sentence it makes
+    """A gate refuses the candidate."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bench:
+    """Holds everything that candidates are tried on, built once."""
+
+    tiny: Plan
+    plans: tuple[Plan, ...]
+    is_compiled: bool
+    states: States  # in records of 8 slots
+    wide: States  # the same in records of 16
+
+    @classmethod
+    def of(cls, training: TrainingSet) -> Bench:
+        """Builds the cases; the policy in the plans only stands in for candidates."""
+        stand_in = load("first-fit")
+        wide = random_states(NUM_STATES, FIRST_SEED)
+        wide = _picked(wide, wide.nodes["gpu_count"] <= 8)
+        plans = tuple(case.plan(stand_in) for case in training.cases)
+        return cls(
+            _TINY.plan(stand_in), plans, training.is_compiled, wide.with_slots(8), wide
+        )  # fmt: skip
+
+    def baseline(self) -> list[dict[str, float]]:
+        """Measures fgd on every case."""
+        policy = load(BASELINE)
+        return [measure_case(execute(replace(p, policy=policy, tier="scan"))) for p in self.plans]
+
+
+def try_candidate(
+    bench: Bench, text: str, race: Sequence[Outcome], fitness: Fitness, tell: Tell
+) -> None:
+    """Leads a candidate through the gates of the worker; raises Rejected at one of them.
+
+    `race` holds the incumbent's outcomes on the first cases, or nothing.
+    """
+    tell({"gate": TINY})
+    policy = _policy(text)
+    _run(bench.tiny, policy, "python")
+    tell({"gate": CONTRACT})
+    check_contract(policy, bench)
+    if bench.is_compiled:
+        tell({"gate": COMPILE})
+        check_compiled(policy, bench)
+    tell({"gate": RACE if race else TRAINING})
+    found: list[Outcome] = []
+    for index, values in enumerate(_measured(bench, policy, tell)):
+        if index < len(race):
+            incumbent = race[index]
+            found.append(Outcome(incumbent.kind, values, incumbent.baseline))
+            check_race(found, race, fitness)
+        if index + 1 == len(race):
+            tell({"gate": TRAINING})
+
+
+def _measured(bench: Bench, policy: PairPolicy, tell: Tell) -> Iterator[Values]:
+    for index, plan in enumerate(bench.plans):
+        began = time.perf_counter()
+        tier = _tier(plan) if bench.is_compiled else "python"
+        result = _run(plan, policy, tier)
+        values = measure_case(result)
+        spent_s = time.perf_counter() - began
+        tell({"case": index, "values": values, "seconds": spent_s, "core": result.wall_s})
+        yield values
+
+
+def _policy(text: str) -> PairPolicy:
+    try:
+        return PairPolicy.of(read_source(text, CANDIDATE), CANDIDATE)
+    except PodiumError as error:
+        raise Rejected(_told(error)) from error
+
+
+def _run(plan: Plan, policy: PairPolicy, tier: Tier) -> Any:
+    try:
+        return execute(replace(plan, policy=policy, tier=tier))
+    except PolicyError as error:
+        if isinstance(error.__cause__, MemoryError):
+            raise error.__cause__ from error
+        raise Rejected(_told(error)) from error
+
+
+def _tier(plan: Plan) -> Tier:
+    return "cached" if len(plan.cluster) > SCAN_NODES else "scan"
+
+
+def check_contract(policy: PairPolicy, bench: Bench) -> None:
+    """Refuses scores that are no numbers, or that depend on more than the pod and the node."""
+    states, wide = bench.states, bench.wide
+    plain = score_plain(policy, states, _NO_TABLE)
+    if plain.error:
+        raise Rejected(plain.error)
+    wrong = np.isnan(plain.scores) | (plain.scores == math.inf)
+    _refuse_any(wrong, states, "the score is NaN or infinite")
+    backwards = _picked(states, np.arange(len(states))[::-1])
+    again = score_plain(policy, backwards, _NO_TABLE).scores[::-1]
+    _refuse_any(again != plain.scores, states, "the score differs when it is asked for again")
+    other = score_plain(policy, wide, _NO_TABLE).scores
+    _refuse_any(
+        other != plain.scores, states,
+        "the score depends on GPU slots that the node does not have; loop over "
+        "range(node.gpu_count)",
+    )  # fmt: skip
+
+
+def check_compiled(policy: PairPolicy, bench: Bench) -> None:
+    """Refuses what does not compile, or scores otherwise when it is compiled."""
+    states = bench.states
+    try:
+        native = policy.native(_NO_TABLE.ndim, states.gpu_slots)
+    except PolicyError as error:
+        raise Rejected(_told(error)) from error
+    plain = score_plain(policy, states, _NO_TABLE).scores
+    found, is_changed = score_compiled(native, states, _NO_TABLE)
+    if is_changed:
+        raise Rejected("the compiled policy writes to the pod or the node")
+    _refuse_any(
+        found != plain, states,
+        "the compiled score differs from that of plain Python; are integers beyond 2**63 involved?",
+    )  # fmt: skip
+
+
+def check_race(found: Sequence[Outcome], incumbent: Sequence[Outcome], fitness: Fitness) -> None:
+    """Refuses a candidate that clearly trails the incumbent on the same cases."""
+    own, best = fitness.score(found), fitness.score(incumbent[: len(found)])
+    if own < best - RACE_MARGIN:
+        raise Rejected(
+            f"trails the incumbent after {len(found)} cases: fitness {own:.2f} against {best:.2f}"
+        )
+
+
+def _refuse_any(wrong: Any, states: States, told: str) -> None:
+    where = np.flatnonzero(wrong)
+    if len(where):
+        pod, node, gpu = _picked(states, where[:1]).views()[0]
+        raise Rejected(f"{told}: for {pod} on {node}, gpu {gpu}")
+
+
+def _picked(states: States, which: Any) -> States:
+    return States(states.pods[which], states.nodes[which], states.gpus[which])
+
+
+def _told(error: PodiumError) -> str:
+    return f"{error}; {error.hint}" if error.hint else str(error)

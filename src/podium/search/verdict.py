@@ -1,0 +1,41 @@
+"""Holds what the gates say of a candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY = "syntax", "allow-list", "signature", "novelty"
+TINY, CONTRACT, COMPILE, RACE, TRAINING = "tiny-trace", "contract", "compile", "race", "training"
+
+GATES = (SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY, TINY, CONTRACT, COMPILE, RACE, TRAINING)
+"""Every gate by name, the cheapest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Says whether a candidate is accepted, or at which gate it failed and why."""
+
+    accepted: bool
+    gate: str  # the last gate that was entered
+    reason: str = ""  # a sentence fit for whoever wrote the candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Holds the verdict on a candidate, and its scores as far as it came."""
+
+    verdict: Verdict
+    scores: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    cases: tuple[dict[str, float], ...] = ()  # what was measured, case by case
+
+    def as_object(self) -> dict[str, Any]:
+        """Gives the judgement's one JSON shape."""
+        return {
+            "accepted": self.verdict.accepted,
+            "gate": self.verdict.gate,
+            "reason": self.verdict.reason,
+            "scores": self.scores,
+            "seconds": self.seconds,
+        }
