@@ -25,7 +25,7 @@ from numba.extending import intrinsic
 
 from podium.errors import PolicyError
 from podium.model.records import NODE_8, NODE_16, POD
-from podium.policies.jit import compiled, keep_on_disk
+from podium.policies.jit import compiled, keep_on_disk, marked, stamp_of
 
 SIGNATURE = types.float64(*[types.int64] * 6)
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_int64] * 6)
@@ -99,13 +99,15 @@ def compile_score(
     namespace: dict[str, Any], form: tuple[str, ...], table_ndim: int, gpu_slots: int, stamp: str
 ) -> Native:
     """Compiles the `score` of a policy's namespace; a stamp other than "" keeps it on disk."""
+    kept = stamp_of([stamp, str(table_ndim), str(gpu_slots)]) if stamp else ""
+    mark = kept[:24] or "fresh"
     for name, value in list(namespace.items()):
         if isinstance(value, FunctionType):
             is_own = value.__globals__ is namespace
-            namespace[name] = numba.njit(value) if is_own else compiled(value)
+            namespace[name] = numba.njit(marked(value, mark)) if is_own else compiled(value, mark)
     wrapper = _WRAPPERS[form](namespace["score"], node_at[gpu_slots], _table_reader(table_ndim))
     try:
-        callback = _compiled(wrapper, f"{stamp}-{table_ndim}-{gpu_slots}" if stamp else "")
+        callback = _compiled(marked(wrapper, mark), kept)
     except Exception as error:
         # Numba raises its own errors, and any other where it meets what it never expected.
         raise PolicyError(

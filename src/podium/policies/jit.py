@@ -41,12 +41,23 @@ def stamp_of(texts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def compiled(function: FunctionType) -> Any:
-    """Compiles a plain function together with the plain functions that it calls."""
-    return _compiled(function, {})
+def compiled(function: FunctionType, mark: str = "fresh") -> Any:
+    """Compiles a plain function, under a marked name, with the plain functions that it calls."""
+    return _compiled(function, mark, {})
 
 
-def _compiled(function: FunctionType, known: dict[FunctionType, Any]) -> Any:
+def marked(function: Any, mark: str) -> Any:
+    """Gives a function a name of its own in machine code.
+
+    Numba tells functions of one name apart by a number that every process counts anew. Two
+    that were kept on disk by two processes can bear the same, and the second one read back
+    would silently run the code of the first.
+    """
+    function.__qualname__ = f"{function.__qualname__}_{mark}"
+    return function
+
+
+def _compiled(function: FunctionType, mark: str, known: dict[FunctionType, Any]) -> Any:
     import numba
 
     if function in known:
@@ -56,8 +67,8 @@ def _compiled(function: FunctionType, known: dict[FunctionType, Any]) -> Any:
         function.__code__, names, function.__name__, function.__defaults__, function.__closure__
     )
     copy.__kwdefaults__ = function.__kwdefaults__
-    known[function] = numba.njit(copy)
-    names.update({name: _compiled(called, known) for name, called in _calls(function)})
+    known[function] = numba.njit(marked(copy, mark))
+    names.update({name: _compiled(called, mark, known) for name, called in _calls(function)})
     return known[function]
 
 

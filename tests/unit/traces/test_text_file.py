@@ -8,7 +8,7 @@ import pytest
 from podium.errors import InputError, UsageError
 from podium.traces.text_file import format_suffix, reading, writing
 
-PACKED = gzip.compress(b"text" * 999)
+PACKED = gzip.compress(b"text" * 999, mtime=0)
 
 
 def read(path):
@@ -90,7 +90,7 @@ def test_text_that_is_not_utf8_is_named_with_its_line(tmp_path):
 
 def test_a_compressed_file_under_a_plain_name_is_recognised(tmp_path):
     path = tmp_path / "nodes.csv"
-    path.write_bytes(gzip.compress(b"text"))
+    path.write_bytes(gzip.compress(b"text", mtime=0))
     with pytest.raises(InputError) as caught:
         read(path)
     assert "let its name end in .gz" in caught.value.hint
@@ -99,8 +99,8 @@ def test_a_compressed_file_under_a_plain_name_is_recognised(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        gzip.compress(b"text" * 999)[:-12],
-        gzip.compress(b"text" * 999)[:20],
+        gzip.compress(b"text" * 999, mtime=0)[:-12],
+        gzip.compress(b"text" * 999, mtime=0)[:20],
         b"plain text",
         b"\x1f\x8b",
     ],
@@ -115,7 +115,7 @@ def test_damaged_gzip_data_is_an_input_error(tmp_path, content):
 def test_bad_text_in_a_cut_gzip_file_is_an_input_error(tmp_path):
     path = tmp_path / "nodes.csv.gz"
     noise = random.Random(1).randbytes(100_000).replace(b"\n", b"")
-    path.write_bytes(gzip.compress(noise)[:-12])
+    path.write_bytes(gzip.compress(noise, mtime=0)[:-12])
     with pytest.raises(InputError, match="not UTF-8 text"):
         read_line(path)
 

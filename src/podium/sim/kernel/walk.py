@@ -12,7 +12,7 @@ import numpy as np
 from podium.policies import fragmentation
 from podium.policies.jit import COMPILING, compiled, keep_on_disk, stamp_of
 
-node_fragmentation = compiled(fragmentation.fragmentation)  # type: ignore[arg-type]
+node_fragmentation = compiled(fragmentation.fragmentation, "walk")  # type: ignore[arg-type]
 
 
 def walk(nodes, pods, node_of, slots, changes, typical, written):
