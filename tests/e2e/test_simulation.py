@@ -121,7 +121,7 @@ class Policy:
     ("policy", "arguments"),
     [
         (SLOW_SCORE.format(loops=20_000), ["--tier", "python", "--nodes", "400"]),
-        (SLOW_SCORE.format(loops=20_000), ["--tier", "scan", "--nodes", "20", "--pods", "1500"]),
+        (SLOW_SCORE.format(loops=20_000), ["--tier", "scan", "--nodes", "20", "--pods", "6000"]),
         (SLOW_CHOICE, ["--nodes", "400"]),
     ],
     ids=["plain Python", "compiled", "chooser"],

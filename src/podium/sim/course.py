@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.workload import gpu_demand
+from podium.sim.interrupt import unbroken
 from podium.sim.result import Result
 
 Column = npt.NDArray[np.float64]  # (num_changes + 1,) the first value is the empty cluster's
@@ -47,7 +48,9 @@ def _walk(result: Result) -> Course:
     written = np.zeros((2, len(changes) + 1))
     typical = typical_pods(plan.trace.shapes())
     pods = plan.arrivals.pods
-    walker()(plan.cluster.nodes.copy(), pods, result.node, result.slots, changes, typical, written)
+    nodes = plan.cluster.nodes.copy()
+    with unbroken():
+        walker()(nodes, pods, result.node, result.slots, changes, typical, written)
     return Course(
         time_s=_times(result),
         gpu_milli=_running_sum(changes, gpu_demand(pods)),

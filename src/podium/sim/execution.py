@@ -15,7 +15,7 @@ from podium.model.records import GPU_MILLI, SHARE_CLASS
 from podium.policies import ClusterPolicy, PairPolicy
 from podium.policies.abi import Native, python_callback
 from podium.sim.callback import ClusterCallback, PairCallback
-from podium.sim.interrupt import deferred_interrupt
+from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
 from podium.sim.kernel.loop import PLACED
 from podium.sim.plan import Plan
@@ -61,7 +61,8 @@ class Execution:
     def run(self) -> Result:
         """Runs the plan and collects its result."""
         plan = self._plan
-        play = core()
+        with insistent():
+            play = core()
         table = _table(plan)
         _compile(plan, table)
         began = time.perf_counter()
@@ -98,7 +99,8 @@ def _table(plan: Plan) -> npt.NDArray[np.float64]:
 def _compile(plan: Plan, table: npt.NDArray[np.float64]) -> None:
     # Before the clock starts: it is done once, however many runs follow.
     if isinstance(plan.policy, PairPolicy) and plan.tier != "python":
-        plan.policy.native(table.ndim, gpu_slots(plan.cluster))
+        with unbroken():
+            plan.policy.native(table.ndim, gpu_slots(plan.cluster))
 
 
 def _callee(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> Callee:

@@ -36,6 +36,27 @@ def deferred_interrupt(stop: Callable[[FrameType | None], None]) -> Iterator[Non
         previous(*seen[0])
 
 
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Lets a short compilation end before it is interrupted.
+
+    Much of what Numba and LLVM do happens where Python drops exceptions: in finalizers.
+    """
+    with deferred_interrupt(lambda _frame: None):
+        yield
+
+
+@contextmanager
+def insistent() -> Iterator[None]:
+    """Interrupts a long compilation at once, and again at its end if that was dropped."""
+    with deferred_interrupt(_interrupt):
+        yield
+
+
+def _interrupt(_frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
 def _handler() -> Callable[[int, FrameType | None], object] | None:
     # Only the main thread is interrupted; a signal that is ignored stays ignored.
     if threading.current_thread() is not threading.main_thread():

@@ -9,6 +9,7 @@ import numpy as np
 from podium.errors import PolicyError
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy
+from podium.sim.interrupt import unbroken
 from podium.sim.protocols import Protocol, Replay
 
 Tier = Literal["auto", "python", "cached", "scan"]
@@ -68,7 +69,8 @@ def most_alive(workload: Workload, load: float) -> int:
 def _compiles(policy: PairPolicy, workload: Workload, cluster: Cluster) -> bool:
     table_ndim = policy.table(workload.shapes()).ndim
     try:
-        policy.native(table_ndim, cluster.nodes["gpu_milli_left"].shape[1])
+        with unbroken():
+            policy.native(table_ndim, cluster.nodes["gpu_milli_left"].shape[1])
     except PolicyError:
         return False
     return True

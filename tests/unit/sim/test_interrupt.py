@@ -14,7 +14,7 @@ import pytest
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import ClusterPolicy, from_function
 from podium.sim import Rounds, Setup, simulate
-from podium.sim.interrupt import deferred_interrupt
+from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 
 CLUSTER = Cluster.of(NodeSpec(f"node-{i}", 1000 + i, 1000) for i in range(60))
 WORKLOAD = Workload.of(PodSpec(f"pod-{i}", 10 + i % 40, 10) for i in range(400))
@@ -102,6 +102,50 @@ def test_machine_code_is_interrupted_when_it_returns():
     with pytest.raises(KeyboardInterrupt):
         work()
     assert stopped[1:] == ["ended"]
+
+
+def test_a_short_compilation_ends_before_it_is_interrupted():
+    steps = []
+
+    def work():
+        with unbroken():
+            interrupt()
+            steps.append("compiled")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert steps == ["compiled"]
+
+
+class Dropping:
+    """Does its work in a finalizer, where exceptions are dropped."""
+
+    def __del__(self):
+        interrupt()
+
+
+def test_a_long_compilation_is_interrupted_at_once_even_where_that_is_dropped(monkeypatch):
+    dropped = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+
+    def work(steps):
+        with insistent():
+            steps.append("begun")
+            Dropping()
+            steps.append("dropped")
+
+    def work_at_once(steps):
+        with insistent():
+            interrupt()
+            steps.append("never")
+
+    steps = []
+    with pytest.raises(KeyboardInterrupt):
+        work(steps)
+    with pytest.raises(KeyboardInterrupt):
+        work_at_once(steps)
+    assert steps == ["begun", "dropped"]
+    assert len(dropped) == 1
 
 
 def test_a_signal_that_is_ignored_stays_ignored():
