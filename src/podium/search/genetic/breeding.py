@@ -1,0 +1,110 @@
+"""Breeds: draws new programs, and makes offspring of old ones that are fit to run and to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from podium.search.genetic.bounds import is_sound
+from podium.search.genetic.choice import chance, pick, weighted
+from podium.search.genetic.crossover import CROSSOVERS
+from podium.search.genetic.draft import Draft
+from podium.search.genetic.expression import apply, number
+from podium.search.genetic.growth import GROWTHS
+from podium.search.genetic.mutation import MUTATIONS, Mutation
+from podium.search.genetic.program import Program, complexity, program_of, with_result
+from podium.search.genetic.protection import protect
+from podium.search.genetic.sampling import draw_term
+from podium.search.genetic.simplify import simplify
+from podium.search.genetic.tidying import (
+    with_ingredients,
+    with_new_names,
+    with_short_lines,
+    without_idle_gpu,
+)
+
+TRIES = 40
+SUMMARY = "Scores a pod on a node, as bred."
+
+
+@dataclass(frozen=True, slots=True)
+class Brood:
+    """Says what offspring may be like."""
+
+    largest: int = 90  # nodes of a program
+    crossing: float = 0.35  # the share of offspring with two parents
+    growing: float = 0.3  # the share of mutations that make a program larger
+    repeating: float = 0.35  # the chance of one more mutation after each
+    may_take_gpu: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Offspring:
+    """Holds a bred program and the names of the operators that made it."""
+
+    program: Program
+    operators: tuple[str, ...]
+
+
+def random_program(rng: np.random.Generator, brood: Brood | None = None) -> Program:
+    """Draws a program from nothing: a sum of a few terms."""
+    brood = brood or Brood()
+    for _ in range(TRIES):
+        empty = program_of(number(0))
+        draft = Draft.at(empty, set(), {})
+        result = draw_term(rng, draft, 3)
+        while chance(rng, 0.5):
+            result = apply("+" if chance(rng, 0.5) else "-", result, draw_term(rng, draft, 2))
+        found = finished(draft.taken_up(with_result(empty, result)), brood)
+        if found is not None and found.block.result.head != "number":
+            return found
+    return program_of(number(0))
+
+
+def breed(
+    rng: np.random.Generator, parents: Sequence[Program], brood: Brood | None = None
+) -> Offspring:
+    """Makes one offspring that differs from its parents; the first parent gives the most."""
+    brood = brood or Brood()
+    for _ in range(TRIES):
+        operators: list[str] = []
+        child: Program | None = parents[0]
+        if len(parents) > 1 and chance(rng, brood.crossing):
+            child = _crossed(rng, parents, operators)
+        while child is not None and (not operators or chance(rng, brood.repeating)):
+            child = _mutated(rng, child, brood, operators)
+        found = finished(child, brood) if child is not None else None
+        if found is not None and all(found != parent for parent in parents):
+            return Offspring(with_new_names(found, parents), tuple(operators))
+    return Offspring(random_program(rng, brood), ("random_program",))
+
+
+def _crossed(
+    rng: np.random.Generator, parents: Sequence[Program], operators: list[str]
+) -> Program | None:
+    crossover = weighted(rng, CROSSOVERS)
+    operators.append(crossover.__name__)
+    return crossover(rng, parents[0], pick(rng, parents[1:]))
+
+
+def _mutated(
+    rng: np.random.Generator, program: Program, brood: Brood, operators: list[str]
+) -> Program | None:
+    kinds: dict[Mutation, float] = GROWTHS if chance(rng, brood.growing) else MUTATIONS
+    mutation = weighted(rng, kinds)
+    operators.append(mutation.__name__)
+    found = mutation(rng, program)
+    # Later operators look up names: those of new ingredients must be there.
+    return with_ingredients(found) if found is not None else None
+
+
+def finished(program: Program, brood: Brood | None = None) -> Program | None:
+    """Makes a program safe, small and readable; nothing if it cannot be."""
+    brood = brood or Brood()
+    program = simplify(protect(with_ingredients(program)))
+    program = with_short_lines(without_idle_gpu(with_ingredients(program)))
+    if complexity(program) > brood.largest or (program.takes_gpu and not brood.may_take_gpu):
+        return None
+    return replace(program, summary=SUMMARY) if is_sound(program) else None

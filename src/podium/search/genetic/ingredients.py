@@ -1,0 +1,145 @@
+"""Names the quantities that packing is made of, so that programs draw and share them.
+
+An ingredient is a term that a program gets as soon as it refers to it.
+"""
+
+from __future__ import annotations
+
+from podium.model.records import GPU_MILLI
+from podium.search.genetic.expression import (
+    Expression,
+    apply,
+    field,
+    name,
+    number,
+    reduction,
+)
+from podium.search.genetic.program import Term
+
+_LEFT = field("left")
+_POD_GPU = field("pod.gpu_milli")
+_WHOLE = number(GPU_MILLI)
+_FITS = apply(">=", _LEFT, _POD_GPU)
+_IS_FREE = apply("==", _LEFT, _WHOLE)
+_IS_PARTLY = apply("and", apply("<", number(0), _LEFT), apply("<", _LEFT, _WHOLE))
+_HAS_GPU = apply(">=", field("gpu"), number(0))
+_HERE = field("node.gpu_milli_left[gpu]")
+
+
+def _per(quantity: Expression, gpu_milli: Expression) -> Expression:
+    return apply("/", quantity, apply("max", number(1), gpu_milli))
+
+
+_DESCRIBED: tuple[tuple[str, Expression, str], ...] = (
+    ("gpu_milli_free", reduction("sum", _LEFT), "Free GPU milli of the node."),
+    ("gpus_free", reduction("sum", number(1), _IS_FREE), "GPUs that nobody uses."),
+    ("gpus_shared", reduction("sum", number(1), _IS_PARTLY), "GPUs in use, with room for more."),
+    ("gpus_fitting", reduction("sum", number(1), _FITS), "GPUs on which the pod fits."),
+    (
+        "tightest_gpu_milli",
+        reduction("smallest", _LEFT, _FITS, GPU_MILLI),
+        "Free part of the fullest GPU on which the pod fits.",
+    ),
+    (
+        "shared_gpu_milli",
+        reduction("sum", _LEFT, _IS_PARTLY),
+        "Free parts of GPUs in use.",
+    ),
+    (
+        "too_small_gpu_milli",
+        reduction("sum", _LEFT, apply("<", _LEFT, _POD_GPU)),
+        "Free parts too small for this pod.",
+    ),
+    (
+        "gpu_milli_wanted",
+        apply("*", field("pod.gpu_count"), _POD_GPU),
+        "GPU milli that the pod takes.",
+    ),
+    (
+        "gpu_milli_after",
+        apply("-", name("gpu_milli_free"), name("gpu_milli_wanted")),
+        "Free GPU milli once the pod is here.",
+    ),
+    (
+        "cpu_milli_after",
+        apply("-", field("node.cpu_milli_left"), field("pod.cpu_milli")),
+        "Free CPU once the pod is here.",
+    ),
+    (
+        "memory_mib_after",
+        apply("-", field("node.memory_mib_left"), field("pod.memory_mib")),
+        "Free memory once the pod is here.",
+    ),
+    (
+        "gpu_milli_behind",
+        apply("-", name("tightest_gpu_milli"), _POD_GPU),
+        "What the pod leaves behind on its GPU.",
+    ),
+    (
+        "cpu_per_gpu_before",
+        _per(field("node.cpu_milli_left"), name("gpu_milli_free")),
+        "Free CPU for each free GPU milli, before the pod.",
+    ),
+    (
+        "cpu_per_gpu_after",
+        _per(name("cpu_milli_after"), name("gpu_milli_after")),
+        "Free CPU for each free GPU milli, once the pod is here.",
+    ),
+    (
+        "cpu_per_gpu_wanted",
+        _per(field("pod.cpu_milli"), name("gpu_milli_wanted")),
+        "CPU that the pod takes with each GPU milli.",
+    ),
+    (
+        "cpu_per_gpu_total",
+        _per(field("node.cpu_milli_total"), apply("*", _WHOLE, field("node.gpu_count"))),
+        "CPU that the node has for each GPU milli.",
+    ),
+    (
+        "memory_per_gpu_after",
+        _per(name("memory_mib_after"), name("gpu_milli_after")),
+        "Free memory for each free GPU milli, once the pod is here.",
+    ),
+    (
+        "memory_per_gpu_wanted",
+        _per(field("pod.memory_mib"), name("gpu_milli_wanted")),
+        "Memory that the pod takes with each GPU milli.",
+    ),
+    (
+        "is_share",
+        apply("and", apply("<", number(0), _POD_GPU), apply("<", _POD_GPU, _WHOLE)),
+        "The pod takes a part of one GPU.",
+    ),
+    (
+        "gpu_milli_here",
+        apply("if", _HAS_GPU, _HERE, _WHOLE),
+        "Free part of the GPU in question; whole-GPU pods take free ones.",
+    ),
+    (
+        "gpu_milli_behind_here",
+        apply("if", _HAS_GPU, apply("-", _HERE, _POD_GPU), number(0)),
+        "What a share pod leaves behind on the GPU in question.",
+    ),
+)
+
+GPU_INGREDIENTS = frozenset(["gpu_milli_here", "gpu_milli_behind_here"])
+"""Known only to score(pod, node, gpu)."""
+
+
+INGREDIENTS = {title: expression for title, expression, _ in _DESCRIBED}
+"""The definition of each, in an order in which each needs only earlier ones."""
+
+NOTES = {expression: note for _, expression, note in _DESCRIBED}
+"""What to say about a term with such a definition."""
+
+
+def needed(wanted: set[str]) -> list[Term]:
+    """Lists the ingredients among some names, and those that they need, in order."""
+    waiting = [each for each in wanted if each in INGREDIENTS]
+    found: set[str] = set()
+    while waiting:
+        title = waiting.pop()
+        if title not in found:
+            found.add(title)
+            waiting += [each for each in INGREDIENTS[title].names if each in INGREDIENTS]
+    return [Term(title, INGREDIENTS[title]) for title in INGREDIENTS if title in found]

@@ -1,0 +1,93 @@
+"""Gives breeding something to begin with: published formulas and the simplest packing terms."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+
+from podium.search.genetic.program import Program
+from podium.search.genetic.reading import parse
+
+BUILTIN = ("first_fit", "best_fit", "dot_product", "funsearch_best_fit", "gpu_packing")
+"""Built-in policies that can be bred as they are."""
+
+_PACKED = '''"""Fills GPUs in use before free ones.
+
+After GpuPackingScore of hkust-adsl/kubernetes-scheduler-simulator.
+"""
+
+
+def score(pod, node):
+    tightest_gpu_milli = 1000
+    for slot in range(node.gpu_count):
+        left = node.gpu_milli_left[slot]
+        if left >= pod.gpu_milli:
+            tightest_gpu_milli = min(tightest_gpu_milli, left)
+    gpu_milli_behind = tightest_gpu_milli - pod.gpu_milli
+    return -(gpu_milli_behind / 1000)
+'''
+
+_CONVEX = '''"""Likes nodes that are nearly full or nearly empty once the pod is there."""
+
+
+def score(pod, node):
+    gpu_milli_free = 0
+    for slot in range(node.gpu_count):
+        gpu_milli_free += node.gpu_milli_left[slot]
+    gpu_milli_wanted = pod.gpu_count * pod.gpu_milli
+    gpu_milli_after = gpu_milli_free - gpu_milli_wanted
+    cpu_milli_after = node.cpu_milli_left - pod.cpu_milli
+    gpu_ratio = gpu_milli_after / max(1, 1000 * node.gpu_count)
+    cpu_ratio = cpu_milli_after / max(1, node.cpu_milli_total)
+    return (gpu_ratio - 0.5) ** 2 + (cpu_ratio - 0.5) ** 2
+'''
+
+_BALANCED = '''"""Keeps free CPU and free GPU alike, in whole steps: ties go to the first node."""
+
+
+def score(pod, node):
+    gpu_milli_free = 0
+    for slot in range(node.gpu_count):
+        gpu_milli_free += node.gpu_milli_left[slot]
+    gpu_milli_wanted = pod.gpu_count * pod.gpu_milli
+    gpu_milli_after = gpu_milli_free - gpu_milli_wanted
+    cpu_milli_after = node.cpu_milli_left - pod.cpu_milli
+    gpu_ratio = gpu_milli_after / max(1, 1000 * node.gpu_count)
+    cpu_ratio = cpu_milli_after / max(1, node.cpu_milli_total)
+    return -int(10 * abs(gpu_ratio - cpu_ratio))
+'''
+
+_BORG = '''"""Prefers what takes CPU and memory in the proportion in which they are free.
+
+The function that AlphaEvolve found for Borg, as described in its report of 2025.
+"""
+
+
+def score(pod, node):
+    cpu_ratio = max(1, pod.cpu_milli) / max(1, node.cpu_milli_left)
+    memory_ratio = max(1, pod.memory_mib) / max(1, node.memory_mib_left)
+    cpu_per_memory = cpu_ratio / max(0.000001, memory_ratio)
+    memory_per_cpu = memory_ratio / max(0.000001, cpu_ratio)
+    return -(cpu_ratio + memory_ratio + memory_per_cpu + cpu_per_memory)
+'''
+
+_EXACT = '''"""Looks for the GPU on which a share pod leaves nothing, or little."""
+
+
+def score(pod, node, gpu):
+    gpu_milli_behind_here = node.gpu_milli_left[gpu] - pod.gpu_milli if gpu >= 0 else 0
+    return (1 if gpu_milli_behind_here == 0 else 0) - int(4 * (gpu_milli_behind_here / 1000))
+'''
+
+_TEXTS = {
+    "packed": _PACKED, "convex": _CONVEX, "balanced": _BALANCED, "borg": _BORG, "exact": _EXACT,
+}  # fmt: skip
+
+
+@functools.cache
+def seeds() -> dict[str, Program]:
+    """Reads the seeds, by name."""
+    folder = resources.files("podium.policies") / "builtin"
+    texts = {each: (folder / f"{each}.py").read_text(encoding="utf-8") for each in BUILTIN}
+    found = {title: parse(text, title) for title, text in (texts | _TEXTS).items()}
+    return {title.replace("_", "-"): program for title, program in found.items()}
