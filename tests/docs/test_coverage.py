@@ -1,9 +1,11 @@
 import importlib
+import pkgutil
 from dataclasses import fields
 
 import pytest
 from typer.main import get_command
 
+import podium
 from podium import errors
 from podium.cli import failure
 from podium.cli.main import Podium
@@ -57,6 +59,11 @@ def summaries():
 
 def test_every_command_has_a_heading():
     assert list(command_names()) == [h for h in headings(DOCS / "commands.md") if "podium" in h]
+
+
+def test_every_room_has_a_row():
+    rooms = {found.name for found in pkgutil.iter_modules(podium.__path__)} - {"__main__"}
+    assert rooms <= cells("architecture.md")
 
 
 def test_every_setting_has_a_row():
