@@ -1,0 +1,99 @@
+"""Judges candidates for policies, safely."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from podium.cli import figures
+from podium.cli.group import new_app
+from podium.cli.options import Json, blaming, read_settings
+from podium.cli.render import Screen, print_json
+from podium.errors import InputError
+
+if TYPE_CHECKING:
+    from podium.search.judge import Judge
+    from podium.search.verdict import Judgement
+
+app = new_app("Judges candidates for policies, safely.")
+
+
+@app.callback()
+def search() -> None:
+    """Judges candidates for policies, safely."""
+
+
+@app.command()
+def evaluate(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Python file with the candidate.")],
+    fitness: Annotated[
+        str,
+        typer.Option(
+            "--fitness", help="inflation, waiting, fragmentation, or mix:RULE=WEIGHT,RULE=WEIGHT."
+        ),
+    ] = "inflation",
+    seeds: Annotated[
+        int, typer.Option("--seeds", help="Training cases of each kind.", min=1, max=900)
+    ] = 4,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", help="Seconds for all gates.", min=0.1)
+    ] = 30.0,
+    memory_limit: Annotated[
+        int, typer.Option("--memory-limit", help="MiB that the candidate may add.", min=16)
+    ] = 512,
+    is_json: Json = False,
+) -> None:
+    """Sends a file through every gate, in a sandbox; exit 1 if it is rejected."""
+    screen = Screen(read_settings(ctx).display)
+
+    from podium.cli.watch import announce_compilation
+    from podium.search.fitness import fitness_named
+    from podium.search.judge import Judge
+    from podium.search.limits import Limits
+    from podium.search.training import TrainingSet, demo_cases
+
+    text = _text(file)
+    with blaming("flag --fitness"):
+        cases = demo_cases(fitness_named(fitness).kinds, seeds)
+    limits = Limits(time_s=time_limit, memory_mib=memory_limit)
+    announce_compilation(screen)
+    with Judge(TrainingSet(cases, is_compiled=True), fitness, 1, limits) as judge:
+        found = judge.judge(text)
+    if is_json:
+        print_json(found.as_object())
+    else:
+        _show(screen, judge, found)
+    if not found.verdict.accepted:
+        raise typer.Exit(1)
+
+
+def _text(file: Path) -> str:
+    """Reads a file; what is no text is left for the first gate to refuse."""
+    try:
+        return file.read_bytes().decode("utf-8", "backslashreplace")
+    except FileNotFoundError as error:
+        raise InputError.at(file, "no such file", hint="give the path of a policy file") from error
+
+
+def _show(screen: Screen, judge: Judge, found: Judgement) -> None:
+    verdict = found.verdict
+    facts: dict[str, object] = {"accepted": verdict.accepted, "gate": verdict.gate}
+    if not verdict.accepted:
+        screen.fields({**facts, "reason": verdict.reason, "time": figures.duration(found.seconds)})
+        return
+    scores = found.scores
+    facts["fitness"] = figures.decimal(scores["fitness"], 3)
+    facts["fitness of fgd"] = figures.decimal(scores["fgd"]["fitness"], 3)
+    screen.fields({**facts, "time": figures.duration(found.seconds)})
+    print()
+    keys = [key for key in scores["fgd"] if key != "fitness"]
+    screen.table(["case", "score", *keys], [_row(case, keys) for case in scores["cases"]])
+    screen.note(f"fitness = {judge.fitness.text}")
+
+
+def _row(case: dict[str, Any], keys: list[str]) -> tuple[object, ...]:
+    values = [figures.decimal(case.get(key), 2) for key in keys]
+    return (case["case"], figures.decimal(case["score"], 2), *values)
