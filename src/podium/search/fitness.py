@@ -58,8 +58,10 @@ class Fitness:
         return "\n".join(f"{weight:g} x ({RULES[rule]})" for rule, weight in self.weights)
 
     def score(self, outcomes: Sequence[Outcome]) -> float:
-        """Gives the fitness over some cases; rules without a case among them count for nothing."""
-        return sum(weight * value for weight, value in self._terms(outcomes))
+        """Gives the fitness over some cases, by the rules that have a case among them."""
+        found = self.terms(outcomes)
+        weights = {rule: weight for rule, weight in self.weights if rule in found}
+        return sum(weights[rule] * found[rule] for rule in found) / (sum(weights.values()) or 1.0)
 
     def terms(self, outcomes: Sequence[Outcome]) -> dict[str, float]:
         """Gives the value of each rule before weighing."""
@@ -68,10 +70,6 @@ class Fitness:
             for rule, _ in self.weights
             if (found := [each for each in outcomes if each.kind == NEEDS[rule]])
         }
-
-    def _terms(self, outcomes: Sequence[Outcome]) -> list[tuple[float, float]]:
-        found = self.terms(outcomes)
-        return [(weight, found[rule]) for rule, weight in self.weights if rule in found]
 
 
 def fitness_named(name: str) -> Fitness:

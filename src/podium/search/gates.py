@@ -28,6 +28,7 @@ class Candidate:
     text: str
     tree: ast.Module
     fingerprint: str
+    may_hold: bool
 
 
 class _Refused(Exception):  # noqa: N818 - reads as the sentence it makes
@@ -51,7 +52,8 @@ def read_candidate(text: str, known: Collection[str] = ()) -> Candidate | Verdic
             gate(text, tree, known)
         except _Refused as refusal:
             return Verdict(False, name, str(refusal))
-    return Candidate(text, tree, fingerprint(tree))
+    may_hold = read_source(text, "candidate").mentions_hold
+    return Candidate(text, tree, fingerprint(tree), may_hold)
 
 
 def parse(text: str) -> ast.Module:

@@ -47,6 +47,8 @@ class Judge:
         self.pool.get_ready()
         trial = self.pool.run(read.text, tuple(self.outcomes(incumbent)))
         scores = self.scores(trial.cases) if trial.verdict.accepted else {}
+        if scores:  # policies that may hold pods are compared among themselves
+            scores["may_hold"] = read.may_hold
         return Judgement(trial.verdict, scores, reading_s + trial.seconds, tuple(trial.cases))
 
     def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:

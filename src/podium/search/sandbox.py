@@ -171,7 +171,7 @@ class Pool:
         if os.name != "posix":
             raise UsageError("candidates are judged on Linux and macOS only")
         self.baseline: list[dict[str, float]] = []
-        self._training, self._limits = training, limits
+        self._training, self.limits = training, limits
         self._kinds = tuple(case.protocol for case in training.cases)
         self._setup = {"training": training.as_object(), "fitness": fitness}
         self._lock = threading.Lock()
@@ -235,7 +235,7 @@ class Pool:
 
     def _new_worker(self, *, needs_baseline: bool = False) -> Worker:
         setup = {**self._setup, "needs_baseline": needs_baseline}
-        worker = Worker(setup, self._limits, self._kinds)
+        worker = Worker(setup, self.limits, self._kinds)
         with self._lock:
             self._workers.add(worker)
         return worker

@@ -51,6 +51,12 @@ MOST_NODES = 6000
 DEEPEST_LOOPS = 3
 
 _SAID: dict[type[ast.AST], str] = {
+    ast.Expr: "a bare expression",
+    ast.AugAssign: "an assignment in place",
+    ast.AnnAssign: "an annotated assignment",
+    ast.If: "if",
+    ast.For: "for",
+    ast.While: "while",
     ast.Import: "an import",
     ast.ImportFrom: "an import",
     ast.ClassDef: "a class",
