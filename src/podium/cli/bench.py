@@ -27,7 +27,10 @@ def bench(
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
-    """Measures speed and memory against their targets; exit 1 if one is missed."""
+    """Measures speed and memory against their targets.
+
+    Exits with 1 when a target is missed.
+    """
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)
 

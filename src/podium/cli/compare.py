@@ -57,7 +57,8 @@ _SEEDS = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*")
 def compare(
     ctx: typer.Context,
     policies: Annotated[
-        list[str] | None, typer.Argument(help="Policies by name or file.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="POLICY", help="Policies by name or file.", show_default=False),
     ] = None,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds: 1000-1009 or 1,5,9.")] = "1000-1009",
     metric: Annotated[
@@ -126,10 +127,10 @@ def load_all(references: list[str], is_ignoring_unknown: bool) -> list[Policy]:
 
     if len(set(references)) < len(references):
         raise UsageError(
-            "a policy is named twice", where="argument POLICIES", hint="give every policy once"
+            "a policy is named twice", where="argument POLICY", hint="give every policy once"
         )
     loaded = [
-        named_policy(each, "argument POLICIES", is_ignoring_unknown=is_ignoring_unknown)
+        named_policy(each, "argument POLICY", is_ignoring_unknown=is_ignoring_unknown)
         for each in references
     ]
     names = [policy.name for policy in loaded]

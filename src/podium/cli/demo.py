@@ -36,9 +36,9 @@ def demo(ctx: typer.Context, is_json: Json = False) -> None:
     _show_packing(screen, packed)
     _show_queueing(screen, queued)
     print("Next:")
-    print("  podium simulate --policy fgd --protocol inflation    one run in full")
-    print("  podium compare fgd my_policy.py                       your own score(pod, node)")
-    print("  podium policies list                                  everything that ships")
+    print("  podium simulate --policy fgd --protocol inflation  one run in full")
+    print("  podium compare fgd my_policy.py                    your own score(pod, node)")
+    print("  podium policies list                               everything that ships")
 
 
 def _only(settings: Settings, **chosen: Any) -> Settings:

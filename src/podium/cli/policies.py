@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 app = new_app("Lists, shows, checks and explains policies.")
 
-Reference = Annotated[str, typer.Argument(help="Policy by name or file.")]
-PLACE = "argument REFERENCE"
+Reference = Annotated[str, typer.Argument(metavar="POLICY", help="Policy by name or file.")]
+PLACE = "argument POLICY"
 
 
 @app.command("list")
@@ -90,7 +90,10 @@ def check(
     is_ignoring_unknown: IgnoreUnknown = False,
     is_json: Json = False,
 ) -> None:
-    """Runs the contract on a policy; exit 1 if it breaks it."""
+    """Runs the contract on a policy.
+
+    Exits with 1 when the policy breaks it.
+    """
     from podium.cli.case import named_policy
     from podium.cli.watch import announce_compilation
     from podium.testing import check_policy

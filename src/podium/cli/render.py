@@ -9,13 +9,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 from podium.cli.figures import Figure, text_of
 from podium.settings import Display
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+GAP = 2
+"""Spaces between columns."""
 
 
 class Advance(Protocol):
@@ -78,12 +82,17 @@ class Screen:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for title, is_right in zip(titles, are_right, strict=True):
-            table.add_column(title, justify="right" if is_right else "left", no_wrap=is_right)
+        console = self._console(sys.stdout)
+        widths = column_widths([titles, *cells], are_right, console.width)
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        for title, is_right, width in zip(titles, are_right, widths, strict=True):
+            justify: Literal["left", "right"] = "right" if is_right else "left"
+            table.add_column(Text(title), justify=justify, width=width)
         for row in cells:
             table.add_row(*(Text(cell) for cell in row))
-        self._console(sys.stdout).print(table)
+        # Lines that the terminal breaks are better than figures that are cut off.
+        console.width = max(console.width, sum(width + GAP for width in widths))
+        console.print(table)
 
     def _console(self, stream: IO[str]) -> Console:
         from rich.console import Console
@@ -109,6 +118,24 @@ def plain_table(
         ).rstrip()
         for line in lines
     ]
+
+
+def column_widths(
+    lines: Sequence[Sequence[str]], are_right: Sequence[bool], available: int
+) -> list[int]:
+    """Narrows columns of words, the widest first, until a table fits; no word is cut."""
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    least = [
+        width
+        if is_right
+        else max((len(word) for cell in column for word in cell.split()), default=0)
+        for column, width, is_right in zip(columns, widths, are_right, strict=True)
+    ]
+    for index in sorted(range(len(widths)), key=lambda index: widths[index], reverse=True):
+        excess = sum(width + GAP for width in widths) - available
+        widths[index] -= min(max(0, excess), widths[index] - least[index])
+    return widths
 
 
 def print_json(value: object) -> None:

@@ -44,7 +44,11 @@ def fgd(
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
-    """Runs the published policies on the published orders; exit 1 if a figure differs."""
+    """Repeats the experiments of FGD.
+
+    Runs the published policies on the published orders; exits with 1 when a figure differs by
+    more than 0.01 points.
+    """
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)
 
@@ -157,7 +161,10 @@ def _means(group: list[Outcome]) -> list[figures.Figure]:
 
 @app.command()
 def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = False) -> None:
-    """Repeats the FunSearch table by its own rules, beside the same policies by Podium's."""
+    """Repeats the table of FunSearch.
+
+    Shows its policies by its own rules, and beside them by Podium's, with waiting times.
+    """
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)
 

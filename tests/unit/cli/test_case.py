@@ -117,7 +117,7 @@ def test_a_cluster_without_nodes_is_refused():
 def test_a_policy_file_that_cannot_run_is_told_with_advice():
     Path("broken.py").write_text("score = 1 +\n")
     with pytest.raises(PolicyError) as caught:
-        named_policy("broken.py", "argument REFERENCE")
+        named_policy("broken.py", "argument POLICY")
     assert (caught.value.where, caught.value.hint) == (
         "broken.py, line 1",
         "correct the file and run it again",

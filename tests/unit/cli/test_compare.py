@@ -170,8 +170,8 @@ def test_other_lists_of_seeds_are_refused(text, problem):
 @pytest.mark.parametrize(
     ("arguments", "what", "where", "advice"),
     [
-        (["fgd", "fgd"], "a policy is named twice", "argument POLICIES", "once"),
-        (["fdg"], 'unknown policy "fdg"', "argument POLICIES", "did you mean fgd"),
+        (["fgd", "fgd"], "a policy is named twice", "argument POLICY", "once"),
+        (["fdg"], 'unknown policy "fdg"', "argument POLICY", "did you mean fgd"),
         (["fgd", "--metric", "speed"], 'unknown metric "speed"', "flag --metric", "wait_mean_s"),
         (["fgd", "--seeds", "x"], "no list of seeds", "flag --seeds", "1000-1009"),
         (["fgd", "--trace", "opneb"], "unknown trace", "flag --trace", "did you mean openb"),

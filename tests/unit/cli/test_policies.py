@@ -69,7 +69,7 @@ def test_an_unknown_policy_is_told_with_a_suggestion(run, verb):
     assert (result.exit_code, result.stdout) == (2, "")
     first, second, third = result.stderr.splitlines()
     assert first == 'error: unknown policy "fdg"'
-    assert second == "  at:  argument REFERENCE"
+    assert second == "  at:  argument POLICY"
     assert third == "  try: did you mean fgd; podium policies list shows all"
 
 

@@ -1,6 +1,7 @@
 import io
 import json
 import math
+import re
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.cli.figures import percent
+from podium.cli.figures import count, percent
 from podium.cli.render import Screen, plain, print_json
 from podium.settings import Display
 
@@ -64,6 +65,32 @@ def test_a_table_is_drawn_on_a_terminal():
     assert "──" in text
     assert "1,213" in text
     assert "\x1b[" in text
+
+
+def drawn_lines(monkeypatch, columns, titles, rows):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    return [
+        re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in drawn(titles, rows).splitlines()
+    ]
+
+
+def test_a_narrow_terminal_breaks_words_apart_and_cuts_nothing_off(monkeypatch):
+    rows = [("a-name-of-a-policy", count(123_456_789), "some words that need more room than this")]
+    lines = drawn_lines(monkeypatch, 40, ["policy", "decisions", "summary"], rows)
+    assert lines[2].startswith("a-name-of-a-policy  123,456,789  some")
+    assert " ".join(line[33:] for line in lines[2:]).split() == rows[0][2].split()
+
+
+def test_a_table_that_is_wider_than_the_terminal_is_drawn_whole(monkeypatch):
+    rows = [(f"policy-{i}", *(count(10**8 + i) for _ in range(5))) for i in range(2)]
+    titles = ["policy", *(f"column {i}" for i in range(5))]
+    lines = drawn_lines(monkeypatch, 30, titles, rows)
+    assert len(lines) == 4
+    assert lines[2].split() == ["policy-0", *["100,000,000"] * 5]
+
+
+def test_brackets_in_titles_are_no_markup():
+    assert "[bold]x[/bold]" in drawn(["[bold]x[/bold]"], [(1,)])
 
 
 def test_brackets_in_a_drawn_table_are_no_markup():
