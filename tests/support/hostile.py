@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from podium.search.verdict import ALLOWLIST, SIGNATURE, SYNTAX
 
-GOOD = '''"""Prefers the fullest node. An important comment: import, eval and open are only words."""
+GOOD = '''"""Prefers the fullest node. An important note: import, eval and open are words."""
 
 
 def score(pod, node):

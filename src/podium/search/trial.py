@@ -163,8 +163,12 @@ def check_race(found: Sequence[Outcome], incumbent: Sequence[Outcome], fitness: 
     own, best = fitness.score(found), fitness.score(incumbent[: len(found)])
     if own < best - RACE_MARGIN:
         raise Rejected(
-            f"trails the incumbent after {len(found)} cases: fitness {own:.2f} against {best:.2f}"
+            f"trails the incumbent after {_cases(len(found))}: fitness {own:.2f} against {best:.2f}"
         )
+
+
+def _cases(count: int) -> str:
+    return "1 case" if count == 1 else f"{count} cases"
 
 
 def _refuse_any(wrong: Any, states: States, told: str) -> None:

@@ -1,0 +1,79 @@
+import pytest
+
+from podium.errors import UnknownName, UsageError
+from podium.search.fitness import RULES, Outcome, fitness_named, mean_values
+
+
+def _inflated(at_130, at_100, usual_at_100=90.0, fragmentation=5.0):
+    values = {
+        "allocation_130": at_130, "allocation_100": at_100, "fragmentation": fragmentation,
+    }  # fmt: skip
+    usual = {"allocation_130": 92.0, "allocation_100": usual_at_100, "fragmentation": 6.0}
+    return Outcome("inflation", values, usual)
+
+
+def _waited(wait_s, usual_s):
+    names = ("gpu_allocation", "fragmentation", "wait_p95_s")
+    filler = dict.fromkeys(names, 1.0)
+    return Outcome(
+        "replay", {**filler, "wait_mean_s": wait_s}, {**filler, "wait_mean_s": usual_s}
+    )  # fmt: skip
+
+
+def test_inflation_is_the_mean_allocation_at_130_percent():
+    outcomes = [_inflated(95.0, 90.0), _inflated(97.0, 89.5)]
+    assert fitness_named("inflation").score(outcomes) == pytest.approx(96.0)
+
+
+def test_falling_behind_fgd_at_100_percent_costs_two_points_a_point_beyond_the_tolerance():
+    assert fitness_named("inflation").score([_inflated(98.0, 88.0)]) == pytest.approx(
+        98.0 - 2 * 1.5
+    )
+
+
+def test_waiting_is_fifty_for_what_waits_like_fgd_and_more_for_what_waits_less():
+    fitness = fitness_named("waiting")
+    assert fitness.score([_waited(80.0, 80.0)]) == pytest.approx(50.0)
+    assert fitness.score([_waited(40.0, 120.0)]) == pytest.approx(75.0)
+    assert fitness.score([_waited(0.0, 0.0)]) == pytest.approx(100.0)
+
+
+def test_fragmentation_counts_against_a_candidate():
+    assert fitness_named("fragmentation").score([_inflated(9, 9, 9, 7.5)]) == pytest.approx(92.5)
+
+
+def test_a_mixture_weighs_its_rules_and_needs_the_cases_of_each():
+    fitness = fitness_named("mix:inflation=0.7,waiting=0.3")
+    outcomes = [_inflated(95.0, 90.0), _waited(80.0, 80.0)]
+    assert fitness.kinds == ("inflation", "replay")
+    assert fitness.score(outcomes) == pytest.approx(0.7 * 95.0 + 0.3 * 50.0)
+    assert fitness.terms(outcomes) == pytest.approx({"inflation": 95.0, "waiting": 50.0})
+
+
+def test_a_mixture_over_cases_of_one_kind_is_the_rule_of_that_kind():
+    fitness = fitness_named("mix:inflation=0.7,waiting=0.3")
+    assert fitness.score([_waited(80.0, 80.0)]) == pytest.approx(50.0)
+
+
+def test_the_formula_is_shown_in_full():
+    text = fitness_named("mix:inflation=1,fragmentation=1").text
+    assert RULES["inflation"] in text
+    assert RULES["fragmentation"] in text
+    assert "0.5 x" in text
+
+
+@pytest.mark.parametrize("name", ["inflate", "mix", "mix:", "mix:speed=1"])
+def test_an_unknown_rule_is_named_with_those_that_exist(name):
+    with pytest.raises(UnknownName) as caught:
+        fitness_named(name)
+    assert "inflation" in caught.value.hint
+
+
+@pytest.mark.parametrize("weight", ["0", "-1", "inf", "nan", "", "much"])
+def test_a_weight_is_a_positive_number(weight):
+    with pytest.raises(UsageError, match="not a positive number"):
+        fitness_named(f"mix:inflation={weight}")
+
+
+def test_means_are_taken_over_the_cases_that_have_the_figure():
+    assert mean_values([{"a": 1.0, "b": 2.0}, {"a": 3.0}]) == {"a": 2.0, "b": 2.0}
