@@ -72,6 +72,7 @@ class _Run:
         self.clock = 0.0
         self.waiting = []
         self.held = set()
+        self.forced = None  # the pod that may no longer be held because nothing else can happen
         self.departures = []  # (time, pod, rank, slots)
         self.decisions_at_pass = 0
 
@@ -128,8 +129,7 @@ class _Run:
         """Makes one decision and notes it."""
         self.outcome.decisions += 1
         self.held.discard(index)
-        may_hold = self.outcome.holds[index] < self.holding.max_holds
-        answer = self.world.decide(self.pods[index], may_hold=may_hold)
+        answer = self.world.decide(self.pods[index], may_hold=self._may_hold(index))
         if answer == NOWHERE:
             self.outcome.status[index] = UNPLACED
         elif answer == HELD:
@@ -139,6 +139,9 @@ class _Run:
         else:
             self._place(index, *answer)
         return answer
+
+    def _may_hold(self, index):
+        return self.outcome.holds[index] < self.holding.max_holds and index != self.forced
 
     def _place(self, index, rank, slots):
         pod = self.pods[index]
@@ -161,7 +164,9 @@ class _Run:
             if shape in without_room:
                 self._find_no_room(index)
                 continue
-            if held_on.get(shape) == len(self.outcome.changes):
+            if held_on.get(shape) == len(self.outcome.changes) and self._may_hold(index):
+                self.outcome.status[index] = STATUS_HELD
+                self.held.add(index)
                 continue
             answer = self._offer(index)
             if answer == NOWHERE:
@@ -190,5 +195,5 @@ class _Run:
         self._offer_waiting()
         if len(self.outcome.changes) == before and self.held:
             first = next(index for index in self._queue() if index in self.held)
-            self.outcome.holds[first] = self.holding.max_holds
+            self.forced = first
             self._offer_waiting()

@@ -57,6 +57,7 @@ def build_state(
         "max_rounds": protocol.max_rounds if isinstance(protocol, Rounds) else 0,
         "is_dropping": isinstance(protocol, Inflation),
         "has_departures": isinstance(protocol, Replay),
+        "forced_pod": NOBODY,
     }
     state = State(arrays, np.zeros(1, RUN))
     connect(state, arrays, numbers)

@@ -26,7 +26,7 @@ _NUMBERS = (
     *("bucket_mask", "key_mask", "max_states", "num_levels", "num_tops"),
     # what changes during a run
     *("used_states", "used_keys", "version", "decisions", "decisions_at_pass", "changes"),
-    *("arrived", "departures", "active_shapes", "waiting_pods", "held_pods"),
+    *("arrived", "departures", "active_shapes", "waiting_pods", "held_pods", "forced_pod"),
     *("error_code", "error_pod", "error_node"),
 )
 

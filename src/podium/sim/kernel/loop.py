@@ -73,10 +73,15 @@ def _depart(run):
 
 
 @inner
+def _may_hold(run, pod):
+    return i4(run.holds)[pod] < run.max_holds and pod != run.forced_pod
+
+
+@inner
 def _offer(run, pod, shape):
     """Offers a pod to the policy; gives the node or the reason against."""
     run.decisions += 1
-    node = best_node(run, shape, i4(run.holds)[pod] < run.max_holds)
+    node = best_node(run, shape, _may_hold(run, pod))
     if node >= 0:
         _place(run, pod, shape, node)
     elif node == HOLDING:
@@ -108,8 +113,10 @@ def _offer_waiting(run):
         shape = next_shape(run, size)
         size -= 1
         pod = i8(run.cursor)[shape]
-        if i8(run.refused_at)[shape] == run.version:
-            # A twin was held on this very state.
+        if i8(run.refused_at)[shape] == run.version and _may_hold(run, pod):
+            # A twin was held on this very state: so is this pod, without being offered.
+            i4(run.status)[pod] = HELD_BACK
+            mark(run, pod, HOLD)
             stay(run, shape, pod)
             size = enter(run, size, shape)
             continue
@@ -160,7 +167,7 @@ def _drain(run):
     if _offer_waiting(run) == FAILED:
         return np.int64(FAILED)
     if run.changes == changes and run.held_pods > 0:
-        i4(run.holds)[first_held(run)] = run.max_holds
+        run.forced_pod = first_held(run)
         return _offer_waiting(run)
     return np.int64(0)
 
