@@ -7,7 +7,7 @@ numbers stay exact in a double and the others finite.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from podium.search.genetic.expression import COMPARISONS, JUNCTIONS, Expression
@@ -38,36 +38,46 @@ class Bounds(NamedTuple):
         return self.low <= 0 <= self.high
 
 
-Known = Mapping[str, Bounds]
-
 UNSOUND = Bounds(-math.inf, math.inf)
 _TRUTH = Bounds(0, 1, True)
 _TRUTHS = frozenset([*COMPARISONS, *JUNCTIONS, "not", "always"])
 
 
+@dataclass(slots=True)
+class Known:
+    """Knows the bounds of names, and remembers those of expressions."""
+
+    names: dict[str, Bounds]
+    found: dict[Expression, Bounds] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: Program) -> Known:
+        """Bounds the constants of a program: a tunable one by what it may become."""
+        names = {}
+        for constant in program.constants:
+            low, high = constant.bounds or (constant.value, constant.value)
+            is_whole = constant.bounds is None and isinstance(constant.value, int)
+            names[constant.name] = Bounds(low, high, is_whole)
+        return cls(names)
+
+    def define(self, name: str, expression: Expression) -> Bounds:
+        """Bounds a term for those that refer to it."""
+        self.names[name] = bounds_of(expression, self)
+        return self.names[name]
+
+
 def is_sound(program: Program) -> bool:
     """Tells whether every value is bounded, and no division, root or logarithm can fail."""
-    known = constant_bounds(program)
+    known = Known.of(program)
     for statement in program.block.statements:
         if not _is_sound(statement, known):
             return False
     return bounds_of(program.block.result, known).is_sound
 
 
-def constant_bounds(program: Program) -> dict[str, Bounds]:
-    """Bounds the constants: a tunable one by what it may become."""
-    found = {}
-    for constant in program.constants:
-        low, high = constant.bounds or (constant.value, constant.value)
-        is_whole = constant.bounds is None and isinstance(constant.value, int)
-        found[constant.name] = Bounds(low, high, is_whole)
-    return found
-
-
-def _is_sound(statement: Statement, known: dict[str, Bounds]) -> bool:
+def _is_sound(statement: Statement, known: Known) -> bool:
     if isinstance(statement, Term):
-        known[statement.name] = bounds_of(statement.expression, known)
-        return known[statement.name].is_sound
+        return known.define(statement.name, statement.expression).is_sound
     if not bounds_of(statement.condition, known).is_sound:
         return False
     inner = all(_is_sound(each, known) for each in statement.block.statements)
@@ -81,17 +91,26 @@ def bounds_of(expression: Expression, known: Known) -> Bounds:
     if head == "number":
         return Bounds(expression.value, expression.value, isinstance(expression.value, int))
     if head == "field":
-        field = FIELDS[expression.value]
-        return Bounds(field.low, field.high, True)
+        return _FIELDS[expression.value]
     if head == "name":
-        return known.get(expression.value, UNSOUND)
+        return known.names.get(expression.value, UNSOUND)
+    found = known.found.get(expression)
+    if found is None:
+        found = known.found[expression] = _bounds(expression, known)
+    return found
+
+
+def _bounds(expression: Expression, known: Known) -> Bounds:
     parts = [bounds_of(part, known) for part in expression.arguments]
-    if not all(part.is_sound for part in parts):
+    if UNSOUND in parts:
         return UNSOUND
-    if head in _TRUTHS:
+    if expression.head in _TRUTHS:
         return _TRUTH
-    found = _operation(head, parts)
+    found = _operation(expression.head, parts)
     return found if found.is_sound else UNSOUND
+
+
+_FIELDS = {title: Bounds(each.low, each.high, True) for title, each in FIELDS.items()}
 
 
 def _operation(head: str, parts: list[Bounds]) -> Bounds:

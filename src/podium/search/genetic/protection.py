@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from podium.search.genetic.bounds import Bounds, bounds_of, constant_bounds
+from podium.search.genetic.bounds import Known, bounds_of
 from podium.search.genetic.expression import Expression, apply, number, with_arguments
 from podium.search.genetic.program import Block, Guard, Program, Statement, Term
 
@@ -16,16 +16,15 @@ _GUARDED = frozenset([*_DIVISIONS, "sqrt", "log", "exp"])
 
 def protect(program: Program) -> Program:
     """Wraps what could be zero or negative where it must not be."""
-    known = constant_bounds(program)
-    return replace(program, block=_block(program.block, known))
+    return replace(program, block=_block(program.block, Known.of(program)))
 
 
-def _block(block: Block, known: dict[str, Bounds]) -> Block:
+def _block(block: Block, known: Known) -> Block:
     statements: list[Statement] = []
     for statement in block.statements:
         if isinstance(statement, Term):
             expression = protected(statement.expression, known)
-            known[statement.name] = bounds_of(expression, known)
+            known.define(statement.name, expression)
             statements.append(Term(statement.name, expression))
         else:
             condition = protected(statement.condition, known)
@@ -33,7 +32,7 @@ def _block(block: Block, known: dict[str, Bounds]) -> Block:
     return Block(tuple(statements), protected(block.result, known))
 
 
-def protected(expression: Expression, known: dict[str, Bounds]) -> Expression:
+def protected(expression: Expression, known: Known) -> Expression:
     """Wraps the parts of an expression that need it."""
     if not expression.arguments:
         return expression
@@ -45,9 +44,7 @@ def protected(expression: Expression, known: dict[str, Bounds]) -> Expression:
     return with_arguments(expression, arguments)
 
 
-def _guarded(
-    head: str, arguments: tuple[Expression, ...], known: dict[str, Bounds]
-) -> tuple[Expression, ...]:
+def _guarded(head: str, arguments: tuple[Expression, ...], known: Known) -> tuple[Expression, ...]:
     last = arguments[-1]
     bounds = bounds_of(last, known)
     least = number(1 if bounds.is_whole else LEAST_RATIO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from podium.search.genetic.bounds import Bounds, bounds_of, constant_bounds
+from podium.search.genetic.bounds import Known
 from podium.search.genetic.expression import Expression, mapped, name
 from podium.search.genetic.program import (
     Block,
@@ -31,11 +31,11 @@ def simplify(program: Program) -> Program:
 
 
 def _simplified(program: Program) -> Program:
-    return replace(program, block=_Pass(constant_bounds(program)).block(program.block, {}, {}))
+    return replace(program, block=_Pass(Known.of(program)).block(program.block, {}, {}))
 
 
 class _Pass:
-    def __init__(self, known: dict[str, Bounds]) -> None:
+    def __init__(self, known: Known) -> None:
         self.known = known
 
     def block(
@@ -63,7 +63,7 @@ class _Pass:
         if expression.is_leaf:
             aliases[term.name] = expression
             return
-        self.known[term.name] = bounds_of(expression, self.known)
+        self.known.define(term.name, expression)
         seen[expression] = term.name
         statements.append(Term(term.name, expression))
 
