@@ -13,6 +13,7 @@ Problem = tuple[int, str]
 Problems = Iterator[Problem]
 
 _ANNOTATIONS = frozenset(["bool", "float", "int"])
+_KNOWN = frozenset(vocabulary.EXPRESSIONS + vocabulary.OPERATORS)
 
 
 def walk_problems(statement: ast.stmt, known: set[str]) -> Problems:
@@ -59,7 +60,7 @@ def expression_problem(node: ast.AST, parent: ast.AST | None = None) -> Problems
     line = int(getattr(node, "lineno", getattr(parent, "lineno", 0)))
     if isinstance(node, ast.Constant):
         yield from _literal_problems(node)
-    elif not isinstance(node, vocabulary.EXPRESSIONS + vocabulary.OPERATORS):
+    elif type(node) not in _KNOWN:
         yield line, f"uses {said(node)}, which a score function does not need"
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         exponent = number_of(node.right)

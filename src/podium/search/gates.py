@@ -8,8 +8,7 @@ import tokenize
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from podium.errors import PodiumError
-from podium.policies.source import PAIR_FORMS, read_source
+from podium.policies.source import PAIR_FORMS
 from podium.search.allowlist import functions, problems
 from podium.search.novelty import fingerprint
 from podium.search.verdict import ALLOWLIST, NOVELTY, SIGNATURE, SYNTAX, Verdict
@@ -27,15 +26,24 @@ class Candidate:
 
     text: str
     tree: ast.Module
-    fingerprint: str
-    may_hold: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """Digests what the candidate computes."""
+        return fingerprint(self.tree)
+
+    @property
+    def may_hold(self) -> bool:
+        """Tells whether it can refuse a node."""
+        names = (getattr(n, "id", getattr(n, "attr", "")) for n in ast.walk(self.tree))
+        return any(name in ("HOLD", "inf") for name in names)
 
 
 class _Refused(Exception):  # noqa: N818 - reads as the sentence it makes
     pass
 
 
-Gate = Callable[[str, ast.Module, Collection[str]], None]
+Gate = Callable[[Candidate, Collection[str]], None]
 
 
 def read_candidate(text: str, known: Collection[str] = ()) -> Candidate | Verdict:
@@ -47,13 +55,13 @@ def read_candidate(text: str, known: Collection[str] = ()) -> Candidate | Verdic
         tree = parse(text)
     except _Refused as refusal:
         return Verdict(False, SYNTAX, str(refusal))
+    candidate = Candidate(text, tree)
     for name, gate in READING_GATES:
         try:
-            gate(text, tree, known)
+            gate(candidate, known)
         except _Refused as refusal:
             return Verdict(False, name, str(refusal))
-    may_hold = read_source(text, "candidate").mentions_hold
-    return Candidate(text, tree, fingerprint(tree), may_hold)
+    return candidate
 
 
 def parse(text: str) -> ast.Module:
@@ -71,18 +79,19 @@ def parse(text: str) -> ast.Module:
         raise _Refused(f"not Python: {error or 'it is nested too deeply'}") from error
 
 
-def check_allowlist(text: str, tree: ast.Module, _known: Collection[str]) -> None:
+def check_allowlist(candidate: Candidate, _known: Collection[str]) -> None:
     """Refuses constructs that a score function does not need."""
-    found = problems(tree) or _foreign_names(text)
+    found = problems(candidate.tree) or _foreign_names(candidate.text)
     if found:
         told = [f"line {line}: {reason}" for line, reason in found[:MOST_PROBLEMS]]
         rest = len(found) - len(told)
         raise _Refused("\n".join([*told, *([f"and {rest} more"] if rest else [])]))
 
 
-def check_signature(text: str, tree: ast.Module, _known: Collection[str]) -> None:
+def check_signature(candidate: Candidate, _known: Collection[str]) -> None:
     """Refuses a text that is no pair policy without a table."""
     forms = "; ".join(f"score({', '.join(form)})" for form in FORMS)
+    tree = candidate.tree
     score = functions(tree).get("score")
     if score is None:
         raise _Refused(f"the text defines no function score; define {forms}")
@@ -95,15 +104,16 @@ def check_signature(text: str, tree: ast.Module, _known: Collection[str]) -> Non
         raise _Refused("a function is defined twice")
     if not any(isinstance(node, ast.Return) and node.value for node in ast.walk(score)):
         raise _Refused(f"line {score.lineno}: score returns nothing; return a number")
-    try:
-        read_source(text, "candidate")
-    except PodiumError as error:
-        raise _Refused(str(error)) from error
+    try:  # a break outside of a loop is found by the compiler alone
+        compile(tree, "candidate", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        line = getattr(error, "lineno", None) or score.lineno
+        raise _Refused(f"line {line}: {getattr(error, 'msg', '') or error}") from error
 
 
-def check_novelty(_text: str, tree: ast.Module, known: Collection[str]) -> None:
+def check_novelty(candidate: Candidate, known: Collection[str]) -> None:
     """Refuses a candidate that differs from a known one in names and layout at most."""
-    if fingerprint(tree) in known:
+    if known and candidate.fingerprint in known:
         raise _Refused("it computes the same as a candidate that was judged before")
 
 

@@ -3,64 +3,55 @@
 from __future__ import annotations
 
 import ast
-import copy
 import hashlib
 
-from podium.search.vocabulary import BUILTINS, RESERVED
+from podium.search.vocabulary import RESERVED
 
-_FIXED = RESERVED | BUILTINS | {"score", "gpu"}
+_FIXED = RESERVED | {"score", "gpu"}
+_LEFT_OUT = frozenset(
+    ["annotation", "ctx", "kind", "returns", "simple", "type_comment", "type_ignores"]
+)
+_IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 def fingerprint(tree: ast.Module) -> str:
     """Digests a syntax tree without its docstrings, layout, annotations and chosen names."""
-    renamed = _Renamer().visit(copy.deepcopy(tree))
-    return hashlib.sha256(ast.dump(renamed).encode()).hexdigest()
+    parts: list[str] = []
+    _write(tree, parts, {})
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
-class _Renamer(ast.NodeTransformer):
-    """Numbers names in order of appearance."""
+def _write(node: object, parts: list[str], numbers: dict[str, str]) -> None:
+    if isinstance(node, ast.AST):
+        _write_node(node, parts, numbers)
+    elif isinstance(node, list):
+        parts.append("[")
+        for each in node:
+            _write(each, parts, numbers)
+        parts.append("]")
+    else:
+        parts.append(f"{node!r},")
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, str] = {}
 
-    def visit_Module(self, node: ast.Module) -> ast.Module:
-        """Leaves imports out: what is used says enough."""
-        node.body = [
-            each for each in node.body if not isinstance(each, ast.Import | ast.ImportFrom)
-        ]
-        self._drop_docstring(node)
-        return node
+def _write_node(node: ast.AST, parts: list[str], numbers: dict[str, str]) -> None:
+    # An annotated assignment is an assignment.
+    kind = ast.Assign if isinstance(node, ast.AnnAssign) and node.value else type(node)
+    parts.append(f"{kind.__name__}(")
+    for name in node._fields:
+        value = getattr(node, name)
+        if name in _LEFT_OUT:
+            continue
+        if name in ("id", "arg", "name") and value not in _FIXED:
+            value = numbers.setdefault(value, f"_{len(numbers)}")
+        elif name == "body" and isinstance(node, ast.Module | ast.FunctionDef):
+            value = _told(node.body)
+        elif name == "target" and kind is ast.Assign:
+            value = [value]
+        _write(value, parts, numbers)
+    parts.append(")")
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        """Leaves the docstring and what is said of types out."""
-        node.name = self._new(node.name)
-        node.returns = None
-        self._drop_docstring(node)
-        return node
 
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        """Renames an argument."""
-        return ast.arg(self._new(node.arg))
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        """Renames a name."""
-        return ast.Name(self._new(node.id), node.ctx)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """Reads an annotated assignment as a plain one."""
-        self.generic_visit(node)
-        if node.value is None:
-            return node
-        return ast.Assign([node.target], node.value)
-
-    def _drop_docstring(self, node: ast.Module | ast.FunctionDef) -> None:
-        first = node.body[0] if node.body else None
-        value = first.value if isinstance(first, ast.Expr) else None
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            node.body = node.body[1:]
-        self.generic_visit(node)
-
-    def _new(self, name: str) -> str:
-        if name in _FIXED:
-            return name
-        return self._numbers.setdefault(name, f"_{len(self._numbers)}")
+def _told(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0].value if body and isinstance(body[0], ast.Expr) else None
+    is_docstring = isinstance(first, ast.Constant) and isinstance(first.value, str)
+    return [each for each in body[is_docstring:] if not isinstance(each, _IMPORTS)]
