@@ -3,7 +3,6 @@
 python examples/cluster_policy.py
 """
 
-# ruff: noqa: T201
 
 import numpy as np
 

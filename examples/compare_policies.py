@@ -3,7 +3,6 @@
 python examples/compare_policies.py
 """
 
-# ruff: noqa: T201
 
 from podium.policies import from_function, load
 from podium.reports.comparison import compare

@@ -3,7 +3,6 @@
 python examples/own_cluster.py
 """
 
-# ruff: noqa: T201
 
 from pathlib import Path
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.records import NODE_8, NODE_16, POD
-from podium.policies.jit import compiled, fingerprints, keep_on_disk, stamp_of
+from podium.policies.jit import compiled, fingerprints, keep_on_disk, marked, stamp_of
 from podium.policies.policy import Ties
 
 Scale = Literal["as-is", "stretched", "chance"]
@@ -79,13 +79,14 @@ def _over_nodes(function: FunctionType) -> Any:
     # Kept for the process: every run starts a new chooser of the same class.
     import numba
 
-    score = compiled(function)
+    records = (repr(POD.descr), repr(NODE_8.descr), repr(NODE_16.descr))
+    stamp = stamp_of([*records, *fingerprints([function])])
+    score = compiled(function, stamp[:24])
 
     def over_nodes(pods: Any, nodes: Any, picked: Any, out: Any) -> None:
         for i in range(len(picked)):
             out[i] = score(pods[0], nodes[picked[i]])
 
-    made = numba.njit(over_nodes)
-    records = (repr(POD.descr), repr(NODE_8.descr), repr(NODE_16.descr))
-    keep_on_disk(made, over_nodes, stamp_of([*records, *fingerprints([function])]))
+    made = numba.njit(marked(over_nodes, stamp[:24]))
+    keep_on_disk(made, over_nodes, stamp)
     return made

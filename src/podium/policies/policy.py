@@ -177,14 +177,15 @@ class ClusterPolicy:
         chooser = self.start(0)
         view = pod_view(pod)
         feasible = np.array([fits(pod, node) for node in nodes])
+        found = np.where(feasible, 0.0, HOLD)
+        if not feasible.any():
+            return found
         scorer = getattr(chooser, "scores", None)
         if scorer is not None:
             return np.where(feasible, np.asarray(scorer(view, nodes, feasible), np.float64), HOLD)
-        found = np.where(feasible, 0.0, HOLD)
-        if feasible.any():
-            choice = chooser.choose(view, nodes, feasible)
-            if choice != HOLD:
-                found[int(choice)] = 1.0
+        choice = chooser.choose(view, nodes, feasible)
+        if choice != HOLD:
+            found[int(choice)] = 1.0
         return found
 
 

@@ -30,17 +30,33 @@ CHANGES_GLOBALS = "changes a global; a policy is a function of its arguments alo
 KEEPS_STATE = "keeps state in a default argument; a policy is a function of its arguments alone"
 DRAWS = 'draws random numbers; TIES = "random" breaks ties by chance (a cluster policy may draw)'
 
+NEVER = (CHANGES_GLOBALS, DRAWS)
+"""What not even `prepare` may do: a run would not repeat."""
+
+PREPARE = "prepare"
+"""Runs once, before the run, and builds an array; it may fill what it builds."""
+
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FIXED = (ast.Constant, ast.UnaryOp, ast.Name, ast.Tuple)
 
 
 def problems(tree: ast.Module) -> list[tuple[int, str]]:
     """Lists (line, reason) for everything that breaks purity."""
-    found = [(_line(node), reason) for node in ast.walk(tree) if (reason := _reason(node))]
+    building = _nodes_of_prepare(tree)
+    found = [
+        (_line(node), reason)
+        for node in ast.walk(tree)
+        if (reason := _reason(node)) and (node not in building or reason in NEVER)
+    ]
     for function in ast.walk(tree):
-        if isinstance(function, _Function):
+        if isinstance(function, _Function) and function.name != PREPARE:
             found += _state_changes(function)
     return sorted(set(found))
+
+
+def _nodes_of_prepare(tree: ast.Module) -> set[ast.AST]:
+    functions = [n for n in tree.body if isinstance(n, _Function) and n.name == PREPARE]
+    return {node for function in functions for node in ast.walk(function)}
 
 
 def _state_changes(function: _Function) -> Iterator[tuple[int, str]]:

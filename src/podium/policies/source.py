@@ -78,9 +78,17 @@ def read_source(text: str, path: str) -> Source:
         raise PolicyError("the file defines no policy", where=path, hint=_HINT)
     found = problems(tree) if source.is_pair else []
     if found:
-        line, reason = found[0]
-        raise PolicyError(reason, where=_where(path, line), hint="podium policies check shows all")
+        raise _impure(path, found)
     return source
+
+
+def _impure(path: str, found: list[tuple[int, str]]) -> PolicyError:
+    hint = "read the pod and the node, compute with numbers, and return one"
+    if len(found) == 1:
+        line, reason = found[0]
+        return PolicyError(reason, where=_where(path, line), hint=hint)
+    places = "\n".join(f"{_where(path, line)}: {reason}" for line, reason in found)
+    return PolicyError(f"{len(found)} places break the contract", where=places, hint=hint)
 
 
 def pair_form(function: Callable[..., Any], path: str) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def pod_classes(pods: npt.NDArray[Any]) -> dict[str, npt.NDArray[np.bool_]]:
     """Sorts pods by what they ask of GPUs: none, a part of one, or a number of whole ones."""
     counts = pods["gpu_count"]
     is_share = (counts == 1) & (pods["gpu_milli"] < GPU_MILLI)
-    classes = {"cpu-only": counts == 0, "share-gpu": is_share}
+    classes = {"cpu-only": counts == 0, "share": is_share}
     for count in sorted(set(counts[~is_share & (counts > 0)].tolist())):
         classes[f"{count}-gpu"] = (counts == count) & ~is_share
     return classes

@@ -17,6 +17,10 @@ from podium.traces.trace import Experiment, Trace
 
 API_VERSION = "simon/v1alpha1"
 
+_SHUFFLED = "spec.customConfig.shufflePod is false, but pods drawn up to a ratio are shuffled here"
+_NOT_SHUFFLED = (
+    "spec.customConfig.shufflePod is not honoured without a ratio: pods keep their order"
+)
 _OWN_ORDER = "the seed draws Podium's own order of pods, not that of the Go program"
 
 
@@ -44,6 +48,8 @@ def read_simon(document: Document, path: Path, rejects: Rejects) -> Trace:
     if workload is not None:
         workload = replace(workload, typical=config.typical, name=path.name)
     experiment = _experiment(config, trace.cluster, workload)
+    if experiment.is_shuffled == (experiment.ratio is None):
+        notes.append(_SHUFFLED if experiment.ratio is not None else _NOT_SHUFFLED)
     if experiment.seed is not None and (experiment.is_shuffled or experiment.ratio is not None):
         notes.append(_OWN_ORDER)
     return Trace(path.name, trace.cluster, workload, experiment, tuple(notes))

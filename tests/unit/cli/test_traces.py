@@ -53,7 +53,7 @@ def test_info_describes_nodes_pods_and_demand(run):
     assert result.exit_code == 0
     assert "nodes   16" in result.stdout
     assert "GPUs    64" in result.stdout
-    assert "share-gpu" in result.stdout
+    assert "share" in result.stdout
     assert "between arrivals" in result.stdout
     assert "total demand / capacity" in result.stdout
 

@@ -68,3 +68,10 @@ def test_the_line_is_told():
 )
 def test_a_pure_function_is_left_in_peace(text):
     assert found(text) == []
+
+
+def test_prepare_may_fill_the_array_it_builds_but_not_draw():
+    filling = "import numpy as np\ndef prepare(shapes):\n    table = np.zeros(3)\n    table[0] = shapes.weights.sum()\n    return table\ndef score(pod, node, table):\n    return table[0]\n"  # noqa: E501
+    assert problems(ast.parse(filling)) == []
+    drawing = filling.replace("shapes.weights.sum()", "np.random.random()")
+    assert [line for line, _ in problems(ast.parse(drawing))] == [4]

@@ -27,7 +27,7 @@ def test_node_types_and_classes_are_counted():
     assert {kind["gpu_model"] for kind in described["cluster"]["node_types"]} == {"", "G2", "P100"}
     assert described["workload"]["classes"] == {
         "cpu-only": {"pods": 1, "gpu_share": 0.0},
-        "share-gpu": {"pods": 1, "gpu_share": 0.2},
+        "share": {"pods": 1, "gpu_share": 0.2},
         "2-gpu": {"pods": 1, "gpu_share": 0.8},
     }
     assert described["workload"]["constrained_pods"] == 1

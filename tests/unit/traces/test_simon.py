@@ -76,11 +76,18 @@ def test_inflation_ends_at_the_capacity_of_the_cluster(load):
 
 def test_inflation_beside_tuning_is_named_as_not_honoured(load):
     custom = {"workloadInflationConfig": {"ratio": 2}, "workloadTuningConfig": {"ratio": 1.3}}
-    trace = load(custom)
+    trace = load(custom | {"shufflePod": True})
     assert trace.experiment.ratio == 1.3
     assert trace.notes == (
         "spec.customConfig.workloadInflationConfig is not honoured beside workloadTuningConfig",
     )
+
+
+def test_an_order_of_pods_that_is_not_kept_is_named(load):
+    unshuffled = load({"shufflePod": False, "workloadTuningConfig": {"ratio": 1.3}})
+    assert any("shufflePod is false" in note for note in unshuffled.notes)
+    unchanged = load({"shufflePod": True})
+    assert any("shufflePod is not honoured" in note for note in unchanged.notes)
 
 
 def test_typical_pods_settings_reach_the_workload(load):
