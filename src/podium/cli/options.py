@@ -42,12 +42,13 @@ def place_of(settings: Settings, path: str) -> str:
 
 
 @contextmanager
-def blaming(where: str) -> Iterator[None]:
-    """Names a place in errors that name none, and the list that has all the names."""
+def blaming(where: str, advice: str = "") -> Iterator[None]:
+    """Adds a place and advice to errors that have none, and names the list of all names."""
     try:
         yield
     except PodiumError as error:
         error.where = error.where or where
+        error.hint = error.hint or advice
         kind = error.message.split('"')[0] if isinstance(error, UnknownName) else ""
         for noun, verb in _LISTS.items():
             if noun in kind:

@@ -12,6 +12,7 @@ from podium.cli import figures
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, place_of, read_settings
 from podium.cli.render import Screen, print_json
+from podium.errors import UsageError
 
 if TYPE_CHECKING:
     from podium.sim import Result
@@ -60,6 +61,9 @@ HoldLimit = Annotated[
     int | None, typer.Option("--hold-limit", help="Decisions until a held pod returns.")
 ]
 MaxHolds = Annotated[int | None, typer.Option("--max-holds", help="Holds allowed per pod.")]
+MaxRounds = Annotated[
+    int | None, typer.Option("--max-rounds", help="How often the queue is offered (rounds).")
+]
 IgnoreUnknown = Annotated[
     bool,
     typer.Option("--ignore-unknown-plugins", help="Leave unknown scheduler plugins out, named."),
@@ -91,6 +95,7 @@ def simulate(
     tier: TierName = None,
     hold_limit: HoldLimit = None,
     max_holds: MaxHolds = None,
+    max_rounds: MaxRounds = None,
     is_skipping_bad: SkipBad = False,
     is_ignoring_unknown: IgnoreUnknown = False,
     traces: TracesFolder = None,
@@ -107,6 +112,7 @@ def simulate(
         "simulate.seed": seed,
         "simulate.hold_limit": hold_limit,
         "simulate.max_holds": max_holds,
+        "simulate.max_rounds": max_rounds,
         "compile.tier": tier,
         "traces.folder": traces,
     }
@@ -143,6 +149,12 @@ def _writers(placements: Path | None, timeline: Path | None) -> list[tuple[Write
     from podium.reports.target import checked_target
 
     found: list[tuple[Writer, Path, str]] = []
+    if placements is not None and placements == timeline:
+        raise UsageError(
+            "placements and timeline would be one file",
+            where=str(timeline),
+            hint="name two files",
+        )
     if placements is not None:
         placement_table.check_placements(placements)
         found.append((placement_table.write_placements, placements, "placements"))

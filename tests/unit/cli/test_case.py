@@ -120,5 +120,5 @@ def test_a_policy_file_that_cannot_run_is_told_with_advice():
         named_policy("broken.py", "argument POLICY")
     assert (caught.value.where, caught.value.hint) == (
         "broken.py, line 1",
-        "correct the file and run it again",
+        "correct the file, or name another one",
     )

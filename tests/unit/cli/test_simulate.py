@@ -247,6 +247,7 @@ POLICIES = {
 def policy_files():
     for name, text in POLICIES.items():
         Path(name).write_text(text)
+    Path("folder.py").mkdir()
 
 
 MISTAKES = [
@@ -272,11 +273,23 @@ MISTAKES = [
     ("--load nan", 2, "nan is not a finite number", "flag --load", "more than 0"),
     ("--ratio -1", 2, "-1.0 is too small", "flag --ratio", "more than 0"),
     ("--seed -1", 2, "-1 is too small", "flag --seed", "at least 0"),
+    (f"--seed {2**70}", 2, "seed is", "flag --seed", "a whole number"),
+    ("--protocol inflation --ratio 1000", 2, "ratio is 1000", "flag --ratio", "up to 100"),
+    ("--policy folder.py", 2, "cannot be read", "folder.py", "name another one"),
+    ("--placements p.csv --timeline p.csv", 2, "would be one file", "p.csv", "name two files"),
     ("--hold-limit 0", 2, "0 is too small", "flag --hold-limit", "at least 1"),
     ("--tier fast", 2, '"fast" is not one of', "flag --tier", "auto"),
-    ("--orders o.jsonl.gz --seed 9", 2, "no order for seed 9", "o.jsonl.gz", "seeds: 7"),
+    ("--orders o.jsonl.gz --seed 9", 2, "no order for seed 9", "o.jsonl.gz", "seeds: 7, 8, 10"),
     ("--orders none.jsonl.gz", 2, "no such file", "none.jsonl.gz", ".jsonl.gz"),
     ("--orders pods.csv", 2, "not", "pods.csv", ".jsonl.gz"),
+    (
+        "--orders o.jsonl.gz --seed 8",
+        2,
+        "the order names pod 5",
+        "flag --orders, o.jsonl.gz",
+        "made",
+    ),
+    ("--orders o.jsonl.gz --seed 10", 2, "the order has no arrivals", "o.jsonl.gz", "made for"),
     ("--orders o.jsonl.gz --protocol replay", 2, "order", "flag --protocol", "leave out --orders"),
     ("--placements p.txt", 2, 'the format ".txt"', "p.txt", ".csv or .parquet"),
     ("--placements none/p.csv", 2, "folder is not there", "none/p.csv", "make the folder"),
@@ -290,7 +303,9 @@ MISTAKES = [
     [pytest.param(*mistake, id=mistake[0]) for mistake in MISTAKES],
 )
 def test_a_mistake_is_told_in_three_lines(run, arguments, code, what, where, advice):
-    write_orders(Path("o.jsonl.gz"), {"seed": 7, "arrivals": [0]})
+    orders = {7: [0], 8: [0, 5], 10: []}
+    rows = [{"seed": seed, "arrivals": arrivals} for seed, arrivals in orders.items()]
+    write_orders(Path("o.jsonl.gz"), *rows)
     write_lines(Path("untimed.csv"), [line.rsplit(",", 2)[0] for line in lines("pods.csv")])
     result = run(*PLAIN, *arguments.split())
     assert (result.exit_code, result.stdout) == (code, "")
