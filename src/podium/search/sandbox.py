@@ -169,7 +169,7 @@ class Pool:
         if size < 1:
             raise UsageError(f"a pool of {size} workers", hint="give at least 1")
         if os.name != "posix":
-            raise UsageError("candidates are judged on Linux and macOS only")
+            raise UsageError("candidates are judged on POSIX systems only", hint="use Linux")
         self.baseline: list[dict[str, float]] = []
         self._training, self.limits = training, limits
         self._kinds = tuple(case.protocol for case in training.cases)
