@@ -160,7 +160,7 @@ def test_people_read_both_tables_and_why_they_disagree(run, openb_folder, monkey
     # One row is enough to see how it looks.
     monkeypatch.setattr(funsearch_experiment, "POLICIES", ("funsearch_4901",))
     result = run("funsearch", "--traces", openb_folder)
-    assert "By the seed's own rules" in result.stdout
+    assert "own rules (retries count as events" in result.stdout
     assert "By Podium's rules" in result.stdout
     assert result.stdout.count("funsearch_4901") == 2
     assert "0.4901" in result.stdout
