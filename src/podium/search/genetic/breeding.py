@@ -76,9 +76,13 @@ def breed(
         while child is not None and (not operators or chance(rng, brood.repeating)):
             child = _mutated(rng, child, brood, operators)
         found = finished(child, brood) if child is not None else None
-        if found is not None and all(found != parent for parent in parents):
+        if found is not None and all(_differ(found, parent) for parent in parents):
             return Offspring(with_new_names(found, parents), tuple(operators))
     return Offspring(random_program(rng, brood), ("random_program",))
+
+
+def _differ(one: Program, other: Program) -> bool:
+    return replace(one, summary=other.summary) != other
 
 
 def _crossed(
