@@ -16,6 +16,12 @@ from podium.traces.trace import Experiment
 
 ORDER_HINT = "give a .jsonl or .jsonl.gz file with one order a line, made for this trace"
 
+_USED_IN = {
+    "simulate.load": "replay",
+    "simulate.ratio": "inflation",
+    "simulate.max_rounds": "rounds",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -46,12 +52,13 @@ class Choice:
                 where=place_of(self.settings, "simulate.protocol"),
                 hint="leave out --orders, or choose --protocol inflation",
             )
-        is_replay = chosen.protocol == "replay"
-        return Replay(chosen.load, holding) if is_replay else Rounds(holding=holding)
+        if chosen.protocol == "rounds":
+            return Rounds(chosen.max_rounds, holding)
+        return Replay(chosen.load, holding)
 
     def unused(self, protocol: Protocol) -> Iterator[str]:
         """Names flags that were given and change nothing."""
-        for path, used_in in (("simulate.load", "replay"), ("simulate.ratio", "inflation")):
+        for path, used_in in _USED_IN.items():
             origin = self.settings.origins[path]
             if origin.startswith("flag ") and protocol.name != used_in:
                 yield f"{origin.removeprefix('flag ')} changes nothing in {protocol.name}"

@@ -170,10 +170,10 @@ def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = F
 
     from podium.cli.watch import announce_compilation
     from podium.reports.funsearch_experiment import POLICIES, view_twice
-    from podium.traces.catalogue import LoadOptions, load_trace
+    from podium.traces.catalogue import EMBEDDED_16, LoadOptions, load_trace
 
     options = LoadOptions(folder=_folder(settings))
-    cluster = load_trace("openb:16_node", options).cluster
+    cluster = load_trace(EMBEDDED_16, options).cluster
     workload = load_trace("openb:default", options).workload
     if cluster is None or workload is None:
         raise MissingError("the 16-node list or the default trace is empty")
@@ -192,7 +192,7 @@ def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = F
 
 
 def _show_funsearch(screen: Screen, views: list[TwoViews]) -> None:
-    print("By the seed's own rules (retries count as events; a share takes a whole GPU):")
+    print("By the original's own rules (retries count as events; a share takes a whole GPU):")
     titles = ["policy", "CPU", "memory", "GPU count", "GPU milli", "frag", "score", "failed"]
     rows = []
     for view in views:
@@ -222,4 +222,4 @@ def _show_funsearch(screen: Screen, views: list[TwoViews]) -> None:
     screen.table(titles, rows)
     print()
     print("All pods finish, so use over time is the same work over nearly the same time: it cannot")
-    print("rank policies here. The seed's score rises when pods fail and retry; waiting tells.")
+    print("rank policies here. The original's score rises when pods fail and retry; waiting tells.")

@@ -58,13 +58,14 @@ def info(
     cluster: ClusterReference = None,
     seed: Seed = None,
     is_skipping_bad: SkipBad = False,
+    traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
     """Describes a trace: nodes, pods, shapes, demand and times."""
     from podium.cli.trace_sheet import show_description
     from podium.traces.info import describe
 
-    settings = read_settings(ctx, {"simulate.seed": seed})
+    settings = read_settings(ctx, {"simulate.seed": seed, "traces.folder": traces})
     options = _options(settings, is_skipping_bad)
     described = describe(_loaded(reference, cluster, options))
     if is_json:
@@ -78,6 +79,7 @@ def check(
     ctx: typer.Context,
     reference: Reference,
     cluster: ClusterReference = None,
+    traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
     """Looks for what would spoil a simulation.
@@ -86,7 +88,7 @@ def check(
     """
     from podium.traces.check import findings
 
-    settings = read_settings(ctx)
+    settings = read_settings(ctx, {"traces.folder": traces})
     try:
         found = findings(_loaded(reference, cluster, _options(settings, is_skipping_bad=True)))
     except InputError as error:
@@ -128,9 +130,10 @@ def convert(
     cluster: ClusterReference = None,
     seed: Seed = None,
     is_skipping_bad: SkipBad = False,
+    traces: TracesFolder = None,
 ) -> None:
     """Writes a trace in another format."""
-    settings = read_settings(ctx, {"simulate.seed": seed})
+    settings = read_settings(ctx, {"simulate.seed": seed, "traces.folder": traces})
     trace = _loaded(source, cluster, _options(settings, is_skipping_bad))
     _save(Screen(settings.display), trace, target)
 

@@ -1,4 +1,4 @@
-"""Repeats the FunSearch seed's table under its own rules, and under Podium's."""
+"""Repeats the FunSearch simulator's table under its own rules, and under Podium's."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class TwoViews:
     """Holds one policy's figures under both sets of rules."""
 
     policy: str
-    compatible: FunsearchResult  # the seed's events and metrics, a compatibility mode
+    compatible: FunsearchResult  # the original's events and metrics, a compatibility mode
     true: dict[str, Any]  # Podium's summary of the same policy on the same trace
 
 
 def view_twice(name: str, cluster: Cluster, workload: Workload) -> TwoViews:
-    """Runs a policy under the seed's rules and under Podium's, on one trace."""
+    """Runs a policy under the original's rules and under Podium's, on one trace."""
     compatible = run_funsearch(cluster, workload, FUNSEARCH_POLICIES[name])
     policy = load(_OWN_NAMES.get(name, name.replace("_", "-")))
-    # The seed breaks ties by the order of the file.
+    # The original breaks ties by the order of the file.
     result = simulate(cluster, workload, policy, Replay(), Setup(ranks="listed"))
     return TwoViews(name, compatible, summarise(result))

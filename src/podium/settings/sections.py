@@ -26,7 +26,7 @@ class Traces:
 class Simulate:
     """Says what is simulated where a flag does not."""
 
-    policy: str = field(default="fgd", metadata=about("policy by name, file or run"))
+    policy: str = field(default="fgd", metadata=about("policy by name or file"))
     trace: str = field(default="openb", metadata=about("trace by name or file"))
     cluster: str | None = field(
         default=None, metadata=about("cluster by name or file; unset: the trace's own")
@@ -47,6 +47,9 @@ class Simulate:
     )
     max_holds: int = field(
         default=1000, metadata=about("how often one pod may be held", at_least=0)
+    )
+    max_rounds: int = field(
+        default=10, metadata=about("how often the queue is offered (rounds)", at_least=1)
     )
 
 
