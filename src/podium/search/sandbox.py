@@ -27,8 +27,11 @@ from podium.search.training import TrainingSet
 from podium.search.verdict import COMPILE, CONTRACT, RACE, TINY, TRAINING, Verdict
 from podium.search.worker import SPOILED
 
-MOST_CANDIDATES = 300
+MOST_COMPILED = 300
 """A worker is replaced after this many compilations: machine code is never given back."""
+
+MOST_PLAIN = 20_000
+"""A worker that compiles nothing is replaced after this many candidates."""
 
 _SHORT = (TINY, CONTRACT)
 _INSIDE = (TINY, CONTRACT, COMPILE, RACE, TRAINING)
@@ -69,7 +72,8 @@ class Worker:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._channel = Channel(self._process.stdout.fileno(), self._process.stdin.fileno())
-        self._channel.send(setup)
+        with contextlib.suppress(ChannelClosed):  # told when the process is first needed
+            self._channel.send(setup)
 
     @property
     def pid(self) -> int:
@@ -176,6 +180,7 @@ class Pool:
         self._setup = {"training": training.as_object(), "fitness": fitness}
         self._lock = threading.Lock()
         self._workers: set[Worker] = set()
+        self._is_closed = False
         self._idle: queue.LifoQueue[Worker] = queue.LifoQueue()
         self._starting = threading.Lock()
         self._first = self._new_worker(needs_baseline=True)
@@ -208,8 +213,8 @@ class Pool:
         except BaseException:
             self._replace(worker)
             raise
-        is_worn = self._training.is_compiled and worker.tried >= MOST_CANDIDATES
-        if trial.is_spoiled or is_worn:
+        most = MOST_COMPILED if self._training.is_compiled else MOST_PLAIN
+        if trial.is_spoiled or worker.tried >= most:
             self._replace(worker)
         else:
             self._idle.put(worker)
@@ -223,7 +228,7 @@ class Pool:
     def close(self) -> None:
         """Kills every worker."""
         with self._lock:
-            workers, self._workers = self._workers, set()
+            workers, self._workers, self._is_closed = self._workers, set(), True
         for worker in workers:
             worker.close()
 
@@ -231,7 +236,8 @@ class Pool:
         with self._lock:
             self._workers.discard(worker)
         worker.close()
-        self._idle.put(self._new_worker())
+        if not self._is_closed:
+            self._idle.put(self._new_worker())
 
     def _new_worker(self, *, needs_baseline: bool = False) -> Worker:
         setup = {**self._setup, "needs_baseline": needs_baseline}

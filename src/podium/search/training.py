@@ -123,5 +123,8 @@ def perturbed(cluster: Cluster, seed: int) -> Cluster:
         scale = random.choice(np.array(SCALES), len(nodes))
         total = (nodes[f"{resource}_total"] * scale).astype(np.int32)
         nodes[f"{resource}_left"] = nodes[f"{resource}_total"] = total
-    names = tuple(cluster.names[i] for i in kept.tolist())
-    return replace(cluster, nodes=nodes, names=names, name=f"{cluster.name} perturbed")
+    chosen = kept.tolist()
+    names = tuple(cluster.names[i] for i in chosen)
+    labels = tuple(cluster.labels[i] for i in chosen) if cluster.labels else ()
+    name = f"{cluster.name} perturbed"
+    return replace(cluster, nodes=nodes, names=names, labels=labels, name=name)

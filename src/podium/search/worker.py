@@ -16,41 +16,12 @@ from podium.search.message import Channel, ChannelClosed
 SPOILED = "spoiled"
 """Marks an answer after which the process is not to be used again."""
 
-WARM_UP = '''"""Uses what a candidate may use, so that compiling needs no more files."""
-
-import math
-
-from podium.policies import HOLD, tunable
-
-WEIGHT = tunable(0.5, 0.0, 2.0)
-PAIR = (1.0, 2.0)
-
-
-def helper(node, slot):
-    return node.gpu_milli_left[slot] if slot >= 0 else 0
-
-
-def score(pod, node, gpu):
-    if pod.gpu_count == 0 and not node.gpu_count > 2 or pod.gang != 0:
-        return HOLD
-    total, best = 0, 0.0
-    for slot in range(node.gpu_count):
-        total += node.gpu_milli_left[slot] >> 1 & 3 | 4 ^ 5
-    for left in node.gpu_milli_left:
-        best = max(best, left % 7)
-        if best > 900:
-            break
-    while total > 1:
-        total //= 2
-    best += abs(best) + min(total, 3) + round(best / 3) + int(best) + float(total) + (~total)
-    best += round(best, 2) + pow(best, 2) + best ** 0.3 + best ** 3 + bool(best) + PAIR[total % 2]
-    best += sum(node.gpu_milli_left) + max(node.gpu_milli_left) + min(node.gpu_milli_left)
-    return WEIGHT * best + helper(node, gpu) + len(node.gpu_milli_left) + FUNCTIONS
-'''
 PLAIN = "def score(pod, node):\n    return -node.cpu_milli_left\n"
-FAILING = (
-    "def score(pod, node):\n    return PAIR[node.gpu_count % 2]\n\n\nPAIR = (1.0, (2.0, 3.0))\n"
-)
+FAILING = """def score(pod, node):
+    pair = (1, (2, 3))
+    return 1.0 if pair[node.gpu_count % 2] == 1 else 0.0
+"""
+"""Passes in plain Python and does not compile: the words for that are loaded too."""
 
 
 def main() -> None:
@@ -119,30 +90,12 @@ def _private_channel() -> Channel:
 
 def _warm_up(bench: Any) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
-    from podium.errors import PolicyError
-    from podium.policies import PairPolicy
-    from podium.policies.source import read_source
     from podium.search.fitness import Fitness
     from podium.search.trial import Rejected, try_candidate
 
     for text in (PLAIN, FAILING):
         with contextlib.suppress(Rejected):
             try_candidate(bench, text, [], Fitness("", ()), lambda _message: None)
-    everything = WARM_UP.replace("FUNCTIONS", _every_function())
-    for text in (everything, FAILING) if bench.is_compiled else ():
-        with contextlib.suppress(PolicyError):
-            PairPolicy.of(read_source(text, "warm-up"), "warm-up").native(1, 8)
-
-
-def _every_function() -> str:
-    from podium.search.vocabulary import MATH_FUNCTIONS, MATH_NUMBERS
-
-    two = {"atan2", "copysign", "hypot", "pow"}
-    calls = [
-        f"math.{name}(0.5, 0.25)" if name in two else f"math.{name}(best)"
-        for name in sorted(MATH_FUNCTIONS)
-    ]
-    return " + ".join([*calls, *(f"math.{name}" for name in sorted(MATH_NUMBERS))])
 
 
 if __name__ == "__main__":

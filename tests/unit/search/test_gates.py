@@ -5,6 +5,7 @@ import pytest
 from podium.search.gates import Candidate, read_candidate
 from podium.search.novelty import fingerprint
 from podium.search.verdict import ALLOWLIST, GATES, NOVELTY, Verdict
+from podium.search.vocabulary import MATH_FUNCTIONS, MATH_NUMBERS
 from support.hostile import GOOD
 
 LOOP = '''"""Sums."""
@@ -111,6 +112,55 @@ def test_a_judgement_has_one_shape(judge):
     assert found["scores"]["fgd"]["allocation_130"] > 0
     assert len(found["scores"]["cases"]) == 2
     assert found["scores"]["may_hold"] is False
+
+
+def _everything():
+    two = {"atan2", "copysign", "hypot", "pow"}
+    calls = [
+        f"math.{name}(share, 0.25)" if name in two else f"math.{name}(share)"
+        for name in sorted(MATH_FUNCTIONS)
+    ]
+    numbers = [f"math.{name}" for name in sorted(MATH_NUMBERS - {"inf"})]
+    return f"""import math
+
+from podium.policies import HOLD, tunable
+
+WEIGHT = tunable(0.5, 0.0, 2.0)
+PAIR = (1.0, 2.0)
+
+
+def helper(node, slot):
+    return node.gpu_milli_left[slot] if slot >= 0 else 0
+
+
+def score(pod, node, gpu):
+    if pod.gpu_count == 0 and not node.gpu_count > 2 or pod.gang == 2:
+        return HOLD
+    total, best = 0, 0.0
+    for slot in range(node.gpu_count):
+        total += node.gpu_milli_left[slot] >> 1 & 3 | 4 ^ 5
+    for left in node.gpu_milli_left:
+        best = max(best, left % 7)
+    while total > 1:
+        total //= 2
+        if total == 1:
+            break
+    share = 1 / (1 + best)
+    best += abs(best) + min(total, 3) + round(best / 3) + int(best) + float(total) + (~total)
+    best += round(best, 2) + pow(best, 2) + share ** 0.3 + share ** 3 + bool(best) + PAIR[total % 2]
+    best += sum(node.gpu_milli_left) + max(node.gpu_milli_left) - helper(node, gpu)
+    return WEIGHT * best + {" + ".join(calls)} + {" + ".join(numbers)}
+"""
+
+
+def test_all_that_is_allowed_runs_and_compiles_in_a_process_that_reaches_no_file(
+    judge, compiling_judge
+):
+    plain, compiled = judge.judge(_everything()), compiling_judge.judge(_everything())
+    assert plain.verdict.accepted, plain.verdict
+    assert compiled.verdict.accepted, compiled.verdict
+    assert plain.cases == compiled.cases
+    assert plain.scores["may_hold"]
 
 
 def test_a_candidate_scores_the_same_plain_and_compiled(judge, compiling_judge):
