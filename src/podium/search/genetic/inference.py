@@ -21,6 +21,9 @@ from podium.search.genetic.units import (
 Units = Mapping[str, Unit]
 """The units of constants and terms, by name."""
 
+LEAST_NORM = 100
+"""A literal of at least this in a denominator stands for a quantity, as in `left / 1000`."""
+
 _BOOLEAN = frozenset([*COMPARISONS, *JUNCTIONS, "not", "always"])
 _LIKE = frozenset(["+", "-", "min", "max", "%", "neg", "abs", "sum", "smallest", "largest"])
 
@@ -72,7 +75,8 @@ def _scaled(head: str, arguments: tuple[Expression, ...], units: Units) -> Unit 
             return None
         if head == "*":
             return multiplied(first or _scale(second), second or _scale(first))
-        return divided(first or RATIO, second or RATIO)
+        is_norm = arguments[1].head == "number" and arguments[1].value >= LEAST_NORM
+        return RATIO if is_norm else divided(first or RATIO, second or RATIO)
     if head == "int":
         return COUNT if first in (None, RATIO, COUNT) else first
     if head == "power" and first is not None:

@@ -58,7 +58,9 @@ def _rare(head: str, arguments: tuple[Expression, ...]) -> str:
 
 
 def _is_plain(part: Expression) -> bool:
-    return part.head in ("name", "number") or (part.head == "field" and "[" not in part.value)
+    if part.head == "number":
+        return bool(part.value >= 0)
+    return part.head == "name" or (part.head == "field" and "[" not in part.value)
 
 
 def _held(expression: Expression, level: int) -> str:
@@ -99,7 +101,7 @@ def statement_lines(prefix: str, expression: Expression, indent: str) -> list[st
     return [f"{indent}{prefix}(", *_pieces(expression, inner), f"{indent})"]
 
 
-def _broken(prefix: str, expression: Expression, indent: str, suffix: str = "") -> list[str]:
+def _broken(prefix: str, expression: Expression, indent: str) -> list[str]:
     head = f"math.{expression.head}" if expression.head in FUNCTIONS else expression.head
     inner = indent + INDENT
     flat = ", ".join(text_of(part) for part in expression.arguments)
@@ -109,37 +111,51 @@ def _broken(prefix: str, expression: Expression, indent: str, suffix: str = "") 
         content = [inner + flat]
     else:
         content = [f"{inner}{text_of(part)}," for part in expression.arguments]
-    return [f"{indent}{prefix}{head}(", *content, f"{indent}){suffix}"]
+    return [f"{indent}{prefix}{head}(", *content, f"{indent})"]
 
 
 def _pieces(expression: Expression, indent: str) -> list[str]:
-    line = indent + text_of(expression)
-    if len(line) <= WIDTH:
-        return [line]
-    if expression.head in SUMS:
-        return _chain(expression, SUMS, indent)
-    if expression.head in PRODUCTS:
-        return _chain(expression, PRODUCTS, indent)
+    if len(indent + text_of(expression)) <= WIDTH:
+        return [indent + text_of(expression)]
+    if expression.head in SUMS or expression.head in PRODUCTS:
+        return _chain(expression, indent)
     if expression.head in JUNCTIONS:
         level = _PRECEDENCE[expression.head] + 1
-        words = [_held(part, level) for part in expression.arguments]
-        return [indent + words[0], *(f"{indent}{expression.head} {word}" for word in words[1:])]
+        first, *rest = expression.arguments
+        lines = _operand("", first, level, indent)
+        for part in rest:
+            lines += _operand(f"{expression.head} ", part, level, indent)
+        return lines
     if expression.head == "if":
         condition, then, otherwise = expression.arguments
-        return [
-            indent + _held(then, 2),
-            f"{indent}if {_held(condition, 2)}",
-            f"{indent}else {_held(otherwise, 1)}",
-        ]
-    if expression.head in (*CALLS, *FUNCTIONS):
-        return _broken("", expression, indent)
-    return [line]
+        lines = _operand("", then, 2, indent) + _operand("if ", condition, 2, indent)
+        return lines + _operand("else ", otherwise, 1, indent)
+    return _operand("", expression, 0, indent)
 
 
-def _chain(expression: Expression, heads: tuple[str, ...], indent: str) -> list[str]:
+def _operand(prefix: str, part: Expression, level: int, indent: str) -> list[str]:
+    text = _held(part, level)
+    if len(indent + prefix + text) <= WIDTH:
+        return [f"{indent}{prefix}{text}"]
+    if text.startswith("(") and _PRECEDENCE.get(part.head, _ATOM) < level:
+        return [f"{indent}{prefix}(", *_pieces(part, indent + INDENT), f"{indent})"]
+    if part.head in (*CALLS, *FUNCTIONS):
+        return _broken(prefix, part, indent)
+    if part.head in PRODUCTS:
+        first, *rest = _chain(part, indent)
+        return [f"{indent}{prefix}{first.lstrip()}", *rest]
+    return [f"{indent}{prefix}{text}"]
+
+
+def _chain(expression: Expression, indent: str) -> list[str]:
+    heads = SUMS if expression.head in SUMS else PRODUCTS
     level = _PRECEDENCE[expression.head]
-    rest: list[str] = []
+    rest: list[list[str]] = []
     while expression.head in heads:
-        rest.append(f"{indent}{expression.head} {_held(expression.arguments[1], level + 1)}")
+        operand = expression.arguments[1]
+        rest.append(_operand(f"{expression.head} ", operand, level + 1, indent))
         expression = expression.arguments[0]
-    return [indent + _held(expression, level), *reversed(rest)]
+    lines = _operand("", expression, level, indent)
+    for piece in reversed(rest):
+        lines += piece
+    return lines

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 
 from podium.search.genetic.expression import Expression
 
+SUMMARY = "Scores a pod on a node."
+"""What the docstring of a policy says that does not say anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:
@@ -52,7 +55,7 @@ class Program:
     constants: tuple[Constant, ...] = ()
     takes_gpu: bool = False  # score(pod, node, gpu): a share pod is scored on each GPU
     settings: tuple[tuple[str, str], ...] = ()  # TIES, GPU_CHOICE
-    summary: str = ""
+    summary: str = SUMMARY
 
 
 def program_of(result: Expression, *terms: Term, constants: tuple[Constant, ...] = ()) -> Program:

@@ -13,6 +13,7 @@ from podium.errors import PolicyError
 from podium.search.genetic import expression as made
 from podium.search.genetic.expression import Expression, apply, number
 from podium.search.genetic.program import (
+    SUMMARY,
     Block,
     Constant,
     Guard,
@@ -68,7 +69,7 @@ class _Reader:
             constants=tuple(self.constants.values()),
             takes_gpu="gpu" in arguments,
             settings=tuple(self.settings),
-            summary=(ast.get_docstring(tree) or "").strip(),
+            summary=(ast.get_docstring(tree) or SUMMARY).strip(),
         )
 
     def _constant(self, node: ast.Assign | ast.AnnAssign) -> None:

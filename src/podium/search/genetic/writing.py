@@ -12,7 +12,7 @@ from podium.search.genetic.expression import (
 from podium.search.genetic.ingredients import NOTES
 from podium.search.genetic.layout import INDENT, statement_lines, text_of
 from podium.search.genetic.phrasing import comment_on
-from podium.search.genetic.program import Block, Constant, Guard, Program, Term, roots
+from podium.search.genetic.program import SUMMARY, Block, Constant, Guard, Program, Term, roots
 
 SPANS = {"gpus": "node.gpu_count", "slots": "len(node.gpu_milli_left)"}
 _LEFT = frozenset(["left"])
@@ -28,7 +28,7 @@ def write(program: Program) -> str:
 
 
 def _docstring(summary: str) -> list[str]:
-    text = (summary or "Scores a pod on a node.").strip().replace("\\", r"\\")
+    text = (summary or SUMMARY).strip().replace("\\", r"\\")
     text = text.replace('"""', r"\"\"\"")
     lines = (text[:-1] + r"\"" if text.endswith('"') else text).split("\n")
     if len(lines) == 1:
