@@ -35,6 +35,16 @@ def test_the_user_s_own_settings_stay_out_of_the_demo(run, monkeypatch):
     assert found["queueing"]["worst-fit"][0]["load"] == 4.0
 
 
+def test_people_read_both_comparisons_the_best_first(run):
+    packed, queued = run().stdout.split("Queueing: ")
+    assert packed.startswith("Packing: 1,213 nodes, 6,212 GPUs; pods arrive until they ask for")
+    table = packed.splitlines()[2:5]
+    assert table[0].startswith("policy     GPUs allocated  80 % .. 100 %")
+    assert [line.split()[0] for line in table[1:]] == ["first-fit", "worst-fit"]
+    assert queued.startswith("16 nodes, 64 GPUs; 8,152 pods come and go, 4 times as fast")
+    assert "policy     pods that waited  mean wait  longest wait" in queued
+
+
 @pytest.mark.parametrize(("share", "filled"), [(0.7, 0), (0.8, 0), (0.9, 12), (1.0, 24)])
 def test_a_bar_shows_the_last_fifth(share, filled):
     bar = demo._bar(share)

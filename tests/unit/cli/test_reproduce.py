@@ -143,6 +143,23 @@ PUBLISHED_TABLE = {
 }
 
 
+def test_both_views_of_the_funsearch_table_are_shown_for_any_trace(run, monkeypatch):
+    nodes = ["a,64000,262144,2,P100", "b,64000,262144,2,P100"]
+    pods = ["p0,1000,1024,2,1000,0,100", "p1,1000,1024,2,1000,10,60", "p2,1000,1024,2,1000,20,40"]
+    write_lines(Path("openb_node_list_16_node.csv"), ["sn,cpu_milli,memory_mib,gpu,model", *nodes])
+    header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time"
+    write_lines(Path("openb_pod_list_default.csv"), [header, *pods])
+    write_lines(Path("openb_node_list_gpu_node.csv"), ["sn,cpu_milli,memory_mib,gpu,model", *nodes])
+    monkeypatch.setenv("PODIUM_TRACES", ".")
+    result = run("funsearch")
+    assert result.exit_code == 0, result.stderr
+    for policy in PUBLISHED_TABLE:
+        assert result.stdout.count(policy) == 2
+    found = json.loads(run("funsearch", "--json").stdout)
+    assert [row["policy"] for row in found] == list(PUBLISHED_TABLE)
+    assert found[0].keys() == {"policy", "compatible", "true"}
+
+
 @pytest.mark.openb
 def test_the_funsearch_table_stands_beside_the_waits_that_it_hides(run, openb_folder):
     result = run("funsearch", "--traces", openb_folder, "--json")

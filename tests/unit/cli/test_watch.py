@@ -1,4 +1,5 @@
 import io
+import re
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import redirect_stderr
@@ -39,6 +40,31 @@ def test_a_bar_watches_on_a_terminal(monkeypatch):
     with redirect_stderr(Terminal()) as stream:
         run_watched(SCREEN, case, load("first-fit"))
     assert "first-fit" in stream.getvalue()
+
+
+SLOW = """
+import time
+
+
+class Policy:
+    def __init__(self, seed):
+        pass
+
+    def choose(self, pod, nodes, feasible):
+        time.sleep(0.02)
+        return int(feasible.argmax())
+"""
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_bar_follows_the_arrivals(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    Path("slow.py").write_text(SLOW)
+    case = load_case(load_settings({}), Inputs(nodes=20, pods=30))
+    with redirect_stderr(Terminal()) as stream:
+        run_watched(SCREEN, case, load("slow.py"))
+    shown = {int(number) for number in re.findall(r"(\d+)%", stream.getvalue())}
+    assert any(0 < number < 100 for number in shown)
 
 
 @pytest.mark.usefixtures("_warm_cache")

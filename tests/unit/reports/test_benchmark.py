@@ -96,8 +96,20 @@ def test_figures_of_other_processes_are_among_the_figures():
     assert set(MEASURES) > OTHER_PROCESSES
 
 
-def test_a_figure_is_measured_under_its_name():
-    (found,) = measure_all(None, ["replay_16_nodes"])
-    assert (found.name, found.unit, found.is_ceiling) == ("replay_16_nodes", "s", True)
+@pytest.mark.parametrize(
+    ("name", "unit", "is_ceiling"),
+    [
+        ("decisions_16_nodes", "decisions/s", False),
+        ("decisions_1213_nodes", "decisions/s", False),
+        ("replay_16_nodes", "s", True),
+        ("new_python_policy_replay", "s", True),
+    ],
+)
+def test_a_figure_is_measured_under_its_name(monkeypatch, name, unit, is_ceiling):
+    monkeypatch.setattr(benchmark, "REPEATS", 1)
+    (found,) = measure_all(None, [name])
+    assert (found.name, found.unit, found.is_ceiling) == (name, unit, is_ceiling)
     assert found.value > 0
     assert found.reference > 0
+    assert found.ratio > 0
+    assert found.reference_name
