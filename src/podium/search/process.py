@@ -1,0 +1,182 @@
+"""Starts one worker process, speaks with it, and kills it when a candidate overruns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from podium.errors import PodiumError
+from podium.policies.jit import cache_folder
+from podium.search.fitness import Outcome
+from podium.search.limits import Limits
+from podium.search.measurement import is_measurement
+from podium.search.message import Channel, ChannelClosed, ChannelGarbled, ChannelTimeout
+from podium.search.verdict import COMPILE, CONTRACT, RACE, TINY, TRAINING, Verdict
+from podium.search.worker import SPOILED
+
+_SHORT = (TINY, CONTRACT)
+_INSIDE = (TINY, CONTRACT, COMPILE, RACE, TRAINING)
+_BOOT = "import sys; sys.path.extend({path!r}); from podium.search.worker import main; main()"
+_PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
+
+
+@dataclass(slots=True)
+class Trial:
+    """Holds how far a candidate came inside a worker."""
+
+    gate: str = TINY
+    reason: str = ""
+    is_done: bool = False
+    is_spoiled: bool = True
+    cases: list[dict[str, float]] = field(default_factory=list)
+    seconds: float = 0.0
+    simulated_s: float = 0.0  # of which in the training cases
+    core_s: float = 0.0  # of which in the simulator
+
+    @property
+    def verdict(self) -> Verdict:
+        """Gives the verdict of the gates inside the worker."""
+        return Verdict(self.is_done and not self.reason, self.gate, self.reason)
+
+
+class Worker:
+    """Runs one worker process; it boots while the parent does other things."""
+
+    def __init__(self, setup: dict[str, Any], limits: Limits, kinds: tuple[str, ...]) -> None:
+        self.baseline: list[dict[str, float]] = []
+        self.doors: tuple[str, ...] = ()
+        self.tried = 0
+        self._limits, self._kinds = limits, kinds
+        self._deadline: float | None = time.monotonic() + limits.start_s
+        self._folder = tempfile.mkdtemp(prefix="podium-candidate-")
+        self._process = _spawn(self._folder)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._channel = Channel(self._process.stdout.fileno(), self._process.stdin.fileno())
+        with contextlib.suppress(ChannelClosed):  # told when the process is first needed
+            self._channel.send(setup)
+
+    @property
+    def pid(self) -> int:
+        """Names the process."""
+        return self._process.pid
+
+    def get_ready(self) -> None:
+        """Waits until the process has locked itself in."""
+        if self._deadline is None:
+            return
+        try:
+            message = self._channel.receive(self._deadline)
+        except (ChannelClosed, ChannelTimeout, ChannelGarbled) as error:
+            self.close()
+            raise _not_started(type(error).__name__) from error
+        if not message.get("ready"):
+            self.close()
+            raise _not_started(str(message.get("failure", "no reason given")))
+        self.baseline = message["baseline"]
+        self.doors = tuple(message["doors"])
+        self._deadline = None
+
+    def run(self, text: str, race: tuple[Outcome, ...]) -> Trial:
+        """Tries a candidate; whatever happens to the process, a trial comes back."""
+        trial, limits, began = Trial(), self._limits, time.monotonic()
+        deadline = began + limits.time_s
+        short = min(deadline, began + limits.trial_s)
+        told = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
+        request = {
+            "text": text, "race": told, "time_s": limits.time_s, "memory_mib": limits.memory_mib
+        }  # fmt: skip
+        self.tried += 1
+        try:
+            self._channel.send(request)
+            while not trial.is_done:
+                until = short if trial.gate in _SHORT else deadline
+                self._take(trial, self._channel.receive(until))
+        except ChannelTimeout:
+            limit_s = limits.trial_s if trial.gate in _SHORT else limits.time_s
+            trial.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
+        except ChannelGarbled as error:
+            trial.reason = f"the process answered with {error}"
+        except ChannelClosed:
+            trial.reason = self._cause_of_death()
+        trial.seconds = time.monotonic() - began
+        return trial
+
+    def _take(self, trial: Trial, message: dict[str, Any]) -> None:
+        if message.get("gate") in _INSIDE:
+            trial.gate = message["gate"]
+        elif "case" in message:
+            self._take_case(trial, message)
+        elif message.get("done"):
+            if not message.get("reason") and len(trial.cases) != len(self._kinds):
+                raise ChannelGarbled("fewer cases than it was given")
+            trial.reason = str(message.get("reason", ""))
+            trial.is_done, trial.is_spoiled = True, bool(message.get(SPOILED, True))
+        else:
+            raise ChannelGarbled("a message of no known kind")
+
+    def _take_case(self, trial: Trial, message: dict[str, Any]) -> None:
+        index: Any = message["case"]
+        values: Any = message.get("values")
+        is_next = index == len(trial.cases) < len(self._kinds)
+        if not is_next or not is_measurement(values, self._kinds[index]):
+            raise ChannelGarbled("figures that no run can have")
+        trial.cases.append(values)
+        with contextlib.suppress(TypeError, ValueError):
+            trial.simulated_s += float(message.get("seconds", 0.0))
+            trial.core_s += float(message.get("core", 0.0))
+
+    def _cause_of_death(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        code = self._process.returncode
+        if code == -getattr(signal, "SIGXCPU", 0):
+            return "used up its processor time; is there an endless loop?"
+        if code is not None and code < 0:
+            return f"the process died of {signal.Signals(-code).name}; is memory used up?"
+        return f"the process ended by itself (exit {code})"
+
+    def close(self) -> None:
+        """Kills the process and takes its folder away."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _spawn(folder: str) -> subprocess.Popen[bytes]:
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    cache = cache_folder()
+    environment |= {
+        "LC_ALL": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "NUMBA_NUM_THREADS": "1",
+        "PODIUM_COMPILE_CACHE": str(cache or Path(folder) / "compiled"),
+    }
+    boot = _BOOT.format(path=[part for part in sys.path if part])
+    return subprocess.Popen(
+        [sys.executable, "-I", "-X", "utf8", "-c", boot],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env=environment, cwd=folder, bufsize=0, close_fds=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def _not_started(reason: str) -> PodiumError:
+    return PodiumError(
+        f"the process for candidates does not start: {reason}",
+        hint="podium doctor checks the installation",
+    )
