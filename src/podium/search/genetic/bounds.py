@@ -6,13 +6,15 @@ numbers stay exact in a double and the others finite.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from podium.search.genetic.expression import COMPARISONS, JUNCTIONS, Expression
 from podium.search.genetic.fields import FIELDS, MOST_GPUS
-from podium.search.genetic.program import Program, Statement, Term
+from podium.search.genetic.ingredients import INGREDIENTS, genuine
+from podium.search.genetic.program import Program, Statement, Term, terms
 
 MOST_WHOLE = 2.0**53
 MOST = 1e100
@@ -58,12 +60,22 @@ class Known:
             low, high = constant.bounds or (constant.value, constant.value)
             is_whole = constant.bounds is None and isinstance(constant.value, int)
             names[constant.name] = Bounds(low, high, is_whole)
+        own = ingredient_bounds()
+        names |= {title: own[title] for title in genuine(terms(program.block))}
         return cls(names)
 
     def define(self, name: str, expression: Expression) -> Bounds:
         """Bounds a term for those that refer to it."""
-        self.names[name] = bounds_of(expression, self)
+        if name not in self.names:
+            self.names[name] = bounds_of(expression, self)
         return self.names[name]
+
+
+@functools.cache
+def ingredient_bounds() -> dict[str, Bounds]:
+    """Bounds the ingredients, once."""
+    known = Known({})
+    return {title: known.define(title, each) for title, each in INGREDIENTS.items()}
 
 
 def is_sound(program: Program) -> bool:

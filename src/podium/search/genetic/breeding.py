@@ -26,6 +26,9 @@ from podium.search.genetic.tidying import (
 )
 
 TRIES = 40
+HOPELESS = 1.5
+"""So many times too large, a program is not worth simplifying."""
+
 SUMMARY = "Scores a pod on a node, as bred."
 
 
@@ -107,6 +110,8 @@ def _mutated(
 def finished(program: Program, brood: Brood | None = None) -> Program | None:
     """Makes a program safe, small and readable; nothing if it cannot be."""
     brood = brood or Brood()
+    if complexity(program) > HOPELESS * brood.largest:
+        return None
     program = simplify(protect(with_ingredients(program)))
     program = with_short_lines(without_idle_gpu(with_ingredients(program)))
     if complexity(program) > brood.largest or (program.takes_gpu and not brood.may_take_gpu):

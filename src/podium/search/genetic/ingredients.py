@@ -5,6 +5,8 @@ An ingredient is a term that a program gets as soon as it refers to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from podium.model.records import GPU_MILLI
 from podium.search.genetic.expression import (
     Expression,
@@ -143,3 +145,14 @@ def needed(wanted: set[str]) -> list[Term]:
             found.add(title)
             waiting += [each for each in INGREDIENTS[title].names if each in INGREDIENTS]
     return [Term(title, INGREDIENTS[title]) for title in INGREDIENTS if title in found]
+
+
+def genuine(given: Iterable[Term]) -> dict[str, Term]:
+    """Finds the terms that are ingredients in name and in all that they refer to."""
+    definitions = {term.name: term for term in given if term.name in INGREDIENTS}
+    found: dict[str, Term] = {}
+    for title, expression in INGREDIENTS.items():
+        term = definitions.get(title)
+        if term is not None and term.expression == expression and expression.names <= found.keys():
+            found[title] = term
+    return found

@@ -23,7 +23,9 @@ def _block(block: Block, known: Known) -> Block:
     statements: list[Statement] = []
     for statement in block.statements:
         if isinstance(statement, Term):
-            expression = protected(statement.expression, known)
+            is_known = statement.name in known.names
+            expression = statement.expression
+            expression = expression if is_known else protected(expression, known)
             known.define(statement.name, expression)
             statements.append(Term(statement.name, expression))
         else:

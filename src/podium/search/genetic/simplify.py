@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 
 from podium.search.genetic.bounds import Known
 from podium.search.genetic.expression import Expression, mapped, name
+from podium.search.genetic.ingredients import genuine
 from podium.search.genetic.program import (
     Block,
     Guard,
@@ -14,6 +15,7 @@ from podium.search.genetic.program import (
     Statement,
     Term,
     names_used,
+    terms,
 )
 from podium.search.genetic.rules import FALSE, TRUE, reduced
 
@@ -31,12 +33,14 @@ def simplify(program: Program) -> Program:
 
 
 def _simplified(program: Program) -> Program:
-    return replace(program, block=_Pass(Known.of(program)).block(program.block, {}, {}))
+    step = _Pass(Known.of(program), genuine(terms(program.block)).keys())
+    return replace(program, block=step.block(program.block, {}, {}))
 
 
 class _Pass:
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: Known, fixed: Set[str]) -> None:
         self.known = known
+        self.fixed = fixed  # ingredients, which cannot be simpler
 
     def block(
         self, block: Block, aliases: dict[str, Expression], seen: dict[Expression, str]
@@ -59,7 +63,11 @@ class _Pass:
         self, term: Term, aliases: dict[str, Expression], seen: dict[Expression, str],
         statements: list[Statement],
     ) -> None:  # fmt: skip
-        expression = self._shorter(term.expression, aliases, seen)
+        expression = term.expression
+        if term.name not in self.fixed or not expression.names.isdisjoint(aliases):
+            expression = self._shorter(expression, aliases, seen)
+        elif expression in seen:
+            expression = name(seen[expression])
         if expression.is_leaf:
             aliases[term.name] = expression
             return

@@ -17,7 +17,7 @@ from podium.search.genetic.expression import (
 )
 from podium.search.genetic.fields import GPU_FIELDS, SLOT_FIELDS
 from podium.search.genetic.inference import unit_of, units_of
-from podium.search.genetic.ingredients import INGREDIENTS, needed
+from podium.search.genetic.ingredients import INGREDIENTS, genuine, needed
 from podium.search.genetic.layout import text_of
 from podium.search.genetic.naming import name_for
 from podium.search.genetic.program import (
@@ -45,9 +45,7 @@ SHORTEST = 4
 
 def with_ingredients(program: Program) -> Program:
     """Defines the ingredients that a program refers to, at its top and in their order."""
-    own = {
-        term.name for term in terms(program.block) if INGREDIENTS.get(term.name) == term.expression
-    }
+    own = genuine(terms(program.block)).keys()
     missing = names_used(program) - names_given(program)
     wanted = needed(missing | own)
     if not wanted:

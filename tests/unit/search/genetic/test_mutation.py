@@ -151,3 +151,15 @@ def test_a_program_without_anything_to_mutate_grows():
     child = breed(_rng(), [program_of(number(0))])
     assert complexity(child.program) > 1
     assert child.operators
+
+
+def test_a_term_that_only_borrows_the_name_of_an_ingredient_keeps_its_meaning():
+    parent = parse(
+        "def score(pod, node):\n    gpu_milli_free = 2 * pod.gpu_milli\n"
+        "    gpu_milli_wanted = pod.gpu_count * pod.gpu_milli\n"
+        "    gpu_milli_after = gpu_milli_free - gpu_milli_wanted\n"
+        "    return gpu_milli_after + gpu_milli_free\n"
+    )
+    child = finished(parent)
+    assert set(child.block.statements) == set(parent.block.statements)
+    assert child.block.result == parent.block.result
