@@ -3,7 +3,6 @@
 python examples/cluster_policy.py
 """
 
-
 import numpy as np
 
 from podium.policies import HOLD, ClusterPolicy, Policy, load

@@ -3,7 +3,6 @@
 python examples/compare_policies.py
 """
 
-
 from podium.policies import from_function, load
 from podium.reports.comparison import compare
 from podium.reports.summary import summarise

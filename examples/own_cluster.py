@@ -3,7 +3,6 @@
 python examples/own_cluster.py
 """
 
-
 from pathlib import Path
 
 from podium.policies import load
