@@ -82,7 +82,7 @@ class _Assembler:
         self._push(start)
         self._emit(do.STORE, place, -1)
         is_own = expression.value == "gpus"
-        loop = self._later(do.LOOP_GPUS if is_own else do.LOOP_SLOTS)
+        loop = self._later(do.LOOP)
         first = len(self.code)
         skip = None
         if condition.head != "always":
@@ -93,7 +93,7 @@ class _Assembler:
         if skip is not None:
             self._land(skip)
         self._emit(do.NEXT, first if is_own else -first)
-        self._land(loop)
+        self.code[loop] = (do.LOOP, len(self.code) if is_own else -len(self.code))
 
     def _push(self, expression: Expression) -> None:
         head, arguments = expression.head, expression.arguments

@@ -20,7 +20,7 @@ from podium.search.genetic.program import (
     names_given,
     terms,
 )
-from podium.search.genetic.units import Unit, unit_of_name
+from podium.search.genetic.units import Unit
 
 Leaves = dict[tuple[int, int, int], list[Expression]]
 
@@ -124,8 +124,3 @@ def _visible(block: Block, known: set[str]) -> Iterator[set[str]]:
         else:
             yield from _visible(statement.block, set(known))
     yield set(known)
-
-
-def constant_unit(constant: Constant) -> Unit:
-    """Reads the unit of a constant from its name."""
-    return unit_of_name(constant.name)

@@ -22,6 +22,7 @@ from podium.search.genetic.instructions import (
     ACCUMULATE,
     ADD,
     AND,
+    CEIL,
     DIVIDE,
     EQUAL,
     EXP,
@@ -29,14 +30,10 @@ from podium.search.genetic.instructions import (
     FLOOR,
     FLOOR_DIVIDE,
     JUMP_IF_FALSE,
-    KEEP_LARGEST,
     KEEP_SMALLEST,
     LESS,
     LESS_EQUAL,
-    LOAD,
     LOG,
-    LOOP_GPUS,
-    LOOP_SLOTS,
     MAXIMUM,
     MEMORY,
     MINIMUM,
@@ -46,6 +43,7 @@ from podium.search.genetic.instructions import (
     NOT,
     NUMBER,
     OR,
+    RETURN,
     SELECT,
     SQRT,
     SQUARE,
@@ -86,89 +84,98 @@ def score_gpu(pod: Any, node: Any, gpu: int, table: Any) -> float:
     return run(pod, node, gpu, table)
 
 
-def run(pod: Any, node: Any, gpu: int, table: Any) -> float:  # noqa: C901, PLR0912, PLR0915
+def run(pod: Any, node: Any, gpu: int, table: Any) -> float:
     """Interprets instructions until one returns."""
     memory = np.empty(MEMORY)
     top, at, slot = -1, 0, 0
-    while at < len(table):
+    while int(table[at, 0]) != RETURN:
         operation, operand = int(table[at, 0]), table[at, 1]
         at += 1
-        if operation == NUMBER:
-            top += 1
-            memory[top] = operand
-        elif operation == FIELD:
+        if operation == FIELD:
             top += 1
             memory[top] = read_field(pod, node, gpu, slot, int(operand))
-        elif operation == LOAD:
-            top += 1
-            memory[top] = memory[int(operand)]
-        elif operation == STORE:
-            memory[int(operand)] = memory[top]
+        elif operation <= STORE:
+            top = move(memory, top, operation, operand)
+        elif operation <= SELECT:
+            top = compute(memory, top, operation)
+        elif operation < JUMP_IF_FALSE:
+            keep(memory, top, operation, int(operand))
             top -= 1
-        elif operation <= OR:
-            top -= 1
-            memory[top] = combine(operation, memory[top], memory[top + 1])
-        elif operation <= NOT:
-            memory[top] = change(operation, memory[top])
-        elif operation == SELECT:
-            top -= 2
-            memory[top] = memory[top + 1] if memory[top] != 0 else memory[top + 2]
         elif operation == JUMP_IF_FALSE:
-            if memory[top] == 0:
-                at = int(operand)
+            at = int(operand) if memory[top] == 0 else at
             top -= 1
-        elif operation in (LOOP_GPUS, LOOP_SLOTS):
-            slot = 0
-            if operation == LOOP_GPUS and node.gpu_count == 0:
-                at = int(operand)
-        elif operation == ACCUMULATE:
-            memory[int(operand)] += memory[top]
-            top -= 1
-        elif operation == KEEP_SMALLEST:
-            memory[int(operand)] = min(memory[int(operand)], memory[top])
-            top -= 1
-        elif operation == KEEP_LARGEST:
-            memory[int(operand)] = max(memory[int(operand)], memory[top])
-            top -= 1
-        elif operation == NEXT:
-            slot += 1
-            # A loop over all slots says so by a negative place.
-            if slot < (node.gpu_count if operand > 0 else len(node.gpu_milli_left)):
-                at = int(abs(operand))
         else:
-            break
+            slot = slot + 1 if operation == NEXT else 0
+            has_more = slot < (node.gpu_count if operand > 0 else len(node.gpu_milli_left))
+            # A loop with nothing to do is left; one with more to do begins anew.
+            at = int(abs(operand)) if has_more == (operation == NEXT) else at
     return float(memory[top])
 
 
-def read_field(pod: Any, node: Any, gpu: int, slot: int, which: int) -> float:  # noqa: C901, PLR0912
+def move(memory: Any, top: int, operation: int, operand: float) -> int:
+    """Moves a number to the stack or from it, and gives the new top."""
+    if operation == STORE:
+        memory[int(operand)] = memory[top]
+        return top - 1
+    memory[top + 1] = operand if operation == NUMBER else memory[int(operand)]
+    return top + 1
+
+
+def compute(memory: Any, top: int, operation: int) -> int:
+    """Applies an operation to the numbers at the top, and gives the new top."""
+    if operation <= OR:
+        memory[top - 1] = combine(operation, memory[top - 1], memory[top])
+        return top - 1
+    if operation <= CEIL:
+        memory[top] = change(operation, memory[top])
+        return top
+    memory[top - 2] = memory[top - 1] if memory[top - 2] != 0 else memory[top]
+    return top - 2
+
+
+def keep(memory: Any, top: int, operation: int, place: int) -> None:
+    """Takes the top number into a term."""
+    if operation == ACCUMULATE:
+        memory[place] += memory[top]
+    elif operation == KEEP_SMALLEST:
+        memory[place] = min(memory[place], memory[top])
+    else:
+        memory[place] = max(memory[place], memory[top])
+
+
+def read_field(pod: Any, node: Any, gpu: int, slot: int, which: int) -> float:
     """Reads the field of a number, in the order of FIELDS."""
-    if which == 0:
-        return float(pod.cpu_milli)
-    if which == 1:
-        return float(pod.memory_mib)
-    if which == 2:
-        return float(pod.gpu_count)
-    if which == 3:
-        return float(pod.gpu_milli)
-    if which == 4:
-        return float(node.cpu_milli_left)
-    if which == 5:
-        return float(node.cpu_milli_total)
-    if which == 6:
-        return float(node.memory_mib_left)
-    if which == 7:
-        return float(node.memory_mib_total)
-    if which == 8:
-        return float(node.gpu_count)
+    if which < 4:
+        return read_pod(pod, which)
+    if which < 9:
+        return read_node(node, which)
     if which == 9:
         return float(gpu)
     if which == 10:
         return float(node.gpu_milli_left[gpu])
     if which == 11:
         return float(node.gpu_milli_left[slot])
-    if which == 12:
-        return float(slot)
-    return read_rare(pod, node, which)
+    return float(slot) if which == 12 else read_rare(pod, node, which)
+
+
+def read_pod(pod: Any, which: int) -> float:
+    """Reads what a pod asks for."""
+    if which == 0:
+        return float(pod.cpu_milli)
+    if which == 1:
+        return float(pod.memory_mib)
+    return float(pod.gpu_count) if which == 2 else float(pod.gpu_milli)
+
+
+def read_node(node: Any, which: int) -> float:
+    """Reads what a node has."""
+    if which == 4:
+        return float(node.cpu_milli_left)
+    if which == 5:
+        return float(node.cpu_milli_total)
+    if which == 6:
+        return float(node.memory_mib_left)
+    return float(node.memory_mib_total) if which == 7 else float(node.gpu_count)
 
 
 def read_rare(pod: Any, node: Any, which: int) -> float:
@@ -182,8 +189,10 @@ def read_rare(pod: Any, node: Any, which: int) -> float:
     return float(pod.priority) if which == 16 else float(pod.gang)
 
 
-def combine(operation: int, one: float, other: float) -> float:  # noqa: C901
+def combine(operation: int, one: float, other: float) -> float:
     """Applies an operation to two numbers."""
+    if operation >= LESS:
+        return 1.0 if holds(operation, one, other) else 0.0
     if operation == ADD:
         return one + other
     if operation == SUBTRACT:
@@ -196,19 +205,20 @@ def combine(operation: int, one: float, other: float) -> float:  # noqa: C901
         return min(one, other)
     if operation == MAXIMUM:
         return max(one, other)
+    return one // other if operation == FLOOR_DIVIDE else one % other
+
+
+def holds(operation: int, one: float, other: float) -> bool:
+    """Compares two numbers, or joins two conditions."""
     if operation == LESS:
-        return 1.0 if one < other else 0.0
+        return one < other
     if operation == LESS_EQUAL:
-        return 1.0 if one <= other else 0.0
+        return one <= other
     if operation == EQUAL:
-        return 1.0 if one == other else 0.0
+        return one == other
     if operation == AND:
-        return 1.0 if one != 0 and other != 0 else 0.0
-    if operation == OR:
-        return 1.0 if one != 0 or other != 0 else 0.0
-    if operation == FLOOR_DIVIDE:
-        return one // other
-    return one % other
+        return one != 0 and other != 0
+    return one != 0 or other != 0
 
 
 def change(operation: int, one: float) -> float:
@@ -223,9 +233,7 @@ def change(operation: int, one: float) -> float:
         return one * one
     if operation == NOT:
         return 1.0 if one == 0 else 0.0
-    if operation == SQRT:
-        return math.sqrt(one)
-    return transcend(operation, one)
+    return math.sqrt(one) if operation == SQRT else transcend(operation, one)
 
 
 def transcend(operation: int, one: float) -> float:
@@ -236,6 +244,4 @@ def transcend(operation: int, one: float) -> float:
         return math.log(one)
     if operation == TANH:
         return math.tanh(one)
-    if operation == FLOOR:
-        return float(math.floor(one))
-    return float(math.ceil(one))
+    return float(math.floor(one)) if operation == FLOOR else float(math.ceil(one))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from podium.errors import PolicyError
 from podium.search.genetic import expression as made
 from podium.search.genetic.expression import Expression, apply, number
+from podium.search.genetic.folding import folded
 from podium.search.genetic.program import (
     SUMMARY,
     Block,
@@ -90,8 +91,6 @@ class _Reader:
         return Constant(title, self._number(value))
 
     def _number(self, value: ast.expr) -> float:
-        from podium.search.genetic.folding import folded
-
         names = {each: number(constant.value) for each, constant in self.constants.items()}
         found = folded(translated(value, Environment(names)))
         if found.head != "number":

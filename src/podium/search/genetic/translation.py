@@ -18,6 +18,8 @@ from podium.search.genetic.expression import (
     number,
 )
 from podium.search.genetic.fields import FIELDS
+from podium.search.genetic.inference import unit_of
+from podium.search.genetic.units import BOOLEAN
 
 _BINARY: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -26,7 +28,6 @@ _BINARY: dict[type[ast.AST], str] = {
 _COMPARED: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
-_SLOT = "node.gpu_milli_left[slot]"
 
 
 @dataclass(slots=True)
@@ -100,9 +101,6 @@ def _binary(node: ast.BinOp, environment: Environment) -> Expression:
 
 def _counted(part: Expression) -> Expression:
     """Turns a condition that is used as a number into one."""
-    from podium.search.genetic.inference import unit_of
-    from podium.search.genetic.units import BOOLEAN
-
     return apply("if", part, number(1), number(0)) if unit_of(part, {}) == BOOLEAN else part
 
 
