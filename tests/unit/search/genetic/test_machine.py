@@ -1,5 +1,4 @@
 import pytest
-from support.views import node, node_records, pod, pod_record
 
 from podium.errors import PolicyError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
@@ -8,6 +7,7 @@ from podium.search.genetic import interpreted, parse, seeds
 from podium.search.genetic.expression import apply, number
 from podium.search.genetic.program import Term, program_of
 from podium.sim import Inflation, Setup, simulate
+from support.views import node, node_records, pod, pod_record
 
 
 def _program(body, arguments="pod, node"):
