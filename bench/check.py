@@ -21,7 +21,7 @@ LEAST_RATIO = {
     "replay_16_nodes": 3.0,
     "fgd_inflation_1213_nodes": 8.0,
     "new_python_policy_replay": 1.0,  # running a new policy must not cost more than compiling it
-    "threads_2_speedup": 1.4,
+    "threads_2_speedup": 0.8,  # of what a bare loop gains on the same two cores
 }
 
 
