@@ -185,8 +185,8 @@ def _place(plan: Plan, state: State) -> str:
 
 def _is_conserved(plan: Plan, state: State) -> bool:
     """Tells whether the records are what the placements, and nothing else, make of them."""
-    shapes, shape_of = _words(state.arrays["shapes"]), state.arrays["shape_of"]
-    if not np.array_equal(shapes[shape_of], _words(plan.arrivals.pods)):
+    shapes = _words(state.arrays["shapes"])
+    if not np.array_equal(shapes, _words(plan.arrivals.shapes().pods)):
         return False
     return np.array_equal(_words(state.arrays["nodes"]), _words(_expected_nodes(plan, state)))
 
