@@ -180,7 +180,7 @@ def test_names_that_kubernetes_gives_a_pod_for_its_services_are_no_settings(home
 
 
 def test_the_wish_for_tracebacks_is_no_unknown_variable(home):
-    home.load(PODIUM_DEBUG="1")
+    assert home.load(PODIUM_DEBUG="1").origins == home.load().origins
 
 
 def test_a_flag_of_no_setting_is_a_mistake_of_the_verb(home):
