@@ -1,0 +1,96 @@
+"""Says what writes candidates: one interface for breeding, language models and any command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """Holds an earlier candidate that a new one is made from."""
+
+    number: int  # of the candidate in its run
+    text: str
+    fitness: float
+    thought: str = ""
+    diagnostics: str = ""  # what happened to pods under it, in words, line by line
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Holds a candidate that a gate refused, for one attempt at repair."""
+
+    text: str
+    gate: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Says what a new candidate is made from."""
+
+    seed: tuple[int, ...]  # of the generator's own random numbers
+    parents: tuple[Exemplar, ...] = ()  # the main parent first; none: start from nothing
+    failure: Failure | None = None  # set: repair this
+    is_stagnant: bool = False  # the island has found nothing better for long
+    fitness: str = ""  # the formula in words
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Says what a proposal cost; None is unknown, not nothing."""
+
+    seconds: float = 0.0
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Holds a text that a generator wrote, or the reason why there is none."""
+
+    text: str
+    source: str  # the generator, and which of its parts: "genetic", "llm:some/model"
+    thought: str = ""
+    prompt: str = ""
+    problem: str = ""  # why there is no text: the service failed, or answered something else
+    operators: tuple[str, ...] = ()
+    cost: Cost = field(default_factory=Cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Says that a generator has used up its budget and proposes nothing more."""
+
+    reason: str
+
+
+class Generator(Protocol):
+    """Writes candidates. Threads may share one."""
+
+    name: str
+    can_repair: bool  # whether a failure is worth sending back
+
+    def propose(self, request: Request) -> Proposal | Spent:
+        """Writes one candidate; failures of a service are proposals with a problem."""
+        ...
+
+    def learn(self, source: str, gain: float | None, cost: Cost) -> None:
+        """Hears how much better than its best parent a proposal was; None: it was refused."""
+        ...
+
+    def state(self) -> Mapping[str, Any]:
+        """Gives what a resumed run needs to go on alike, as JSON knows it."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes up the state of an earlier run."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of connections and files."""
+        ...
