@@ -11,6 +11,7 @@ from podium.search.fitness import BASELINE, Fitness, Outcome, fitness_named, mea
 from podium.search.gates import read_candidate
 from podium.search.limits import Limits
 from podium.search.measurement import Values
+from podium.search.process import Wants, anything
 from podium.search.sandbox import Pool
 from podium.search.training import TrainingSet
 from podium.search.verdict import Judgement, Verdict
@@ -36,8 +37,9 @@ class Judge:
         self.pool.close()
 
     def judge(
-        self, text: str, known: Collection[str] = (), incumbent: Sequence[Values] = ()
-    ) -> Judgement:
+        self, text: str, known: Collection[str] = (), incumbent: Sequence[Values] = (),
+        wants: Wants = anything,
+    ) -> Judgement:  # fmt: skip
         """Judges one text; an incumbent's measurements let a clearly worse one stop early."""
         began = time.perf_counter()
         read = read_candidate(text, known)
@@ -45,11 +47,14 @@ class Judge:
         if isinstance(read, Verdict):
             return Judgement(read, seconds=reading_s)
         self.pool.get_ready()
-        trial = self.pool.run(read.text, tuple(self.outcomes(incumbent)))
+        trial = self.pool.run(read.text, tuple(self.outcomes(incumbent)), wants)
         scores = self.scores(trial.cases) if trial.verdict.accepted else {}
         if scores:  # policies that may hold pods are compared among themselves
             scores["may_hold"] = read.may_hold
-        return Judgement(trial.verdict, scores, reading_s + trial.seconds, tuple(trial.cases))
+        decisions = trial.decisions
+        return Judgement(
+            trial.verdict, scores, reading_s + trial.seconds, tuple(trial.cases), decisions
+        )
 
     def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:
         """Puts measurements beside those of fgd on the same cases."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,24 @@ from podium.search.fitness import Outcome
 from podium.search.limits import Limits
 from podium.search.measurement import is_measurement
 from podium.search.message import Channel, ChannelClosed, ChannelGarbled, ChannelTimeout
-from podium.search.verdict import COMPILE, CONTRACT, RACE, TINY, TRAINING, Verdict
+from podium.search.probe import AXES, Decisions
+from podium.search.verdict import COMPILE, CONTRACT, NOVELTY, RACE, TINY, TRAINING, Verdict
 from podium.search.worker import SPOILED
 
-_SHORT = (TINY, CONTRACT)
-_INSIDE = (TINY, CONTRACT, COMPILE, RACE, TRAINING)
+_SHORT = (TINY, CONTRACT, NOVELTY)
+_INSIDE = (TINY, CONTRACT, NOVELTY, COMPILE, RACE, TRAINING)
 _BOOT = "import sys; sys.path.extend({path!r}); from podium.search.worker import main; main()"
+_SIGNATURE = re.compile("[0-9a-f]{16}")
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
+
+
+Wants = Callable[[Decisions], bool]
+"""Says of a candidate's decisions whether it is still wanted."""
+
+
+def anything(_decisions: Decisions) -> bool:
+    """Wants every candidate."""
+    return True
 
 
 @dataclass(slots=True)
@@ -41,6 +54,7 @@ class Trial:
     seconds: float = 0.0
     simulated_s: float = 0.0  # of which in the training cases
     core_s: float = 0.0  # of which in the simulator
+    decisions: Decisions | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -86,7 +100,7 @@ class Worker:
         self.doors = tuple(message["doors"])
         self._deadline = None
 
-    def run(self, text: str, race: tuple[Outcome, ...]) -> Trial:
+    def run(self, text: str, race: tuple[Outcome, ...], wants: Wants) -> Trial:
         """Tries a candidate; whatever happens to the process, a trial comes back."""
         trial, limits, began = Trial(), self._limits, time.monotonic()
         deadline = began + limits.time_s
@@ -100,7 +114,7 @@ class Worker:
             self._channel.send(request)
             while not trial.is_done:
                 until = short if trial.gate in _SHORT else deadline
-                self._take(trial, self._channel.receive(until))
+                self._take(trial, self._channel.receive(until), wants)
         except ChannelTimeout:
             limit_s = limits.trial_s if trial.gate in _SHORT else limits.time_s
             trial.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
@@ -111,11 +125,14 @@ class Worker:
         trial.seconds = time.monotonic() - began
         return trial
 
-    def _take(self, trial: Trial, message: dict[str, Any]) -> None:
+    def _take(self, trial: Trial, message: dict[str, Any], wants: Wants) -> None:
         if message.get("gate") in _INSIDE:
             trial.gate = message["gate"]
         elif "case" in message:
             self._take_case(trial, message)
+        elif "signature" in message and trial.decisions is None:
+            trial.decisions = _decisions(message)
+            self._channel.send({"is_wanted": wants(trial.decisions)})
         elif message.get("done"):
             if not message.get("reason") and len(trial.cases) != len(self._kinds):
                 raise ChannelGarbled("fewer cases than it was given")
@@ -154,6 +171,20 @@ class Worker:
                 with contextlib.suppress(OSError):
                     pipe.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _decisions(message: dict[str, Any]) -> Decisions:
+    signature: Any = message["signature"]
+    behaviour: Any = message.get("behaviour")
+    is_digest = isinstance(signature, str) and _SIGNATURE.fullmatch(signature) is not None
+    is_row = isinstance(behaviour, list) and len(behaviour) == len(AXES)
+    if not is_digest or not is_row or not all(_is_part(each) for each in behaviour):
+        raise ChannelGarbled("decisions that nobody can make")
+    return Decisions(signature, tuple(float(each) for each in behaviour))
+
+
+def _is_part(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1  # type: ignore[operator]
 
 
 def _spawn(folder: str) -> subprocess.Popen[bytes]:

@@ -10,7 +10,7 @@ from types import TracebackType
 from podium.errors import UsageError
 from podium.search.fitness import Outcome
 from podium.search.limits import Limits
-from podium.search.process import Trial, Worker
+from podium.search.process import Trial, Wants, Worker, anything
 from podium.search.training import TrainingSet
 
 MOST_COMPILED = 300
@@ -57,13 +57,13 @@ class Pool:
                 self._first.get_ready()
                 self.baseline = self._first.baseline
 
-    def run(self, text: str, race: tuple[Outcome, ...] = ()) -> Trial:
+    def run(self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything) -> Trial:
         """Tries a candidate in the next free worker, and replaces the worker if that spoils it."""
         self.get_ready()
         worker = self._idle.get()
         try:
             worker.get_ready()
-            trial = worker.run(text, race)
+            trial = worker.run(text, race, wants)
         except BaseException:
             self._replace(worker)
             raise

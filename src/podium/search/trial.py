@@ -17,13 +17,15 @@ from podium.model.records import Node, Pod
 from podium.policies import PairPolicy, load
 from podium.policies.arithmetic import Rewriter
 from podium.policies.source import Source
+from podium.search.engine import Engine, engine_for
 from podium.search.fitness import BASELINE, Fitness, Outcome
 from podium.search.measurement import Values, measure_case
+from podium.search.probe import Decisions, Probe
 from podium.search.training import FIRST_SEED, Case, TrainingSet
-from podium.search.verdict import COMPILE, CONTRACT, RACE, TINY, TRAINING
+from podium.search.verdict import COMPILE, CONTRACT, NOVELTY, RACE, TINY, TRAINING
 from podium.sim.execution import execute
 from podium.sim.plan import Plan
-from podium.sim.tiers import SCAN_NODES, Tier
+from podium.sim.tiers import Tier
 from podium.testing.native import score_compiled
 from podium.testing.states import States, random_states
 
@@ -52,6 +54,8 @@ class Bench:
     states: States  # in records of 8 slots
     views: tuple[View, ...]
     wide_views: tuple[View, ...]  # the same in records of 16
+    probe: Probe
+    probed: tuple[View, ...]  # the states of the probe
 
     @classmethod
     def of(cls, training: TrainingSet) -> Bench:
@@ -62,8 +66,9 @@ class Bench:
         plans = tuple(case.plan(stand_in) for case in training.cases)
         states = wide.with_slots(8)
         views, wide_views = tuple(states.views()), tuple(wide.views())
-        tiny = _TINY.plan(stand_in)
-        return cls(tiny, plans, training.is_compiled, states, views, wide_views)
+        tiny, probe = _TINY.plan(stand_in), Probe.build()
+        probed = tuple(probe.states.views())
+        return cls(tiny, plans, training.is_compiled, states, views, wide_views, probe, probed)
 
     def baseline(self) -> list[dict[str, float]]:
         """Measures fgd on every case."""
@@ -71,24 +76,37 @@ class Bench:
         return [measure_case(execute(replace(p, policy=policy, tier="scan"))) for p in self.plans]
 
 
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Is the way to the process that asked."""
+
+    tell: Tell
+    wants: Callable[[Decisions], bool]  # whether a candidate with such decisions is still wanted
+
+
 def try_candidate(
-    bench: Bench, text: str, race: Sequence[Outcome], fitness: Fitness, tell: Tell
+    bench: Bench, text: str, race: Sequence[Outcome], fitness: Fitness, parent: Parent
 ) -> None:
     """Leads a candidate through the gates of the worker; raises Rejected at one of them.
 
     `race` holds the incumbent's outcomes on the first cases, or nothing.
     """
+    tell = parent.tell
     tell({"gate": TINY})
     policy = _policy(text)
     _run(bench.tiny, policy, "python")
     tell({"gate": CONTRACT})
     check_contract(policy, bench)
-    if bench.is_compiled:
+    tell({"gate": NOVELTY})
+    if not parent.wants(bench.probe.decide(_plain(policy, bench.probed))):
+        raise Rejected("it decides like a candidate that was judged before, on every probed state")
+    engine = engine_for(text, policy, bench.plans, bench.is_compiled)
+    if engine.is_compiled:
         tell({"gate": COMPILE})
         check_compiled(policy, bench)
     tell({"gate": RACE if race else TRAINING})
     found: list[Outcome] = []
-    for index, values in enumerate(_measured(bench, policy, tell)):
+    for index, values in enumerate(_measured(bench, engine, tell)):
         if index < len(race):
             incumbent = race[index]
             found.append(Outcome(incumbent.kind, values, incumbent.baseline))
@@ -97,11 +115,10 @@ def try_candidate(
             tell({"gate": TRAINING})
 
 
-def _measured(bench: Bench, policy: PairPolicy, tell: Tell) -> Iterator[Values]:
+def _measured(bench: Bench, engine: Engine, tell: Tell) -> Iterator[Values]:
     for index, plan in enumerate(bench.plans):
         began = time.perf_counter()
-        tier = _tier(plan) if bench.is_compiled else "python"
-        result = _run(plan, policy, tier)
+        result = _run(plan, engine.policy, engine.tier(plan))
         values = measure_case(result)
         spent_s = time.perf_counter() - began
         tell({"case": index, "values": values, "seconds": spent_s, "core": result.wall_s})
@@ -125,10 +142,6 @@ def _run(plan: Plan, policy: PairPolicy, tier: Tier) -> Any:
         if isinstance(error.__cause__, MemoryError):
             raise error.__cause__ from error
         raise Rejected(_told(error)) from error
-
-
-def _tier(plan: Plan) -> Tier:
-    return "cached" if len(plan.cluster) > SCAN_NODES else "scan"
 
 
 def check_contract(policy: PairPolicy, bench: Bench) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from podium.search.probe import Decisions
 
 SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY = "syntax", "allow-list", "signature", "novelty"
 TINY, CONTRACT, COMPILE, RACE, TRAINING = "tiny-trace", "contract", "compile", "race", "training"
@@ -29,6 +32,7 @@ class Judgement:
     scores: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     cases: tuple[dict[str, float], ...] = ()  # what was measured, case by case
+    decisions: Decisions | None = None  # on the states of the probe
 
     def as_object(self) -> dict[str, Any]:
         """Gives the judgement's one JSON shape."""

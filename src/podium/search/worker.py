@@ -17,6 +17,7 @@ SPOILED = "spoiled"
 """Marks an answer after which the process is not to be used again."""
 
 PLAIN = "def score(pod, node):\n    return -node.cpu_milli_left\n"
+BY_GPU = "def score(pod, node, gpu):\n    return -gpu\n"
 FAILING = """def score(pod, node):
     pair = (1, (2, 3))
     return 1.0 if pair[node.gpu_count % 2] == 1 else 0.0
@@ -61,11 +62,15 @@ def serve(channel: Channel, setup: dict[str, Any]) -> None:
 def answer(channel: Channel, bench: Any, fitness: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Tries one candidate, telling each step; gives the last message."""
     from podium.search.fitness import Outcome
-    from podium.search.trial import Rejected, try_candidate
+    from podium.search.trial import Parent, Rejected, try_candidate
+
+    def wants(decisions: Any) -> bool:
+        channel.send({"signature": decisions.signature, "behaviour": decisions.behaviour})
+        return bool(channel.receive()["is_wanted"])
 
     race = [Outcome(*each) for each in request["race"]]
     try:
-        try_candidate(bench, request["text"], race, fitness, channel.send)
+        try_candidate(bench, request["text"], race, fitness, Parent(channel.send, wants))
     except Rejected as error:
         return {"done": True, "reason": str(error)[:2000], SPOILED: False}
     except MemoryError:
@@ -91,11 +96,12 @@ def _private_channel() -> Channel:
 def _warm_up(bench: Any) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
     from podium.search.fitness import Fitness
-    from podium.search.trial import Rejected, try_candidate
+    from podium.search.trial import Parent, Rejected, try_candidate
 
-    for text in (PLAIN, FAILING):
+    parent = Parent(lambda _message: None, lambda _decisions: True)
+    for text in (PLAIN, BY_GPU, FAILING):
         with contextlib.suppress(Rejected):
-            try_candidate(bench, text, [], Fitness("", ()), lambda _message: None)
+            try_candidate(bench, text, [], Fitness("", ()), parent)
 
 
 if __name__ == "__main__":
