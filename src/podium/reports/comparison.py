@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from podium.sim.resampling import interval, sign_flip_p
+
 BASELINES = ("first-fit", "best-fit", "fgd", "worst-fit", "kube-default", "random")
 """What a policy is measured against; the best of those that take part is the yardstick."""
 
-_RESAMPLES = 10_000
-_EXACT_PAIRS = 14  # 2^14 sign patterns are enumerated, above that they are drawn
 _SEED = 20230710  # of the resampling only; results of runs do not depend on it
 
 METRICS = {
@@ -84,41 +84,9 @@ def _row(
     is_yardstick: bool, may_hold: bool,
 ) -> Row:  # fmt: skip
     differences = values - others
-    low, high = interval(values)
-    d_low, d_high = interval(differences)
-    p_value = None if is_yardstick else sign_flip_p(differences)
+    low, high = interval(values, np.random.default_rng(_SEED))
+    d_low, d_high = interval(differences, np.random.default_rng(_SEED))
+    random = np.random.default_rng(_SEED)
+    p_value = None if is_yardstick else sign_flip_p(differences, random)
     mean, d_mean = float(values.mean()), float(differences.mean())
     return Row(rank, policy, mean, low, high, d_mean, d_low, d_high, p_value, may_hold)
-
-
-def interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Gives the 95 % bootstrap interval of the mean; a point where there is one value.
-
-    >>> interval(np.array([2.0, 2.0, 2.0]))
-    (2.0, 2.0)
-    """
-    if len(values) < 2 or np.ptp(values) == 0:
-        return float(values.mean()), float(values.mean())
-    random = np.random.default_rng(_SEED)
-    picks = random.integers(len(values), size=(_RESAMPLES, len(values)))
-    low, high = np.percentile(values[picks].mean(axis=1), [2.5, 97.5])
-    return float(low), float(high)
-
-
-def sign_flip_p(differences: npt.NDArray[np.float64]) -> float:
-    """Tests whether paired differences are centred on 0 by flipping their signs.
-
-    >>> sign_flip_p(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
-    0.0625
-    """
-    count = len(differences)
-    observed = abs(float(differences.sum()))
-    if count <= _EXACT_PAIRS:
-        patterns = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
-        sums = np.abs((1 - 2 * patterns) @ differences)
-        return float((sums >= observed - 1e-12 * max(1.0, observed)).mean())
-    random = np.random.default_rng(_SEED)
-    signs = random.choice([-1.0, 1.0], size=(_RESAMPLES, count))
-    sums = np.abs(signs @ differences)
-    hits = int((sums >= observed - 1e-12 * max(1.0, observed)).sum())
-    return (hits + 1) / (_RESAMPLES + 1)
