@@ -14,12 +14,13 @@ from typing import Any, Literal
 import numpy as np
 
 from podium.errors import UsageError
-from podium.model import Cluster, Workload
+from podium.model import Cluster
 from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
 from podium.sim.engine import make_plan
 from podium.sim.plan import Plan
 from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
+from podium.traces.trace import Trace
 
 FIRST_SEED = 1000
 """Training seeds start here; 2000 to 2019 validate, and 42 to 51 are only ever reported."""
@@ -53,19 +54,23 @@ class Case:
 
     def plan(self, policy: Policy) -> Plan:
         """Settles the run of a policy on this case; any other policy gets the same pods."""
-        cluster, workload = self._inputs()
-        return make_plan(cluster, workload, policy, self._protocol(), Setup(self.seed, "python"))
+        return self.plan_on(self.read(), policy)
+
+    def read(self) -> Trace:
+        """Loads the trace of the case; one read from files is the same for every seed."""
+        folder = Path(self.folder) if self.folder else None
+        return load_trace(self.trace, LoadOptions(folder, self.seed, self.nodes, self.pods))
+
+    def plan_on(self, trace: Trace, policy: Policy) -> Plan:
+        """Settles the run on a trace that was loaded before."""
+        if trace.cluster is None or trace.workload is None:
+            raise UsageError(f"{self.trace} has no nodes or no pods, and cannot be trained on")
+        cluster = perturbed(trace.cluster, self.seed) if self.is_perturbed else trace.cluster
+        setup = Setup(self.seed, "python")
+        return make_plan(cluster, trace.workload, policy, self._protocol(), setup)
 
     def _protocol(self) -> Protocol:
         return Inflation(self.ratio) if self.protocol == "inflation" else Replay(self.load)
-
-    def _inputs(self) -> tuple[Cluster, Workload]:
-        folder = Path(self.folder) if self.folder else None
-        found = load_trace(self.trace, LoadOptions(folder, self.seed, self.nodes, self.pods))
-        if found.cluster is None or found.workload is None:
-            raise UsageError(f"{self.trace} has no nodes or no pods, and cannot be trained on")
-        cluster = perturbed(found.cluster, self.seed) if self.is_perturbed else found.cluster
-        return cluster, found.workload
 
 
 @dataclass(frozen=True, slots=True)
