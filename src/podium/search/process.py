@@ -55,6 +55,8 @@ class Trial:
     simulated_s: float = 0.0  # of which in the training cases
     core_s: float = 0.0  # of which in the simulator
     decisions: Decisions | None = None
+    tuned: dict[str, float] = field(default_factory=dict)
+    evaluations: int = 0  # that tuning took
 
     @property
     def verdict(self) -> Verdict:
@@ -102,21 +104,26 @@ class Worker:
 
     def run(self, text: str, race: tuple[Outcome, ...], wants: Wants) -> Trial:
         """Tries a candidate; whatever happens to the process, a trial comes back."""
-        trial, limits, began = Trial(), self._limits, time.monotonic()
-        deadline = began + limits.time_s
-        short = min(deadline, began + limits.trial_s)
+        limits = self._limits
         told = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
-        request = {
-            "text": text, "race": told, "time_s": limits.time_s, "memory_mib": limits.memory_mib
-        }  # fmt: skip
+        return self._ask({"text": text, "race": told}, limits.time_s, limits.trial_s, wants)
+
+    def tune(self, text: str, tuning: dict[str, Any]) -> Trial:
+        """Tunes a candidate's constants; the trial holds the values, not yet checked."""
+        limit_s = self._limits.tuning_s
+        return self._ask({"text": text, "tuning": tuning}, limit_s, limit_s, anything)
+
+    def _ask(self, request: dict[str, Any], time_s: float, trial_s: float, wants: Wants) -> Trial:
+        trial, began = Trial(), time.monotonic()
+        deadline, short = began + time_s, began + min(time_s, trial_s)
         self.tried += 1
         try:
-            self._channel.send(request)
+            self._channel.send({**request, "time_s": time_s, "memory_mib": self._limits.memory_mib})
             while not trial.is_done:
                 until = short if trial.gate in _SHORT else deadline
                 self._take(trial, self._channel.receive(until), wants)
         except ChannelTimeout:
-            limit_s = limits.trial_s if trial.gate in _SHORT else limits.time_s
+            limit_s = trial_s if trial.gate in _SHORT else time_s
             trial.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
         except ChannelGarbled as error:
             trial.reason = f"the process answered with {error}"
@@ -133,6 +140,9 @@ class Worker:
         elif "signature" in message and trial.decisions is None:
             trial.decisions = _decisions(message)
             self._channel.send({"is_wanted": wants(trial.decisions)})
+        elif "tuned" in message:
+            trial.tuned, trial.evaluations = _tuned(message)
+            trial.is_done, trial.is_spoiled = True, bool(message.get(SPOILED, True))
         elif message.get("done"):
             if not message.get("reason") and len(trial.cases) != len(self._kinds):
                 raise ChannelGarbled("fewer cases than it was given")
@@ -181,6 +191,15 @@ def _decisions(message: dict[str, Any]) -> Decisions:
     if not is_digest or not is_row or not all(_is_part(each) for each in behaviour):
         raise ChannelGarbled("decisions that nobody can make")
     return Decisions(signature, tuple(float(each) for each in behaviour))
+
+
+def _tuned(message: dict[str, Any]) -> tuple[dict[str, float], int]:
+    values: Any = message["tuned"]
+    evaluations: Any = message.get("evaluations")
+    is_told = isinstance(values, dict) and type(evaluations) is int and evaluations >= 0
+    if not is_told or not all(type(each) in (int, float) for each in values.values()):
+        raise ChannelGarbled("constants that are no numbers")
+    return values, evaluations
 
 
 def _is_part(value: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from collections.abc import Callable
 from types import TracebackType
 
 from podium.errors import UsageError
@@ -59,11 +60,21 @@ class Pool:
 
     def run(self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything) -> Trial:
         """Tries a candidate in the next free worker, and replaces the worker if that spoils it."""
+        return self._lend(lambda worker: worker.run(text, race, wants))
+
+    def tune(self, text: str, evaluations: int, seed: int) -> Trial:
+        """Tunes a candidate's constants in the next free worker."""
+        self.get_ready()
+        baseline = list(zip(self._kinds, self.baseline, strict=True))
+        tuning = {"evaluations": evaluations, "seed": seed, "baseline": baseline}
+        return self._lend(lambda worker: worker.tune(text, tuning))
+
+    def _lend(self, work: Callable[[Worker], Trial]) -> Trial:
         self.get_ready()
         worker = self._idle.get()
         try:
             worker.get_ready()
-            trial = worker.run(text, race, wants)
+            trial = work(worker)
         except BaseException:
             self._replace(worker)
             raise

@@ -93,7 +93,7 @@ def try_candidate(
     """
     tell = parent.tell
     tell({"gate": TINY})
-    policy = _policy(text)
+    policy = read_policy(text)
     _run(bench.tiny, policy, "python")
     tell({"gate": CONTRACT})
     check_contract(policy, bench)
@@ -125,7 +125,8 @@ def _measured(bench: Bench, engine: Engine, tell: Tell) -> Iterator[Values]:
         yield values
 
 
-def _policy(text: str) -> PairPolicy:
+def read_policy(text: str) -> PairPolicy:
+    """Makes a policy of a candidate's text."""
     # The allow-list, which the text has passed, is stricter than the check of any policy file.
     rewritten = ast.fix_missing_locations(Rewriter().visit(ast.parse(text)))
     source = Source(CANDIDATE, text, ast.parse(text), compile(rewritten, CANDIDATE, "exec"))
@@ -189,12 +190,28 @@ def check_compiled(policy: PairPolicy, bench: Bench) -> None:
 
 
 def check_race(found: Sequence[Outcome], incumbent: Sequence[Outcome], fitness: Fitness) -> None:
-    """Refuses a candidate that clearly trails the incumbent on the same cases."""
-    own, best = fitness.score(found), fitness.score(incumbent[: len(found)])
-    if own < best - RACE_MARGIN:
+    """Refuses a candidate that trails the incumbent on the same cases, beyond what is chance."""
+    apart = [
+        fitness.score([own]) - fitness.score([best])
+        for own, best in zip(found, incumbent, strict=False)
+    ]
+    if hopeful(apart) < -RACE_MARGIN:
+        own, best = fitness.score(found), fitness.score(incumbent[: len(found)])
         raise Rejected(
             f"trails the incumbent after {_cases(len(found))}: fitness {own:.2f} against {best:.2f}"
         )
+
+
+def hopeful(apart: Sequence[float]) -> float:
+    """Gives how large the mean of paired differences may well be: two standard errors above.
+
+    One difference says little of its own error, and is trusted to a third.
+    """
+    mean = sum(apart) / len(apart)
+    if len(apart) == 1:
+        return mean / 3
+    variance = sum((each - mean) ** 2 for each in apart) / (len(apart) - 1)
+    return mean + 2 * math.sqrt(variance / len(apart))
 
 
 def _cases(count: int) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from podium.search.message import Channel, ChannelClosed
@@ -17,6 +19,11 @@ SPOILED = "spoiled"
 """Marks an answer after which the process is not to be used again."""
 
 PLAIN = "def score(pod, node):\n    return -node.cpu_milli_left\n"
+TUNABLE = """from podium.policies import tunable
+W = tunable(0.5, 0, 1)
+def score(pod, node):
+    return W * node.cpu_milli_left
+"""
 BY_GPU = "def score(pod, node, gpu):\n    return -gpu\n"
 FAILING = """def score(pod, node):
     pair = (1, (2, 3))
@@ -56,32 +63,66 @@ def serve(channel: Channel, setup: dict[str, Any]) -> None:
     while True:
         request = channel.receive()
         confinement.allow(request["time_s"], request["memory_mib"])
-        channel.send(answer(channel, bench, fitness, request))
+        channel.send(guarded(serve_request, channel, bench, fitness, request))
 
 
-def answer(channel: Channel, bench: Any, fitness: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Tries one candidate, telling each step; gives the last message."""
+def guarded(
+    work: Callable[..., dict[str, Any]], channel: Channel, bench: Any, fitness: Any,
+    request: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    """Does a piece of work for a candidate; whatever it raises becomes the last message."""
+    from podium.search.trial import Rejected
+
+    try:
+        told = work(channel, bench, fitness, request)
+    except Rejected as error:
+        return {"done": True, "reason": str(error)[:2000], SPOILED: False}
+    except MemoryError:
+        reason = f"needs more than its {request['memory_mib']} MiB of memory"
+        return {"done": True, "reason": reason, SPOILED: True}
+    except ChannelClosed:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a candidate may raise anything
+        reason = f"{type(error).__name__}: {error}"[:2000]
+        return {"done": True, "reason": reason, SPOILED: True}
+    return {"done": True, "reason": "", SPOILED: False, **told}
+
+
+def serve_request(
+    channel: Channel, bench: Any, fitness: Any, request: dict[str, Any]
+) -> dict[str, Any]:
+    """Tries a candidate, or tunes its constants."""
+    work = tune_candidate if "tuning" in request else judge_candidate
+    return work(channel, bench, fitness, request)
+
+
+def tune_candidate(
+    _channel: Channel, bench: Any, fitness: Any, request: dict[str, Any]
+) -> dict[str, Any]:
+    """Tunes the constants of one candidate; gives the best values found."""
+    from podium.search.tuning import Tuner, tune
+
+    wanted = request["tuning"]
+    baseline = [(kind, values) for kind, values in wanted["baseline"]]
+    tuner = Tuner(bench, request["text"], fitness, baseline)
+    values = tune(tuner, wanted["evaluations"], wanted["seed"])
+    return {"tuned": dict(values), "evaluations": tuner.evaluations}
+
+
+def judge_candidate(
+    channel: Channel, bench: Any, fitness: Any, request: dict[str, Any]
+) -> dict[str, Any]:
+    """Tries one candidate, telling each step."""
     from podium.search.fitness import Outcome
-    from podium.search.trial import Parent, Rejected, try_candidate
+    from podium.search.trial import Parent, try_candidate
 
     def wants(decisions: Any) -> bool:
         channel.send({"signature": decisions.signature, "behaviour": decisions.behaviour})
         return bool(channel.receive()["is_wanted"])
 
     race = [Outcome(*each) for each in request["race"]]
-    try:
-        try_candidate(bench, request["text"], race, fitness, Parent(channel.send, wants))
-    except Rejected as error:
-        return {"done": True, "reason": str(error)[:2000], SPOILED: False}
-    except MemoryError:
-        told = f"needs more than its {request['memory_mib']} MiB of memory"
-        return {"done": True, "reason": told, SPOILED: True}
-    except ChannelClosed:
-        raise
-    except BaseException as error:  # noqa: BLE001 - a candidate may raise anything
-        told = f"{type(error).__name__}: {error}"[:2000]
-        return {"done": True, "reason": told, SPOILED: True}
-    return {"done": True, "reason": "", SPOILED: False}
+    try_candidate(bench, request["text"], race, fitness, Parent(channel.send, wants))
+    return {}
 
 
 def _private_channel() -> Channel:
@@ -97,11 +138,17 @@ def _warm_up(bench: Any) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
     from podium.search.fitness import Fitness
     from podium.search.trial import Parent, Rejected, try_candidate
+    from podium.search.tuning import Tuner, tune
 
     parent = Parent(lambda _message: None, lambda _decisions: True)
+    by_kind = {plan.protocol.name: plan for plan in bench.plans}
+    few = replace(bench, plans=(bench.tiny, *by_kind.values()))
     for text in (PLAIN, BY_GPU, FAILING):
         with contextlib.suppress(Rejected):
-            try_candidate(bench, text, [], Fitness("", ()), parent)
+            try_candidate(few, text, [], Fitness("", ()), parent)
+    # CMA-ES opens files when it is imported, and some more when it is first used.
+    tiny = replace(bench, plans=(bench.tiny,))
+    tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(bench.tiny.protocol.name, {})]), 30, 1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,120 @@
+"""Keeps all islands of a run: a pure fold over its candidates, batch by batch.
+
+Nothing here is saved. Who reads the candidates of a run again, in order, has the same archive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.search.population.island import Island
+from podium.search.population.member import Member
+
+_STREAM = 3  # of random numbers, for what happens between batches
+
+
+@dataclass(frozen=True, slots=True)
+class Customs:
+    """Says how islands live."""
+
+    islands: int = 4
+    capacity: int = 40
+    migrate_every: int = 12  # batches
+    respawn_after: int = 600  # samples of an island without a better one
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Says what became of one sample of an island."""
+
+    number: int
+    island: int
+    parents: tuple[int, ...]
+    member: Member | None  # none: it was refused
+    is_for_all: bool = False  # a seed goes to every island
+
+
+class Archive:
+    """Holds the islands and what was seen on them."""
+
+    def __init__(self, customs: Customs, seed: int, families: Sequence[str]) -> None:
+        self.customs = customs
+        self.islands = [
+            Island(i, customs.capacity, *_emphasis(i, families)) for i in range(customs.islands)
+        ]
+        self.signatures: dict[str, int] = {}  # of all that was accepted, with the least complexity
+        self.best: Member | None = None
+        self.batches = 0
+        self.transfers: list[tuple[int, int, bool]] = []  # from, to, whether it led there
+        self._seed = seed
+
+    def end_batch(self, entries: Iterable[Entry]) -> None:
+        """Takes a whole batch in, in order of number; then islands exchange and respawn."""
+        for entry in sorted(entries, key=lambda each: each.number):
+            self._take(entry)
+        self.batches += 1
+        if self.batches % self.customs.migrate_every == 0:
+            self._migrate()
+        self._respawn()
+        for island in self.islands:
+            island.cull()
+
+    def member(self, number: int) -> Member | None:
+        """Finds a living member by its number."""
+        found = (each for island in self.islands for each in island.members)
+        return next((each for each in found if each.number == number), None)
+
+    def _take(self, entry: Entry) -> None:
+        home = self.islands[entry.island]
+        home.count_child(entry.parents)
+        home.stale += 1
+        member = entry.member
+        if member is None:
+            return
+        least = self.signatures.get(member.signature, member.complexity)
+        self.signatures[member.signature] = min(least, member.complexity)
+        if self.best is None or member.key() > self.best.key():
+            self.best = member
+        for island in self.islands if entry.is_for_all else [home]:
+            if island.take(member):
+                island.stale = 0
+
+    def _migrate(self) -> None:
+        """Sends the best of each island to the next one around the ring."""
+        travellers = [island.best for island in self.islands]
+        for index, traveller in enumerate(travellers):
+            there = self.islands[(index + 1) % len(self.islands)]
+            if traveller is not None and there.index != index:
+                leads = there.take(traveller)
+                there.stale = 0 if leads else there.stale
+                self.transfers.append((index, there.index, leads))
+
+    def _respawn(self) -> None:
+        """Founds an island anew that has stood still; the best of all is never lost."""
+        for island in self.islands:
+            if island.stale < self.customs.respawn_after or len(self.islands) < 2:
+                continue
+            rng = np.random.default_rng([self._seed, self.batches, island.index, _STREAM])
+            others = [each for each in self.islands if each is not island and each.members]
+            if not others:
+                continue
+            founder = others[int(rng.random() * len(others))].best
+            founders = {each.number: each for each in (founder, self._last_home(island)) if each}
+            island.found_anew(founders.values())
+
+    def _last_home(self, island: Island) -> Member | None:
+        best = self.best
+        homes = [each for each in self.islands if best in each.members]
+        return best if homes == [island] else None
+
+
+def _emphasis(index: int, families: Sequence[str]) -> tuple[tuple[float, ...], str]:
+    """Gives an island the family of cases that it emphasises; the first island has none."""
+    kinds = list(dict.fromkeys(families))
+    if len(kinds) < 2 or index == 0:
+        return (), ""
+    family = kinds[(index - 1) % len(kinds)]
+    return tuple(float(each == family) for each in families), family

@@ -1,0 +1,91 @@
+"""Keeps one population apart from the others, with a place for every kind of behaviour.
+
+Cells are quantiles of what the members themselves do, so none is empty by construction and none
+holds everybody; fitness is no axis of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from podium.search.population.member import Member
+
+BINS = 3
+"""Quantiles of each axis of behaviour, and of complexity."""
+
+
+@dataclass(slots=True)
+class Island:
+    """Holds members, the children each has had, and how long nothing better was found."""
+
+    index: int
+    capacity: int
+    emphasis: tuple[float, ...] = ()  # weights of the training cases; none: all alike
+    family: str = ""  # the cases that are emphasised, in a word
+    members: list[Member] = field(default_factory=list)
+    children: dict[int, int] = field(default_factory=dict)
+    stale: int = 0  # samples since the best improved
+    respawns: int = 0
+
+    @property
+    def best(self) -> Member | None:
+        """Gives the fittest member by the island's own emphasis."""
+        return max(self.members, key=self.key, default=None)
+
+    def key(self, member: Member) -> tuple[float, int, int]:
+        """Orders members as this island does."""
+        return member.key(self.emphasis)
+
+    def take(self, member: Member) -> bool:
+        """Takes a member in; of two that decide alike the better stays. Tells if it leads now."""
+        best = self.best
+        twin = next((each for each in self.members if each.signature == member.signature), None)
+        if twin is not None:
+            if self.key(member) <= self.key(twin):
+                return False
+            self.members.remove(twin)
+        self.members.append(member)
+        return best is None or self.key(member)[0] > self.key(best)[0]
+
+    def count_child(self, parents: Iterable[int]) -> None:
+        """Remembers that members have had one more child."""
+        for number in parents:
+            self.children[number] = self.children.get(number, 0) + 1
+
+    def cull(self) -> None:
+        """Keeps the best of every cell, then the fittest, up to the capacity."""
+        ranked = sorted(self.members, key=self.key, reverse=True)
+        if len(ranked) <= self.capacity:
+            self.members = ranked
+            return
+        elites: dict[tuple[int, ...], Member] = {}
+        for member, cell in zip(ranked, cells(ranked), strict=True):
+            elites.setdefault(cell, member)
+        first = {member.number for member in list(elites.values())[: self.capacity]}
+        rest = [each for each in ranked if each.number not in first]
+        first |= {each.number for each in rest[: self.capacity - len(first)]}
+        self.members = [each for each in ranked if each.number in first]
+
+    def found_anew(self, founders: Iterable[Member]) -> None:
+        """Drops everybody and begins again from some members."""
+        self.members = list(founders)
+        self.children = {}
+        self.stale = 0
+        self.respawns += 1
+
+
+def cells(members: Sequence[Member]) -> list[tuple[int, ...]]:
+    """Gives the cell of each member: its quantile on every axis among all of them."""
+    axes = zip(*(_axes(member) for member in members), strict=True)
+    return list(zip(*(_quantiles(list(axis)) for axis in axes), strict=True))
+
+
+def _axes(member: Member) -> tuple[float, ...]:
+    return (float(member.complexity), *member.behaviour)
+
+
+def _quantiles(values: list[float]) -> list[int]:
+    ordered = sorted(values)
+    edges = [ordered[len(ordered) * i // BINS] for i in range(1, BINS)]
+    return [sum(value >= edge for edge in edges) for value in values]

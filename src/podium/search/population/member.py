@@ -1,0 +1,38 @@
+"""Holds an accepted candidate as islands know it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ROUNDED = 3
+"""Differences in fitness beyond these digits are noise; the simpler member wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Holds what selection looks at."""
+
+    number: int  # of the candidate in its run
+    text: str
+    fitness: float
+    complexity: int
+    signature: str  # of its decisions
+    behaviour: tuple[float, ...]  # its tendencies, each from 0 to 1
+    case_scores: tuple[float, ...]  # the fitness on each training case alone
+    may_hold: bool = False
+    is_tuned: bool = False  # its constants have been tuned, or it is a tuned one
+    thought: str = ""
+    diagnostics: str = ""
+
+    def worth(self, emphasis: Sequence[float] = ()) -> float:
+        """Gives the fitness, half of it from the cases that an island emphasises."""
+        if not emphasis:
+            return self.fitness
+        weights = sum(emphasis)
+        own = sum(w * s for w, s in zip(emphasis, self.case_scores, strict=True)) / weights
+        return (self.fitness + own) / 2
+
+    def key(self, emphasis: Sequence[float] = ()) -> tuple[float, int, int]:
+        """Orders members: the fitter, then the simpler, then the earlier is greater."""
+        return round(self.worth(emphasis), ROUNDED), -self.complexity, -self.number
