@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from podium.errors import UnknownName, UsageError
-from podium.search.measurement import INFLATION, REPLAY, Values
+from podium.search.measurement import HOLDING, INFLATION, REPLAY, Values
 
 BASELINE = "fgd"
 """The policy that candidates are measured beside."""
@@ -17,18 +17,28 @@ TOLERANCE = 0.5
 PENALTY = 2.0
 """Points lost for each further point below fgd at 100 %."""
 
-SHORTEST_WAIT_S = 1.0
+PATIENCE_S = 60.0
+"""Added to every wait before two are compared, so that seconds do not decide."""
 
 RULES = {
     "inflation": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, less "
     f"{PENALTY:g} points for each point by which the mean at 100 % is more than {TOLERANCE:g} "
     "below that of fgd",
-    "waiting": "100 w / (w + v) under replay, where v is the mean waiting of pods (seconds) and w "
-    "that of fgd: 50 is as good as fgd, 100 is no waiting",
+    "holding:FLOOR": "for candidates that may hold pods: mean GPU allocation (percent) when 130 % "
+    f"of the GPUs were asked for, less {PENALTY:g} points for each point by which the mean at "
+    "100 % is below FLOOR; a pod that is held was asked for like any other",
+    "waiting": "under replay, the mean over the cases of 100 w / (w + v), once with the mean and "
+    "once with the 95th percentile of how long pods wait, where v is that of the candidate, w that "
+    f"of fgd, and both are taken {PATIENCE_S:g} s longer: 50 is as good as fgd; plus the points "
+    "(percent of all GPUs) by which fragmentation while pods arrive is below that of fgd",
     "fragmentation": "100 less the mean fragmentation (percent of all GPUs) after each arrival "
     "under inflation",
 }
-NEEDS = {"inflation": INFLATION, "waiting": REPLAY, "fragmentation": INFLATION}
+EXAMPLES = ("holding:93", "mix:inflation=0.7,waiting=0.3")
+NEEDS = {
+    "inflation": INFLATION, "holding": INFLATION, "waiting": REPLAY, "fragmentation": INFLATION,
+}  # fmt: skip
+"""The protocol whose runs a rule looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +59,20 @@ class Fitness:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Lists the protocols that the rules need, each once."""
-        return tuple(dict.fromkeys(NEEDS[rule] for rule, _ in self.weights))
+        """Lists the kinds of training cases that the rules need, each once."""
+        bases = [_split(rule)[0] for rule, _ in self.weights]
+        kinds = (HOLDING if base == HOLDING else NEEDS[base] for base in bases)
+        return tuple(dict.fromkeys(kinds))
+
+    @property
+    def may_hold(self) -> bool:
+        """Tells whether candidates that hold pods are wanted."""
+        return any(_split(rule)[0] == HOLDING for rule, _ in self.weights)
 
     @property
     def text(self) -> str:
         """Shows the whole formula in words."""
-        return "\n".join(f"{weight:g} x ({RULES[rule]})" for rule, weight in self.weights)
+        return "\n".join(f"{weight:g} x ({_words(rule)})" for rule, weight in self.weights)
 
     def score(self, outcomes: Sequence[Outcome]) -> float:
         """Gives the fitness over some cases, by the rules that have a case among them."""
@@ -65,16 +82,20 @@ class Fitness:
 
     def terms(self, outcomes: Sequence[Outcome]) -> dict[str, float]:
         """Gives the value of each rule before weighing."""
-        return {
-            rule: _RULES[rule](found)
-            for rule, _ in self.weights
-            if (found := [each for each in outcomes if each.kind == NEEDS[rule]])
-        }
+        terms: dict[str, float] = {}
+        for rule, _ in self.weights:
+            base, floor = _split(rule)
+            found = [each for each in outcomes if each.kind == NEEDS[base]]
+            if found:
+                terms[rule] = _holding(found, float(floor)) if floor else _RULES[base](found)
+        return terms
 
 
 def fitness_named(name: str) -> Fitness:
     """Finds a fitness: a rule, or `mix:RULE=WEIGHT,RULE=WEIGHT`.
 
+    >>> fitness_named("holding:84").may_hold
+    True
     >>> fitness_named("mix:inflation=3,waiting=1").weights
     (('inflation', 0.75), ('waiting', 0.25))
     """
@@ -103,8 +124,35 @@ def _weight(part: str) -> tuple[str, float]:
 
 
 def _check_rule(rule: str) -> None:
-    if rule not in RULES:
-        raise UnknownName.among("fitness", rule, [*RULES, "mix:inflation=0.7,waiting=0.3"])
+    base, floor = _split(rule)
+    if base == HOLDING:
+        _check_floor(rule, floor)
+    elif rule not in RULES:
+        known = [name for name in RULES if ":" not in name]
+        raise UnknownName.among("fitness", rule, [*known, *EXAMPLES])
+
+
+def _check_floor(rule: str, floor: str) -> None:
+    try:
+        is_percentage = 0 <= float(floor) <= 100
+    except ValueError:
+        is_percentage = False
+    if not is_percentage:
+        raise UsageError(
+            f'"{rule}" names no floor',
+            hint="write the percent of GPUs to allocate at 100 %, as in holding:93",
+        )
+
+
+def _split(rule: str) -> tuple[str, str]:
+    """Parts a rule from its floor, which is empty where it has none."""
+    base, _, floor = rule.partition(":")
+    return base, floor
+
+
+def _words(rule: str) -> str:
+    base, floor = _split(rule)
+    return RULES[f"{base}:FLOOR"].replace("FLOOR", floor) if floor else RULES[rule]
 
 
 def _mean(outcomes: Sequence[Outcome], key: str) -> float:
@@ -121,9 +169,22 @@ def _inflation(outcomes: Sequence[Outcome]) -> float:
     return _mean(outcomes, "allocation_130") - PENALTY * shortfall
 
 
+def _holding(outcomes: Sequence[Outcome], floor: float) -> float:
+    shortfall = max(0.0, floor - _mean(outcomes, "allocation_100"))
+    return _mean(outcomes, "allocation_130") - PENALTY * shortfall
+
+
 def _waiting(outcomes: Sequence[Outcome]) -> float:
-    usual = max(SHORTEST_WAIT_S, _baseline(outcomes, "wait_mean_s"))
-    return 100.0 * usual / (usual + _mean(outcomes, "wait_mean_s"))
+    # Case by case: one pod behind a job of months would outweigh all other cases together.
+    shares = [_share(each, key) for each in outcomes for key in ("wait_mean_s", "wait_p95_s")]
+    fragments = "fragmentation_arriving"
+    gained = _baseline(outcomes, fragments) - _mean(outcomes, fragments)
+    return sum(shares) / len(shares) + gained
+
+
+def _share(outcome: Outcome, key: str) -> float:
+    own, usual = outcome.values[key] + PATIENCE_S, outcome.baseline[key] + PATIENCE_S
+    return 100.0 * usual / (usual + own)
 
 
 def _fragmentation(outcomes: Sequence[Outcome]) -> float:

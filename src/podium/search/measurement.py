@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,32 +15,64 @@ from podium.sim.metrics import measure_waiting
 
 Values = Mapping[str, float]
 INFLATION, REPLAY = "inflation", "replay"
+HOLDING = "holding"
+"""The kind of cases under inflation that are large enough to judge what holding pods is worth."""
 
 FIGURES = {
     INFLATION: ("allocation_100", "allocation_130", "fragmentation"),
-    REPLAY: ("gpu_allocation", "fragmentation", "wait_mean_s", "wait_p95_s"),
-}
-"""What is measured under each protocol; all but the waits are percent of all GPUs."""
+    REPLAY: (
+        "allocation_arriving", "fragmentation_arriving", "queue_busy", "wait_mean_s", "wait_p95_s",
+    ),
+}  # fmt: skip
+"""What is measured under each protocol.
+
+Waits are seconds, `queue_busy` is percent of the time, the others percent of all GPUs. Replay is
+measured from the first arrival to the last: one job of months outlasts all that matters.
+"""
 
 
 def measure_case(result: Result) -> dict[str, float]:
     """Takes the figures of a run that fitness rules are made of."""
+    if result.plan.protocol.name == REPLAY:
+        return _replayed(result)
     course = follow(result)
     total = max(1, result.plan.cluster.gpu_milli_total)
-    if result.plan.protocol.name == INFLATION:
-        fragments = course.fragment_milli[result.changes_after]
-        return {
-            "allocation_100": _allocation(result, course, 1.0),
-            "allocation_130": _allocation(result, course, 1.3),
-            "fragmentation": 100 * float(fragments.mean()) / total,
-        }
+    fragments = course.fragment_milli[result.changes_after]
+    return {
+        "allocation_100": _allocation(result, course, 1.0),
+        "allocation_130": _allocation(result, course, 1.3),
+        "fragmentation": 100 * float(fragments.mean()) / total,
+    }
+
+
+def _replayed(result: Result) -> dict[str, float]:
+    course = follow(result)
+    total = max(1, result.plan.cluster.gpu_milli_total)
+    arriving = replace(course, time_s=np.minimum(course.time_s, result.arrival_s[-1]))
     waiting = measure_waiting(result)
     return {
-        "gpu_allocation": 100 * course.mean(course.gpu_milli) / total,
-        "fragmentation": 100 * course.mean(course.fragment_milli) / total,
+        "allocation_arriving": 100 * arriving.mean(course.gpu_milli) / total,
+        "fragmentation_arriving": 100 * arriving.mean(course.fragment_milli) / total,
+        "queue_busy": 100 * queue_busy(result),
         "wait_mean_s": waiting.mean_s,
         "wait_p95_s": waiting.p95_s,
     }
+
+
+def queue_busy(result: Result) -> float:
+    """Gives the share of a replay, from first to last arrival, in which a pod waits for room.
+
+    Pods that no empty node could take are not counted: they wait whatever the policy does.
+    """
+    arrived_s, started_s = result.arrival_s[result.is_placed], result.start_s[result.is_placed]
+    last_s = float(result.arrival_s[-1])
+    span_s = last_s - float(result.arrival_s[0])
+    if span_s <= 0 or len(arrived_s) == 0:
+        return 0.0
+    until_s = np.minimum(np.maximum.accumulate(started_s), last_s)
+    # Pods are in order of arrival: each adds what goes beyond those before it.
+    since_s = np.maximum(arrived_s, np.concatenate([[-np.inf], until_s[:-1]]))
+    return float(np.maximum(0.0, until_s - since_s).sum()) / span_s
 
 
 def is_measurement(values: object, kind: str) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from podium.errors import UsageError
 from podium.model import Cluster
 from podium.policies import Policy
+from podium.search.measurement import HOLDING, INFLATION
 from podium.sim import Inflation, Protocol, Replay, Setup
 from podium.sim.engine import make_plan
 from podium.sim.plan import Plan
@@ -25,7 +26,8 @@ from podium.traces.trace import Trace
 FIRST_SEED = 1000
 """Training seeds start here; 2000 to 2019 validate, and 42 to 51 are only ever reported."""
 
-HELD_OUT = (range(42, 52), range(2000, 2020))
+VALIDATION = range(2000, 2020)
+HELD_OUT = (range(42, 52), VALIDATION)
 
 LEFT_OUT = 0.1
 SCALES = (0.75, 1.0, 1.25)
@@ -78,44 +80,65 @@ class TrainingSet:
     """Holds the cases that a candidate is judged on, in order, and how it is run."""
 
     cases: tuple[Case, ...]
-    is_compiled: bool = False  # compiling pays when the cases are large
+    is_compiled: bool = False  # run as machine code whatever that costs
+    purpose: Literal["training", "validation"] = "training"
 
     def __post_init__(self) -> None:
         if not self.cases:
-            raise UsageError("a training set has no cases", hint="give at least one")
+            raise UsageError(f"a {self.purpose} set has no cases", hint="give at least one")
         for case in self.cases:
-            if any(case.seed in seeds for seeds in HELD_OUT):
+            if self.purpose == "validation" and case.seed not in VALIDATION:
+                raise UsageError(
+                    f"seed {case.seed} is not for validation",
+                    hint=f"validate on seeds {VALIDATION.start} to {VALIDATION.stop - 1}",
+                )
+            if self.purpose == "training" and any(case.seed in seeds for seeds in HELD_OUT):
                 raise UsageError(
                     f"seed {case.seed} is held out for validation and tests",
                     hint=f"train on seeds from {FIRST_SEED}",
                 )
 
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Names the family of each case: its trace and protocol."""
+        return tuple(f"{case.trace} {case.protocol}" for case in self.cases)
+
+    def held_out(self) -> TrainingSet:
+        """Gives the same cases with validation seeds, numbered as the training seeds are."""
+        moved = [
+            replace(case, seed=VALIDATION[(case.seed - FIRST_SEED) % len(VALIDATION)])
+            for case in self.cases
+        ]
+        return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
+
     def as_object(self) -> dict[str, Any]:
         """Describes the set in what JSON knows."""
         cases = [asdict(case) for case in self.cases]
-        return {"cases": cases, "is_compiled": self.is_compiled}
+        return {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
 
     @classmethod
     def from_object(cls, given: Mapping[str, Any]) -> TrainingSet:
         """Reads what `as_object` wrote."""
         known = {each.name for each in fields(Case)}
         cases = [Case(**{k: v for k, v in case.items() if k in known}) for case in given["cases"]]
-        return cls(tuple(cases), bool(given["is_compiled"]))
+        return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"])
 
 
 def demo_cases(kinds: Iterable[str], seeds: int) -> tuple[Case, ...]:
     """Makes small cases for the kinds of experiment that a fitness needs, so many of each."""
-    cases: list[Case] = []
-    for kind in kinds:
-        for i in range(seeds):
-            seed = FIRST_SEED + i
-            if kind == "inflation":
-                # Every second cluster is perturbed: a formula must not lean on one mix of nodes.
-                case = Case(nodes=32, pods=400, seed=seed, is_perturbed=i % 2 == 1)
-            else:
-                case = Case("openb:16", pods=400, protocol="replay", load=30.0, seed=seed)
-            cases.append(case)
-    return tuple(cases)
+    return tuple(_demo_case(kind, i) for kind in kinds for i in range(seeds))
+
+
+def _demo_case(kind: str, index: int) -> Case:
+    seed = FIRST_SEED + index
+    if kind == INFLATION:
+        # Every second cluster is perturbed: a formula must not lean on one mix of nodes.
+        return Case(nodes=32, pods=400, seed=seed, is_perturbed=index % 2 == 1)
+    if kind == HOLDING:
+        # Clusters below a hundred nodes rank policies that hold pods otherwise than large ones.
+        return Case(nodes=128, pods=860, seed=seed)
+    # The load at which packing policies keep the queue busy two fifths of the time.
+    return Case("openb:16", pods=400, protocol="replay", load=50.0, seed=seed)
 
 
 def perturbed(cluster: Cluster, seed: int) -> Cluster:

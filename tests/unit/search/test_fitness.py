@@ -12,12 +12,11 @@ def _inflated(at_130, at_100, usual_at_100=90.0, fragmentation=5.0):
     return Outcome("inflation", values, usual)
 
 
-def _waited(wait_s, usual_s):
-    names = ("gpu_allocation", "fragmentation", "wait_p95_s")
-    filler = dict.fromkeys(names, 1.0)
-    return Outcome(
-        "replay", {**filler, "wait_mean_s": wait_s}, {**filler, "wait_mean_s": usual_s}
-    )  # fmt: skip
+def _waited(mean_s, usual_mean_s, p95_s=300.0, usual_p95_s=300.0, fragments=11.0):
+    rest = {"allocation_arriving": 48.0, "queue_busy": 40.0}
+    own = {"wait_mean_s": mean_s, "wait_p95_s": p95_s, "fragmentation_arriving": fragments}
+    usual = {"wait_mean_s": usual_mean_s, "wait_p95_s": usual_p95_s, "fragmentation_arriving": 11.0}
+    return Outcome("replay", rest | own, rest | usual)
 
 
 def test_inflation_is_the_mean_allocation_at_130_percent():
@@ -31,11 +30,49 @@ def test_falling_behind_fgd_at_100_percent_costs_two_points_a_point_beyond_the_t
     )
 
 
+def test_holding_is_the_allocation_at_130_percent_while_the_floor_at_100_percent_is_kept():
+    outcomes = [_inflated(98.0, 83.0), _inflated(99.0, 85.0)]
+    assert fitness_named("holding:84").score(outcomes) == pytest.approx(98.5)
+
+
+def test_each_point_below_the_floor_of_holding_costs_two():
+    assert fitness_named("holding:93").score([_inflated(98.4, 85.0)]) == pytest.approx(98.4 - 16)
+
+
+def test_holding_asks_for_large_cases_and_for_candidates_that_may_hold():
+    assert fitness_named("holding:93").kinds == ("holding",)
+    assert fitness_named("mix:waiting=1,holding:93=1").kinds == ("replay", "holding")
+    assert fitness_named("mix:waiting=1,holding:93=1").may_hold
+    assert not fitness_named("inflation").may_hold
+
+
+@pytest.mark.parametrize(
+    "name", ["holding", "holding:", "holding:high", "holding:-1", "holding:101", "holding:nan"]
+)
+def test_holding_needs_a_floor_in_percent(name):
+    with pytest.raises(UsageError, match="names no floor") as caught:
+        fitness_named(name)
+    assert "holding:93" in caught.value.hint
+
+
 def test_waiting_is_fifty_for_what_waits_like_fgd_and_more_for_what_waits_less():
     fitness = fitness_named("waiting")
     assert fitness.score([_waited(80.0, 80.0)]) == pytest.approx(50.0)
-    assert fitness.score([_waited(40.0, 120.0)]) == pytest.approx(75.0)
-    assert fitness.score([_waited(0.0, 0.0)]) == pytest.approx(100.0)
+    assert fitness.score([_waited(0.0, 0.0, 0.0, 0.0)]) == pytest.approx(50.0)
+    assert fitness.score([_waited(0.0, 120.0)]) == pytest.approx((75.0 + 50.0) / 2)
+    assert fitness.score([_waited(80.0, 80.0, 660.0, 180.0)]) == pytest.approx((50.0 + 25.0) / 2)
+
+
+def test_one_case_with_endless_waiting_does_not_hide_the_others():
+    fitness = fitness_named("waiting")
+    endless = _waited(1e6, 1e6)
+    one, other = (fitness.score([endless, _waited(wait_s, 120.0)]) for wait_s in (120.0, 0.0))
+    assert other - one == pytest.approx(25.0 / 4)
+
+
+def test_of_two_that_wait_alike_the_one_with_fewer_fragments_is_fitter():
+    fitness = fitness_named("waiting")
+    assert fitness.score([_waited(80.0, 80.0, fragments=10.4)]) == pytest.approx(50.6)
 
 
 def test_fragmentation_counts_against_a_candidate():
@@ -60,6 +97,7 @@ def test_the_formula_is_shown_in_full():
     assert RULES["inflation"] in text
     assert RULES["fragmentation"] in text
     assert "0.5 x" in text
+    assert "is below 93;" in fitness_named("holding:93").text
 
 
 @pytest.mark.parametrize("name", ["inflate", "mix", "mix:", "mix:speed=1"])
