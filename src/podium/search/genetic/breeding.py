@@ -9,10 +9,11 @@ import numpy as np
 
 from podium.search.genetic.bounds import is_sound
 from podium.search.genetic.choice import chance, pick, weighted
-from podium.search.genetic.crossover import CROSSOVERS
+from podium.search.genetic.crossover import CROSSOVERS, HOLDING_CROSSOVERS
 from podium.search.genetic.draft import Draft
 from podium.search.genetic.expression import apply, number
 from podium.search.genetic.growth import GROWTHS
+from podium.search.genetic.holding import HOLDINGS, holds
 from podium.search.genetic.mutation import MUTATIONS, Mutation
 from podium.search.genetic.program import Program, complexity, program_of, with_result
 from podium.search.genetic.protection import protect
@@ -41,6 +42,8 @@ class Brood:
     growing: float = 0.3  # the share of mutations that make a program larger
     repeating: float = 0.35  # the chance of one more mutation after each
     may_take_gpu: bool = True
+    may_hold: bool = False
+    holding: float = 0.35  # the share of mutations that are about holding, where it may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def breed(
         operators: list[str] = []
         child: Program | None = parents[0]
         if len(parents) > 1 and chance(rng, brood.crossing):
-            child = _crossed(rng, parents, operators)
+            child = _crossed(rng, parents, brood, operators)
         while child is not None and (not operators or chance(rng, brood.repeating)):
             child = _mutated(rng, child, brood, operators)
         found = finished(child, brood) if child is not None else None
@@ -89,9 +92,9 @@ def _differ(one: Program, other: Program) -> bool:
 
 
 def _crossed(
-    rng: np.random.Generator, parents: Sequence[Program], operators: list[str]
+    rng: np.random.Generator, parents: Sequence[Program], brood: Brood, operators: list[str]
 ) -> Program | None:
-    crossover = weighted(rng, CROSSOVERS)
+    crossover = weighted(rng, HOLDING_CROSSOVERS if brood.may_hold else CROSSOVERS)
     operators.append(crossover.__name__)
     return crossover(rng, parents[0], pick(rng, parents[1:]))
 
@@ -99,18 +102,23 @@ def _crossed(
 def _mutated(
     rng: np.random.Generator, program: Program, brood: Brood, operators: list[str]
 ) -> Program | None:
-    kinds: dict[Mutation, float] = GROWTHS if chance(rng, brood.growing) else MUTATIONS
-    mutation = weighted(rng, kinds)
+    mutation = weighted(rng, _mutations(rng, brood))
     operators.append(mutation.__name__)
     found = mutation(rng, program)
     # Later operators look up names: those of new ingredients must be there.
     return with_ingredients(found) if found is not None else None
 
 
+def _mutations(rng: np.random.Generator, brood: Brood) -> dict[Mutation, float]:
+    if brood.may_hold and chance(rng, brood.holding):
+        return HOLDINGS
+    return GROWTHS if chance(rng, brood.growing) else MUTATIONS
+
+
 def finished(program: Program, brood: Brood | None = None) -> Program | None:
     """Makes a program safe, small and readable; nothing if it cannot be."""
     brood = brood or Brood()
-    if complexity(program) > HOPELESS * brood.largest:
+    if complexity(program) > HOPELESS * brood.largest or (holds(program) and not brood.may_hold):
         return None
     program = simplify(protect(with_ingredients(program)))
     program = with_short_lines(without_idle_gpu(with_ingredients(program)))

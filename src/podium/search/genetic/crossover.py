@@ -16,6 +16,7 @@ from podium.search.genetic.expression import (
     renamed,
 )
 from podium.search.genetic.fields import GPU_FIELDS, SLOT_FIELDS
+from podium.search.genetic.holding import refusals
 from podium.search.genetic.inference import unit_of, units_of
 from podium.search.genetic.program import (
     Block,
@@ -88,9 +89,22 @@ def average(_rng: np.random.Generator, one: Program, other: Program) -> Program 
                    other.block.result)  # fmt: skip
 
 
+def take_hold(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
+    """Refuses nodes, beyond those that one program refuses, where the other refuses them."""
+    found = [guard for guard in refusals(other) if not guard.block.statements]
+    if not found:
+        return None
+    guard = pick(rng, found)
+    block = replace(one.block, statements=(Guard(name("@"), guard.block), *one.block.statements))
+    return _filled(replace(one, block=block), other, guard.condition)
+
+
 CROSSOVERS: dict[Crossover, float] = {
     exchange_part: 4.0, add_term: 3.0, split_by_class: 1.0, average: 1.0,
 }  # fmt: skip
+
+HOLDING_CROSSOVERS: dict[Crossover, float] = {**CROSSOVERS, take_hold: 4.0}
+"""For programs that may hold pods."""
 
 
 def _dimension(unit: Unit) -> tuple[tuple[int, ...], bool]:

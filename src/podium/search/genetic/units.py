@@ -30,7 +30,7 @@ def unit_of_name(name: str) -> Unit:
     >>> unit_of_name("CPU_MILLI_MAX") == CPU, unit_of_name("WEIGHT") == RATIO
     (True, True)
     """
-    lowered = name.lower()
+    lowered = name.lower().rstrip("0123456789").rstrip("_")  # CPU_MILLI_2 is another of its kind
     found = next((unit for part, unit in _PARTS if part in lowered), RATIO)
     return Unit(found.cpu, found.memory, found.gpu - 1) if lowered.endswith("_per_gpu") else found
 
