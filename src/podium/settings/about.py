@@ -21,6 +21,7 @@ class About:
     at_least: float = -math.inf
     above: float = -math.inf
     is_secret: bool = False  # shown masked, everywhere
+    is_url: bool = False  # its password is shown masked
 
     @property
     def bounds(self) -> str:
@@ -54,3 +55,9 @@ def cache_folder(name: str) -> Callable[[], Path]:
         return home / "podium" / name
 
     return place
+
+
+def data_file_url(name: str) -> str:
+    """Addresses a SQLite file in the folder for the user's data."""
+    home = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser()
+    return f"sqlite:///{home / 'podium' / name}"

@@ -10,8 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 from podium.settings.about import About
 from podium.settings.sections import Settings
-
-MASK = "********"
+from podium.settings.url import MASK, without_password
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,5 +88,7 @@ def _shown(settings: Settings, key: Key) -> Shown:
 
 
 def masked(key: Key, value: Any) -> Any:
-    """Hides a secret that is set."""
+    """Hides a secret that is set, and the password in an address."""
+    if key.about.is_url:
+        return without_password(value)
     return MASK if key.about.is_secret and value is not None else value

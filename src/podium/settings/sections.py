@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from podium.settings.about import about, cache_folder
+from podium.settings.about import about, cache_folder, data_file_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,18 @@ class Compile:
 
 
 @dataclass(frozen=True, slots=True)
+class Store:
+    """Says where runs are kept."""
+
+    url: str = field(
+        default_factory=lambda: data_file_url("podium.db"),
+        metadata=about(
+            "database of runs: a SQLite file or a PostgreSQL address", flag="--store", is_url=True
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Holds the value of every setting and where it came from."""
 
@@ -87,4 +99,5 @@ class Settings:
     simulate: Simulate
     display: Display
     compile: Compile
+    store: Store
     origins: Mapping[str, str]  # by path, such as "simulate.seed"

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UnknownName
-from podium.settings.key import MASK, Key
+from podium.settings.key import Key
+from podium.settings.url import MASK
 
 EXPECTED: Mapping[type, str] = {
     bool: "true or false",
