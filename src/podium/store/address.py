@@ -1,0 +1,94 @@
+"""Turns what a user writes for a store into an address of SQLAlchemy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from podium.errors import MissingExtra, UnknownName, UsageError
+from podium.settings import without_password
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
+
+_DRIVERS = {
+    "sqlite": "sqlite+pysqlite",
+    "sqlite+pysqlite": "sqlite+pysqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+_ADVICE = "write sqlite:///FILE, postgresql://USER@HOST/DATABASE, or the path of a file"
+
+
+def read_address(text: str) -> URL:
+    """Reads a URL, or the path of a SQLite file.
+
+    Raises:
+        UsageError: it is no address of a database that Podium can use.
+        MissingExtra: it is one of PostgreSQL, and its driver is not installed.
+    """
+    scheme, separator, _ = text.partition("://")
+    if not text.strip():
+        raise UsageError("a store needs an address", hint=_ADVICE)
+    if not separator:
+        return _sqlite_file(text)
+    if scheme.lower() not in _DRIVERS:
+        known = UnknownName.among("scheme", scheme, (SQLITE, POSTGRESQL)).hint
+        where = without_password(text)
+        raise UsageError(f'no store speaks "{scheme}"', where=where, hint=f"{known}; {_ADVICE}")
+    url = _parsed(text).set(drivername=_DRIVERS[scheme.lower()])
+    if url.get_backend_name() == SQLITE:
+        return _sqlite_url(url, text)
+    _need_psycopg()
+    return url
+
+
+def file_of(url: URL) -> Path | None:
+    """Names the file of a SQLite store; nothing for other stores."""
+    return Path(url.database or "") if url.get_backend_name() == SQLITE else None
+
+
+def label_of(url: URL) -> str:
+    """Names a store in messages, without its password."""
+    file = file_of(url)
+    if file is not None:
+        return str(file)
+    return without_password(url.set(drivername=POSTGRESQL).render_as_string(hide_password=True))
+
+
+def _parsed(text: str) -> URL:
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(text)
+    except (ArgumentError, ValueError) as error:
+        where = without_password(text)
+        raise UsageError("this is no address", where=where, hint=_ADVICE) from error
+
+
+def _sqlite_url(url: URL, text: str) -> URL:
+    if url.host or url.query:
+        problem = "an address of a SQLite file has neither a host nor options"
+        advice = "write sqlite:///FILE with three slashes, four for a path from the root"
+        raise UsageError(problem, where=text, hint=advice)
+    if not url.database or url.database == ":memory:":
+        problem = "a store in memory keeps nothing"
+        raise UsageError(problem, where=text, hint="name a file: sqlite:///FILE")
+    return _sqlite_file(url.database)
+
+
+def _sqlite_file(path: str) -> URL:
+    from sqlalchemy import URL
+
+    return URL.create(_DRIVERS[SQLITE], database=str(Path(path).expanduser()))
+
+
+def _need_psycopg() -> None:
+    try:
+        import psycopg  # noqa: F401 - whether it is there is the question
+    except ImportError as error:
+        raise MissingExtra.named("postgres", "a store in PostgreSQL") from error

@@ -1,0 +1,114 @@
+"""Opens databases, and says in words what they object to."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+
+from podium.errors import InputError, MissingError, PodiumError
+from podium.store.address import POSTGRESQL, file_of, label_of
+
+BUSY_S = 60.0
+"""How long a writer of SQLite waits for another one."""
+
+_PAUSE_S = 0.01
+
+
+def open_engine(url: URL) -> Engine:
+    """Makes the engine of a database; the folder of a SQLite file is made with it."""
+    file = file_of(url)
+    if file is None:
+        return create_engine(url, pool_pre_ping=True)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"the folder of the store cannot be made: {error.strerror}"
+        raise InputError.at(file.parent, problem, hint="name another file for the store") from error
+    engine = create_engine(url, connect_args={"timeout": BUSY_S})
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """Gives a connection that sees one state of the database."""
+    with in_words(engine.url), engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """Gives a connection whose changes are all kept, once the block ends, or none of them."""
+    with in_words(engine.url), engine.connect() as connection:
+        connection.execution_options(is_writing=True)
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def in_words(url: URL) -> Iterator[None]:
+    """Turns what a database objects to into an error for people."""
+    try:
+        yield
+    except IntegrityError:
+        raise  # whoever wrote the rows knows what is wrong with them
+    except OperationalError as error:
+        raise MissingError(
+            f"the store cannot be used: {_first_line(error)}",
+            where=label_of(url),
+            hint=_advice(url),
+        ) from error
+    except DBAPIError as error:
+        raise _objection(url, error) from error
+
+
+def _objection(url: URL, error: DBAPIError) -> PodiumError:
+    problem = f"the database objects: {_first_line(error)}"
+    advice = "name another file or database for the store"
+    return InputError.at(label_of(url), problem, hint=advice)
+
+
+def _first_line(error: DBAPIError) -> str:
+    return next(iter(str(error.orig).strip().splitlines()), type(error.orig).__name__)
+
+
+def _advice(url: URL) -> str:
+    if url.get_backend_name() == POSTGRESQL:
+        return "look whether the server runs, and at user, password and database in the address"
+    return "look at the file's path and rights, and at the space on its disk"
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    # Python's own notion of when a transaction begins is switched off: _begin_sqlite says it.
+    connection.isolation_level = None
+    _use_write_ahead_log(connection)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    # SQLite does not wait when two connections switch a new file over at the same time.
+    deadline_s = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline_s:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A transaction that reads first and then wants to write is refused at once when another
+    # one wrote in between; one that takes the lock at its beginning waits for it.
+    is_writing = connection.get_execution_options().get("is_writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")

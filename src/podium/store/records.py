@@ -1,0 +1,59 @@
+"""Holds what a store keeps, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+RUNNING, INTERRUPTED, FINISHED, FAILED = "running", "interrupted", "finished", "failed"
+STATUSES = (RUNNING, INTERRUPTED, FINISHED, FAILED)
+
+PROPOSED, JUDGED = "proposed", "judged"
+STATES = (PROPOSED, JUDGED)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Describes a run: what was asked for, how far it came, where its files are."""
+
+    id: str
+    kind: str  # "search"
+    name: str
+    created_s: float  # since 1970
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    status: str = RUNNING
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRecord:
+    """Describes a candidate of a run: where it came from, its text, and the judgement."""
+
+    run_id: str
+    number: int  # in its run, from 0
+    batch: int = 0
+    island: int = 0
+    kind: str = "bred"  # "seed", "bred", "tuned", "repair", ...
+    source: str = ""  # the generator, and which of its parts
+    operators: tuple[str, ...] = ()
+    parents: tuple[int, ...] = ()  # their numbers
+    prompt: str = ""
+    thought: str = ""
+    text: str = ""
+    fingerprint: str = ""
+    signature: str = ""
+    behaviour: tuple[float, ...] = ()
+    state: str = PROPOSED
+    accepted: bool = False
+    gate: str = ""  # the last gate that was entered
+    reason: str = ""
+    fitness: float | None = None  # None: not measured
+    complexity: int = 0
+    may_hold: bool = False
+    scores: Mapping[str, Any] = field(default_factory=dict)
+    cases: tuple[Mapping[str, float], ...] = ()
+    diagnostics: str = ""
+    seconds: float = 0.0
+    cost: Mapping[str, Any] = field(default_factory=dict)

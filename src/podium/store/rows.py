@@ -1,0 +1,131 @@
+"""Turns records into rows of their table, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Row
+
+from podium.errors import UnknownName, UsageError
+from podium.store.cells import json_cell, number_cell, text_cell, text_of
+from podium.store.records import STATES, STATUSES, CandidateRecord, RunRecord
+
+Cell = Callable[[Any, str], Any]
+Value = Callable[[Any], Any]
+
+
+def run_row(record: RunRecord) -> dict[str, Any]:
+    """Gives the row of a run.
+
+    Raises:
+        UsageError: a value cannot be kept as it is.
+    """
+    if not is_id(record.id):
+        advice = "an id is printable text without spaces"
+        raise UsageError(f"{record.id!a} cannot be the id of a run", hint=advice)
+    if record.status not in STATUSES:
+        raise UnknownName.among("status", record.status, STATUSES, where=f'run "{record.id}"')
+    return _row(record, _RUN_CELLS, f'run "{record.id}"')
+
+
+def is_id(text: str) -> bool:
+    """Tells whether a text can be the id of a run: it is typed at command lines."""
+    return text.isprintable() and bool(text) and " " not in text
+
+
+def candidate_row(record: CandidateRecord) -> dict[str, Any]:
+    """Gives the row of a candidate.
+
+    Raises:
+        UsageError: a value cannot be kept as it is.
+    """
+    label = label_of(record.run_id, record.number)
+    if record.state not in STATES:
+        raise UnknownName.among("state", record.state, STATES, where=label)
+    return _row(record, _CANDIDATE_CELLS, label)
+
+
+def run_of(row: Row[Any]) -> RunRecord:
+    """Gives the record of a run's row."""
+    return RunRecord(**_values(row, _RUN_VALUES))
+
+
+def candidate_of(row: Row[Any]) -> CandidateRecord:
+    """Gives the record of a candidate's row."""
+    return CandidateRecord(**_values(row, _CANDIDATE_VALUES))
+
+
+def summary_cell(summary: Mapping[str, Any], run_id: str) -> str:
+    """Prepares a run's summary alone."""
+    return json_cell(summary, f'run "{run_id}", summary')
+
+
+def label_of(run_id: str, number: int) -> str:
+    """Names a candidate in messages."""
+    return f'candidate {number} of run "{run_id}"'
+
+
+def _row(record: object, cells: Mapping[str, Cell], label: str) -> dict[str, Any]:
+    return {name: cell(getattr(record, name), f"{label}, {name}") for name, cell in cells.items()}
+
+
+def _values(row: Row[Any], values: Mapping[str, Value]) -> dict[str, Any]:
+    return {name: value(getattr(row, name)) for name, value in values.items()}
+
+
+def _whole(value: int, _where: str) -> int:
+    return int(value)
+
+
+def _flag(value: bool, _where: str) -> bool:
+    return bool(value)
+
+
+def _number_or_none(value: float | None, where: str) -> float | None:
+    return None if value is None else number_cell(value, where)
+
+
+def _same(cell: Any) -> Any:
+    return cell
+
+
+def _mapping(cell: str) -> Any:
+    import json
+
+    return json.loads(cell)
+
+
+def _tuple(cell: str) -> tuple[Any, ...]:
+    return tuple(_mapping(cell))
+
+
+def _numbers(cell: str) -> tuple[float, ...]:
+    return tuple(map(float, _mapping(cell)))
+
+
+_TEXT = (text_cell, text_of)
+_JSON = (json_cell, _mapping)
+_LIST = (json_cell, _tuple)
+_NUMBERS = (json_cell, _numbers)
+_NUMBER = (number_cell, _same)
+_WHOLE = (_whole, _same)
+_FLAG = (_flag, bool)
+_NUMBER_OR_NONE = (_number_or_none, _same)
+
+_RUN: dict[str, tuple[Cell, Value]] = {
+    "id": _TEXT, "kind": _TEXT, "name": _TEXT, "created_s": _NUMBER, "settings": _JSON,
+    "status": _TEXT, "summary": _JSON, "folder": _TEXT,
+}  # fmt: skip
+_CANDIDATE: dict[str, tuple[Cell, Value]] = {
+    "run_id": _TEXT, "number": _WHOLE, "batch": _WHOLE, "island": _WHOLE, "kind": _TEXT,
+    "source": _TEXT, "operators": _LIST, "parents": _LIST, "prompt": _TEXT, "thought": _TEXT,
+    "text": _TEXT, "fingerprint": _TEXT, "signature": _TEXT, "behaviour": _NUMBERS,
+    "state": _TEXT, "accepted": _FLAG, "gate": _TEXT, "reason": _TEXT,
+    "fitness": _NUMBER_OR_NONE, "complexity": _WHOLE, "may_hold": _FLAG, "scores": _JSON,
+    "cases": _LIST, "diagnostics": _TEXT, "seconds": _NUMBER, "cost": _JSON,
+}  # fmt: skip
+_RUN_CELLS = {name: cell for name, (cell, _) in _RUN.items()}
+_RUN_VALUES = {name: value for name, (_, value) in _RUN.items()}
+_CANDIDATE_CELLS = {name: cell for name, (cell, _) in _CANDIDATE.items()}
+_CANDIDATE_VALUES = {name: value for name, (_, value) in _CANDIDATE.items()}

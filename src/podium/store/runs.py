@@ -1,0 +1,89 @@
+"""Keeps runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from podium.errors import UnknownName, UsageError
+from podium.store.engine import reading, writing
+from podium.store.records import STATUSES, RunRecord
+from podium.store.rows import is_id, run_of, run_row, summary_cell
+from podium.store.schema import RUNS
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Creates, finds, changes and deletes runs. Threads may share it."""
+
+    engine: Engine
+
+    def create(self, record: RunRecord) -> None:
+        """Adds a run whose id is new."""
+        row = run_row(record)
+        try:
+            with writing(self.engine) as connection:
+                connection.execute(insert(RUNS), row)
+        except IntegrityError as error:
+            problem = f'run "{record.id}" is in the store already'
+            raise UsageError(problem, hint="give the new run another id") from error
+
+    def get(self, id: str) -> RunRecord:
+        """Finds a run by its id, or by the beginning of its id where no other begins so.
+
+        Raises:
+            UnknownName: no run's id begins so.
+            UsageError: the ids of several runs do.
+        """
+        query = select(RUNS).where(func.substr(RUNS.c.id, 1, len(id)) == id).order_by(RUNS.c.id)
+        with reading(self.engine) as connection:
+            found = [run_of(row) for row in connection.execute(query)] if is_id(id) else []
+            if not found:
+                raise unknown_run(connection, id)
+        exact = [record for record in found if record.id == id]
+        if not exact and len(found) > 1:
+            ids = ", ".join(record.id for record in found)
+            raise UsageError(f'several runs begin with "{id}"', hint=f"give more of one: {ids}")
+        return (exact or found)[0]
+
+    def all(self, kind: str | None = None) -> list[RunRecord]:
+        """Lists runs, the newest first."""
+        query = select(RUNS).order_by(RUNS.c.created_s.desc(), RUNS.c.id)
+        if kind is not None:
+            query = query.where(RUNS.c.kind == kind)
+        with reading(self.engine) as connection:
+            return [run_of(row) for row in connection.execute(query)]
+
+    def update(
+        self, id: str, *, status: str | None = None, summary: Mapping[str, Any] | None = None
+    ) -> None:
+        """Changes the status or the summary of a run; None leaves it as it is."""
+        if status is not None and status not in STATUSES:
+            raise UnknownName.among("status", status, STATUSES, where=f'run "{id}"')
+        changes: dict[str, Any] = {} if status is None else {"status": status}
+        if summary is not None:
+            changes["summary"] = summary_cell(summary, id)
+        if not changes:
+            return
+        with writing(self.engine) as connection:
+            done = connection.execute(update(RUNS).where(RUNS.c.id == id).values(changes))
+            if not done.rowcount:
+                raise unknown_run(connection, id)
+
+    def delete(self, id: str) -> None:
+        """Deletes a run with all that belongs to it, but not its folder."""
+        with writing(self.engine) as connection:
+            if not connection.execute(delete(RUNS).where(RUNS.c.id == id)).rowcount:
+                raise unknown_run(connection, id)
+
+
+def unknown_run(connection: Connection, id: str) -> UnknownName:
+    """Names runs whose ids are close to one that is in no store."""
+    ids = list(connection.scalars(select(RUNS.c.id)))
+    if not ids:
+        return UnknownName(f'unknown run "{id}"', hint="the store holds no runs")
+    return UnknownName.among("run", id, ids)

@@ -1,0 +1,109 @@
+"""Declares the tables of the newest schema, and the steps that lead to it.
+
+Texts, numbers and flags have a column each. What is a list or a mapping is JSON in a column of
+text: both databases give it back as it was written, to the last bit of a float.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, MetaData, Table, Text
+
+from podium.store.migrations import Migration
+
+METADATA = MetaData()
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("created_s", Double, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("folder", Text, nullable=False),
+)
+
+CANDIDATES = Table(
+    "candidates",
+    METADATA,
+    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("batch", BigInteger, nullable=False),
+    Column("island", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("operators", Text, nullable=False),
+    Column("parents", Text, nullable=False),
+    Column("prompt", Text, nullable=False),
+    Column("thought", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("signature", Text, nullable=False),
+    Column("behaviour", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("accepted", Boolean, nullable=False),
+    Column("gate", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("fitness", Double),
+    Column("complexity", BigInteger, nullable=False),
+    Column("may_hold", Boolean, nullable=False),
+    Column("scores", Text, nullable=False),
+    Column("cases", Text, nullable=False),
+    Column("diagnostics", Text, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("cost", Text, nullable=False),
+)
+
+MIGRATIONS = (
+    Migration(
+        1,
+        "runs and candidates",
+        (
+            """\
+CREATE TABLE runs (
+    id TEXT NOT NULL PRIMARY KEY,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created_s DOUBLE PRECISION NOT NULL,
+    settings TEXT NOT NULL,
+    status TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    folder TEXT NOT NULL
+)""",
+            """\
+CREATE TABLE candidates (
+    run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    number BIGINT NOT NULL,
+    batch BIGINT NOT NULL,
+    island BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    source TEXT NOT NULL,
+    operators TEXT NOT NULL,
+    parents TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    thought TEXT NOT NULL,
+    text TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    signature TEXT NOT NULL,
+    behaviour TEXT NOT NULL,
+    state TEXT NOT NULL,
+    accepted BOOLEAN NOT NULL,
+    gate TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    fitness DOUBLE PRECISION,
+    complexity BIGINT NOT NULL,
+    may_hold BOOLEAN NOT NULL,
+    scores TEXT NOT NULL,
+    cases TEXT NOT NULL,
+    diagnostics TEXT NOT NULL,
+    seconds DOUBLE PRECISION NOT NULL,
+    cost TEXT NOT NULL,
+    PRIMARY KEY (run_id, number)
+)""",
+            "CREATE INDEX candidates_by_fitness ON candidates (run_id, fitness)",
+        ),
+    ),
+)
+"""Every step from an empty database on; new ones are added at the end."""

@@ -1,0 +1,73 @@
+"""Opens the store of runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Engine
+
+from podium.store.address import label_of, read_address
+from podium.store.candidates import Candidates
+from podium.store.engine import open_engine
+from podium.store.migrations import migrate
+from podium.store.runs import Runs
+from podium.store.schema import MIGRATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Keeps runs and what belongs to them. Threads may share one; every process opens its own."""
+
+    engine: Engine
+
+    @property
+    def label(self) -> str:
+        """Names the store in messages, without its password."""
+        return label_of(self.engine.url)
+
+    @property
+    def runs(self) -> Runs:
+        """Gives the runs."""
+        return Runs(self.engine)
+
+    @property
+    def candidates(self) -> Candidates:
+        """Gives the candidates."""
+        return Candidates(self.engine)
+
+    def close(self) -> None:
+        """Lets go of all connections."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_store(url: str) -> Store:
+    """Opens a store, made or brought to the newest schema if need be.
+
+    Args:
+        url: `sqlite:///FILE`, `postgresql://USER@HOST/DATABASE`, or the path of a SQLite file.
+
+    Raises:
+        UsageError: the address cannot be used, or a newer Podium wrote the store.
+        MissingError: the database cannot be reached, or its driver is not installed.
+        InputError: the file is something else.
+    """
+    engine = open_engine(read_address(url))
+    try:
+        migrate(engine, MIGRATIONS)
+    except BaseException:
+        engine.dispose()
+        raise
+    return Store(engine)
