@@ -1,0 +1,1 @@
+"""Promotion: what turns a found candidate into a policy that ships."""

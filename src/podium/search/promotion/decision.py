@@ -1,0 +1,164 @@
+"""Decides which candidates are promoted, by what they gain on held-out cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.errors import UsageError
+from podium.search.fitness import BASELINE, TOLERANCE
+from podium.search.measurement import FIGURES, INFLATION, REPLAY
+from podium.search.promotion.sheet import Column, Difference, Group, Row, Selection, Sheet
+from podium.sim.resampling import holm, interval, sign_flip_p
+
+SENSES = {
+    "allocation_130": +1, "allocation_100": +1, "gpu_allocation": +1, "fragmentation": -1,
+    "wait_mean_s": -1, "wait_p95_s": -1,
+}  # fmt: skip
+"""Which way is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Says what a candidate must win, and against whom."""
+
+    incumbent: str = BASELINE
+    figure: str = "allocation_130"
+    risk: float = 0.05  # that any candidate is promoted by luck
+    tolerance: float = TOLERANCE  # points that a trace may lose at 100 % arrived load
+    trained: frozenset[str] = frozenset()  # traces that the search saw
+
+    def __post_init__(self) -> None:
+        if self.figure not in SENSES:
+            known = ", ".join(SENSES)
+            raise UsageError(f'candidates are not judged by "{self.figure}"', hint=f"use {known}")
+
+    @property
+    def protocol(self) -> str:
+        """Names the protocol under which the figure is taken."""
+        return INFLATION if self.figure in FIGURES[INFLATION] else REPLAY
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """Says whether a candidate is promoted, and why."""
+
+    name: str
+    accepted: bool
+    reasons: tuple[str, ...]  # why not; or, of an accepted one, what it won
+    gain: Difference  # over the incumbent; the interval is as wide as the correction demands
+    p_value: float  # corrected for the number of candidates
+    may_hold: bool
+    table: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Holds what a candidate gains on each seed, and how likely luck is to give as much."""
+
+    name: str
+    gains: Column
+    p_value: float
+
+
+def decide(
+    sheet: Sheet, candidates: Mapping[str, bool], rule: Rule, random: np.random.Generator,
+    baselines: Sequence[str] = (BASELINE,),
+) -> tuple[Promotion, ...]:  # fmt: skip
+    """Judges candidates, given with whether they may hold pods; those that may, by themselves."""
+    found: dict[str, Promotion] = {}
+    for may_hold in (False, True):
+        family = [name for name, holds in candidates.items() if holds == may_hold]
+        for promotion in _family(sheet, family, may_hold, rule, random, tuple(baselines)):
+            found[promotion.name] = promotion
+    return tuple(found[name] for name in candidates)
+
+
+def _family(
+    sheet: Sheet, names: list[str], may_hold: bool, rule: Rule, random: np.random.Generator,
+    baselines: tuple[str, ...],
+) -> list[Promotion]:  # fmt: skip
+    claims = []
+    for name in names:
+        gains = _gains(sheet, name, rule, lambda _group: True)
+        claims.append(Claim(name, gains, sign_flip_p(gains, random)))
+    corrected = holm([claim.p_value for claim in claims])
+    promotions = []
+    for claim, p_value in zip(claims, corrected, strict=True):
+        # Holm divides the risk by what multiplied the p-value.
+        share = p_value / claim.p_value
+        low, high = interval(claim.gains, random, 1 - rule.risk / max(1.0, share))
+        gain = Difference(float(claim.gains.mean()), low, high)
+        reasons = [*_gain_problems(gain, p_value, len(claim.gains), rule)]
+        reasons += _elsewhere_problems(sheet, claim.name, rule, random)
+        # Holding pods back costs allocation at 100 % by its nature: reported, not judged.
+        reasons += [] if may_hold else _loss_problems(sheet, claim.name, rule)
+        told = tuple(reasons) or (_won(gain, p_value, rule),)
+        table = sheet.table(claim.name, baselines, rule.trained)
+        promotions.append(Promotion(claim.name, not reasons, told, gain, p_value, may_hold, table))
+    return promotions
+
+
+def _gains(sheet: Sheet, name: str, rule: Rule, selection: Selection) -> Column:
+    def selected(group: Group) -> bool:
+        return group.protocol == rule.protocol and selection(group)
+
+    gains = sheet.seed_gains(name, rule.incumbent, rule.figure, selected)
+    return SENSES[rule.figure] * gains
+
+
+def _gain_problems(gain: Difference, p_value: float, seeds: int, rule: Rule) -> list[str]:
+    if gain.low > 0 and p_value < rule.risk:
+        return []
+    told = (
+        f"its mean gain over {rule.incumbent} on held-out cases is {gain.mean:+.3f} "
+        f"({gain.low:+.3f} to {gain.high:+.3f}, p = {p_value:.4f} after correction), which is "
+        "not surely above 0"
+    )
+    is_few = 2.0 ** (1 - seeds) >= rule.risk
+    return [told + (f"; {seeds} seeds are too few to be sure of any gain" if is_few else "")]
+
+
+def _elsewhere_problems(
+    sheet: Sheet, name: str, rule: Rule, random: np.random.Generator
+) -> list[str]:
+    found = []
+    perturbed = _gains(sheet, name, rule, lambda group: group.is_perturbed)
+    if len(perturbed):
+        low, high = interval(perturbed, random)
+        if low <= 0:
+            found.append(
+                f"it does not win on perturbed clusters: {perturbed.mean():+.3f} over "
+                f"{rule.incumbent} ({low:+.3f} to {high:+.3f})"
+            )
+    others = _gains(sheet, name, rule, lambda group: group.trace not in rule.trained)
+    if len(others) and others.mean() <= 0:
+        found.append(
+            f"it does not win on traces that it was not trained on: {others.mean():+.3f} over "
+            f"{rule.incumbent}"
+        )
+    return found
+
+
+def _loss_problems(sheet: Sheet, name: str, rule: Rule) -> list[str]:
+    found = []
+    for group in sheet.groups():
+        if group.protocol != INFLATION or group.is_perturbed:
+            continue
+        own, its = (sheet.column(each, "allocation_100", group) for each in (name, rule.incumbent))
+        lost = float((its - own).mean())
+        if lost > rule.tolerance:
+            found.append(
+                f"it loses {lost:.2f} points to {rule.incumbent} at 100 % arrived load on "
+                f"{group.name}; {rule.tolerance:g} at most"
+            )
+    return found
+
+
+def _won(gain: Difference, p_value: float, rule: Rule) -> str:
+    return (
+        f"its mean gain over {rule.incumbent} on held-out cases is {gain.mean:+.3f} "
+        f"({gain.low:+.3f} to {gain.high:+.3f}, p = {p_value:.4f} after correction)"
+    )

@@ -1,0 +1,146 @@
+"""Measures policies on cases that no search has seen: other seeds, other traces, other nodes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from podium.errors import PolicyError, UsageError
+from podium.policies import Policy, load, policy_of
+from podium.policies.source import read_source
+from podium.search.gates import read_candidate
+from podium.search.measurement import INFLATION, Values, measure_case
+from podium.search.promotion.sheet import Sheet
+from podium.search.training import Case
+from podium.search.verdict import Verdict
+from podium.sim import Result
+from podium.sim.execution import execute
+from podium.sim.load_curve import arrived_ratio
+from podium.sim.metrics import POD_CLASSES, class_of
+from podium.sim.plan import Plan
+from podium.sim.tiers import choose_tier
+from podium.traces.catalogue import EMBEDDED, EMBEDDED_16
+from podium.traces.openb import found_traces
+
+FIRST_SEED = 2000
+MOST_SEEDS = 20
+
+BASELINES = ("fgd", "first-fit", "best-fit")
+"""What every candidate is measured beside."""
+
+EXPERIMENT = (
+    "default", "cpu050", "cpu100", "cpu200", "cpu250", "gpushare40", "gpushare60", "gpushare80",
+    "gpushare100", "gpuspec10", "gpuspec20", "gpuspec25", "gpuspec33", "multigpu20", "multigpu30",
+    "multigpu40", "multigpu50",
+)  # fmt: skip
+"""The traces of Weng et al., "Beware of Fragmentation", USENIX ATC 2023."""
+
+LOADS = (100, 130)
+"""Percent of the GPUs that were asked for, at which placed pods are counted."""
+
+Progress = Callable[[int, int], None]
+"""Hears how many of how many runs are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Says which held-out cases there are."""
+
+    seeds: int = MOST_SEEDS
+    folder: str = ""  # of original traces; those of the FGD experiment that lie there are used
+    nodes: int | None = None  # of the embedded trace
+    pods: int | None = None
+    replay_pods: int = 400
+    replay_load: float = 30.0  # pods wait a quarter of the time under fgd
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seeds <= MOST_SEEDS:
+            raise UsageError(
+                f"{self.seeds} seeds of validation are asked for",
+                hint=f"there are {MOST_SEEDS}, from {FIRST_SEED}",
+            )
+
+    def cases(self) -> tuple[Case, ...]:
+        """Lists every trace with the cluster as it is and perturbed, seed by seed."""
+        embedded = Case(EMBEDDED, self.nodes, self.pods)
+        originals = [Case(f"openb:{name}", folder=self.folder) for name in self._originals()]
+        replay = Case(EMBEDDED_16, None, self.replay_pods, "replay", load=self.replay_load)
+        return tuple(
+            replace(case, seed=seed, is_perturbed=is_perturbed)
+            for case in (embedded, *originals, replay)
+            for is_perturbed in (False, True)
+            for seed in range(FIRST_SEED, FIRST_SEED + self.seeds)
+        )
+
+    def _originals(self) -> list[str]:
+        found = found_traces(Path(self.folder) if self.folder else None)
+        return [name for name in EXPERIMENT if name in found]
+
+
+def checked_policy(text: str, name: str) -> Policy:
+    """Makes an ordinary policy of a candidate's text, which passes the reading gates again."""
+    read = read_candidate(text)
+    if isinstance(read, Verdict):
+        raise PolicyError(read.reason, where=name, hint=f"it fails at the gate {read.gate}")
+    return policy_of(read_source(text, f"{name}.py"), name)
+
+
+def baselines(names: Sequence[str] = BASELINES) -> dict[str, Policy]:
+    """Loads the policies that candidates are measured beside."""
+    return {name: load(name) for name in names}
+
+
+def validate(
+    policies: Mapping[str, Policy], cases: Sequence[Case], progress: Progress | None = None,
+    jobs: int = 0,
+) -> Sheet:  # fmt: skip
+    """Runs every policy on every case, all on the same pods and ties, spread over threads."""
+    found: dict[str, list[Values]] = {name: [] for name in policies}
+    total = len(policies) * len(cases)
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        for done, plan in enumerate(_plans(cases), 1):
+            runs = [pool.submit(_measured, plan, policy) for policy in policies.values()]
+            for name, run in zip(policies, runs, strict=True):
+                found[name].append(run.result())
+            if progress is not None:
+                progress(done * len(policies), total)
+    return Sheet(tuple(cases), {name: tuple(values) for name, values in found.items()})
+
+
+def _plans(cases: Sequence[Case]) -> Iterator[Plan]:
+    stand_in = load("first-fit")
+    trace, reference = None, ""
+    for case in cases:
+        is_drawn = case.trace in (EMBEDDED, EMBEDDED_16)  # afresh for every seed
+        if trace is None or is_drawn or case.trace != reference:
+            trace, reference = case.read(), case.trace
+        yield case.plan_on(trace, stand_in)
+
+
+def _measured(plan: Plan, policy: Policy) -> dict[str, float]:
+    tier = choose_tier("auto", policy, plan.arrivals, plan.protocol, plan.cluster)
+    result = execute(replace(plan, policy=policy, tier=tier))
+    return {**measure_case(result), **placed_shares(result)}
+
+
+def placed_shares(result: Result) -> dict[str, float]:
+    """Gives the percent of arrived pods of each class that run at 100 % and 130 % arrived load."""
+    if result.plan.protocol.name != INFLATION:
+        return {}
+    classes, arrived = class_of(result.plan.arrivals.pods), arrived_ratio(result)
+    found: dict[str, float] = {}
+    for load_percent in LOADS:
+        count = int(np.searchsorted(arrived, load_percent / 100 + 1e-9, side="right"))
+        running = np.zeros(len(classes), bool)
+        changes = result.changes[: result.changes_after[max(0, count - 1)]]
+        running[changes[changes > 0] - 1] = True
+        for index, name in enumerate(POD_CLASSES):
+            own = classes[:count] == index
+            if own.any():
+                found[f"placed_{load_percent}_{name}"] = 100 * float(running[:count][own].mean())
+    return found
