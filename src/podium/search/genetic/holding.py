@@ -37,7 +37,6 @@ _SHARE = Limit("SHARE_GPU_MILLI", (100, 200, 300, 400, 500, 600, 700, 800, 900),
 PLACES: dict[tuple[Expression, Limit], float] = {
     (name("cpu_per_gpu_after"), _CPU_PER_GPU): 4.0,
     (name("cpu_per_gpu_before"), _CPU_PER_GPU): 3.0,
-    (name("cpu_per_gpu_total"), _CPU_PER_GPU): 1.0,
     (name("gpu_milli_behind"), _SHARE): 3.0,
     (name("gpu_milli_after"), _GPU): 2.0,
     (name("gpu_milli_free"), _GPU): 1.0,
