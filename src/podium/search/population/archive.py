@@ -35,6 +35,7 @@ class Entry:
     parents: tuple[int, ...]
     member: Member | None  # none: it was refused
     is_for_all: bool = False  # a seed goes to every island
+    is_tuned: bool = False  # its constants were tuned
 
 
 class Archive:
@@ -46,6 +47,7 @@ class Archive:
             Island(i, customs.capacity, *_emphasis(i, families)) for i in range(customs.islands)
         ]
         self.signatures: dict[str, int] = {}  # of all that was accepted, with the least complexity
+        self.tuned: set[int] = set()  # whose constants need no more tuning
         self.best: Member | None = None
         self.batches = 0
         self.transfers: list[tuple[int, int, bool]] = []  # from, to, whether it led there
@@ -71,6 +73,8 @@ class Archive:
         home = self.islands[entry.island]
         home.count_child(entry.parents)
         home.stale += 1
+        if entry.is_tuned:
+            self.tuned |= {entry.number, *entry.parents}
         member = entry.member
         if member is None:
             return

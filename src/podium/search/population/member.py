@@ -21,7 +21,6 @@ class Member:
     behaviour: tuple[float, ...]  # its tendencies, each from 0 to 1
     case_scores: tuple[float, ...]  # the fitness on each training case alone
     may_hold: bool = False
-    is_tuned: bool = False  # its constants have been tuned, or it is a tuned one
     thought: str = ""
     diagnostics: str = ""
 

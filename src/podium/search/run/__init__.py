@@ -1,0 +1,1 @@
+"""Runs a search: batches of candidates, proposed, judged and kept."""

@@ -1,0 +1,86 @@
+"""Keeps the files of a run: its plan, its best policy, the state of its generators, and a lock."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from podium.errors import MissingError, UsageError
+
+PLAN, STATE, BEST, LOCK, CASSETTE = "plan.json", "state.json", "best.py", "lock", "cassette.jsonl"
+
+
+class RunFolder:
+    """Reads and writes the files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    @property
+    def cassette(self) -> Path:
+        """Names the file of recorded traffic with language models."""
+        return self.path / CASSETTE
+
+    @property
+    def is_locked(self) -> bool:
+        """Tells whether a process is at work on the run; a dead one holds nothing."""
+        try:
+            self.lock()
+        except UsageError:
+            return True
+        self.unlock()
+        return False
+
+    def lock(self) -> None:
+        """Makes sure that nobody else works on this run; the system lets go when we die."""
+        import fcntl
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(handle)
+            raise UsageError(
+                "another process works on this run",
+                where=str(self.path),
+                hint="podium search status shows it; wait for it, or stop it first",
+            ) from error
+        self._lock = handle
+
+    def unlock(self) -> None:
+        """Lets others work on the run."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def write(self, name: str, content: Mapping[str, Any]) -> None:
+        """Writes a JSON file whole, or not at all."""
+        self.write_text(name, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Writes a text file whole, or not at all."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        draft = self.path / f"{name}.new"
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(self.path / name)
+
+    def state(self) -> dict[str, Any]:
+        """Reads how far the run was when its last batch ended; nothing for a new one."""
+        return self.read(STATE) if (self.path / STATE).exists() else {}
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Reads a JSON file of the run."""
+        try:
+            found = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise MissingError(
+                f"the run has no {name}", where=str(self.path),
+                hint="the folder of the run was moved or emptied; begin a new run",
+            ) from error  # fmt: skip
+        assert isinstance(found, dict)
+        return found

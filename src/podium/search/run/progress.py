@@ -1,0 +1,112 @@
+"""Says how far a run is, while it runs and afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from podium.search.population import Archive
+from podium.store import CandidateRecord
+from podium.store.records import JUDGED
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts what a run has done; candidates may be counted in any order."""
+
+    candidates: int = 0
+    judged: int = 0
+    accepted: int = 0
+    evaluations: int = 0
+    refused: dict[str, int] = field(default_factory=dict)  # by gate
+    sources: dict[str, int] = field(default_factory=dict)  # candidates by generator
+    usd: float = 0.0
+    tokens: int = 0
+    calls: int = 0
+
+    def count_proposal(self, record: CandidateRecord) -> None:
+        """Counts what a proposal cost."""
+        self.candidates += 1
+        self.sources[record.source] = self.sources.get(record.source, 0) + 1
+        self.usd += record.cost.get("usd") or 0.0
+        self.tokens += record.cost.get("tokens_in", 0) + record.cost.get("tokens_out", 0)
+        self.calls += record.cost.get("calls", 0)
+
+    def count_judgement(self, record: CandidateRecord) -> None:
+        """Counts a judgement and the evaluations it took."""
+        self.judged += 1
+        self.evaluations += record.cost.get("evaluations", 0)
+        self.accepted += record.accepted
+        if not record.accepted:
+            self.refused[record.gate] = self.refused.get(record.gate, 0) + 1
+
+    @classmethod
+    def of(cls, records: Iterable[CandidateRecord]) -> Tally:
+        """Counts the candidates of a run."""
+        tally = cls()
+        for record in records:
+            tally.count_proposal(record)
+            if record.state == JUDGED:
+                tally.count_judgement(record)
+        return tally
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """Holds what the best candidate reaches on cases that nothing was chosen by."""
+
+    number: int
+    fitness: float
+    baseline: float  # of fgd
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Is a moment of a run."""
+
+    run_id: str
+    seconds: float  # at work, all sittings together
+    rate: float  # evaluations per second, lately
+    tally: Tally
+    archive: Archive
+    baseline: float  # fitness of fgd on the training set
+    validated: Validated | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Describes the moment in what JSON knows."""
+        best, checked = self.archive.best, self.validated
+        return {
+            "seconds": round(self.seconds, 3),
+            "candidates": self.tally.candidates,
+            "evaluations": self.tally.evaluations,
+            "accepted": self.tally.accepted,
+            "refused": dict(self.tally.refused),
+            "sources": dict(self.tally.sources),
+            "usd": self.tally.usd,
+            "tokens": self.tally.tokens,
+            "calls": self.tally.calls,
+            "batches": self.archive.batches,
+            "best": best.number if best else None,
+            "fitness": best.fitness if best else None,
+            "complexity": best.complexity if best else None,
+            "fitness_fgd": self.baseline,
+            "validated": checked.number if checked else None,
+            "validation_fitness": checked.fitness if checked else None,
+            "validation_fitness_fgd": checked.baseline if checked else None,
+            "islands": [_island(each) for each in self.archive.islands],
+            "transfers": self.archive.transfers[-50:],
+        }
+
+
+def _island(island: Any) -> dict[str, Any]:
+    best = island.best
+    return {
+        "island": island.index,
+        "family": island.family or "all",
+        "members": len(island.members),
+        "best": best.number if best else None,
+        "fitness": best.fitness if best else None,
+        "stale": island.stale,
+        "respawns": island.respawns,
+    }
