@@ -2,10 +2,18 @@
 
 from podium.settings.key import Key, Shown, keys, sections, shown
 from podium.settings.load import default_settings, load_settings
-from podium.settings.sections import Compile, Display, Settings, Simulate, Store, Traces
+from podium.settings.sections import (
+    Compile,
+    Display,
+    Search,
+    Settings,
+    Simulate,
+    Store,
+    Traces,
+)
 from podium.settings.url import MASK, without_password
 
 __all__ = [
-    "MASK", "Compile", "Display", "Key", "Settings", "Shown", "Simulate", "Store",
+    "MASK", "Compile", "Display", "Key", "Search", "Settings", "Shown", "Simulate", "Store",
     "Traces", "default_settings", "keys", "load_settings", "sections", "shown", "without_password",
 ]  # fmt: skip

@@ -57,7 +57,16 @@ def cache_folder(name: str) -> Callable[[], Path]:
     return place
 
 
+def data_folder(name: str) -> Callable[[], Path]:
+    """Places a folder in the user's data."""
+
+    def place() -> Path:
+        home = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser()
+        return home / "podium" / name
+
+    return place
+
+
 def data_file_url(name: str) -> str:
     """Addresses a SQLite file in the folder for the user's data."""
-    home = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser()
-    return f"sqlite:///{home / 'podium' / name}"
+    return f"sqlite:///{data_folder(name)()}"

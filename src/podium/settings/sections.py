@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from podium.settings.about import about, cache_folder, data_file_url
+from podium.settings.about import about, cache_folder, data_file_url, data_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,31 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """Says how policies are searched for where a flag does not."""
+
+    folder: Path = field(
+        default_factory=data_folder("runs"), metadata=about("folder for the files of runs")
+    )
+    workers: int = field(
+        default=0, metadata=about("processes that judge candidates; 0: one a core", at_least=0)
+    )
+    models: str = field(
+        default="",
+        metadata=about("language models, the cheapest first, commas between", flag="--model"),
+    )
+    base_url: str = field(
+        default="", metadata=about("address of an OpenAI-compatible service", flag="--base-url")
+    )
+    usd: float = field(
+        default=0.0, metadata=about("US dollars that a run may spend; 0: no such cap", at_least=0)
+    )
+    tokens: int = field(
+        default=0, metadata=about("tokens that a run may use; 0: no such cap", at_least=0)
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Holds the value of every setting and where it came from."""
 
@@ -100,4 +125,5 @@ class Settings:
     display: Display
     compile: Compile
     store: Store
+    search: Search
     origins: Mapping[str, str]  # by path, such as "simulate.seed"

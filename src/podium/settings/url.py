@@ -6,7 +6,8 @@ import re
 
 MASK = "********"
 
-_IN_AUTHORITY = re.compile(r"(?<=://)(?P<user>[^:/?#@]*):(?P<password>[^/?#]*)(?=@)")
+# Up to the last @: what is hidden by mistake does no harm.
+_IN_AUTHORITY = re.compile(r"(?<=://)(?P<user>[^:/]*):.*(?=@)")
 _IN_QUERY = re.compile(r"(?<=[?&])(?P<name>password|sslpassword)=[^&#]*", re.IGNORECASE)
 
 

@@ -16,7 +16,7 @@ from podium.search.genetic.reading import parse
 from podium.search.genetic.writing import write
 
 FROM_NOTHING = 0.04
-"""The share of candidates that have no parents: fresh blood."""
+"""The share of candidates that have no parents: fresh blood. With 1 breeding is mere drawing."""
 
 STAGNANT = 0.2
 """The same on an island that stands still."""
@@ -25,17 +25,20 @@ STAGNANT = 0.2
 class GeneticGenerator:
     """Mutates and crosses programs; keeps no state."""
 
-    name = "genetic"
     can_repair = False
 
-    def __init__(self, brood: Brood | None = None) -> None:
+    def __init__(
+        self, brood: Brood | None = None, name: str = "genetic", fresh: float = FROM_NOTHING
+    ) -> None:
+        self.name = name
         self._brood = brood or Brood()
+        self._fresh = fresh
 
     def propose(self, request: Request) -> Proposal:
         """Breeds one candidate from parents, or draws one."""
         began = time.perf_counter()
         rng = np.random.default_rng(request.seed)
-        fresh = STAGNANT if request.is_stagnant else FROM_NOTHING
+        fresh = max(self._fresh, STAGNANT) if request.is_stagnant else self._fresh
         parents = [found for each in request.parents if (found := _program(each)) is not None]
         if not parents or rng.random() < fresh:
             program, operators = random_program(rng, self._brood), ("random_program",)

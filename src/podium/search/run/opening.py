@@ -1,0 +1,136 @@
+"""Opens runs: new ones by a plan, earlier ones as their folder and the store have them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from podium.errors import UnknownName, UsageError
+from podium.search.command import CommandGenerator, CommandSettings
+from podium.search.generator import Generator
+from podium.search.genetic import seeds, write
+from podium.search.genetic.breeding import Brood
+from podium.search.genetic.generator import GeneticGenerator
+from podium.search.limits import Limits
+from podium.search.run.executor import Executor, LocalExecutor
+from podium.search.run.folder import PLAN, RunFolder
+from podium.search.run.loop import Parts, Search, Watch
+from podium.search.run.plan import SEEDS, RunPlan
+from podium.search.run.validator import Validator
+from podium.search.training import TrainingSet
+from podium.store import RunRecord, Store
+
+KIND = "search"
+GENERATORS = ("genetic", "random", "llm", "command")
+LOCAL, RAY = "local", "ray"
+EXECUTORS = (LOCAL, RAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Says with what a run works; none of it changes what it finds."""
+
+    workers: int = 1
+    executor: str = LOCAL
+    ray_address: str = ""
+    limits: Limits = field(default_factory=Limits)
+    is_validating: bool = True
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def __post_init__(self) -> None:
+        if self.executor not in EXECUTORS:
+            raise UnknownName.among("executor", self.executor, EXECUTORS)
+
+
+def create_run(store: Store, root: Path, plan: RunPlan, record: RunRecord) -> RunFolder:
+    """Enters a new run in the store and makes its folder."""
+    for name, _ in plan.generators:
+        if name not in GENERATORS:
+            raise UnknownName.among("generator", name, GENERATORS)
+    folder = RunFolder(root / record.id)
+    if folder.path.exists():
+        raise UsageError(f"there is a run {record.id} already", where=str(folder.path))
+    folder.write(PLAN, plan.as_object())
+    store.runs.create(record)
+    return folder
+
+
+@contextmanager
+def open_search(
+    store: Store, record: RunRecord, means: Means, watch: Watch = lambda _progress: None
+) -> Iterator[Search]:
+    """Opens a run to work on it; everything is closed afterwards, whatever happens."""
+    folder = RunFolder(Path(record.folder))
+    plan = RunPlan.from_object(folder.read(PLAN))
+    folder.lock()
+    with ExitStack() as stack:
+        stack.callback(folder.unlock)
+        executor = open_executor(plan.training, plan.fitness, means)
+        stack.callback(executor.close)
+        generators = open_generators(plan, folder, means)
+        for each in generators.values():
+            stack.callback(each.close)
+        validator = Validator(plan.training, plan.fitness, means.limits)
+        stack.callback(validator.close)
+        parts = Parts(
+            store, folder, executor, generators, starters_of(plan),
+            validator.check if means.is_validating else _unchecked, watch,
+        )  # fmt: skip
+        yield Search(record.id, plan, parts)
+
+
+def open_executor(training: TrainingSet, fitness: str, means: Means) -> Executor:
+    """Starts what judges candidates."""
+    if means.executor == RAY:
+        from podium.search.run.ray_executor import RayExecutor
+
+        return RayExecutor(training, fitness, means.workers, means.limits, means.ray_address)
+    return LocalExecutor(training, fitness, means.workers, means.limits)
+
+
+def open_generators(plan: RunPlan, folder: RunFolder, means: Means) -> dict[str, Generator]:
+    """Opens the generators that a plan names."""
+    return {name: _generator(name, plan, folder, means) for name, _ in plan.generators}
+
+
+def starters_of(plan: RunPlan) -> Sequence[tuple[str, str]]:
+    """Lists the texts that a run begins with, by name."""
+    own = [(name, write(program)) for name, program in seeds().items()]
+    return [*(own if plan.start == SEEDS else []), *plan.starters]
+
+
+def _generator(name: str, plan: RunPlan, folder: RunFolder, means: Means) -> Generator:
+    options: dict[str, Any] = dict(plan.options.get(name, {}))
+    if name == "llm":
+        from podium.search.llm.opening import open_llm
+
+        return open_llm(llm_settings(options, folder, means))
+    if name == "command":
+        return CommandGenerator(CommandSettings(**options), means.environ)
+    brood = Brood(largest=plan.largest, may_hold=plan.may_hold)
+    return GeneticGenerator(brood, name, **({"fresh": 1.0} if name == "random" else {}))
+
+
+def llm_settings(options: dict[str, Any], folder: RunFolder, means: Means) -> Any:
+    """Completes what a plan says of language models by the key and the cassette."""
+    from podium.search.llm.endpoint import find_endpoint
+    from podium.search.llm.prices import Price
+    from podium.search.llm.settings import LlmSettings
+
+    mode = options.get("mode", "record")
+    url = options.pop("base_url", "")
+    if mode != "replay":
+        endpoint = find_endpoint(means.environ, url)
+        options |= {"base_url": endpoint.url, "key": endpoint.key}
+    prices = {model: Price(*each) for model, each in options.pop("prices", {}).items()}
+    cassette = Path(options.pop("cassette", "") or folder.cassette)
+    models = tuple(options.pop("models"))
+    return LlmSettings(**{**options, "models": models, "prices": prices, "cassette": cassette})
+
+
+def _unchecked(_number: int, _text: str) -> None:
+    return None
