@@ -29,6 +29,7 @@ def clean_environment(folder, **environ):
     }
     homes = {
         "XDG_CONFIG_HOME": str(folder / ".config"),
+        "XDG_DATA_HOME": str(folder / ".data"),
         "PODIUM_TRACES_CACHE": str(folder / ".traces"),
         "PYTHONPATH": str(TESTS),
     }

@@ -1,0 +1,164 @@
+import json
+import os
+import pty
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from podium.cli.main import app
+from podium.store import open_store
+from support.binary import PODIUM, clean_environment
+from support.stored import RUN, bred, judged
+
+LATER = replace(
+    RUN, id="other", kind="training", name="later", created_s=RUN.created_s + 3600, folder=""
+)
+
+
+@pytest.fixture
+def run(runner):
+    return lambda *arguments: runner.invoke(app, ["runs", *map(str, arguments)])
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Fills the store of the user."""
+    with open_store(str(tmp_path / "data" / "podium" / "podium.db")) as opened:
+        opened.runs.create(RUN)
+        opened.runs.create(LATER)
+        opened.candidates.propose([bred(number) for number in range(3)])
+        opened.candidates.judge([judged(bred(0), 90.5), judged(bred(2), 91.25)])
+        yield opened
+
+
+@pytest.mark.usefixtures("store")
+def test_runs_are_listed_newest_first(run):
+    assert run("list").stdout.splitlines() == [
+        "run    kind      name          status   created               candidates  best fitness",
+        "other  training  later         running  2025-11-15 10:46 UTC           0             -",
+        "run-a  search    a first look  running  2025-11-15 09:46 UTC           3        91.250",
+    ]
+    assert len(run("list", "--kind", "search").stdout.splitlines()) == 2
+
+
+@pytest.mark.usefixtures("store")
+def test_the_list_as_data_has_the_promised_names(run):
+    listed = json.loads(run("list", "--json").stdout)
+    assert [row["id"] for row in listed] == ["other", "run-a"]
+    assert listed[1] == {
+        "id": "run-a",
+        "kind": "search",
+        "name": "a first look",
+        "status": "running",
+        "created_s": RUN.created_s,
+        "folder": "runs/run-a",
+        "candidates": 3,
+        "best_fitness": 91.25,
+    }
+
+
+def test_a_store_without_runs_is_told(run):
+    result = run("list", "--store", "sqlite:///here.db")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "here.db holds no runs\n"
+    assert run("list", "--kind", "x", "--store", "here.db").stderr.endswith("runs of kind x\n")
+    assert json.loads(run("list", "--json", "--store", "here.db").stdout) == []
+
+
+@pytest.mark.usefixtures("store")
+def test_a_run_is_shown_with_its_best_candidates(run):
+    assert run("show", "run").stdout.splitlines() == [
+        "run         run-a",
+        "kind        search",
+        "name        a first look",
+        "status      running",
+        "created     2025-11-15 09:46 UTC",
+        "folder      runs/run-a",
+        "candidates  3",
+        "",
+        "settings",
+        "  seed     7",
+        "  islands  [1, 2.5]",
+        "  model    -",
+        '  deep     {"is_on": true}',
+        "",
+        "summary",
+        "  best  91.72",
+        "",
+        "candidate  fitness  kind  source  complexity  may hold",
+        "        2   91.250  bred                  12  yes",
+        "        0   90.500  bred                  12  yes",
+    ]
+    assert "fitness" not in run("show", "other").stdout
+
+
+@pytest.mark.usefixtures("store")
+def test_a_run_as_data_has_all_that_is_kept(run):
+    found = json.loads(run("show", "run-a", "--best", 1, "--json").stdout)
+    assert found["settings"] == RUN.settings
+    assert found["candidates"] == 3
+    assert [each["number"] for each in found["best"]] == [2]
+    assert found["best"][0]["text"] == bred(2).text
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("verb", ["show", "delete"])
+def test_an_unknown_run_is_told_with_a_suggestion(run, verb):
+    result = run(verb, "run-b")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [
+        'error: unknown run "run-b"',
+        "  at:  argument RUN",
+        "  try: did you mean run-a",
+    ]
+
+
+def test_a_run_is_deleted_with_its_candidates_when_that_is_sure(run, store):
+    result = run("delete", "run-a", "--yes")
+    assert result.stdout == "deleted run run-a and 3 candidates\n"
+    assert result.stderr == "its files stay in runs/run-a\n"
+    assert [each.id for each in store.runs.all()] == ["other"]
+    assert store.candidates.count("run-a") == 0
+    done = json.loads(run("delete", "other", "--yes", "--json").stdout)
+    assert done == {"deleted": "other", "candidates": 0, "folder": ""}
+
+
+def test_a_run_is_not_deleted_where_nobody_can_be_asked(run, store):
+    result = run("delete", "run")
+    assert result.exit_code == 2
+    assert "podium runs delete run-a --yes" in result.stderr
+    assert len(store.runs.all()) == 2
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, 1), ("n", 130, 2)])
+def test_a_terminal_is_asked_first(store, tmp_path, answer, code, left):
+    terminal, user = pty.openpty()
+    os.write(terminal, f"{answer}\n".encode())
+    done = subprocess.run(
+        [*PODIUM, "runs", "delete", "run-a", "--store", store.label],
+        stdin=user,
+        capture_output=True,
+        text=True,
+        env=clean_environment(tmp_path),
+        check=False,
+    )
+    os.close(terminal)
+    os.close(user)
+    assert "Delete run run-a (a first look, 3 candidates)?" in done.stderr
+    assert (done.returncode, len(store.runs.all())) == (code, left)
+
+
+def test_a_store_that_cannot_be_used_is_told_with_its_origin(run, monkeypatch):
+    monkeypatch.setenv("PODIUM_STORE_URL", "mysql://ada:secret@host/db")
+    result = run("list")
+    assert result.exit_code == 2
+    assert result.stderr.startswith('error: no store speaks "mysql"\n  at:  mysql://ada:****')
+    assert "secret" not in result.stderr
+
+
+def test_the_store_lies_in_the_users_data_folder(run, tmp_path):
+    assert run("list").exit_code == 0
+    assert (tmp_path / "data" / "podium" / "podium.db").is_file()
+    assert not list(Path.cwd().iterdir())
