@@ -100,10 +100,20 @@ def _flags() -> set[str]:
 def _default(key: Key) -> str:
     value = getattr(getattr(default_settings(), key.section), key.name)
     if isinstance(value, Path):
-        return f"`~/.cache/podium/{value.name}`"
-    if value is None:
+        return f"`{_at_home(value)}`"
+    if key.about.is_url:
+        return f"`sqlite:///{_at_home(Path(value.removeprefix('sqlite:///')))}`"
+    if value in (None, ""):
         return "unset"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _at_home(path: Path) -> str:
+    for variable, home in (("XDG_CACHE_HOME", "~/.cache"), ("XDG_DATA_HOME", "~/.local/share")):
+        folder = Path(os.environ.get(variable) or home).expanduser()
+        if path.is_relative_to(folder):
+            return f"{home}/{path.relative_to(folder)}"
+    raise ValueError(f"{path} lies in no folder of the user")
 
 
 def _described(key: Key) -> str:
