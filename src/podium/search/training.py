@@ -6,12 +6,13 @@ two candidates on a case are differences of the candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from podium.errors import UsageError
 from podium.model import Cluster
@@ -20,7 +21,7 @@ from podium.search.measurement import HOLDING, INFLATION
 from podium.sim import Inflation, Protocol, Replay, Setup
 from podium.sim.engine import make_plan
 from podium.sim.plan import Plan
-from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
+from podium.traces.catalogue import EMBEDDED, EMBEDDED_16, LoadOptions, load_trace
 from podium.traces.trace import Trace
 
 FIRST_SEED = 1000
@@ -31,7 +32,7 @@ HELD_OUT = (range(42, 52), VALIDATION)
 
 LEFT_OUT = 0.1
 SCALES = (0.75, 1.0, 1.25)
-_PERTURBATION = 7  # the stream of a seed that perturbs a cluster
+_PERTURBATION, _SAMPLE = 7, 8  # streams of a seed: to perturb a cluster, to draw a part of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Case:
     """Names one experiment of a training set."""
 
     trace: str = EMBEDDED
-    nodes: int | None = None
+    nodes: int | None = None  # of an embedded trace; of others, so many nodes are drawn
     pods: int | None = None
     protocol: Literal["inflation", "replay"] = "inflation"
     ratio: float = 1.3
@@ -61,13 +62,19 @@ class Case:
     def read(self) -> Trace:
         """Loads the trace of the case; one read from files is the same for every seed."""
         folder = Path(self.folder) if self.folder else None
+        if self.trace not in (EMBEDDED, EMBEDDED_16):
+            return load_trace(self.trace, LoadOptions(folder, self.seed))
         return load_trace(self.trace, LoadOptions(folder, self.seed, self.nodes, self.pods))
 
     def plan_on(self, trace: Trace, policy: Policy) -> Plan:
         """Settles the run on a trace that was loaded before."""
         if trace.cluster is None or trace.workload is None:
             raise UsageError(f"{self.trace} has no nodes or no pods, and cannot be trained on")
-        cluster = perturbed(trace.cluster, self.seed) if self.is_perturbed else trace.cluster
+        cluster = trace.cluster
+        if self.nodes is not None and self.nodes < len(cluster):
+            cluster = sampled(cluster, self.nodes, self.seed)
+        if self.is_perturbed:
+            cluster = perturbed(cluster, self.seed)
         setup = Setup(self.seed, "python")
         return make_plan(cluster, trace.workload, policy, self._protocol(), setup)
 
@@ -124,6 +131,26 @@ class TrainingSet:
         return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"])
 
 
+def trace_cases(
+    traces: Sequence[str], seeds: int, nodes: int | None = None, folder: str = ""
+) -> tuple[Case, ...]:
+    """Makes cases of the FGD experiment on traces, so many of each; traces take turns.
+
+    Every second round is on perturbed clusters: a formula must not lean on one mix of nodes.
+    """
+    return tuple(
+        Case(
+            trace,
+            nodes,
+            seed=FIRST_SEED + i,
+            folder=folder,
+            is_perturbed=i % 2 == 1,
+        )  # fmt: skip
+        for i in range(seeds)
+        for trace in traces
+    )
+
+
 def demo_cases(kinds: Iterable[str], seeds: int) -> tuple[Case, ...]:
     """Makes small cases for the kinds of experiment that a fitness needs, so many of each."""
     return tuple(_demo_case(kind, i) for kind in kinds for i in range(seeds))
@@ -141,6 +168,13 @@ def _demo_case(kind: str, index: int) -> Case:
     return Case("openb:16", pods=400, protocol="replay", load=50.0, seed=seed)
 
 
+def sampled(cluster: Cluster, count: int, seed: int) -> Cluster:
+    """Draws so many nodes of a cluster."""
+    random = np.random.default_rng([seed, _SAMPLE])
+    kept = np.sort(random.permutation(len(cluster))[:count])
+    return _part(cluster, cluster.nodes[kept].copy(), kept, f"{count} of {cluster.name}")
+
+
 def perturbed(cluster: Cluster, seed: int) -> Cluster:
     """Leaves a tenth of the nodes out and resizes CPU and memory of the others."""
     random = np.random.default_rng([seed, _PERTURBATION])
@@ -151,8 +185,13 @@ def perturbed(cluster: Cluster, seed: int) -> Cluster:
         scale = random.choice(np.array(SCALES), len(nodes))
         total = (nodes[f"{resource}_total"] * scale).astype(np.int32)
         nodes[f"{resource}_left"] = nodes[f"{resource}_total"] = total
+    return _part(cluster, nodes, kept, f"{cluster.name} perturbed")
+
+
+def _part(
+    cluster: Cluster, nodes: npt.NDArray[Any], kept: npt.NDArray[np.int64], name: str
+) -> Cluster:
     chosen = kept.tolist()
     names = tuple(cluster.names[i] for i in chosen)
     labels = tuple(cluster.labels[i] for i in chosen) if cluster.labels else ()
-    name = f"{cluster.name} perturbed"
     return replace(cluster, nodes=nodes, names=names, labels=labels, name=name)
