@@ -49,6 +49,7 @@ class Promotion:
     accepted: bool
     reasons: tuple[str, ...]  # why not; or, of an accepted one, what it won
     gain: Difference  # over the incumbent; the interval is as wide as the correction demands
+    perturbed: Difference | None  # the gain on perturbed clusters alone
     p_value: float  # corrected for the number of candidates
     may_hold: bool
     table: tuple[Row, ...]
@@ -68,37 +69,46 @@ def decide(
     baselines: Sequence[str] = (BASELINE,),
 ) -> tuple[Promotion, ...]:  # fmt: skip
     """Judges candidates, given with whether they may hold pods; those that may, by themselves."""
+    jury = _Jury(sheet, rule, random, tuple(baselines))
     found: dict[str, Promotion] = {}
     for may_hold in (False, True):
-        family = [name for name, holds in candidates.items() if holds == may_hold]
-        for promotion in _family(sheet, family, may_hold, rule, random, tuple(baselines)):
-            found[promotion.name] = promotion
+        claims = [jury.claim(name) for name, holds in candidates.items() if holds == may_hold]
+        corrected = holm([claim.p_value for claim in claims])
+        for claim, p_value in zip(claims, corrected, strict=True):
+            found[claim.name] = jury.promotion(claim, p_value, may_hold)
     return tuple(found[name] for name in candidates)
 
 
-def _family(
-    sheet: Sheet, names: list[str], may_hold: bool, rule: Rule, random: np.random.Generator,
-    baselines: tuple[str, ...],
-) -> list[Promotion]:  # fmt: skip
-    claims = []
-    for name in names:
-        gains = _gains(sheet, name, rule, lambda _group: True)
-        claims.append(Claim(name, gains, sign_flip_p(gains, random)))
-    corrected = holm([claim.p_value for claim in claims])
-    promotions = []
-    for claim, p_value in zip(claims, corrected, strict=True):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Jury:
+    sheet: Sheet
+    rule: Rule
+    random: np.random.Generator
+    baselines: tuple[str, ...]
+
+    def claim(self, name: str) -> Claim:
+        gains = _gains(self.sheet, name, self.rule, lambda _group: True)
+        if len(gains) == 0:
+            raise UsageError(
+                f"no held-out case tells the figure {self.rule.figure}",
+                hint=f"give cases under {self.rule.protocol}",
+            )
+        return Claim(name, gains, sign_flip_p(gains, self.random))
+
+    def promotion(self, claim: Claim, p_value: float, may_hold: bool) -> Promotion:
+        rule, sheet, name = self.rule, self.sheet, claim.name
         # Holm divides the risk by what multiplied the p-value.
-        share = p_value / claim.p_value
-        low, high = interval(claim.gains, random, 1 - rule.risk / max(1.0, share))
+        share = max(1.0, p_value / claim.p_value)
+        low, high = interval(claim.gains, self.random, 1 - rule.risk / share)
         gain = Difference(float(claim.gains.mean()), low, high)
-        reasons = [*_gain_problems(gain, p_value, len(claim.gains), rule)]
-        reasons += _elsewhere_problems(sheet, claim.name, rule, random)
+        perturbed = _perturbed(sheet, name, rule, self.random)
+        reasons = _gain_problems(gain, p_value, len(claim.gains), rule)
+        reasons += _elsewhere_problems(sheet, name, rule, perturbed)
         # Holding pods back costs allocation at 100 % by its nature: reported, not judged.
-        reasons += [] if may_hold else _loss_problems(sheet, claim.name, rule)
+        reasons += [] if may_hold else _loss_problems(sheet, name, rule)
         told = tuple(reasons) or (_won(gain, p_value, rule),)
-        table = sheet.table(claim.name, baselines, rule.trained)
-        promotions.append(Promotion(claim.name, not reasons, told, gain, p_value, may_hold, table))
-    return promotions
+        table = sheet.table(name, self.baselines, rule.trained)
+        return Promotion(name, not reasons, told, gain, perturbed, p_value, may_hold, table)
 
 
 def _gains(sheet: Sheet, name: str, rule: Rule, selection: Selection) -> Column:
@@ -121,18 +131,26 @@ def _gain_problems(gain: Difference, p_value: float, seeds: int, rule: Rule) -> 
     return [told + (f"; {seeds} seeds are too few to be sure of any gain" if is_few else "")]
 
 
-def _elsewhere_problems(
+def _perturbed(
     sheet: Sheet, name: str, rule: Rule, random: np.random.Generator
+) -> Difference | None:
+    gains = _gains(sheet, name, rule, lambda group: group.is_perturbed)
+    if len(gains) == 0:
+        return None
+    return Difference(float(gains.mean()), *interval(gains, random))
+
+
+def _elsewhere_problems(
+    sheet: Sheet, name: str, rule: Rule, perturbed: Difference | None
 ) -> list[str]:
     found = []
-    perturbed = _gains(sheet, name, rule, lambda group: group.is_perturbed)
-    if len(perturbed):
-        low, high = interval(perturbed, random)
-        if low <= 0:
-            found.append(
-                f"it does not win on perturbed clusters: {perturbed.mean():+.3f} over "
-                f"{rule.incumbent} ({low:+.3f} to {high:+.3f})"
-            )
+    if perturbed is None:
+        found.append("it was measured on no perturbed clusters")
+    elif perturbed.low <= 0:
+        found.append(
+            f"it does not win on perturbed clusters: {perturbed.mean:+.3f} over "
+            f"{rule.incumbent} ({perturbed.low:+.3f} to {perturbed.high:+.3f})"
+        )
     others = _gains(sheet, name, rule, lambda group: group.trace not in rule.trained)
     if len(others) and others.mean() <= 0:
         found.append(

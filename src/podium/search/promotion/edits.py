@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from podium.search.constants import number_of
 from podium.search.promotion.tidying import size, tidied
 
 Place = tuple[tuple[str, int | None], ...]
@@ -49,11 +50,21 @@ def edits(tree: ast.Module) -> list[Edit]:
     found: dict[str, Edit] = {}
     most = size(tree)
     for place, node in places(tree):
+        if _is_protection(node, part_at(tree, place[:-1])):
+            continue
         for replacement in _replacements(node):
             edit = Edit(_shown(node), _shown(replacement), *_cut(packed, place, replacement))
             if edit.size < most:
                 found.setdefault(ast.dump(edit.tree), edit)
     return sorted(found.values(), key=lambda edit: (edit.size, edit.key))
+
+
+def _is_protection(node: ast.AST, parent: ast.AST) -> bool:
+    """Tells whether a part keeps a divisor above 0, for nodes that no training case has."""
+    is_divisor = isinstance(parent, ast.BinOp) and parent.right is node
+    if not is_divisor or not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "max":
+        return False
+    return any((number_of(each) or 0.0) > 0 for each in node.args)
 
 
 def without(tree: ast.Module, place: Place, replacement: Replacement) -> str:
@@ -90,21 +101,30 @@ def _children(name: str, value: object) -> list[tuple[tuple[str, int | None], as
     return [((name, i), each) for i, each in enumerate(value) if isinstance(each, ast.AST)]
 
 
-def _cut(packed: bytes, place: Place, replacement: Replacement) -> tuple[ast.Module, int]:
-    tree: Any = pickle.loads(packed)
-    # Tidying changes nodes in place, and these are the original's.
-    replacement = pickle.loads(pickle.dumps(replacement))
-    parent = tree
-    for name, index in place[:-1]:
-        parent = getattr(parent, name) if index is None else getattr(parent, name)[index]
+def part_at(tree: ast.AST, place: Place) -> Any:
+    """Finds the node that a place leads to."""
+    for name, index in place:
+        tree = getattr(tree, name) if index is None else getattr(tree, name)[index]
+    return tree
+
+
+def put(tree: ast.Module, place: Place, replacement: Replacement) -> None:
+    """Puts something else in a place, in the tree itself."""
+    parent = part_at(tree, place[:-1])
     name, index = place[-1]
     if index is None:
         setattr(parent, name, replacement)
-    else:
-        block = getattr(parent, name)
-        block[index : index + 1] = replacement if isinstance(replacement, list) else [replacement]
-        if name == "body" and not block:
-            block.append(ast.Pass())
+        return
+    block = getattr(parent, name)
+    block[index : index + 1] = replacement if isinstance(replacement, list) else [replacement]
+    if name == "body" and not block:
+        block.append(ast.Pass())
+
+
+def _cut(packed: bytes, place: Place, replacement: Replacement) -> tuple[ast.Module, int]:
+    tree: ast.Module = pickle.loads(packed)
+    # Tidying changes nodes in place, and these are the original's.
+    put(tree, place, pickle.loads(pickle.dumps(replacement)))
     tree = tidied(tree)
     return tree, size(tree)
 

@@ -102,7 +102,7 @@ def _inline(function: ast.FunctionDef, tree: ast.Module) -> None:
         if not source or stored[source] == (source not in arguments | at_top):
             values[name] = values.get(source, value)
     if values:
-        _Inliner(values).visit(function)
+        Inliner(values).visit(function)
 
 
 def _alias(statement: ast.stmt) -> str:
@@ -115,11 +115,14 @@ def _alias(statement: ast.stmt) -> str:
     return target.id if isinstance(target, ast.Name) and is_simple else ""
 
 
-class _Inliner(ast.NodeTransformer):
+class Inliner(ast.NodeTransformer):
+    """Puts expressions in the place of names that are read."""
+
     def __init__(self, values: dict[str, ast.expr]) -> None:
         self.values = values
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replaces one name."""
         if isinstance(node.ctx, ast.Load) and node.id in self.values:
             return self.values[node.id]
         return node

@@ -1,0 +1,201 @@
+"""Describes a promoted policy: where it came from, what it reached, what its parts are for."""
+
+from __future__ import annotations
+
+import hashlib
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from podium.search.measurement import INFLATION
+from podium.search.promotion.ablation import Part
+from podium.search.promotion.decision import Promotion
+from podium.search.promotion.reduction import Reduced
+from podium.search.promotion.sheet import Row
+
+WIDTH = 96
+_INDENT = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Says where a candidate came from; what is unknown is None and is not shown."""
+
+    run: str | None = None
+    candidate: int | None = None  # its number in the run
+    seed: int | None = None
+    command: str | None = None
+    generator: str | None = None
+    evaluations: int | None = None  # of the whole run
+    seconds: float | None = None
+    spend_usd: float | None = None
+    fitness: str | None = None  # the formula in words
+    training: tuple[str, ...] = ()  # the cases, by name
+    ancestry: int | None = None  # generations from a seed
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes what is known in what JSON knows."""
+        found = {**asdict(self), "training": list(self.training)}
+        return {name: value for name, value in found.items() if value not in (None, [])}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Holds everything that is told about a promoted policy."""
+
+    name: str
+    summary: str
+    provenance: Provenance
+    reduced: Reduced
+    promotion: Promotion
+    parts: tuple[Part, ...]
+    incumbent: str
+
+    def docstring(self) -> str:
+        """Gives the docstring of the policy's file."""
+        paragraphs = [self.summary, _origin(self), _validation(self), _parts(self.parts)]
+        return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+
+    def as_object(self, text: str) -> dict[str, Any]:
+        """Gives the card's one JSON shape; `text` is that of the policy's file."""
+        promotion = self.promotion
+        gain = promotion.gain
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "may_hold": promotion.may_hold,
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "provenance": self.provenance.as_object(),
+            "reduction": {
+                "fitness": round(self.reduced.fitness, 4),
+                "fitness_before": round(self.reduced.fitness_before, 4),
+                "parts": self.reduced.size,
+                "parts_before": self.reduced.size_before,
+                "evaluations": self.reduced.evaluations,
+            },
+            "decision": {
+                "incumbent": self.incumbent,
+                "gain": [round(each, 4) for each in (gain.mean, gain.low, gain.high)],
+                "p_value": promotion.p_value,
+                "reasons": list(promotion.reasons),
+            },
+            "validation": [row.as_object() for row in promotion.table],
+            "parts": [part.as_object() for part in self.parts],
+        }
+
+
+def summary_of(docstring: str, parts: Sequence[Part]) -> str:
+    """Makes the first line of a docstring: the candidate's own, or what its strongest term does."""
+    first = (docstring or "").strip().split("\n")[0]
+    is_telling = first and first != "Scores a pod on a node."
+    if is_telling and len(first) <= WIDTH:
+        return first if first.endswith(".") else first + "."
+    terms = [part for part in parts if part.kind == "term" and part.loss is not None]
+    terms.sort(key=lambda part: -(part.loss or 0.0))
+    if terms and len(terms[0].sentence) <= WIDTH:
+        return terms[0].sentence
+    return "Scores a pod on a node by a formula that a search found."
+
+
+def _origin(card: Card) -> str:
+    told = card.provenance
+    facts = [
+        f"run {told.run}" if told.run is not None else "",
+        f"candidate {told.candidate}" if told.candidate is not None else "",
+        f"generator {told.generator}" if told.generator is not None else "",
+        f"seed {told.seed}" if told.seed is not None else "",
+        f"{told.evaluations:,} evaluations" if told.evaluations is not None else "",
+        f"{told.seconds:,.0f} s" if told.seconds is not None else "",
+        f"{told.spend_usd:.2f} USD" if told.spend_usd is not None else "",
+        f"{told.ancestry} generations of ancestors" if told.ancestry is not None else "",
+    ]
+    known = ", ".join(fact for fact in facts if fact)
+    reduced = card.reduced
+    sentences = f"Found by a search ({known})" if known else "Found by a search"
+    sentences += f", and reduced from {reduced.size_before} parts to {reduced.size}."
+    if told.fitness is not None:
+        sentences += f" Fitness: {' plus '.join(told.fitness.splitlines())}."
+    lines = textwrap.wrap(sentences, WIDTH)
+    if told.command is not None:
+        lines += ["", *_indented(told.command)]
+    return "\n".join(lines)
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT * 2,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _validation(card: Card) -> str:
+    plain = [row for row in card.promotion.table if not row.group.is_perturbed]
+    inflated = [row for row in plain if row.group.protocol == INFLATION]
+    replayed = [row for row in plain if row.group.protocol != INFLATION]
+    paragraphs = [
+        _section(
+            "GPU allocation (percent of all GPUs) once 130 % and 100 % of them were asked for, on "
+            f"{_seeds(inflated)}, and the mean difference to {card.incumbent} with its 95 % "
+            "interval:",
+            [
+                _line(row, card.incumbent, ("allocation_130", "allocation_100"), 2)
+                for row in inflated
+            ],
+        ),
+        _section(
+            f"Mean and p95 waiting (seconds) under replay on {_seeds(replayed)}, likewise:",
+            [_line(row, card.incumbent, ("wait_mean_s", "wait_p95_s"), 0) for row in replayed],
+        ),
+        _remarks(card, any(row.is_trained_on for row in plain)),
+    ]
+    return "\n\n".join(each for each in paragraphs if each)
+
+
+def _remarks(card: Card, is_marked: bool) -> str:
+    told = ["The search trained on traces with a star, with other seeds."] if is_marked else []
+    gain = card.promotion.perturbed
+    if gain is not None:
+        told.append(
+            f"On clusters with other nodes its mean gain is {gain.mean:+.2f} ({gain.low:+.2f} to "
+            f"{gain.high:+.2f})."
+        )
+    if card.promotion.may_hold:
+        told.append("It may hold pods back; the others place whatever fits.")
+    return "\n".join(textwrap.wrap(" ".join(told), WIDTH))
+
+
+def _section(heading: str, lines: list[str]) -> str:
+    return "\n".join([*textwrap.wrap(heading, WIDTH), "", *lines]) if lines else ""
+
+
+def _seeds(rows: Sequence[Row]) -> str:
+    count = max((row.seeds for row in rows), default=0)
+    return "1 seed that no search saw" if count == 1 else f"{count} seeds that no search saw"
+
+
+def _line(row: Row, incumbent: str, figures: tuple[str, str], digits: int) -> str:
+    def cell(figure: str) -> str:
+        found = row.differences[incumbent][figure]
+        spread = f"({found.low:+.{digits}f} to {found.high:+.{digits}f})"
+        return f"{row.means[figure]:8.{digits}f}{found.mean:+8.{digits}f} {spread:<18}"
+
+    name = row.group.name.removesuffix(" replay") + (" *" if row.is_trained_on else "")
+    return f"{_INDENT}{name:<20}{''.join(cell(figure) for figure in figures)}".rstrip()
+
+
+def _parts(parts: Sequence[Part]) -> str:
+    lines = list(_part_lines(parts))
+    heading = "What the training fitness loses without each part:"
+    return "\n".join([heading, "", *lines]) if lines else ""
+
+
+def _part_lines(parts: Sequence[Part]) -> Iterator[str]:
+    for part in sorted(parts, key=lambda part: -(part.loss if part.loss is not None else 0.0)):
+        lost = f"{part.loss:6.2f}" if part.loss is not None else "     ?"
+        label = f"{part.code}: " if part.kind == "quantity" else ""
+        text = f"{lost}  {label}{part.sentence}"
+        yield from textwrap.wrap(
+            text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT + " " * 8,
+            drop_whitespace=True, break_on_hyphens=False,
+        ) if len(text) + 4 > WIDTH else [_INDENT + text]  # fmt: skip

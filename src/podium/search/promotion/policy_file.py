@@ -1,0 +1,116 @@
+"""Writes a candidate as the clean policy file that ships."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator
+
+from podium.errors import PolicyError
+from podium.search import genetic
+from podium.search.allowlist import is_docstring
+from podium.search.genetic.layout import INDENT, WIDTH, statement_lines
+from podium.search.promotion.naming import Named, name_numbers
+from podium.search.promotion.wording import expression_of
+
+_SCORE = "def score("
+
+
+def policy_texts(text: str, docstring: str) -> Iterator[str]:
+    """Writes a program with its numbers named and commented, the most readable way first.
+
+    That way leaves sums and products in another order at times, and so may round otherwise.
+    """
+    tree, numbers = name_numbers(text)
+    head = "\n".join(_head(tree, numbers, docstring))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    bred = _bred(tree, numbers) if len(functions) == 1 else []
+    plain = [line for function in functions for line in ("", "", *_plain(function))]
+    for body in (["", "", *bred] if bred else [], plain):
+        if body:
+            yield "\n".join([head, *body]) + "\n"
+
+
+def _head(tree: ast.Module, numbers: tuple[Named, ...], docstring: str) -> list[str]:
+    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    imports = list(_imports(tree, used))
+    constants = [*_constants(numbers), *_others(tree)]
+    lines = [*_docstring(docstring)]
+    lines += ["", *imports] if imports else []
+    return [*lines, "", *constants] if constants else lines
+
+
+def _docstring(docstring: str) -> list[str]:
+    text = docstring.strip().replace("\\", r"\\").replace('"""', r"\"\"\"")
+    if text.endswith('"'):
+        text = text[:-1] + r"\""
+    lines = text.split("\n")
+    return [f'"""{lines[0]}"""'] if len(lines) == 1 else [f'"""{lines[0]}', *lines[1:], '"""']
+
+
+def _imports(tree: ast.Module, used: set[str]) -> Iterator[str]:
+    plain = [s for s in tree.body if isinstance(s, ast.Import)]
+    yield from (ast.unparse(statement) for statement in plain)
+    is_first = bool(plain)
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom):
+            names = sorted(each.name for each in statement.names if each.name in used)
+            if names:
+                yield from [""] * is_first
+                yield f"from {statement.module} import {', '.join(names)}"
+                is_first = False
+
+
+def _constants(numbers: tuple[Named, ...]) -> Iterator[str]:
+    for number in numbers:
+        yield from textwrap.wrap(number.comment, WIDTH, initial_indent="# ", subsequent_indent="# ")
+        yield f"{number.name} = {number.value!r}"
+
+
+def _others(tree: ast.Module) -> Iterator[str]:
+    """Writes settings such as TIES, and tuples."""
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            yield ast.unparse(statement).replace("'", '"')
+
+
+def _plain(function: ast.FunctionDef) -> list[str]:
+    if not is_docstring(function.body[0], function.body):
+        words = "Scores a pod on a node; the highest score wins."
+        told = words if function.name == "score" else f"Computes {function.name}."
+        function.body.insert(0, ast.Expr(ast.Constant(told)))
+    written = ast.unparse(ast.fix_missing_locations(function))
+    return [line for each in written.split("\n") for line in _broken(each)]
+
+
+def _bred(tree: ast.Module, numbers: tuple[Named, ...]) -> list[str]:
+    """Writes a score function as programs are written, with comments on its terms."""
+    constants = [ast.parse(f"{each.name} = {each.value!r}").body[0] for each in numbers]
+    whole = ast.Module([*constants, *tree.body], [])
+    try:
+        program = genetic.parse(ast.unparse(ast.fix_missing_locations(whole)))
+    except PolicyError:
+        return []
+    text = genetic.write(program)
+    names = {constant.name for constant in program.constants}
+    is_kept = all(each.name in names and each.name in text for each in numbers)
+    return text[text.index(_SCORE) :].rstrip("\n").split("\n") if is_kept else []
+
+
+def _broken(line: str) -> list[str]:
+    if len(line) <= WIDTH:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    body = line.strip()
+    try:
+        (statement,) = ast.parse(f"def f():\n{INDENT}{body}").body[0].body  # type: ignore[attr-defined]
+    except SyntaxError:
+        return [line]
+    value = getattr(statement, "value", None)
+    if not isinstance(value, ast.expr):
+        return [line]
+    expression = expression_of(value)
+    if expression is None:
+        return [line]
+    prefix = body[: len(body) - len(ast.unparse(value))]
+    return statement_lines(prefix, expression, indent)

@@ -1,0 +1,203 @@
+"""Turns found candidates into policies that ship: reduce, validate, decide, explain, write."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from podium.errors import PolicyError, UsageError
+from podium.policies import Policy
+from podium.search.gates import Candidate, read_candidate
+from podium.search.judge import Judge
+from podium.search.promotion.ablation import ablate
+from podium.search.promotion.card import Card, Provenance, summary_of
+from podium.search.promotion.decision import Promotion, Rule, decide
+from podium.search.promotion.policy_file import policy_texts
+from podium.search.promotion.reduction import Reduced, Score, Thrift, reduce
+from podium.search.promotion.sheet import Group, Sheet
+from podium.search.promotion.validation import (
+    BASELINES,
+    HeldOut,
+    baselines,
+    checked_policy,
+    validate,
+)
+from podium.search.training import Case
+from podium.search.verdict import Verdict
+
+Progress = Callable[[str, int, int], None]
+"""Hears of a stage how much of how much is done; a total of 0 is unknown."""
+
+_REDUCE, _VALIDATE, _EXPLAIN = "reduce", "validate", "explain"
+
+
+@dataclass(frozen=True, slots=True)
+class Nominee:
+    """Holds the text of a candidate that asks for promotion."""
+
+    text: str
+    provenance: Provenance = field(default_factory=Provenance)
+    name: str = ""  # of the policy; empty: made of what it computes
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Says how candidates are promoted, and where the policies are written."""
+
+    score: Score  # training fitness of a text
+    folder: Path
+    cases: tuple[Case, ...] = field(default_factory=lambda: HeldOut().cases())
+    rule: Rule = field(default_factory=Rule)
+    thrift: Thrift = field(default_factory=Thrift)
+    seed: int = 0  # of the resampling that decides
+    jobs: int = 0  # threads; 0: one per core
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Says why a nominee was not even validated."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """Holds what became of the nominees."""
+
+    promotions: tuple[Promotion, ...]
+    refusals: tuple[Refusal, ...]
+    reduced: dict[str, Reduced]
+    sheet: Sheet | None  # None where nothing could be validated
+    files: tuple[Path, ...]  # of policies; each has a card of the same name beside it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    name: str
+    nominee: Nominee
+    reduced: Reduced
+    policy: Policy
+
+
+def scorer(judge: Judge) -> Score:
+    """Scores texts in the sandbox on training cases."""
+
+    def score(text: str) -> float:
+        found = judge.judge(text)
+        return float(found.scores["fitness"]) if found.verdict.accepted else float("-inf")
+
+    return score
+
+
+def promote(
+    nominees: Sequence[Nominee], settings: Settings, progress: Progress | None = None
+) -> Outcome:
+    """Promotes what wins on held-out cases; the others are told why not.
+
+    Held-out results decide once, here, and go back into no search.
+    """
+    tell = progress or (lambda _stage, _done, _total: None)
+    entries, refusals = _reduced(nominees, settings, tell)
+    reduced = {entry.name: entry.reduced for entry in entries}
+    if not entries:
+        return Outcome((), tuple(refusals), reduced, None, ())
+    _check_free(entries, settings.folder)
+    beside = tuple(dict.fromkeys([settings.rule.incumbent, *BASELINES]))
+    policies = {**baselines(beside), **{entry.name: entry.policy for entry in entries}}
+    sheet = validate(
+        policies, settings.cases, lambda done, total: tell(_VALIDATE, done, total), settings.jobs
+    )
+    holding = {entry.name: entry.policy.may_hold for entry in entries}
+    random = np.random.default_rng(settings.seed)
+    promotions = decide(sheet, holding, settings.rule, random, beside)
+    files: list[Path] = []
+    for entry, promotion in zip(entries, promotions, strict=True):
+        if promotion.accepted:
+            tell(_EXPLAIN, len(files), sum(each.accepted for each in promotions))
+            files.append(_written(entry, promotion, settings, sheet))
+    return Outcome(promotions, tuple(refusals), reduced, sheet, tuple(files))
+
+
+def _reduced(
+    nominees: Sequence[Nominee], settings: Settings, tell: Progress
+) -> tuple[list[_Entry], list[Refusal]]:
+    known: set[str] = set()
+    entries: list[_Entry] = []
+    refusals: list[Refusal] = []
+    for number, nominee in enumerate(nominees):
+        tell(_REDUCE, number, len(nominees))
+        title = nominee.name or f"nominee {number + 1}"
+        try:
+            entries.append(_entry(nominee, settings, known))
+        except PolicyError as error:
+            refusals.append(Refusal(title, error.message))
+    return entries, refusals
+
+
+def _entry(nominee: Nominee, settings: Settings, known: set[str]) -> _Entry:
+    first = _read(nominee.text, known)
+    reduced = reduce(nominee.text, settings.score, settings.thrift)
+    last = _read(reduced.text, known - {first.fingerprint})
+    known |= {first.fingerprint, last.fingerprint}
+    name = nominee.name or f"found-{last.fingerprint[:6]}"
+    return _Entry(name, nominee, reduced, checked_policy(reduced.text, name))
+
+
+def _read(text: str, known: set[str]) -> Candidate:
+    read = read_candidate(text, known)
+    if isinstance(read, Verdict):
+        raise PolicyError(read.reason)
+    return read
+
+
+def _check_free(entries: Sequence[_Entry], folder: Path) -> None:
+    if not folder.is_dir():
+        raise UsageError(f'there is no folder "{folder}"', hint="make it, or name another")
+    names = [entry.name for entry in entries]
+    for name in names:
+        if names.count(name) > 1 or _path(folder, name).exists():
+            raise UsageError(
+                f'there is already a policy "{name}"', where=str(folder), hint="name it otherwise"
+            )
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace('-', '_')}.py"
+
+
+def _written(entry: _Entry, promotion: Promotion, settings: Settings, sheet: Sheet) -> Path:
+    parts = ablate(entry.reduced.text, settings.score, entry.reduced.fitness)
+    docstring = ast.get_docstring(ast.parse(entry.nominee.text)) or ""
+    card = Card(
+        entry.name, summary_of(docstring, parts), entry.nominee.provenance, entry.reduced,
+        promotion, parts, settings.rule.incumbent,
+    )  # fmt: skip
+    texts = policy_texts(entry.reduced.text, card.docstring())
+    text = next((each for each in texts if _is_same(each, entry, settings, sheet)), None)
+    if text is None:
+        raise PolicyError(
+            f"the written policy {entry.name} does not decide as the candidate that was validated",
+            hint="report the candidate: writing a policy must not change it",
+        )
+    path = _path(settings.folder, entry.name)
+    path.write_text(text, encoding="utf-8")
+    shown = json.dumps(card.as_object(text), indent=2) + "\n"
+    path.with_suffix(".json").write_text(shown, encoding="utf-8")
+    return path
+
+
+def _is_same(text: str, entry: _Entry, settings: Settings, sheet: Sheet) -> bool:
+    """Tells whether a text scores and decides as the entry, on a case of every group."""
+    if settings.score(text) != entry.reduced.fitness:
+        return False
+    first = {Group.of(case): index for index, case in reversed([*enumerate(sheet.cases)])}
+    cases = [sheet.cases[index] for index in first.values()]
+    again = validate({entry.name: checked_policy(text, entry.name)}, cases, jobs=settings.jobs)
+    before = [sheet.values[entry.name][index] for index in first.values()]
+    return list(again.values[entry.name]) == before
