@@ -1,0 +1,71 @@
+"""Opens the generator that settings describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from podium.errors import UsageError
+from podium.search.llm.asking import Asking, Live, Recording, Replaying
+from podium.search.llm.bandit import Bandit
+from podium.search.llm.budget import Budget
+from podium.search.llm.cassette import Player, Recorder
+from podium.search.llm.client import Client
+from podium.search.llm.generator import LlmGenerator
+from podium.search.llm.pace import Pace
+from podium.search.llm.prices import Price
+from podium.search.llm.settings import LlmSettings
+from podium.search.llm.transport import SdkTransport
+
+
+def open_llm(settings: LlmSettings, pace: Pace | None = None) -> LlmGenerator:
+    """Opens a generator that asks models, or one that plays a cassette back.
+
+    Raises:
+        MissingExtra: the `openai` package is needed and not installed.
+        UsageError: a budget in dollars cannot be kept, because a price is not known.
+        InputError: the cassette cannot be read.
+    """
+    if settings.mode == "replay":
+        return _replaying(settings)
+    recorder = Recorder(_cassette(settings)) if settings.mode == "record" else None
+    transport = SdkTransport(settings.endpoint)
+    bandit, budget = Bandit(settings.models), Budget(settings.caps)
+    prices = known_prices(settings, transport)
+    client = Client(settings, transport, budget, prices, pace or Pace())
+    asking: Asking = Live(settings.models, client, bandit)
+    closing = [transport.close]
+    if recorder is not None:
+        asking = Recording(settings, asking, recorder)
+        closing.append(recorder.close)
+    generator = LlmGenerator(settings, bandit, budget, asking, client)
+    generator.closing += closing
+    return generator
+
+
+def _replaying(settings: LlmSettings) -> LlmGenerator:
+    budget = Budget(settings.caps)
+    asking = Replaying(settings, Player(_cassette(settings)), budget)
+    return LlmGenerator(settings, Bandit(settings.models), budget, asking)
+
+
+def _cassette(settings: LlmSettings) -> Path:
+    assert settings.cassette is not None  # settings refuse to be without
+    return settings.cassette
+
+
+def known_prices(settings: LlmSettings, transport: SdkTransport) -> dict[str, Price]:
+    """Completes the user's prices by the service's list, where a budget in dollars needs them."""
+    prices = dict(settings.prices)
+    missing = [model for model in settings.models if model not in prices]
+    if settings.usd is None or not missing:
+        return prices
+    prices = transport.prices(settings.timeout_s) | prices
+    missing = [model for model in settings.models if model not in prices]
+    if missing:
+        transport.close()
+        raise UsageError(
+            f"a budget in US dollars needs the price of {', '.join(missing)}",
+            hint=f"give {missing[0]}=IN,OUT in US dollars per million tokens, or a budget in "
+            "tokens alone",
+        )
+    return prices
