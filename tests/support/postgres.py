@@ -25,8 +25,9 @@ def postgres_server():
     folder = Path(tempfile.mkdtemp(prefix="podium-pg-"))
     account = _account(folder)
     try:
-        _initialise(folder, account)
-        with _running(folder, account):
+        programs = _programs(folder, account)
+        _initialise(programs, folder, account)
+        with _running(programs, folder, account):
             yield lambda: _new_database(folder)
     finally:
         shutil.rmtree(folder)
@@ -41,16 +42,29 @@ def _account(folder):
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
-def _initialise(folder, account):
-    command = [PROGRAMS / "initdb", "--pgdata", folder / "data", "--username", "podium"]
+def _programs(folder, account):
+    """Finds the programs; where root alone may reach them, copies them."""
+    try:
+        asked = [PROGRAMS / "initdb", "--version"]
+        subprocess.run(asked, check=True, capture_output=True, cwd=folder, **account)
+    except PermissionError:
+        home = PACKAGE.parent
+        for part in (PROGRAMS.parent, *home.glob(f"{PACKAGE.name}.libs")):
+            shutil.copytree(part, folder / part.relative_to(home), symlinks=True)
+        return folder / PROGRAMS.relative_to(home)
+    return PROGRAMS
+
+
+def _initialise(programs, folder, account):
+    command = [programs / "initdb", "--pgdata", folder / "data", "--username", "podium"]
     command += ["--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync"]
     command += ["--no-instructions"]
     subprocess.run(command, check=True, capture_output=True, cwd=folder, **account)
 
 
 @contextmanager
-def _running(folder, account):
-    command = [PROGRAMS / "postgres", "-D", folder / "data", "-k", folder]
+def _running(programs, folder, account):
+    command = [programs / "postgres", "-D", folder / "data", "-k", folder]
     command += [word for option in OPTIONS for word in ("-c", option)]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **account)
