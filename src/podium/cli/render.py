@@ -69,7 +69,7 @@ class Screen:
             return
         from rich.progress import Progress
 
-        with Progress(console=self._console(sys.stderr), transient=True) as bar:
+        with Progress(console=self.console(sys.stderr), transient=True) as bar:
             task = bar.add_task(label, total=total)
 
             def advance(steps: int = 1) -> None:
@@ -82,7 +82,7 @@ class Screen:
         from rich.table import Table
         from rich.text import Text
 
-        console = self._console(sys.stdout)
+        console = self.console(sys.stdout)
         widths = column_widths([titles, *cells], are_right, console.width)
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
         for title, is_right, width in zip(titles, are_right, widths, strict=True):
@@ -94,7 +94,8 @@ class Screen:
         console.width = max(console.width, sum(width + GAP for width in widths))
         console.print(table)
 
-    def _console(self, stream: IO[str]) -> Console:
+    def console(self, stream: IO[str]) -> Console:
+        """Gives what draws on a stream."""
         from rich.console import Console
 
         return Console(

@@ -145,7 +145,7 @@ def trace_cases(
             seed=FIRST_SEED + i,
             folder=folder,
             is_perturbed=i % 2 == 1,
-        )  # fmt: skip
+        )
         for i in range(seeds)
         for trace in traces
     )

@@ -1,4 +1,4 @@
-"""Judges candidates for policies, safely."""
+"""Sends one file through every gate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli import figures
-from podium.cli.group import new_app
 from podium.cli.options import Json, blaming, read_settings
 from podium.cli.render import Screen, print_json
 from podium.errors import InputError
@@ -17,15 +16,7 @@ if TYPE_CHECKING:
     from podium.search.judge import Judge
     from podium.search.verdict import Judgement
 
-app = new_app("Judges candidates for policies, safely.")
 
-
-@app.callback()
-def search() -> None:
-    """Judges candidates for policies, safely."""
-
-
-@app.command()
 def evaluate(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Python file with the candidate.")],

@@ -1,0 +1,152 @@
+"""Shows a search while it runs, and what it found."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from podium.cli import figures
+from podium.cli.render import Screen
+
+if TYPE_CHECKING:
+    from podium.search.run.loop import Search
+    from podium.search.run.plan import Budget
+    from podium.search.run.progress import Progress
+
+REFRESH_S = 0.25
+Watch = Callable[["Progress"], None]
+
+
+@contextmanager
+def follow(screen: Screen, budget: Budget) -> Iterator[Watch]:
+    """Draws the progress of a run on a terminal; elsewhere nothing is drawn."""
+    display = screen.display
+    if not (display.progress and not display.quiet and sys.stderr.isatty()):
+        yield lambda _progress: None
+        return
+    from rich.live import Live
+
+    last = 0.0
+    with Live(console=screen.console(sys.stderr), transient=True, auto_refresh=False) as live:
+
+        def watch(progress: Progress) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= REFRESH_S:
+                last = now
+                live.update(_panel(progress, budget), refresh=True)
+
+        yield watch
+
+
+def facts_of(progress: Progress, budget: Budget | None = None) -> dict[str, str]:
+    """Says in a few lines how far a run is."""
+    summary = progress.summary()
+    facts = facts_of_summary(summary)
+    facts["speed"] = f"{progress.rate:.1f} evaluations/s"
+    left = eta_s(progress, budget) if budget else None
+    if left is not None:
+        facts["time left"] = figures.duration(left)
+    return facts
+
+
+def facts_of_summary(summary: dict[str, Any]) -> dict[str, str]:
+    """Says what a run's summary holds."""
+    refused = ", ".join(f"{gate} {count:,}" for gate, count in summary["refused"].items())
+    facts = {
+        "evaluations": f"{summary['evaluations']:,}",
+        "candidates": f"{summary['candidates']:,}, accepted {summary['accepted']:,}",
+        "refused": refused or "none",
+        "best": _best(summary),
+        "validation": _validation(summary),
+        "time": figures.duration(summary["seconds"]),
+    }
+    if summary["calls"]:
+        facts["spend"] = (
+            f"{summary['usd']:.4f} USD, {summary['tokens']:,} tokens, {summary['calls']:,} calls"
+        )
+    return facts
+
+
+def eta_s(progress: Progress, budget: Budget) -> float | None:
+    """Says when the budget will be spent at the present speed."""
+    spans = []
+    if budget.seconds is not None:
+        spans.append(budget.seconds - progress.seconds)
+    if budget.evaluations is not None and progress.rate > 0:
+        spans.append((budget.evaluations - progress.tally.evaluations) / progress.rate)
+    return max(0.0, min(spans)) if spans else None
+
+
+def part_of(progress: Progress, budget: Budget) -> float:
+    """Says which part of the budget is spent, from 0 to 1."""
+    parts = [0.0]
+    if budget.seconds is not None:
+        parts.append(progress.seconds / budget.seconds)
+    if budget.evaluations is not None:
+        parts.append(progress.tally.evaluations / budget.evaluations)
+    return min(1.0, max(parts))
+
+
+def show_end(screen: Screen, run_id: str, search: Search) -> None:
+    """Prints what a run found and what to do next."""
+    progress = search.progress()
+    screen.fields({"run": run_id, "ended": search.ending, **facts_of_summary(progress.summary())})
+    show_islands(screen, progress.summary())
+    best = progress.archive.best
+    if best is not None:
+        print()
+        print(best.text.rstrip())
+    screen.note(
+        f"podium search promote {run_id} validates it; podium search resume {run_id} "
+        "--evaluations N searches on"
+    )
+
+
+def show_islands(screen: Screen, summary: dict[str, Any]) -> None:
+    """Prints one line for each island."""
+    print()
+    titles = ["island", "emphasis", "members", "best", "fitness", "stale", "respawns"]
+    rows = [
+        (
+            each["island"], each["family"], each["members"],
+            figures.MISSING if each["best"] is None else f"#{each['best']}",
+            figures.decimal(each["fitness"], 3), each["stale"], each["respawns"],
+        )
+        for each in summary["islands"]
+    ]  # fmt: skip
+    screen.table(titles, rows)
+
+
+def _panel(progress: Progress, budget: Budget) -> Any:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    for key, value in facts_of(progress, budget).items():
+        grid.add_row(key, value)
+    return Group(grid, ProgressBar(total=1.0, completed=part_of(progress, budget), width=60))
+
+
+def _best(summary: dict[str, Any]) -> str:
+    if summary["fitness"] is None:
+        return "none yet"
+    gain = summary["fitness"] - summary["fitness_fgd"]
+    return (
+        f"{summary['fitness']:.3f} ({gain:+.3f} against fgd), candidate #{summary['best']}, "
+        f"{summary['complexity']} parts"
+    )
+
+
+def _validation(summary: dict[str, Any]) -> str:
+    if summary["validation_fitness"] is None:
+        return "none yet"
+    gain = summary["validation_fitness"] - summary["validation_fitness_fgd"]
+    return (
+        f"{summary['validation_fitness']:.3f} ({gain:+.3f} against fgd), "
+        f"candidate #{summary['validated']}"
+    )

@@ -1,0 +1,142 @@
+"""Holds the options of searches, and the way from options to a plan."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from podium.cli.options import blaming, traces_folder
+from podium.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from podium.search.run.opening import Means
+    from podium.search.training import TrainingSet
+    from podium.settings import Settings
+
+FitnessName = Annotated[
+    str,
+    typer.Option("--fitness", help="inflation, waiting, fragmentation, holding:84, mix:A=1,B=2."),
+]
+Traces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trace", help="Trace to train on, by name or file; repeatable.", show_default=False
+    ),
+]
+Seeds = Annotated[
+    int, typer.Option("--seeds", help="Training cases of each trace or kind.", min=1, max=900)
+]
+Nodes = Annotated[
+    int | None,
+    typer.Option(
+        "--nodes", help="Draw so many nodes of a trace's cluster.", min=1, show_default=False
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", help="Processes; 0: one a core.", min=0, show_default=False),
+]
+ExecutorName = Annotated[str, typer.Option("--executor", help="local, or ray for a Ray cluster.")]
+RayAddress = Annotated[
+    str, typer.Option("--ray-address", help="Ray cluster, HOST:PORT or auto; unset: start one.")
+]
+TimeLimit = Annotated[
+    float, typer.Option("--time-limit", help="Seconds for one candidate.", min=0.1)
+]
+MemoryLimit = Annotated[
+    int, typer.Option("--memory-limit", help="MiB that a candidate may add.", min=16)
+]
+Evaluations = Annotated[
+    int | None,
+    typer.Option("--evaluations", help="End after so many.", min=1, show_default=False),
+]
+Time = Annotated[
+    str | None, typer.Option("--time", help="End after this: 90s, 10m, 2h.", show_default=False)
+]
+Target = Annotated[
+    float | None, typer.Option("--target", help="End at this fitness.", show_default=False)
+]
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def read_time(text: str | None) -> float | None:
+    """Reads a time span.
+
+    >>> read_time("10m")
+    600.0
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
+    if found is None or found[2] not in _UNITS or float(found[1]) <= 0:
+        raise UsageError(f'"{text}" is no time', where="flag --time", hint="write 90s, 10m or 2h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def training_set(
+    settings: Settings, fitness: str, traces: list[str] | None, seeds: int, nodes: int | None
+) -> TrainingSet:
+    """Makes the training cases: small ones of the embedded profile, or those of given traces."""
+    from podium.search.fitness import fitness_named
+    from podium.search.training import TrainingSet, demo_cases, trace_cases
+
+    with blaming("flag --fitness"):
+        kinds = fitness_named(fitness).kinds
+    if not traces:
+        if nodes is not None:
+            raise UsageError("--nodes needs --trace", hint="add --trace openb")
+        return TrainingSet(demo_cases(kinds, seeds))
+    if "replay" in kinds:
+        raise UsageError(
+            "waiting is trained on the embedded profile alone", where="flag --trace",
+            hint="leave --trace out, or choose another fitness",
+        )  # fmt: skip
+    folder = str(traces_folder(settings) or "")
+    return TrainingSet(trace_cases(traces, seeds, nodes, folder))
+
+
+def means(
+    settings: Settings, workers: int | None, executor: str, address: str, limits: Any
+) -> Means:
+    """Says with what a search works."""
+    import os
+
+    from podium.search.run.opening import Means
+
+    wanted = settings.search.workers if workers is None else workers
+    with blaming("flag --executor"):
+        return Means(wanted or os.cpu_count() or 1, executor, address, limits)
+
+
+def read_starter(path: Path) -> tuple[str, str]:
+    """Reads a policy file to begin with."""
+    try:
+        return path.stem, path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError.at(path, f"cannot be read: {error}", hint="give a policy file") from error
+
+
+def read_weights(texts: list[str]) -> tuple[tuple[str, float], ...]:
+    """Reads generators with their weights.
+
+    >>> read_weights(["genetic=3,llm=1"])
+    (('genetic', 3.0), ('llm', 1.0))
+    """
+    found: dict[str, float] = {}
+    for part in ",".join(texts).split(","):
+        name, _, written = part.strip().partition("=")
+        try:
+            weight = float(written or 1)
+        except ValueError:
+            weight = 0.0
+        if not name or not 0 < weight < float("inf"):
+            raise UsageError(
+                f'"{part}" is no generator with a weight', where="flag --generator",
+                hint="write genetic, or genetic=3,llm=1",
+            )  # fmt: skip
+        found[name] = weight
+    return tuple(found.items())

@@ -1,0 +1,53 @@
+"""Shows how far a search is, from the store, while it runs or afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from podium.cli.options import Json, blaming, read_settings
+from podium.cli.render import Screen, print_json
+from podium.cli.runs import RunId, StoreUrl, opened
+from podium.cli.search.display import facts_of_summary, show_islands
+
+if TYPE_CHECKING:
+    from podium.store import RunRecord
+
+
+def status(ctx: typer.Context, run: RunId, store: StoreUrl = None, is_json: Json = False) -> None:
+    """Shows how far a run is, and its best candidate."""
+    settings = read_settings(ctx, {"store.url": store})
+    with opened(settings) as kept:
+        with blaming("argument RUN"):
+            record = kept.runs.get(run)
+        best = kept.candidates.best(record.id, 1)
+    told: dict[str, Any] = {
+        "run": record.id, "name": record.name, "status": _status(record),
+        "folder": record.folder, **record.summary,
+    }  # fmt: skip
+    if is_json:
+        print_json({**told, "text": best[0].text if best else None})
+        return
+    screen = Screen(settings.display)
+    screen.fields({"run": record.id, "name": record.name, "status": told["status"]})
+    if not record.summary:
+        screen.note("no batch is done yet")
+        return
+    screen.fields(facts_of_summary(dict(record.summary)))
+    show_islands(screen, dict(record.summary))
+    if best:
+        print()
+        print(best[0].text.rstrip())
+
+
+def _status(record: RunRecord) -> str:
+    """Says what the store says, unless nobody works on a run that is said to run."""
+    from podium.search.run.folder import RunFolder
+    from podium.store.records import INTERRUPTED, RUNNING
+
+    folder = RunFolder(Path(record.folder))
+    if record.status == RUNNING and folder.path.exists() and not folder.is_locked:
+        return INTERRUPTED
+    return record.status
