@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from podium.search.genetic.expression import COMPARISONS, JUNCTIONS, Expression
 from podium.search.genetic.fields import FIELDS, MOST_GPUS
-from podium.search.genetic.ingredients import INGREDIENTS, genuine
-from podium.search.genetic.program import Program, Statement, Term, terms
+from podium.search.genetic.ingredients import CONSTANTS, INGREDIENTS, genuine
+from podium.search.genetic.program import Constant, Program, Statement, Term, terms
 
 MOST_WHOLE = 2.0**53
 MOST = 1e100
@@ -55,13 +55,10 @@ class Known:
     @classmethod
     def of(cls, program: Program) -> Known:
         """Bounds the constants of a program: a tunable one by what it may become."""
-        names = {}
-        for constant in program.constants:
-            low, high = constant.bounds or (constant.value, constant.value)
-            is_whole = constant.bounds is None and isinstance(constant.value, int)
-            names[constant.name] = Bounds(low, high, is_whole)
-        own = ingredient_bounds()
-        names |= {title: own[title] for title in genuine(terms(program.block))}
+        names = {each.name: _bounds_of_constant(each) for each in program.constants}
+        if all(_is_usual(title, names[title]) for title in CONSTANTS if title in names):
+            own = ingredient_bounds()
+            names |= {title: own[title] for title in genuine(terms(program.block))}
         return cls(names)
 
     def define(self, name: str, expression: Expression) -> Bounds:
@@ -71,10 +68,20 @@ class Known:
         return self.names[name]
 
 
+def _bounds_of_constant(constant: Constant) -> Bounds:
+    low, high = constant.bounds or (constant.value, constant.value)
+    return Bounds(low, high, constant.bounds is None and isinstance(constant.value, int))
+
+
+def _is_usual(title: str, bounds: Bounds) -> bool:
+    usual = _bounds_of_constant(CONSTANTS[title])
+    return usual.low <= bounds.low and bounds.high <= usual.high
+
+
 @functools.cache
 def ingredient_bounds() -> dict[str, Bounds]:
     """Bounds the ingredients, once."""
-    known = Known({})
+    known = Known({title: _bounds_of_constant(each) for title, each in CONSTANTS.items()})
     return {title: known.define(title, each) for title, each in INGREDIENTS.items()}
 
 

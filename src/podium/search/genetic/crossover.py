@@ -18,6 +18,7 @@ from podium.search.genetic.expression import (
 from podium.search.genetic.fields import GPU_FIELDS, SLOT_FIELDS
 from podium.search.genetic.holding import refusals
 from podium.search.genetic.inference import unit_of, units_of
+from podium.search.genetic.ingredients import CONSTANTS
 from podium.search.genetic.program import (
     Block,
     Constant,
@@ -134,8 +135,12 @@ def _imports(
     taken = names_given(whole)
     names: dict[str, str] = {}
     constants: list[Constant] = []
+    # What ingredients are made of is the same for all of a program.
+    shared = CONSTANTS.keys() & {constant.name for constant in whole.constants}
     for constant in other.constants:
-        if constant.name in wanted and constant not in whole.constants:
+        if constant.name not in wanted or constant in whole.constants:
+            continue
+        if constant.name not in shared:
             names[constant.name] = fresh(constant.name, taken)
             taken.add(names[constant.name])
             constants.append(replace(constant, name=names[constant.name]))

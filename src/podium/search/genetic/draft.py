@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +11,7 @@ from podium.search.genetic.expression import Expression, name
 from podium.search.genetic.expression import field as read
 from podium.search.genetic.fields import DRAWN, FIELDS
 from podium.search.genetic.inference import unit_of
-from podium.search.genetic.ingredients import GPU_INGREDIENTS, INGREDIENTS
+from podium.search.genetic.ingredients import CONSTANTS, GPU_INGREDIENTS, INGREDIENTS
 from podium.search.genetic.program import (
     Block,
     Constant,
@@ -20,7 +21,10 @@ from podium.search.genetic.program import (
     names_given,
     terms,
 )
-from podium.search.genetic.units import Unit
+from podium.search.genetic.units import Unit, unit_of_name
+
+LIKELY = {"stranded_gpu_milli_more": 4, "stranded_gpu_milli_after": 2, "cpu_per_gpu_total": 2}
+"""Ingredients that are drawn so many times as often as others."""
 
 Leaves = dict[tuple[int, int, int], list[Expression]]
 
@@ -39,14 +43,21 @@ class Draft:
         leaves: Leaves = {dims: list(found) for dims, found in _field_leaves().items()}
         ingredients = available(program)
         for title in ingredients:
-            leaves.setdefault(ingredient_units()[title][:3], []).append(name(title))
+            found = leaves.setdefault(ingredient_units()[title][:3], [])
+            found += [name(title)] * LIKELY.get(title, 1)
         for title in visible:
             unit = units[title]
             if title not in ingredients and unit.kind != "boolean":
                 leaves.setdefault(unit[:3], []).append(name(title))
         for found in leaves.values():
             found.sort(key=lambda leaf: str(leaf.value))
-        return cls(leaves, names_given(program) | set(INGREDIENTS))
+        return cls(leaves, names_given(program) | set(INGREDIENTS) | set(CONSTANTS))
+
+    @property
+    def names(self) -> set[str]:
+        """Lists the names that may be referred to."""
+        every = itertools.chain.from_iterable(self.leaves.values())
+        return {leaf.value for leaf in every if leaf.head == "name"}
 
     def in_loop(self) -> Draft:
         """Adds the free part of the slot, which is what a loop is about."""
@@ -69,7 +80,7 @@ class Draft:
 @functools.cache
 def ingredient_units() -> dict[str, Unit]:
     """Finds the unit of each ingredient."""
-    units: dict[str, Unit] = {}
+    units = {title: unit_of_name(title) for title in CONSTANTS}
     for title, expression in INGREDIENTS.items():
         units[title] = unit_of(expression, units)
     return units
@@ -88,7 +99,7 @@ def _closures() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for title, expression in INGREDIENTS.items():
         inner = expression.names
-        found[title] = {title, *inner}.union(*(found[each] for each in inner))
+        found[title] = {title, *inner}.union(*(found[each] for each in inner - CONSTANTS.keys()))
     return found
 
 
@@ -96,7 +107,7 @@ def available(program: Program) -> list[str]:
     """Lists the numeric ingredients that a program has, or may get without a clash of names."""
     given = {term.name: term.expression for term in terms(program.block)}
     constants = {constant.name for constant in program.constants}
-    clashes = {
+    clashes = CONSTANTS.keys() & given.keys() | {
         title
         for title, expression in INGREDIENTS.items()
         if title in constants or given.get(title, expression) != expression

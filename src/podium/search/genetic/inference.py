@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from podium.search.genetic.expression import COMPARISONS, JUNCTIONS, Expression
+from podium.model.records import GPU_MILLI
+from podium.search.genetic.expression import COMPARISONS, JUNCTIONS, Expression, number
 from podium.search.genetic.fields import FIELDS
 from podium.search.genetic.program import Program, terms
 from podium.search.genetic.units import (
     BOOLEAN,
     COUNT,
+    GPU,
     RATIO,
     Unit,
     divided,
@@ -73,6 +75,8 @@ def _scaled(head: str, arguments: tuple[Expression, ...], units: Units) -> Unit 
         second = _unit(arguments[1], units)
         if first is None and second is None:
             return None
+        if head == "*" and number(GPU_MILLI) in arguments and COUNT in (first, second):
+            return GPU  # so many GPUs
         if head == "*":
             return multiplied(first or _scale(second), second or _scale(first))
         is_norm = arguments[1].head == "number" and arguments[1].value >= LEAST_NORM

@@ -1,6 +1,7 @@
 """Names the quantities that packing is made of, so that programs draw and share them.
 
-An ingredient is a term that a program gets as soon as it refers to it.
+An ingredient is a term that a program gets as soon as it refers to it, with the constants that
+it is made of.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from podium.search.genetic.expression import (
     number,
     reduction,
 )
-from podium.search.genetic.program import Term
+from podium.search.genetic.program import Constant, Term
 
 _LEFT = field("left")
 _POD_GPU = field("pod.gpu_milli")
@@ -26,6 +27,16 @@ _IS_FREE = apply("==", _LEFT, _WHOLE)
 _IS_PARTLY = apply("and", apply("<", number(0), _LEFT), apply("<", _LEFT, _WHOLE))
 _HAS_GPU = apply(">=", field("gpu"), number(0))
 _HERE = field("node.gpu_milli_left[gpu]")
+
+
+CONSTANTS = {"CPUS_PER_GPU": Constant("CPUS_PER_GPU", 10.0, (2.0, 60.0))}
+"""What ingredients are made of: the CPU that pods usually take with a GPU."""
+
+
+def _stranded(gpu_milli: Expression, cpu_milli: Expression) -> Expression:
+    # The fragmentation of FGD with one typical pod, which lacks nothing but CPU.
+    usable = apply("/", cpu_milli, name("CPUS_PER_GPU"))
+    return apply("max", number(0), apply("-", gpu_milli, usable))
 
 
 def _per(quantity: Expression, gpu_milli: Expression) -> Expression:
@@ -108,6 +119,26 @@ _DESCRIBED: tuple[tuple[str, Expression, str], ...] = (
         "Memory that the pod takes with each GPU milli.",
     ),
     (
+        "stranded_gpu_milli_before",
+        _stranded(name("gpu_milli_free"), field("node.cpu_milli_left")),
+        "Free GPU that lacks CPU, if pods take what is usual.",
+    ),
+    (
+        "stranded_gpu_milli_after",
+        _stranded(name("gpu_milli_after"), name("cpu_milli_after")),
+        "Free GPU that lacks CPU once the pod is here.",
+    ),
+    (
+        "stranded_gpu_milli_more",
+        apply("-", name("stranded_gpu_milli_after"), name("stranded_gpu_milli_before")),
+        "GPU that loses its CPU to the pod, less the GPU without CPU that the pod takes.",
+    ),
+    (
+        "gpu_milli_used",
+        apply("-", apply("*", _WHOLE, field("node.gpu_count")), name("gpu_milli_free")),
+        "GPU milli of the node in use.",
+    ),
+    (
         "is_share",
         apply("and", apply("<", number(0), _POD_GPU), apply("<", _POD_GPU, _WHOLE)),
         "The pod takes a part of one GPU.",
@@ -147,12 +178,21 @@ def needed(wanted: set[str]) -> list[Term]:
     return [Term(title, INGREDIENTS[title]) for title in INGREDIENTS if title in found]
 
 
+def constants_of(given: Iterable[Term]) -> list[Constant]:
+    """Lists the constants that some ingredients are made of."""
+    names = frozenset[str]().union(*(term.expression.names for term in given))
+    return [constant for title, constant in CONSTANTS.items() if title in names]
+
+
 def genuine(given: Iterable[Term]) -> dict[str, Term]:
     """Finds the terms that are ingredients in name and in all that they refer to."""
-    definitions = {term.name: term for term in given if term.name in INGREDIENTS}
+    listed = list(given)
+    definitions = {term.name: term for term in listed if term.name in INGREDIENTS}
+    constants = CONSTANTS.keys() - {term.name for term in listed}
     found: dict[str, Term] = {}
     for title, expression in INGREDIENTS.items():
         term = definitions.get(title)
-        if term is not None and term.expression == expression and expression.names <= found.keys():
-            found[title] = term
+        is_same = term is not None and term.expression == expression
+        if is_same and expression.names <= found.keys() | constants:
+            found[title] = definitions[title]
     return found

@@ -18,7 +18,7 @@ from podium.search.genetic.program import (
     fresh,
     names_given,
 )
-from podium.search.genetic.sampling import LEVELS, draw, quantised
+from podium.search.genetic.sampling import draw, quantised
 from podium.search.genetic.sites import draft_at, put, sites
 from podium.search.genetic.units import BOOLEAN, is_number
 
@@ -158,7 +158,7 @@ def hoist(rng: np.random.Generator, program: Program) -> Program | None:
 def quantise(rng: np.random.Generator, program: Program) -> Program | None:
     """Cuts a ratio into whole steps, or takes such a cut away."""
     units = units_of(program)
-    cut = [site for site in sites(program) if site.part.head == "int"]
+    cut = [site for site in sites(program) if site.part.head in ("int", "floor")]
     if cut and chance(rng, 0.3):
         site = pick(rng, cut)
         return put(program, site, site.part.arguments[0])
@@ -169,7 +169,7 @@ def quantise(rng: np.random.Generator, program: Program) -> Program | None:
     if not found:
         return None
     site = pick(rng, found if chance(rng, 0.5) else found[-3:])
-    return put(program, site, quantised(site.part, pick(rng, LEVELS)))
+    return put(program, site, quantised(rng, site.part))
 
 
 def unbranch(rng: np.random.Generator, program: Program) -> Program | None:

@@ -9,15 +9,23 @@ import numpy as np
 from podium.model.records import GPU_MILLI
 from podium.search.genetic.choice import chance, pick, weighted
 from podium.search.genetic.draft import Draft
-from podium.search.genetic.expression import ALWAYS, Expression, apply, field, number, reduction
+from podium.search.genetic.expression import (
+    ALWAYS,
+    Expression,
+    apply,
+    field,
+    name,
+    number,
+    reduction,
+)
 from podium.search.genetic.units import BOOLEAN, CPU, GPU, MEMORY, Unit, divided, is_number
 
 DIMENSIONS = {
-    CPU: 3.0, MEMORY: 1.0, GPU: 4.0, divided(CPU, GPU): 1.5, divided(MEMORY, GPU): 0.4,
+    CPU: 3.0, MEMORY: 1.0, GPU: 4.0, divided(CPU, GPU): 2.5, divided(MEMORY, GPU): 0.4,
 }  # fmt: skip
 NUMBERS = (0, 0.1, 0.25, 0.5, 1, 2, 3, 4, 10)
 FRACTIONS_MILLI = (100, 200, 250, 320, 470, 500, 650, 810, 1000)
-LEVELS = (2, 4, 8, 10, 16, 20, 50, 100)
+LEVELS = (1, 2, 3, 4, 8, 10, 16, 20, 50, 100)
 DRAWN_COMPARISONS = ("<", "<=", ">", ">=", "==")
 
 _Maker = Callable[[np.random.Generator, Draft, int], Expression]
@@ -80,13 +88,13 @@ def _convex(rng: np.random.Generator, draft: Draft, depth: int) -> Expression:
 
 def draw_steps(rng: np.random.Generator, draft: Draft, depth: int) -> Expression:
     """Draws a quantised ratio."""
-    levels = pick(rng, LEVELS)
-    return quantised(draw_ratio(rng, draft, depth - 1), levels)
+    return quantised(rng, draw_ratio(rng, draft, depth - 1))
 
 
-def quantised(part: Expression, levels: float) -> Expression:
-    """Cuts a ratio into whole steps."""
-    return apply("int", apply("*", number(levels), part))
+def quantised(rng: np.random.Generator, part: Expression) -> Expression:
+    """Cuts a ratio into whole steps; around zero, `int` makes one step of two."""
+    head = pick(rng, ("int", "floor"))
+    return apply(head, apply("*", number(pick(rng, LEVELS)), part))
 
 
 def _chosen(rng: np.random.Generator, draft: Draft, depth: int) -> Expression:
@@ -115,6 +123,8 @@ def draw_condition(rng: np.random.Generator, draft: Draft, depth: int) -> Expres
         return apply(pick(rng, ("and", "or")), *parts)
     if chance(rng, 0.25):
         return draw_class(rng)
+    if chance(rng, 0.15) and AMPLE.names <= draft.names:
+        return AMPLE
     unit = weighted(rng, DIMENSIONS)
     left = draw_quantity(rng, draft, unit, depth - 1)
     return apply(pick(rng, DRAWN_COMPARISONS), left, _limit(rng, draft, unit))
@@ -130,13 +140,17 @@ def _limit(rng: np.random.Generator, draft: Draft, unit: Unit) -> Expression:
     return draw_quantity(rng, draft, unit, 0)
 
 
+AMPLE = apply(">=", name("cpu_per_gpu_before"), name("cpu_per_gpu_wanted"))
+"""The node has at least the CPU for each free GPU that the pod wants: placing it starves none."""
+
 CLASSES = (
     apply("==", field("pod.gpu_count"), number(0)),
+    apply(">", field("pod.gpu_count"), number(0)),
     apply("<", field("pod.gpu_milli"), number(GPU_MILLI)),
     apply("==", field("pod.gpu_milli"), number(GPU_MILLI)),
     apply(">", field("pod.gpu_count"), number(1)),
 )
-"""CPU-only pods; those and share pods; whole GPUs; several GPUs."""
+"""CPU-only pods, GPU pods; those without whole GPUs, those with; several GPUs."""
 
 
 def draw_class(rng: np.random.Generator) -> Expression:
@@ -168,4 +182,7 @@ def draw_term(rng: np.random.Generator, draft: Draft, depth: int) -> Expression:
     """Draws a ratio that is worth adding to a score."""
     maker = weighted(rng, {draw_like: 4.0, draw_steps: 2.0, draw_ratio: 3.0})
     found = maker(rng, draft, depth)
-    return found if found.arguments else draw_like(rng, draft, depth)
+    found = found if found.arguments else draw_like(rng, draft, depth)
+    if chance(rng, 0.25):
+        return apply("if", draw_class(rng), found, number(0))
+    return found

@@ -79,8 +79,33 @@ def score(pod, node, gpu):
     return (1 if gpu_milli_behind_here == 0 else 0) - int(4 * (gpu_milli_behind_here / 1000))
 '''
 
+_FED = '''"""Keeps CPU beside free GPUs, in whole steps.
+
+The fragmentation of FGD (Weng et al., USENIX ATC 2023) with a single typical pod, whose CPU
+grows with its GPU: GPU without that much CPU is lost to it.
+"""
+
+from podium.policies import tunable
+
+CPUS_PER_GPU = tunable(10.0, 2.0, 60.0)
+
+
+def score(pod, node):
+    gpu_milli_free = 0
+    for slot in range(node.gpu_count):
+        gpu_milli_free += node.gpu_milli_left[slot]
+    gpu_milli_wanted = pod.gpu_count * pod.gpu_milli
+    gpu_milli_after = gpu_milli_free - gpu_milli_wanted
+    cpu_milli_after = node.cpu_milli_left - pod.cpu_milli
+    stranded_gpu_milli_before = max(0, gpu_milli_free - node.cpu_milli_left / CPUS_PER_GPU)
+    stranded_gpu_milli_after = max(0, gpu_milli_after - cpu_milli_after / CPUS_PER_GPU)
+    stranded_gpu_milli_more = stranded_gpu_milli_after - stranded_gpu_milli_before
+    return -int(4 * (stranded_gpu_milli_more / 1000))
+'''
+
 _TEXTS = {
     "packed": _PACKED, "convex": _CONVEX, "balanced": _BALANCED, "borg": _BORG, "exact": _EXACT,
+    "fed": _FED,
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ RATIO = Unit()
 COUNT = Unit(kind="count")
 BOOLEAN = Unit(kind="boolean")
 
-_PARTS = (("cpu_milli", CPU), ("memory_mib", MEMORY), ("gpu_milli", GPU))
+_PARTS = (("cpu_milli", CPU), ("cpus", CPU), ("memory_mib", MEMORY), ("gpu_milli", GPU))
 
 
 def unit_of_name(name: str) -> Unit:

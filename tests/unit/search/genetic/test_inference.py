@@ -23,6 +23,12 @@ def test_constants_carry_their_unit_in_their_name():
     assert unit_of(apply("/", POD, name("CPU_MILLI_MAX")), {"CPU_MILLI_MAX": CPU}) == RATIO
     assert unit_of_name("GPU_MILLI_LIMIT") == GPU
     assert unit_of_name("CPU_MILLI_PER_GPU") == divided(CPU, GPU)
+    assert unit_of_name("CPUS_PER_GPU") == divided(CPU, GPU)
+
+
+def test_a_thousand_for_each_of_so_many_gpus_is_gpu_milli():
+    assert unit_of(apply("*", number(1000), field("node.gpu_count")), {}) == GPU
+    assert unit_of(apply("*", number(3), field("node.gpu_count")), {}) == COUNT
 
 
 def test_only_like_quantities_add_up():
