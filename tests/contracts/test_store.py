@@ -2,6 +2,7 @@
 
 import sqlite3
 import struct
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from types import MappingProxyType
@@ -15,7 +16,8 @@ from sqlalchemy import inspect, text
 
 from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.store import JUDGED, STATES, STATUSES, CandidateRecord, RunRecord, open_store
-from podium.store.engine import reading, writing
+from podium.store.address import read_address
+from podium.store.engine import open_engine, reading, writing
 from podium.store.migrations import Migration, migrate, version_of
 from podium.store.rows import is_id
 from podium.store.schema import METADATA, MIGRATIONS
@@ -430,6 +432,35 @@ def test_processes_may_make_a_store_at_the_same_time(url, tmp_path):
     with open_store(url) as store, reading(store.engine) as connection:
         count = connection.scalar(text("SELECT count(*) FROM podium_schema"))
         assert count == len(MIGRATIONS)
+
+
+def test_who_comes_second_waits_until_the_first_has_migrated(url):
+    halfway, proceed = threading.Event(), threading.Event()
+
+    class Slow(tuple):
+        __slots__ = ()
+
+        def __iter__(self):
+            for statement in super().__iter__():
+                yield statement
+                halfway.set()
+                assert proceed.wait(60)
+
+    engines = [open_engine(read_address(url)) for _ in range(2)]
+    slow = (*MIGRATIONS, replace(LATER, statements=Slow(LATER.statements)))
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(migrate, engines[0], slow)
+        assert halfway.wait(60)
+        second = threads.submit(migrate, engines[1], (*MIGRATIONS, LATER))
+        with pytest.raises(TimeoutError):
+            second.result(0.5)
+        proceed.set()
+        first.result(60)
+        second.result(60)
+    for engine in engines:
+        with reading(engine) as connection:
+            assert version_of(connection) == LATER.number
+        engine.dispose()
 
 
 # --- several writers --------------------------------------------------------------------------
