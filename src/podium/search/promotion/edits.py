@@ -50,7 +50,7 @@ def edits(tree: ast.Module) -> list[Edit]:
     found: dict[str, Edit] = {}
     most = size(tree)
     for place, node in places(tree):
-        if _is_protection(node, part_at(tree, place[:-1])):
+        if is_protected(node, part_at(tree, place[:-1])):
             continue
         for replacement in _replacements(node):
             edit = Edit(_shown(node), _shown(replacement), *_cut(packed, place, replacement))
@@ -59,10 +59,12 @@ def edits(tree: ast.Module) -> list[Edit]:
     return sorted(found.values(), key=lambda edit: (edit.size, edit.key))
 
 
-def _is_protection(node: ast.AST, parent: ast.AST) -> bool:
-    """Tells whether a part keeps a divisor above 0, for nodes that no training case has."""
-    is_divisor = isinstance(parent, ast.BinOp) and parent.right is node
-    if not is_divisor or not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "max":
+def is_protected(node: ast.AST, parent: ast.AST) -> bool:
+    """Tells whether a divisor is kept above 0, maybe for nodes that no training case has."""
+    if not isinstance(parent, ast.BinOp) or parent.right is not node:
+        return False
+    is_divided = isinstance(parent.op, ast.Div | ast.FloorDiv | ast.Mod)
+    if not is_divided or not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "max":
         return False
     return any((number_of(each) or 0.0) > 0 for each in node.args)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from podium.model.records import GPU_MILLI
 from podium.search.constants import declared_call, read_constants
 from podium.search.genetic.program import fresh
-from podium.search.promotion.edits import part_at, places, put
+from podium.search.promotion.edits import is_protected, part_at, places, put
 from podium.search.promotion.folding import plain_number
 from podium.search.promotion.wording import worded
 from podium.search.vocabulary import RECORDS, RESERVED
@@ -19,11 +19,13 @@ PLAIN = (0, 1, 2)
 
 LONGEST = 60
 _MILLI = "MILLI"
+LONGEST_NAME = 18
 _ROLES: dict[str, tuple[str, str]] = {
     "weight": ("W", "Weighs {}."),
     "scale": ("SCALE", "Is the measure of {}."),
     "limit": ("LIMIT", "Is what {} is compared with."),
     "bound": ("BOUND", "Bounds {}."),
+    "protection": ("LEAST", "Keeps divisors above 0."),
     "value": ("VALUE", "Is one of the values that are added or returned."),
 }
 
@@ -52,7 +54,9 @@ def name_numbers(text: str) -> tuple[ast.Module, tuple[Named, ...]]:
     for place, node in list(places(tree)):
         value = plain_number(node) if isinstance(node, ast.Constant) else None
         if value is not None and value not in PLAIN:
+            is_protection = is_protected(*(part_at(tree, place[:end]) for end in (-1, -2)))
             use = _use(part_at(tree, place[:-1]), part_at(tree, place))
+            use = _Use("protection", None) if is_protection else use
             put(tree, place, ast.Name(_name(value, use, found, taken), ast.Load()))
     return tree, tuple(found.values())
 
@@ -125,7 +129,14 @@ def _slug(node: ast.expr | None) -> list[str]:
     for part in ast.walk(node) if node is not None else ():
         is_field = isinstance(part, ast.Attribute) and getattr(part.value, "id", "") in RECORDS
         if is_field and isinstance(part, ast.Attribute):
-            return [part.attr.upper()]
+            return [_short(part.attr)]
         if isinstance(part, ast.Name) and part.id not in RESERVED:
-            return [part.id.upper()]
+            return [_short(part.id)]
     return []
+
+
+def _short(name: str) -> str:
+    words = name.upper().split("_")
+    while len(words) > 1 and len("_".join(words)) > LONGEST_NAME:
+        words.pop()
+    return "_".join(words)

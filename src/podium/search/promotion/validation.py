@@ -16,7 +16,7 @@ from podium.policies.source import read_source
 from podium.search.gates import read_candidate
 from podium.search.measurement import INFLATION, Values, measure_case
 from podium.search.promotion.sheet import Sheet
-from podium.search.training import Case
+from podium.search.training import VALIDATION, Case
 from podium.search.verdict import Verdict
 from podium.sim import Result
 from podium.sim.execution import execute
@@ -26,9 +26,6 @@ from podium.sim.plan import Plan
 from podium.sim.tiers import choose_tier
 from podium.traces.catalogue import EMBEDDED, EMBEDDED_16
 from podium.traces.openb import found_traces
-
-FIRST_SEED = 2000
-MOST_SEEDS = 20
 
 BASELINES = ("fgd", "first-fit", "best-fit")
 """What every candidate is measured beside."""
@@ -51,7 +48,7 @@ Progress = Callable[[int, int], None]
 class HeldOut:
     """Says which held-out cases there are."""
 
-    seeds: int = MOST_SEEDS
+    seeds: int = len(VALIDATION)
     folder: str = ""  # of original traces; those of the FGD experiment that lie there are used
     nodes: int | None = None  # of the embedded trace
     pods: int | None = None
@@ -59,10 +56,10 @@ class HeldOut:
     replay_load: float = 30.0  # pods wait a quarter of the time under fgd
 
     def __post_init__(self) -> None:
-        if not 1 <= self.seeds <= MOST_SEEDS:
+        if not 1 <= self.seeds <= len(VALIDATION):
             raise UsageError(
                 f"{self.seeds} seeds of validation are asked for",
-                hint=f"there are {MOST_SEEDS}, from {FIRST_SEED}",
+                hint=f"there are {len(VALIDATION)}, from {VALIDATION.start}",
             )
 
     def cases(self) -> tuple[Case, ...]:
@@ -74,7 +71,7 @@ class HeldOut:
             replace(case, seed=seed, is_perturbed=is_perturbed)
             for case in (embedded, *originals, replay)
             for is_perturbed in (False, True)
-            for seed in range(FIRST_SEED, FIRST_SEED + self.seeds)
+            for seed in VALIDATION[: self.seeds]
         )
 
     def _originals(self) -> list[str]:
