@@ -17,6 +17,13 @@ TOLERANCE = 0.5
 PENALTY = 2.0
 """Points lost for each further point below fgd at 100 %."""
 
+FLOOR_PENALTY = 0.3
+"""Points lost for each point below the floor of a rule for holding.
+
+Holding trades about 0.2 points at 130 % for a point at 100 %: this is just steeper, so that the
+best lies at the floor, and what lies below it is still a way there.
+"""
+
 PATIENCE_S = 60.0
 """Added to every wait before two are compared, so that seconds do not decide."""
 
@@ -25,8 +32,8 @@ RULES = {
     f"{PENALTY:g} points for each point by which the mean at 100 % is more than {TOLERANCE:g} "
     "below that of fgd",
     "holding:FLOOR": "for candidates that may hold pods: mean GPU allocation (percent) when 130 % "
-    f"of the GPUs were asked for, less {PENALTY:g} points for each point by which the mean at "
-    "100 % is below FLOOR; a pod that is held was asked for like any other",
+    f"of the GPUs were asked for, less {FLOOR_PENALTY:g} points for each point by which the mean "
+    "at 100 % is below FLOOR; a pod that is held was asked for like any other",
     "waiting": "under replay, the mean over the cases of 100 w / (w + v), once with the mean and "
     "once with the 95th percentile of how long pods wait, where v is that of the candidate, w that "
     f"of fgd, and both are taken {PATIENCE_S:g} s longer: 50 is as good as fgd; plus the points "
@@ -171,7 +178,7 @@ def _inflation(outcomes: Sequence[Outcome]) -> float:
 
 def _holding(outcomes: Sequence[Outcome], floor: float) -> float:
     shortfall = max(0.0, floor - _mean(outcomes, "allocation_100"))
-    return _mean(outcomes, "allocation_130") - PENALTY * shortfall
+    return _mean(outcomes, "allocation_130") - FLOOR_PENALTY * shortfall
 
 
 def _waiting(outcomes: Sequence[Outcome]) -> float:

@@ -35,8 +35,8 @@ def test_holding_is_the_allocation_at_130_percent_while_the_floor_at_100_percent
     assert fitness_named("holding:84").score(outcomes) == pytest.approx(98.5)
 
 
-def test_each_point_below_the_floor_of_holding_costs_two():
-    assert fitness_named("holding:93").score([_inflated(98.4, 85.0)]) == pytest.approx(98.4 - 16)
+def test_each_point_below_the_floor_of_holding_costs_a_little_more_than_it_brings():
+    assert fitness_named("holding:93").score([_inflated(98.4, 85.0)]) == pytest.approx(98.4 - 2.4)
 
 
 def test_holding_asks_for_large_cases_and_for_candidates_that_may_hold():
