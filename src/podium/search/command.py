@@ -1,0 +1,171 @@
+"""Has candidates written by any program that reads a prompt and prints a policy."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from podium.errors import MissingError, UsageError
+from podium.search.generator import Cost, Proposal, Request, Spent
+from podium.search.llm.answer import read_answer
+from podium.search.llm.prompt import write_prompt
+from podium.search.llm.reply import shortened
+
+SEED_VARIABLE = "PODIUM_SEED"
+"""Gives the program a number of its own for each request, the same in every run of a seed."""
+
+_SECRET_WORDS = frozenset(["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"])
+_MOST_OUTPUT_BYTES = 200_000
+_LONGEST_PROBLEM = 300
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSettings:
+    """Says which program is run, for how long, and what it may see of the environment."""
+
+    command: str  # as in a shell, but no shell reads it
+    timeout_s: float = 120.0
+    keep: tuple[str, ...] = ()  # variables that hold secrets and are passed on all the same
+
+    def __post_init__(self) -> None:
+        if not 0 < self.timeout_s < math.inf:
+            raise UsageError(f"timeout_s is {self.timeout_s}", hint="give seconds")
+
+    @property
+    def arguments(self) -> list[str]:
+        """Splits the command as a shell would."""
+        try:
+            return shlex.split(self.command)
+        except ValueError as error:
+            raise UsageError(f'"{self.command}" is no command: {error}') from error
+
+
+class CommandGenerator:
+    """Runs a program for each candidate; threads may share one."""
+
+    name = "command"
+    can_repair = True
+
+    def __init__(
+        self, settings: CommandSettings, environ: Mapping[str, str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._settings, self._clock = settings, clock
+        self._arguments = settings.arguments
+        self._environ = passed_on(environ, settings.keep)
+
+    def propose(self, request: Request) -> Proposal | Spent:
+        """Runs the program once; a failure is a proposal with its problem."""
+        prompt = write_prompt(request)
+        seed = int(np.random.default_rng([*request.seed]).integers(2**31))
+        began = self._clock()
+        printed, problem = self._run(prompt.text, seed)
+        cost = Cost(seconds=self._clock() - began, calls=1)
+        text = thought = ""
+        if not problem:
+            answer = read_answer(printed)
+            text, thought, problem = answer.text, answer.thought, answer.problem
+        return Proposal(
+            text, self.name, thought, prompt.text, problem, (prompt.operator,), cost
+        )  # fmt: skip
+
+    def learn(self, source: str, gain: float | None, cost: Cost) -> None:
+        """Hears how a candidate did; a program keeps no memory here."""
+
+    def state(self) -> Mapping[str, Any]:
+        """Gives nothing: there is nothing to go on from."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes up nothing."""
+
+    def close(self) -> None:
+        """Lets go of nothing: every program has ended."""
+
+    def _run(self, prompt: str, seed: int) -> tuple[str, str]:
+        # Files, not pipes: a grandchild that outlives the program cannot keep one waiting.
+        with (
+            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as errors,
+        ):
+            given.write(prompt.encode(errors="replace"))
+            given.seek(0)
+            try:
+                code = self._wait((given, out, errors), seed)
+            except OSError as error:
+                return "", f"the command does not start: {error}"
+            if code is None:
+                limit = f"{self._settings.timeout_s:g} s"
+                return "", f"the command did not end within {limit}"
+            if code != 0:
+                told = shortened(_read(errors)[-_LONGEST_PROBLEM:], _LONGEST_PROBLEM)
+                return "", f"the command ended with exit code {code}: {told or 'no reason given'}"
+            return _read(out), ""
+
+    def _wait(self, files: tuple[IO[bytes], IO[bytes], IO[bytes]], seed: int) -> int | None:
+        environ = {**self._environ, SEED_VARIABLE: str(seed)}
+        process = subprocess.Popen(
+            self._arguments, stdin=files[0], stdout=files[1], stderr=files[2], env=environ,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            return process.wait(self._settings.timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)  # what it started ends with it
+                process.wait()
+
+
+def open_command(
+    settings: CommandSettings,
+    environ: Mapping[str, str],
+    clock: Callable[[], float] = time.monotonic,
+) -> CommandGenerator:
+    """Opens a generator that runs a program.
+
+    Raises:
+        UsageError: the command is empty or not quoted well.
+        MissingError: there is no such program.
+    """
+    arguments = settings.arguments
+    if not arguments:
+        raise UsageError("the command is empty", hint="name a program: --command 'llm -m NAME'")
+    if shutil.which(arguments[0], path=environ.get("PATH")) is None:
+        raise MissingError(
+            f"there is no program {arguments[0]}", hint="install it, or give its whole path"
+        )
+    return CommandGenerator(settings, environ, clock)
+
+
+def passed_on(environ: Mapping[str, str], keep: tuple[str, ...] = ()) -> dict[str, str]:
+    """Leaves out variables whose names speak of secrets, unless they are to be kept.
+
+    >>> passed_on({"OPENAI_API_KEY": "x", "HOME": "h"})
+    {'HOME': 'h'}
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in keep or not _SECRET_WORDS & set(name.upper().split("_"))
+    }
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_MOST_OUTPUT_BYTES).decode(errors="replace")
