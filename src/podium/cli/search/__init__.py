@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from podium.cli.group import new_app
+from podium.cli.search.compare import compare
 from podium.cli.search.evaluate import evaluate
 from podium.cli.search.run import resume, run
 from podium.cli.search.status import status
 
 app = new_app("Finds policies: searches, compares, promotes, and judges any candidate.")
 
-for verb in (run, resume, status, evaluate):
+for verb in (run, resume, status, compare, evaluate):
     app.command()(verb)

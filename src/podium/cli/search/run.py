@@ -178,7 +178,7 @@ def _options(
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
     found: dict[str, dict[str, Any]] = {}
     if "llm" in generators:
-        found["llm"] = _llm_options(settings, price, replay)
+        found["llm"] = llm_options(settings, price, replay)
     if "command" in generators:
         if not command:
             raise UsageError("the generator command has no command", hint="add --command PROGRAM")
@@ -186,9 +186,8 @@ def _options(
     return found
 
 
-def _llm_options(
-    settings: Settings, price: list[str] | None, replay: Path | None
-) -> dict[str, Any]:
+def llm_options(settings: Settings, price: list[str] | None, replay: Path | None) -> dict[str, Any]:
+    """Says which language models a plan asks, where, and for how much."""
     from podium.search.llm.prices import read_prices
 
     search = settings.search

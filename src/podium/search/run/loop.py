@@ -89,6 +89,9 @@ class Search:
             samples = first_batch(self.plan, self.parts.starters)
         else:
             samples = next_batch(self.plan, self.archive)
+        if not samples:
+            self.ending = "nothing is left to tune"
+            return
         context = self._context()
         found = self._judge(self._propose(samples), context)
         repairs = self._propose([s for s in map(self._repair, samples, found) if s is not None])

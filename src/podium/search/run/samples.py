@@ -45,6 +45,8 @@ def first_batch(plan: RunPlan, starters: Sequence[tuple[str, str]]) -> list[Samp
 def next_batch(plan: RunPlan, archive: Archive) -> list[Sample]:
     """Plans a batch from the archive as it is; islands take turns."""
     first = archive.batches * plan.block
+    if not plan.generators:
+        return _tunings(plan, archive, first)
     found: list[Sample] = []
     for i in range(plan.batch):
         island = archive.islands[i % len(archive.islands)]
@@ -58,6 +60,19 @@ def next_batch(plan: RunPlan, archive: Archive) -> list[Sample]:
             sample = _bred(plan, island, first + i)
         found.append(sample)
     return found
+
+
+def _tunings(plan: RunPlan, archive: Archive, first: int) -> list[Sample]:
+    """Plans a batch that only tunes what was never tuned."""
+    left: dict[int, tuple[int, Member]] = {}
+    for island in archive.islands:
+        for member in island.members:
+            if member.number not in archive.tuned and read_constants(member.text):
+                left.setdefault(member.number, (island.index, member))
+    return [
+        Sample(first + i, island, TUNED, "", member.text, "", (member.number,))
+        for i, (island, member) in enumerate(list(left.values())[: plan.batch])
+    ]
 
 
 def exemplar_of(member: Member) -> Exemplar:

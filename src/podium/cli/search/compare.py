@@ -1,0 +1,148 @@
+"""Compares ways to search at equal budgets."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from podium.cli import figures
+from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.render import Screen, print_json
+from podium.cli.runs import StoreUrl, opened
+from podium.cli.search import options as given
+from podium.cli.search.run import llm_options
+
+if TYPE_CHECKING:
+    from podium.search.arms import Row, Trial
+    from podium.search.run.opening import Means
+    from podium.search.run.plan import RunPlan
+    from podium.settings import Settings
+    from podium.store import Store
+
+
+def compare(
+    ctx: typer.Context,
+    arms: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARM", help="genetic, random, tuned, llm, command."),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", help="Runs of each arm.", min=1)] = 5,
+    evaluations: Annotated[
+        int, typer.Option("--evaluations", help="Evaluations of each run.", min=20)
+    ] = 500,
+    fitness: given.FitnessName = "inflation",
+    trace: given.Traces = None,
+    seeds: given.Seeds = 8,
+    nodes: given.Nodes = None,
+    start: Annotated[
+        str, typer.Option("--start", help="seeds: published formulas; random: nothing.")
+    ] = "seeds",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the first run.", min=0)] = 1000,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", help="Language model; repeatable.", show_default=False),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option("--command", help="Program: prompt in, policy out.", show_default=False),
+    ] = None,
+    workers: given.Workers = None,
+    executor: given.ExecutorName = "local",
+    ray_address: given.RayAddress = "",
+    store: StoreUrl = None,
+    traces: TracesFolder = None,
+    is_json: Json = False,
+) -> None:
+    """Compares arms at equal budgets over several seeds, on held-out cases."""
+    flags = {"store.url": store, "traces.folder": traces,
+             "search.models": ",".join(model) if model else None}  # fmt: skip
+    settings = read_settings(ctx, flags)
+    screen = Screen(settings.display)
+
+    from podium.cli.watch import announce_compilation
+    from podium.search.arms import plan_of, summarise_arms
+    from podium.search.limits import Limits
+    from podium.search.run.plan import RunPlan
+
+    training = given.training_set(settings, fitness, trace, seeds, nodes)
+    names = arms or ["genetic", "random", "tuned"]
+    extra: dict[str, dict[str, Any]] = {}
+    if "llm" in names:
+        extra["llm"] = llm_options(settings, None, None)
+    if "command" in names:
+        extra["command"] = {"command": command or ""}
+    base = RunPlan(training, fitness, seed, start=start, options=extra)
+    means = given.means(settings, workers, executor, ray_address, Limits())
+    plans = [
+        (name, replace(plan_of(name, base, evaluations), seed=seed + i))
+        for i in range(runs)
+        for name in names
+    ]
+    announce_compilation(screen)
+    with opened(settings) as kept, screen.progress("runs", len(plans)) as advance:
+        trials = []
+        for name, plan in plans:
+            trials.append(_trial(kept, settings, means, (name, plan), evaluations))
+            advance()
+    rows = summarise_arms(sorted(trials, key=lambda each: names.index(each.arm)))
+    if is_json:
+        print_json({"arms": [asdict(row) for row in rows], "runs": [asdict(t) for t in trials]})
+    else:
+        _show(screen, rows, training_words=f"{len(training.cases)} cases, fitness {fitness}")
+
+
+def _trial(
+    kept: Store, settings: Settings, means: Means, arm: tuple[str, RunPlan], evaluations: int
+) -> Trial:
+    from podium.search.arms import Trial
+    from podium.search.run.opening import KIND, create_run, open_search
+    from podium.search.run.plan import Budget
+    from podium.search.run.validator import Validator
+    from podium.store import RunRecord
+    from podium.store.records import FINISHED
+
+    name, plan = arm
+    run_id = secrets.token_hex(4)
+    root = settings.search.folder.absolute()
+    label = f"compare {name} {plan.seed}"
+    record = RunRecord(
+        run_id, KIND, label, time.time(), plan.as_object(), folder=str(root / run_id)
+    )
+    create_run(kept, root, plan, record)
+    with open_search(kept, record, replace(means, is_validating=False)) as search:
+        search.go(Budget(evaluations))
+        summary, best = search.progress().summary(), search.archive.best
+    kept.runs.update(run_id, status=FINISHED)
+    assert best is not None  # a run whose beginning is of no use stops at once
+    validator = Validator(plan.training, plan.fitness, means.limits)
+    try:
+        scores = validator.scores(best.text)
+    finally:
+        validator.close()
+    return Trial(
+        name, plan.seed, run_id, summary["evaluations"], summary["seconds"], best.fitness,
+        scores["fitness"], scores["fgd"]["fitness"], best.complexity,
+    )  # fmt: skip
+
+
+def _show(screen: Screen, rows: list[Row], training_words: str) -> None:
+    titles = ["arm", "runs", "held out", "95 % interval", "over fgd", "training", "evaluations",
+              "time", "parts", f"lead of {rows[0].arm}", "p"]  # fmt: skip
+    screen.table(titles, [_line(row) for row in rows])
+    screen.note(f"{training_words}; the best by training is what is measured on held-out seeds")
+
+
+def _line(row: Row) -> tuple[object, ...]:
+    lead = figures.MISSING
+    if row.lead is not None:
+        lead = f"{row.lead:+.2f} [{row.lead_low:+.2f}, {row.lead_high:+.2f}]"
+    return (
+        row.arm, row.runs, figures.decimal(row.validation, 2), f"[{row.low:.2f}, {row.high:.2f}]",
+        figures.Figure(f"{row.gain:+.2f}"), figures.decimal(row.fitness, 2),
+        figures.count(round(row.evaluations)), figures.duration(row.seconds),
+        figures.count(round(row.complexity)), lead, figures.decimal(row.p_value, 4),
+    )  # fmt: skip
