@@ -10,12 +10,18 @@ from typing import Any, Literal
 from podium.errors import InputError, MissingError, UnknownName
 from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import Source, read_source
+from podium.settings import load_settings
 
 _HERE = Path(__file__).parent
 _FOLDERS: dict[Origin, Path] = {
     "builtin": _HERE / "builtin",
     "discovered": _HERE / "discovered",
 }
+
+
+RUN = "run:"
+BEST = "best.py"
+"""What a run of a search keeps in its folder: the best policy so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,9 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     if reference in _files():
         origin, _ = _files()[reference]
         return policy_of(_source(reference), reference, origin)
-    if reference.startswith("run:"):
-        raise MissingError(f'no run "{reference[4:]}" is stored here', hint="podium policies list")
+    if reference.startswith(RUN):
+        path = _best_of(reference.removeprefix(RUN))
+        return policy_of(read_source(_text(path), str(path)), reference)
     path = Path(reference)
     if path.suffix in (".yaml", ".yml", ".json"):
         from podium.policies.scheduler_config import load_scheduler_config
@@ -54,6 +61,18 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     if path.suffix == ".py":
         return policy_of(read_source(_text(path), reference), path.stem)
     raise UnknownName.among("policy", reference, _files())
+
+
+def _best_of(run: str) -> Path:
+    """Finds the best policy of a run by its id, or as much of it as no other run has."""
+    folder = load_settings().search.folder
+    found = [path for path in sorted(folder.glob(f"*/{BEST}")) if path.parent.name.startswith(run)]
+    if run and len(found) == 1:
+        return found[0]
+    told = "several runs begin with" if found and run else "no policy is kept of a run"
+    raise MissingError(
+        f'{told} "{run}"', where=str(folder), hint="podium runs list shows the runs there are"
+    )
 
 
 @functools.cache

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import MissingError, UsageError
+from podium.policies.registry import BEST
 
-PLAN, STATE, BEST, LOCK, CASSETTE = "plan.json", "state.json", "best.py", "lock", "cassette.jsonl"
+PLAN, STATE, LOCK, CASSETTE = "plan.json", "state.json", "lock", "cassette.jsonl"
+
+
+__all__ = ["BEST", "PLAN", "STATE", "RunFolder"]
 
 
 class RunFolder:
