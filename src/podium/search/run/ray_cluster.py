@@ -1,0 +1,104 @@
+"""Joins a Ray cluster, or starts one on this machine for as long as it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from podium.errors import MissingError, MissingExtra
+
+ADDRESS, LOCAL = "RAY_ADDRESS", "local"
+STORE_BYTES = 80 << 20  # Ray takes no less than 75 MiB; little more than a batch is kept there
+
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+    # Ray prints the death of an actor to standard output, where results belong.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+}
+
+
+class RayCluster:
+    """Is a connection to Ray; whoever started Ray also ends it."""
+
+    def __init__(self, address: str, workers: int) -> None:
+        self.ray = import_ray()
+        self._folder = ""
+        self._is_joined = not self.ray.is_initialized()
+        if not self._is_joined:
+            return
+        try:
+            self._open(address or os.environ.get(ADDRESS, "") or LOCAL, workers)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def cpus(self) -> float:
+        """Counts the cores that the cluster has now."""
+        return float(self.ray.cluster_resources().get("CPU", 0.0))
+
+    def close(self) -> None:
+        """Leaves the cluster, which ends it if it was started here."""
+        if self._is_joined and self.ray.is_initialized():
+            self.ray.shutdown()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _open(self, address: str, workers: int) -> None:
+        try:
+            self._start(workers) if address == LOCAL else self._init(address=address)
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise MissingError(
+                f"there is no Ray to work on: {reason}", where=address,
+                hint="ray start --head starts a cluster; without an address, Ray runs here alone",
+            ) from error  # fmt: skip
+
+    def _start(self, workers: int) -> None:
+        # Sockets are made below this folder, and their names may have 107 letters.
+        self._folder = tempfile.mkdtemp(prefix="podium-ray-", dir=_short_folder())
+        self._init(
+            address=LOCAL, num_cpus=workers, num_gpus=0, include_dashboard=False,
+            object_store_memory=STORE_BYTES, _temp_dir=self._folder,
+        )  # fmt: skip
+
+    def _init(self, **options: Any) -> None:
+        with _environment(_QUIET):
+            self.ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
+
+
+def import_ray() -> ModuleType:
+    """Loads Ray, told to be quiet."""
+    with _environment(_QUIET):
+        try:
+            import ray
+        except ImportError as error:
+            raise MissingExtra.named("ray", "judging on a Ray cluster") from error
+    module: ModuleType = ray
+    return module
+
+
+def _short_folder() -> str:
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= 16 else "/tmp"
+
+
+@contextmanager
+def _environment(given: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
