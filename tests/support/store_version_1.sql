@@ -50,5 +50,5 @@ CREATE TABLE runs (
     folder TEXT NOT NULL
 );
 INSERT INTO "runs" VALUES('run-a','search','a first look',1763200000.123,'{"seed": 7, "islands": [1, 2.5], "model": null, "deep": {"is_on": true}}','running','{"best": 91.7242}','runs/run-a');
-CREATE INDEX candidates_by_fitness ON candidates (run_id, fitness);
+CREATE INDEX candidates_by_fitness ON candidates (run_id, accepted, fitness DESC, number);
 COMMIT;

@@ -14,6 +14,8 @@ from podium.errors import UsageError
 _ESCAPE = "\x1a"
 _NUL, _ESCAPED_NUL, _ESCAPED_ESCAPE = "\x00", _ESCAPE + "0", _ESCAPE * 2
 
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
 Path = tuple[()] | tuple[Any, str | int]
 """Leads to a value within a document: the path of what holds it, and its name there."""
 
@@ -44,8 +46,7 @@ def text_of(cell: str) -> str:
 
 def json_cell(value: object, where: str) -> str:
     """Writes mappings, lists, texts, numbers, flags and None as JSON."""
-    document = json.dumps(_plain(value, where), ensure_ascii=False, allow_nan=False)
-    return text_cell(document, where)
+    return text_cell(_JSON.encode(_plain(value, where)), where)
 
 
 def number_cell(value: float, where: str) -> float:

@@ -102,7 +102,8 @@ CREATE TABLE candidates (
     cost TEXT NOT NULL,
     PRIMARY KEY (run_id, number)
 )""",
-            "CREATE INDEX candidates_by_fitness ON candidates (run_id, fitness)",
+            "CREATE INDEX candidates_by_fitness"
+            " ON candidates (run_id, accepted, fitness DESC, number)",
         ),
     ),
 )
