@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import typer
 
 from podium.cli import figures
 from podium.cli.compare import run_all
+from podium.cli.demo_search import Found, search_from_nothing
 from podium.cli.group import new_app
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
@@ -25,20 +26,25 @@ BAR_CELLS = 24
 
 @app.command()
 def demo(ctx: typer.Context, is_json: Json = False) -> None:
-    """Compares schedulers on an embedded cluster: how much they pack, how long pods wait."""
+    """Compares schedulers on an embedded cluster, and finds a better one from nothing."""
     settings = read_settings(ctx)
     screen = Screen(settings.display)
     packed = _runs(screen, _only(settings, trace="openb", protocol="inflation"), PACKING)
     queued = _runs(screen, _only(settings, trace="openb:16", load=LOAD), QUEUEING)
+    found = search_from_nothing(screen)
     if is_json:
-        print_json({"packing": packed, "queueing": queued})
+        print_json({"packing": packed, "queueing": queued, "search": asdict(found)})
         return
     _show_packing(screen, packed)
     _show_queueing(screen, queued)
+    _show_search(screen, found)
     print("Next:")
     print("  podium simulate --policy fgd --protocol inflation  one run in full")
     print("  podium compare fgd my_policy.py                    your own score(pod, node)")
     print("  podium policies list                               everything that ships")
+    print(
+        "  podium search run --time 10m                       a longer search, kept and resumable"
+    )
 
 
 def _only(settings: Settings, **chosen: Any) -> Settings:
@@ -90,6 +96,21 @@ def _show_queueing(screen: Screen, queued: dict[str, list[dict[str, Any]]]) -> N
         waits = [figures.duration(_mean(runs, f"wait_{which}_s")) for which in ("mean", "max")]
         rows.append((name, round(_mean(runs, "waited")), *waits))
     screen.table(["policy", "pods that waited", "mean wait", "longest wait"], rows)
+    print()
+
+
+def _show_search(screen: Screen, found: Found) -> None:
+    print(
+        f"Search: {found.evaluations:,} evaluations of bred programs, from nothing, with seed "
+        f"{found.seed}; measured on clusters that the search never saw"
+    )
+    print()
+    rows = [("found here", figures.decimal(found.fitness, 2), "")]
+    rows += [
+        (name, figures.decimal(value, 2), figures.Figure(f"{found.fitness - value:+.2f}"))
+        for name, value in found.others.items()
+    ]
+    screen.table(["policy", "GPUs allocated (%)", "found is better by"], rows)
     print()
 
 
