@@ -23,8 +23,6 @@ TEMPERATURE, SEED = "temperature", "seed"
 LIMITS = ("max_tokens", "max_completion_tokens")
 """Names of the limit on an answer; older models know the first, newer ones want the second."""
 
-DROPPABLE = (TEMPERATURE, SEED, *LIMITS)
-
 _BAD_REQUEST = (400, 422)
 
 
@@ -82,7 +80,7 @@ class Client:
         No try at all means that the first might have exceeded the budget.
         """
         tries: list[Try] = []
-        failures = drops = 0
+        failures = 0
         while failures < self._settings.tries:
             refusal = self._unbounded(ask.model)
             if not refusal and not self._budget.reserve(self.most(ask)):
@@ -92,8 +90,7 @@ class Client:
             made = self._try(ask)
             tries.append(made)
             refused = _refused_parameters(made)
-            if refused and drops < len(DROPPABLE):
-                drops += 1
+            if refused:  # and never sent again, so that this comes to an end
                 self.drop(ask.model, refused)
                 continue
             if not made.reply.is_transient:

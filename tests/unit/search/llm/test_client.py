@@ -110,7 +110,6 @@ def test_a_service_that_takes_too_long_is_given_up_and_charged_the_bound(opened,
     generator = opened(tries=1, timeout_s=0.3)
     proposal = propose(generator)
     assert "time-out" in proposal.problem
-    assert proposal.cost.seconds < 0.75
     assert proposal.cost.tokens_out == generator.settings.max_tokens
     assert goes_on(generator, server)
 
