@@ -49,7 +49,7 @@ class Budget:
     def __init__(self, caps: Caps) -> None:
         self.caps = caps
         self._cap_nano = None if caps.usd is None else math.floor(caps.usd * _NANO)
-        self._spent_nano = self._spent_tokens = self._calls = 0
+        self._spent_nano = self._spent_tokens = self._spent_tokens_out = self._calls = 0
         self._held_nano = self._held_tokens = self._in_flight = 0
         self._is_usd_known = True
         self._changed = threading.Condition()
@@ -88,7 +88,8 @@ class Budget:
         """Sums up what is spent; the dollars are None where a call's price was unknown."""
         with self._changed:
             usd = self._spent_nano / _NANO if self._is_usd_known else None
-            return Charge(self._spent_tokens, 0, usd)
+            out = self._spent_tokens_out
+            return Charge(self._spent_tokens - out, out, usd)
 
     def refusal(self, most: Charge) -> str:
         """Says why a call is not made."""
@@ -106,8 +107,8 @@ class Budget:
         with self._changed:
             usd = self._spent_nano / _NANO
             return {
-                "usd": usd, "tokens": self._spent_tokens, "calls": self._calls,
-                "is_usd_known": self._is_usd_known,
+                "usd": usd, "tokens": self._spent_tokens, "tokens_out": self._spent_tokens_out,
+                "calls": self._calls, "is_usd_known": self._is_usd_known,
             }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -115,6 +116,7 @@ class Budget:
         with self._changed:
             self._spent_nano = _nano(float(state.get("usd") or 0.0))
             self._spent_tokens = int(state.get("tokens", 0))
+            self._spent_tokens_out = int(state.get("tokens_out", 0))
             self._calls = int(state.get("calls", 0))
             self._is_usd_known = bool(state.get("is_usd_known", True))
 
@@ -131,6 +133,7 @@ class Budget:
     def _count(self, spent: Charge) -> None:
         self._calls += 1
         self._spent_tokens += spent.tokens
+        self._spent_tokens_out += spent.tokens_out
         self._spent_nano += _nano(spent.usd)
         self._is_usd_known &= spent.usd is not None
 

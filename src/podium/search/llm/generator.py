@@ -9,7 +9,7 @@ from podium.search.generator import Cost, Proposal, Request, Spent
 from podium.search.llm.answer import read_body
 from podium.search.llm.asking import Asking
 from podium.search.llm.bandit import Bandit
-from podium.search.llm.budget import Budget
+from podium.search.llm.budget import Budget, Charge
 from podium.search.llm.client import Client
 from podium.search.llm.prompt import Prompt, write_prompt
 from podium.search.llm.reply import Exchange, Try
@@ -46,10 +46,9 @@ class LlmGenerator:
         self._bandit.learn(model, gain, cost.tokens_in + cost.tokens_out, cost.usd)
 
     @property
-    def spent(self) -> Cost:
+    def spent(self) -> Charge:
         """Sums up what the run has cost, failed calls included."""
-        state, spent = self._budget.state(), self._budget.spent
-        return Cost(calls=state["calls"], tokens_in=spent.tokens_in, usd=spent.usd)
+        return self._budget.spent
 
     @property
     def stopped(self) -> dict[str, str]:

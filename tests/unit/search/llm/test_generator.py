@@ -159,7 +159,7 @@ def test_a_resumed_generator_has_spent_what_was_spent(opened):
     first, second = opened(tokens=12_000), opened(tokens=12_000)
     first.propose(Request((9, 1)))
     second.restore(first.state())
-    assert second.spent.tokens_in == first.spent.tokens_in > 0
+    assert second.spent.tokens == first.spent.tokens > 0
 
 
 def test_a_generator_that_is_closed_twice_is_closed():
