@@ -62,7 +62,7 @@ class Archive:
             self._migrate()
         self._respawn()
         for island in self.islands:
-            island.cull()
+            island.cull(self.best)
 
     def member(self, number: int) -> Member | None:
         """Finds a living member by its number."""
@@ -83,7 +83,7 @@ class Archive:
         if self.best is None or member.key() > self.best.key():
             self.best = member
         for island in self.islands if entry.is_for_all else [home]:
-            if island.take(member):
+            if island.take(member, self.best):
                 island.stale = 0
 
     def _migrate(self) -> None:
@@ -92,7 +92,7 @@ class Archive:
         for index, traveller in enumerate(travellers):
             there = self.islands[(index + 1) % len(self.islands)]
             if traveller is not None and there.index != index:
-                leads = there.take(traveller)
+                leads = there.take(traveller, self.best)
                 there.stale = 0 if leads else there.stale
                 self.transfers.append((index, there.index, leads))
 

@@ -37,14 +37,19 @@ class Island:
         """Orders members as this island does."""
         return member.key(self.emphasis)
 
-    def take(self, member: Member) -> bool:
-        """Takes a member in; of two that decide alike the better stays. Tells if it leads now."""
+    def take(self, member: Member, pinned: Member | None = None) -> bool:
+        """Takes a member in; of two that decide alike the better stays. Tells if it leads now.
+
+        Whoever is pinned stays too: the best of all may be less than that to this island.
+        """
         best = self.best
-        twin = next((each for each in self.members if each.signature == member.signature), None)
-        if twin is not None:
-            if self.key(member) <= self.key(twin):
-                return False
-            self.members.remove(twin)
+        twins = [each for each in self.members if each.signature == member.signature]
+        better = [each for each in twins if self.key(each) >= self.key(member)]
+        if better and (member != pinned or member in better):
+            return False
+        for twin in twins:
+            if twin != pinned and twin not in better:
+                self.members.remove(twin)
         self.members.append(member)
         return best is None or self.key(member)[0] > self.key(best)[0]
 
@@ -53,8 +58,8 @@ class Island:
         for number in parents:
             self.children[number] = self.children.get(number, 0) + 1
 
-    def cull(self) -> None:
-        """Keeps the best of every cell, then the fittest, up to the capacity."""
+    def cull(self, pinned: Member | None = None) -> None:
+        """Keeps who is pinned, the best of every cell, then the fittest, up to the capacity."""
         ranked = sorted(self.members, key=self.key, reverse=True)
         if len(ranked) <= self.capacity:
             self.members = ranked
@@ -62,7 +67,9 @@ class Island:
         elites: dict[tuple[int, ...], Member] = {}
         for member, cell in zip(ranked, cells(ranked), strict=True):
             elites.setdefault(cell, member)
-        first = {member.number for member in list(elites.values())[: self.capacity]}
+        spared = [each for each in ranked if each == pinned]
+        wanted = dict.fromkeys(each.number for each in (*spared, *elites.values()))
+        first = set(list(wanted)[: self.capacity])
         rest = [each for each in ranked if each.number not in first]
         first |= {each.number for each in rest[: self.capacity - len(first)]}
         self.members = [each for each in ranked if each.number in first]
