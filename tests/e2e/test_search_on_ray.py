@@ -285,3 +285,9 @@ def test_without_ray_the_install_line_is_given(monkeypatch):
 def test_no_workers_are_refused():
     with pytest.raises(UsageError, match="0 workers"):
         RayExecutor(TRAINING, "inflation", 0, LIMITS, "")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
+def test_an_address_where_nobody_answers_is_told_at_once(address):
+    with pytest.raises(MissingError, match=f"{address}: there is no Ray to work on"):
+        RayExecutor(TRAINING, "inflation", 1, LIMITS, address)

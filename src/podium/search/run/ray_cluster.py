@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from podium.errors import MissingError, MissingExtra
 
 ADDRESS, LOCAL = "RAY_ADDRESS", "local"
 STORE_BYTES = 80 << 20  # Ray takes no less than 75 MiB; little more than a batch is kept there
+KNOCK_S = 5.0
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -30,11 +32,13 @@ class RayCluster:
     def __init__(self, address: str, workers: int) -> None:
         self.ray = import_ray()
         self._folder = ""
+        address = address or os.environ.get(ADDRESS, "") or LOCAL
+        knock(address)
         self._is_joined = not self.ray.is_initialized()
         if not self._is_joined:
             return
         try:
-            self._open(address or os.environ.get(ADDRESS, "") or LOCAL, workers)
+            self._open(address, workers)
         except BaseException:
             self.close()
             raise
@@ -55,11 +59,7 @@ class RayCluster:
         try:
             self._start(workers) if address == LOCAL else self._init(address=address)
         except (OSError, RuntimeError, ValueError) as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise MissingError(
-                f"there is no Ray to work on: {reason}", where=address,
-                hint="ray start --head starts a cluster; without an address, Ray runs here alone",
-            ) from error  # fmt: skip
+            raise _no_ray(address, error) from error
 
     def _start(self, workers: int) -> None:
         # Sockets are made below this folder, and their names may have 107 letters.
@@ -83,6 +83,25 @@ def import_ray() -> ModuleType:
             raise MissingExtra.named("ray", "judging on a Ray cluster") from error
     module: ModuleType = ray
     return module
+
+
+def knock(address: str) -> None:
+    """Makes sure that somebody answers at an address: Ray itself tries for many minutes."""
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    if not port.isdecimal():
+        return  # "auto" or "local"
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
+    except (OSError, OverflowError) as error:
+        raise _no_ray(address, error) from error
+
+
+def _no_ray(address: str, error: Exception) -> MissingError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return MissingError(
+        f"there is no Ray to work on: {reason}", where=address,
+        hint="ray start --head starts a cluster; without an address, Ray runs here alone",
+    )  # fmt: skip
 
 
 def _short_folder() -> str:
