@@ -1,0 +1,222 @@
+"""Promotes what a run found: reduces, validates on held-out cases, explains, writes a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from podium.cli import figures
+from podium.cli.options import Json, TracesFolder, blaming, read_settings, traces_folder
+from podium.cli.render import Screen, print_json
+from podium.cli.runs import RunId, StoreUrl, opened
+from podium.cli.search import options as given
+from podium.errors import UsageError
+
+if TYPE_CHECKING:
+    from podium.search.promotion.promote import Nominee, Outcome
+    from podium.search.run.plan import RunPlan
+    from podium.store import CandidateRecord, RunRecord, Store
+
+FIGURES = {"inflation": "allocation_130", "holding": "allocation_130", "waiting": "wait_mean_s",
+           "fragmentation": "fragmentation"}  # fmt: skip
+"""By which figure the best of a fitness is judged on held-out cases; mixtures by allocation."""
+
+
+def promote(
+    ctx: typer.Context,
+    run: RunId,
+    best: Annotated[int, typer.Option("--best", help="Nominees: so many of the best.", min=1)] = 1,
+    candidate: Annotated[
+        list[int] | None,
+        typer.Option("--candidate", help="Nominate this one; repeatable.", show_default=False),
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Where policies and cards are written.")
+    ] = Path(),
+    name: Annotated[str, typer.Option("--name", help="Name of the policy.")] = "",
+    seeds: Annotated[
+        int, typer.Option("--seeds", help="Validation seeds of each case.", min=1, max=20)
+    ] = 20,
+    loss: Annotated[
+        float, typer.Option("--loss", help="Fitness that a shorter formula may lose.", min=0)
+    ] = 0.02,
+    incumbent: Annotated[str, typer.Option("--incumbent", help="Policy to beat.")] = "fgd",
+    workers: given.Workers = None,
+    store: StoreUrl = None,
+    traces: TracesFolder = None,
+    is_json: Json = False,
+) -> None:
+    """Validates the best of a run on held-out cases and writes what wins as a policy file."""
+    settings = read_settings(ctx, {"store.url": store, "traces.folder": traces})
+    screen = Screen(settings.display)
+
+    from podium.cli.watch import announce_compilation
+    from podium.search.judge import Judge
+    from podium.search.limits import Limits
+    from podium.search.promotion.decision import Rule
+    from podium.search.promotion.promote import Settings, scorer
+    from podium.search.promotion.promote import promote as promote_all
+    from podium.search.promotion.reduction import Thrift
+    from podium.search.promotion.validation import HeldOut
+    from podium.search.run.folder import PLAN, RunFolder
+    from podium.search.run.plan import RunPlan
+
+    with opened(settings) as kept:
+        with blaming("argument RUN"):
+            record = kept.runs.get(run)
+        plan = RunPlan.from_object(RunFolder(Path(record.folder)).read(PLAN))
+        nominees = _nominees(kept, record, plan, candidate, best, name)
+    announce_compilation(screen)
+    held_out = HeldOut(seeds, str(traces_folder(settings) or ""))
+    rule = Rule(incumbent, _figure(plan.fitness), trained=frozenset(_trained(plan)))
+    with (
+        Judge(plan.training, plan.fitness, 1, Limits(time_s=60.0)) as judge,
+        _stages(screen) as progress,
+    ):
+        wanted = Settings(
+            scorer(judge), folder, held_out.cases(), rule, Thrift(loss), jobs=workers or 0
+        )
+        outcome = promote_all(nominees, wanted, progress)
+    if is_json:
+        print_json(_object(outcome))
+    else:
+        _show(screen, outcome)
+    if not outcome.files:
+        raise typer.Exit(1)
+
+
+def _nominees(
+    kept: Store, record: RunRecord, plan: RunPlan, numbers: list[int] | None, best: int, name: str
+) -> list[Nominee]:
+    from podium.search.promotion.promote import Nominee
+
+    if numbers:
+        found = [kept.candidates.get(record.id, number) for number in numbers]
+    else:
+        found = kept.candidates.best(record.id, best)
+    if not found:
+        raise UsageError(
+            f"run {record.id} has no accepted candidate",
+            hint=f"podium search resume {record.id} searches on",
+        )
+    if name and len(found) > 1:
+        raise UsageError("one name for several policies", hint="leave --name out, or --best 1")
+    parents = {each.number: each.parents for each in kept.candidates.of(record.id)}
+    return [Nominee(each.text, _provenance(record, plan, each, parents), name) for each in found]
+
+
+def _provenance(
+    record: RunRecord, plan: RunPlan, found: CandidateRecord, parents: dict[int, tuple[int, ...]]
+) -> Any:
+    from podium.search.fitness import fitness_named
+    from podium.search.promotion.card import Provenance
+
+    summary = record.summary
+    return Provenance(
+        run=record.id, candidate=found.number, seed=plan.seed,
+        command=record.settings.get("command"),
+        generator=", ".join(each for each, _ in plan.generators),
+        evaluations=summary.get("evaluations"), seconds=summary.get("seconds"),
+        spend_usd=summary.get("usd") if summary.get("calls") else None,
+        fitness=fitness_named(plan.fitness).text,
+        training=tuple(case.name for case in plan.training.cases),
+        ancestry=_ancestry(found.number, parents),
+    )  # fmt: skip
+
+
+def _ancestry(number: int, parents: dict[int, tuple[int, ...]]) -> int:
+    """Counts the generations back to a seed, along main parents."""
+    count = 0
+    while parents.get(number):
+        number, count = parents[number][0], count + 1
+    return count
+
+
+def _figure(fitness: str) -> str:
+    return FIGURES.get(fitness.partition(":")[0], "allocation_130")
+
+
+def _trained(plan: RunPlan) -> set[str]:
+    return {case.trace for case in plan.training.cases}
+
+
+@contextmanager
+def _stages(screen: Screen) -> Iterator[Callable[[str, int, int], None]]:
+    """Shows one bar for each stage of a promotion."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        shown: dict[str, tuple[Any, int]] = {}
+
+        def tell(stage: str, done: int, total: int) -> None:
+            if stage not in shown:
+                stack.close()
+                shown[stage] = (stack.enter_context(screen.progress(stage, total or None)), 0)
+            advance, before = shown[stage]
+            advance(done - before)
+            shown[stage] = (advance, done)
+
+        yield tell
+
+
+def _object(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "promoted": [str(path) for path in outcome.files],
+        "promotions": [
+            {
+                "name": each.name, "accepted": each.accepted, "reasons": list(each.reasons),
+                "gain": asdict(each.gain), "p_value": each.p_value, "may_hold": each.may_hold,
+                "table": [row.as_object() for row in each.table],
+            }
+            for each in outcome.promotions
+        ],
+        "refusals": [asdict(each) for each in outcome.refusals],
+    }  # fmt: skip
+
+
+def _show(screen: Screen, outcome: Outcome) -> None:
+    for refusal in outcome.refusals:
+        print(f"{refusal.name} is refused: {refusal.reason}")
+    for each in outcome.promotions:
+        reduced = outcome.reduced[each.name]
+        gain = each.gain
+        screen.fields(
+            {
+                "policy": each.name,
+                "promoted": each.accepted,
+                "because": "; ".join(each.reasons),
+                "gain": f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]",
+                "p": figures.decimal(each.p_value, 4),
+                "parts": f"{reduced.size_before} reduced to {reduced.size}",
+            }
+        )
+        print()
+        titles = ["held-out case", "seen", *_columns(each.table)]
+        screen.table(titles, [_line(row) for row in each.table])
+        print()
+    for path in outcome.files:
+        print(f"written: {path} and {path.with_suffix('.json').name}")
+
+
+def _columns(table: Any) -> list[str]:
+    beside = list(table[0].differences)
+    return ["at 100 %", "at 130 %", *(f"over {name}" for name in beside)]
+
+
+def _line(row: Any) -> tuple[object, ...]:
+    is_replay = row.group.protocol == "replay"
+    keys = ("wait_p95_s", "wait_mean_s") if is_replay else ("allocation_100", "allocation_130")
+    gains = [row.differences[name][keys[1]] for name in row.differences]
+    return (
+        row.group.name, row.is_trained_on, *(figures.decimal(row.means[key], 2) for key in keys),
+        *(_gain(each) for each in gains),
+    )  # fmt: skip
+
+
+def _gain(gain: Any) -> figures.Figure:
+    return figures.Figure(f"{gain.mean:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]")
