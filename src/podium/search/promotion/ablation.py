@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from podium.search.constants import number_of
 from podium.search.gates import read_candidate
-from podium.search.promotion.edits import Place, places, without
+from podium.search.promotion.edits import without
+from podium.search.promotion.places import Place, places
 from podium.search.promotion.tidying import Inliner, tidied
 from podium.search.promotion.wording import notes_of, worded
 from podium.search.verdict import Verdict

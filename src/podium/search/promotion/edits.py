@@ -4,131 +4,77 @@ from __future__ import annotations
 
 import ast
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from podium.search.constants import number_of
-from podium.search.promotion.tidying import size, tidied
-
-Place = tuple[tuple[str, int | None], ...]
-"""Leads from a tree to one of its nodes: fields, with an index where they are lists."""
-
-Replacement = ast.AST | list[ast.stmt]
-"""A list takes the place of a statement."""
-
-_KEPT = {ast.Call: ("func",), ast.Subscript: ("value", "slice"), ast.For: ("target", "iter")}
-"""What is not looked into: what is called, slots, and what loops run over."""
+from podium.search.promotion.places import Place, Replacement, is_protected, part_at, places, put
+from podium.search.promotion.tidying import tidied
 
 _LOGICAL = (ast.Compare, ast.BoolOp)
 _NUMERIC = (ast.BinOp, ast.Name, ast.Call, ast.IfExp, ast.Attribute, ast.Subscript)
 
+Key = tuple[str, str, int]
+"""Recognises a cut in another version of the program: from, to, and which of such cuts it is."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edit:
-    """Holds one cut, and the whole program after it."""
+    """Names one cut: what takes the place of what."""
 
-    was: str
-    becomes: str
-    tree: ast.Module
-    size: int
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Recognises the same cut in another version of the program."""
-        return self.was, self.becomes
+    key: Key
+    place: Place
+    replacement: Replacement
+    saved: int  # parts that go at once; what nothing reads any more goes too
 
     @property
-    def text(self) -> str:
-        """Writes the program after the cut."""
-        return ast.unparse(self.tree) + "\n"
+    def told(self) -> str:
+        """Says what is cut."""
+        was, becomes, _ = self.key
+        return f"{was} -> {becomes or 'nothing'}"
 
 
 def edits(tree: ast.Module) -> list[Edit]:
-    """Lists cuts that make a program smaller, each text once, the smallest first."""
-    packed = pickle.dumps(tree)
-    found: dict[str, Edit] = {}
-    most = size(tree)
+    """Lists cuts, the largest first."""
+    found: list[Edit] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    defined = _defined(tree)
     for place, node in places(tree):
         if is_protected(node, part_at(tree, place[:-1])):
             continue
         for replacement in _replacements(node):
-            edit = Edit(_shown(node), _shown(replacement), *_cut(packed, place, replacement))
-            if edit.size < most:
-                found.setdefault(ast.dump(edit.tree), edit)
-    return sorted(found.values(), key=lambda edit: (edit.size, edit.key))
-
-
-def is_protected(node: ast.AST, parent: ast.AST) -> bool:
-    """Tells whether a divisor is kept above 0, maybe for nodes that no training case has."""
-    if not isinstance(parent, ast.BinOp) or parent.right is not node:
-        return False
-    is_divided = isinstance(parent.op, ast.Div | ast.FloorDiv | ast.Mod)
-    if not is_divided or not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "max":
-        return False
-    return any((number_of(each) or 0.0) > 0 for each in node.args)
+            pair = _shown(node), _shown(replacement)
+            saved = _count(node) - _count(replacement) + defined.get(pair[0], 0)
+            found.append(Edit((*pair, seen[pair]), place, replacement, saved))
+            seen[pair] += 1
+    return sorted(found, key=lambda edit: (-edit.saved, edit.key))
 
 
 def without(tree: ast.Module, place: Place, replacement: Replacement) -> str:
-    """Writes a program with another part in one place."""
-    cut, _ = _cut(pickle.dumps(tree), place, replacement)
-    return ast.unparse(cut) + "\n"
-
-
-def places(tree: ast.Module) -> Iterator[tuple[Place, ast.AST]]:
-    """Visits the statements and expressions of functions, except what is prepared before a run."""
-    for index, function in enumerate(tree.body):
-        if isinstance(function, ast.FunctionDef) and function.name != "prepare":
-            for number, statement in enumerate(function.body):
-                yield from _within((("body", index), ("body", number)), statement)
-
-
-def _within(place: Place, node: ast.AST) -> Iterator[tuple[Place, ast.AST]]:
-    yield place, node
-    for name, value in ast.iter_fields(node):
-        is_assigned = name in ("targets", "target", "annotation", "keywords", "ctx", "op", "ops")
-        if is_assigned or name in _KEPT.get(type(node), ()):
-            continue
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and name == "right":
-            continue
-        for step, child in _children(name, value):
-            yield from _within((*place, step), child)
-
-
-def _children(name: str, value: object) -> list[tuple[tuple[str, int | None], ast.AST]]:
-    if isinstance(value, ast.AST):
-        return [((name, None), value)]
-    if not isinstance(value, list):
-        return []
-    return [((name, i), each) for i, each in enumerate(value) if isinstance(each, ast.AST)]
-
-
-def part_at(tree: ast.AST, place: Place) -> Any:
-    """Finds the node that a place leads to."""
-    for name, index in place:
-        tree = getattr(tree, name) if index is None else getattr(tree, name)[index]
-    return tree
-
-
-def put(tree: ast.Module, place: Place, replacement: Replacement) -> None:
-    """Puts something else in a place, in the tree itself."""
-    parent = part_at(tree, place[:-1])
-    name, index = place[-1]
-    if index is None:
-        setattr(parent, name, replacement)
-        return
-    block = getattr(parent, name)
-    block[index : index + 1] = replacement if isinstance(replacement, list) else [replacement]
-    if name == "body" and not block:
-        block.append(ast.Pass())
-
-
-def _cut(packed: bytes, place: Place, replacement: Replacement) -> tuple[ast.Module, int]:
-    tree: ast.Module = pickle.loads(packed)
+    """Writes a program with another part in one place, and tidied up after that."""
     # Tidying changes nodes in place, and these are the original's.
-    put(tree, place, pickle.loads(pickle.dumps(replacement)))
-    tree = tidied(tree)
-    return tree, size(tree)
+    copy, part = pickle.loads(pickle.dumps((tree, replacement)))
+    put(copy, place, part)
+    return ast.unparse(tidied(copy)) + "\n"
+
+
+def _defined(tree: ast.Module) -> dict[str, int]:
+    """Counts the parts that give each name its value, for names that are read once."""
+    read = Counter(
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    )
+    found: Counter[str] = Counter()
+    for _, node in places(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found[node.targets[0].id] += _count(node)
+    return {name: count for name, count in found.items() if read[name] == 1}
+
+
+def _count(part: Replacement) -> int:
+    if isinstance(part, list):
+        return sum(_count(each) for each in part)
+    return sum(isinstance(node, ast.stmt | ast.expr) for node in ast.walk(part))
 
 
 def _shown(part: Replacement) -> str:

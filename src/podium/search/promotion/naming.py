@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from podium.model.records import GPU_MILLI
 from podium.search.constants import declared_call, read_constants
 from podium.search.genetic.program import fresh
-from podium.search.promotion.edits import is_protected, part_at, places, put
 from podium.search.promotion.folding import plain_number
+from podium.search.promotion.places import is_protected, part_at, places, put
 from podium.search.promotion.wording import worded
 from podium.search.vocabulary import RECORDS, RESERVED
 

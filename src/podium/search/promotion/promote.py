@@ -31,9 +31,9 @@ from podium.search.training import Case
 from podium.search.verdict import Verdict
 
 Progress = Callable[[str, int, int], None]
-"""Hears of a stage how much of how much is done; a total of 0 is unknown."""
+"""Hears of a stage how much of how much is done: nominees, texts, runs, policies."""
 
-_REDUCE, _VALIDATE, _EXPLAIN = "reduce", "validate", "explain"
+_REDUCE, _CUT, _VALIDATE, _EXPLAIN = "reduce", "cut", "validate", "explain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +134,18 @@ def _reduced(
         tell(_REDUCE, number, len(nominees))
         title = nominee.name or f"nominee {number + 1}"
         try:
-            entries.append(_entry(nominee, settings, known))
+            entries.append(_entry(nominee, settings, known, tell))
         except PolicyError as error:
             refusals.append(Refusal(title, error.message))
     return entries, refusals
 
 
-def _entry(nominee: Nominee, settings: Settings, known: set[str]) -> _Entry:
+def _entry(nominee: Nominee, settings: Settings, known: set[str], tell: Progress) -> _Entry:
     first = _read(nominee.text, known)
-    reduced = reduce(nominee.text, settings.score, settings.thrift)
+    reduced = reduce(
+        nominee.text, settings.score, settings.thrift,
+        lambda done, _size: tell(_CUT, done, settings.thrift.evaluations),
+    )  # fmt: skip
     last = _read(reduced.text, known - {first.fingerprint})
     known |= {first.fingerprint, last.fingerprint}
     name = nominee.name or f"found-{last.fingerprint[:6]}"

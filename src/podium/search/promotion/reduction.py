@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from podium.errors import PolicyError
 from podium.search import genetic
 from podium.search.gates import read_candidate
-from podium.search.promotion.edits import edits
+from podium.search.promotion.edits import Key, edits, without
 from podium.search.promotion.rounding import roundings
 from podium.search.promotion.tidying import size, tidied
 from podium.search.verdict import Verdict
@@ -89,13 +89,14 @@ class _Reduction:
 
     def cut(self) -> bool:
         """Tries every cut, the largest first, and those that come up by the way."""
-        failed: set[tuple[str, str]] = set()
+        failed: set[Key] = set()
         is_smaller = False
         while True:
-            waiting = [e for e in edits(ast.parse(self.text)) if e.key not in failed]
-            for edit in waiting:
-                if self.keeps(edit.text):
-                    self.cuts.append(f"{edit.was} -> {edit.becomes or 'nothing'}")
+            tree = ast.parse(self.text)
+            for edit in (each for each in edits(tree) if each.key not in failed):
+                text = without(tree, edit.place, edit.replacement)
+                if size(ast.parse(text)) < size(tree) and self.keeps(text):
+                    self.cuts.append(edit.told)
                     is_smaller = True
                     break
                 failed.add(edit.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ _ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 def tidied(tree: ast.Module) -> ast.Module:
     """Folds and prunes a tree in place until nothing changes."""
-    before = ""
+    before = b""
     for _ in range(ROUNDS):
         Folder().visit(tree)
         for function in _functions(tree):
@@ -23,7 +24,7 @@ def tidied(tree: ast.Module) -> ast.Module:
             _inline(function, tree)
             _drop_unread(function)
         _drop_unused(tree)
-        after = ast.dump(tree)
+        after = pickle.dumps(tree)
         if after == before:
             break
         before = after
@@ -77,21 +78,33 @@ def _ends(statement: ast.stmt) -> bool:
     return _ends(statement.body[-1]) and _ends(statement.orelse[-1])
 
 
-def _loaded(node: ast.AST) -> Counter[str]:
-    names = (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    return Counter(each.id for each in names)
+def _names(node: ast.AST) -> tuple[Counter[str], Counter[str]]:
+    """Counts how often each name is read, and how often it is given a value."""
+    read: Counter[str] = Counter()
+    given: Counter[str] = Counter()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            (read if isinstance(each.ctx, ast.Load) else given)[each.id] += 1
+    return read, given
 
 
-def _stored(node: ast.AST) -> Counter[str]:
-    names = (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    return Counter(each.id for each in names)
+def _targets(statement: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[str]:
+    waiting = statement.targets[:] if isinstance(statement, ast.Assign) else [statement.target]
+    found: list[str] = []
+    while waiting:
+        target = waiting.pop()
+        if isinstance(target, ast.Tuple):
+            waiting += target.elts
+        elif isinstance(target, ast.Name):
+            found.append(target.id)
+    return found
 
 
 def _inline(function: ast.FunctionDef, tree: ast.Module) -> None:
     """Puts numbers and other names in the place of names that only repeat them."""
-    stored = _stored(function)
+    _, stored = _names(function)
     arguments = {argument.arg for argument in function.args.args}
-    at_top = {name for each in tree.body if isinstance(each, ast.Assign) for name in _stored(each)}
+    at_top = {name for each in tree.body if isinstance(each, ast.Assign) for name in _targets(each)}
     values: dict[str, ast.expr] = {}
     for statement in function.body:
         name = _alias(statement)
@@ -129,12 +142,12 @@ class Inliner(ast.NodeTransformer):
 
 
 def _drop_unread(function: ast.FunctionDef) -> None:
-    read = _loaded(function)
-    for statement in ast.walk(function):
-        if isinstance(statement, _ASSIGNMENTS):
-            # What a name is only for keeping itself up to date does not count.
-            own = set(_stored(statement))
-            read.subtract({n: count for n, count in _loaded(statement).items() if n in own})
+    read, _ = _names(function)
+    for statement in (each for block in blocks(function) for each in block):
+        if isinstance(statement, _ASSIGNMENTS) and statement.value is not None:
+            # Where a name only keeps itself up to date, nothing reads it.
+            own, within = _targets(statement), _names(statement.value)[0]
+            read.subtract({name: within[name] for name in own})
     for block in blocks(function):
         block[:] = [each for each in block if not _is_idle(each, read)]
         for statement in block:
@@ -152,7 +165,7 @@ def _turn_round(choice: ast.If, read: Counter[str]) -> None:
 
 def _is_idle(statement: ast.stmt, read: Counter[str]) -> bool:
     if isinstance(statement, _ASSIGNMENTS):
-        return all(read[name] <= 0 for name in _stored(statement))
+        return all(read[name] <= 0 for name in _targets(statement))
     if isinstance(statement, ast.For | ast.While | ast.If):
         inner = [*statement.body, *statement.orelse]
         return all(_is_idle(each, read) for each in inner)
@@ -161,16 +174,14 @@ def _is_idle(statement: ast.stmt, read: Counter[str]) -> bool:
 
 def _drop_unused(tree: ast.Module) -> None:
     body = tree.body
-    used: Counter[str] = Counter()
-    for statement in body:
-        used += _loaded(statement)
+    used, _ = _names(tree)
     kept: list[ast.stmt] = []
     for statement in body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             statement.names = [each for each in statement.names if used[each.name]]
             kept += [statement] if statement.names else []
         elif isinstance(statement, ast.Assign):
-            names = _stored(statement)
+            names = _targets(statement)
             is_read = any(used[name] or name in ("TIES", "GPU_CHOICE") for name in names)
             kept += [statement] if is_read else []
         elif isinstance(statement, ast.FunctionDef):

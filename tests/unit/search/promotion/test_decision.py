@@ -136,11 +136,11 @@ def test_the_more_ask_the_more_is_asked_of_each():
 
 def test_luck_promotes_hardly_anything():
     accepted = 0
-    for round_number in range(20):
+    for round_number in range(12):
         random = np.random.default_rng(round_number)
-        noise = {f"c{i}": lambda _case, _random, r=random: (r.normal(), 0.0) for i in range(10)}
+        noise = {f"c{i}": lambda _case, _random, r=random: (r.normal(), 0.0) for i in range(5)}
         accepted += any(found.accepted for found in judged(noise).values())
-    assert accepted <= 2
+    assert accepted <= 1
 
 
 def test_five_seeds_are_too_few():

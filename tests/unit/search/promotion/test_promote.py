@@ -1,0 +1,145 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from podium.errors import UsageError
+from podium.policies import load
+from podium.search.judge import Judge
+from podium.search.promotion.card import Provenance
+from podium.search.promotion.decision import Rule
+from podium.search.promotion.promote import Nominee, Settings, promote, scorer
+from podium.search.promotion.reduction import Thrift
+from podium.search.promotion.validation import HeldOut, checked_policy
+from podium.search.training import Case, TrainingSet
+from podium.sim.execution import execute
+from podium.testing import check_policy
+from support.nominees import BRITTLE, GOOD, PADDED
+
+CASES = HeldOut(seeds=8, nodes=48, pods=600, replay_pods=40).cases()
+TRAINING = tuple(Case(nodes=32, pods=400, seed=1000 + i, is_perturbed=i % 2 == 1) for i in range(6))
+FIXED = Thrift(evaluations=1)  # leaves a program as it is
+PROVENANCE = Provenance(
+    run="ab12", seed=7, command="podium search run --seed 7", generator="genetic",
+    evaluations=1200, seconds=61.5,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with Judge(TrainingSet(TRAINING), "inflation", 1) as judge:
+        yield judge
+
+
+def settings(judge, folder, thrift=None, incumbent="best-fit"):
+    rule = Rule(incumbent, trained=frozenset(["openb"]))
+    return Settings(scorer(judge), folder, CASES, rule, thrift or FIXED, jobs=2)
+
+
+@pytest.fixture(scope="module")
+def promoted(judge, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("promoted")
+    nominees = [Nominee(PADDED, PROVENANCE, "in-balance")]
+    heard = []
+    outcome = promote(
+        nominees, settings(judge, folder, Thrift(0.02, 400)), lambda *told: heard.append(told)
+    )
+    return outcome, heard
+
+
+def test_the_good_one_is_promoted(promoted):
+    outcome, _ = promoted
+    (good,) = outcome.promotions
+    assert good.accepted, good.reasons
+    assert [path.name for path in outcome.files] == ["in_balance.py"]
+
+
+def test_one_that_wins_only_on_nodes_that_it_knows_is_refused(judge, tmp_path):
+    large = HeldOut(seeds=8, nodes=120, pods=1500, replay_pods=40).cases()
+    outcome = promote([Nominee(BRITTLE)], replace(settings(judge, tmp_path), cases=large))
+    (found,) = outcome.promotions
+    (plain,) = [row for row in found.table if row.group.name == "openb"]
+    assert plain.differences["best-fit"]["allocation_130"].low > 0
+    assert not found.accepted
+    assert any("perturbed clusters" in reason for reason in found.reasons)
+    assert outcome.files == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_written_file_keeps_the_contract(promoted):
+    outcome, _ = promoted
+    report = check_policy(load(str(outcome.files[0])))
+    assert report.is_ok, report.broken
+
+
+def test_the_written_file_decides_as_the_reduced_candidate(promoted):
+    outcome, _ = promoted
+    written = load(str(outcome.files[0]))
+    candidate = checked_policy(outcome.reduced["in-balance"].text, "candidate")
+    for seed in (1234, 1235):
+        case = Case(nodes=40, pods=500, seed=seed, is_perturbed=seed % 2 == 1)
+        assert execute(case.plan(written)).digest == execute(case.plan(candidate)).digest
+
+
+def test_the_file_tells_where_it_came_from_and_names_its_numbers(promoted):
+    outcome, _ = promoted
+    text = outcome.files[0].read_text()
+    assert text.startswith(
+        '"""Keeps free CPU and free GPU alike, in whole steps, on nodes with few GPUs.\n'
+    )
+    assert "run ab12" in text
+    assert "1,200 evaluations" in text
+    assert "    podium search run --seed 7\n" in text
+    assert "USD" not in text
+    assert "generations" not in text
+    assert "# Thousandths of a GPU or of a CPU.\nMILLI = 1000\n" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert "tunable" not in text
+
+
+def test_the_card_holds_every_figure_and_invents_none(promoted):
+    outcome, _ = promoted
+    card = json.loads(outcome.files[0].with_suffix(".json").read_text())
+    assert card["provenance"] == {
+        "run": "ab12", "seed": 7, "command": "podium search run --seed 7",
+        "generator": "genetic", "evaluations": 1200, "seconds": 61.5,
+    }  # fmt: skip
+    assert {row["trace"] for row in card["validation"]} == {"openb", "openb:16"}
+    for row in card["validation"]:
+        assert set(row["differences"]) == {"fgd", "first-fit", "best-fit"}
+        assert row["seeds"] == 8
+    assert "placed_100_share" in card["validation"][0]["means"]
+    assert card["decision"]["gain"][1] > 0
+    assert card["reduction"]["parts"] < card["reduction"]["parts_before"]
+    assert all("sentence" in part for part in card["parts"])
+
+
+def test_progress_is_told_stage_by_stage(promoted):
+    _, heard = promoted
+    stages = [stage for stage, _, _ in heard]
+    assert list(dict.fromkeys(stages)) == ["reduce", "cut", "validate", "explain"]
+
+
+def test_twins_and_texts_that_are_no_candidates_are_refused_with_a_reason(judge, tmp_path):
+    renamed = GOOD.replace("gpu_ratio", "share")
+    nominees = [Nominee(GOOD), Nominee(renamed, name="twin"), Nominee("import os\n")]
+    outcome = promote(nominees, settings(judge, tmp_path, incumbent="worst-fit"))
+    assert [refusal.name for refusal in outcome.refusals] == ["twin", "nominee 3"]
+    assert "computes the same" in outcome.refusals[0].reason
+    (name,) = outcome.reduced
+    assert name.startswith("found-")
+    assert [path.stem for path in outcome.files] == [name.replace("-", "_")]
+
+
+def test_nothing_is_written_over(judge, tmp_path):
+    (tmp_path / "mine.py").write_text("")
+    with pytest.raises(UsageError, match='already a policy "mine"'):
+        promote([Nominee(GOOD, name="mine")], settings(judge, tmp_path))
+    with pytest.raises(UsageError, match="no folder"):
+        promote([Nominee(GOOD)], settings(judge, tmp_path / "nowhere"))
+
+
+def test_without_nominees_there_is_nothing_to_do(judge, tmp_path):
+    outcome = promote([], settings(judge, tmp_path))
+    assert outcome.promotions == ()
+    assert outcome.sheet is None
