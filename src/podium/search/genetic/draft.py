@@ -59,6 +59,11 @@ class Draft:
         every = itertools.chain.from_iterable(self.leaves.values())
         return {leaf.value for leaf in every if leaf.head == "name"}
 
+    @property
+    def is_usual_known(self) -> bool:
+        """Tells whether CPUS_PER_GPU is the constant of that name, and not a term."""
+        return "stranded_gpu_milli_more" in self.names
+
     def in_loop(self) -> Draft:
         """Adds the free part of the slot, which is what a loop is about."""
         gpu = (0, 0, 1)

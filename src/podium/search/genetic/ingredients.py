@@ -178,12 +178,6 @@ def needed(wanted: set[str]) -> list[Term]:
     return [Term(title, INGREDIENTS[title]) for title in INGREDIENTS if title in found]
 
 
-def constants_of(given: Iterable[Term]) -> list[Constant]:
-    """Lists the constants that some ingredients are made of."""
-    names = frozenset[str]().union(*(term.expression.names for term in given))
-    return [constant for title, constant in CONSTANTS.items() if title in names]
-
-
 def genuine(given: Iterable[Term]) -> dict[str, Term]:
     """Finds the terms that are ingredients in name and in all that they refer to."""
     listed = list(given)

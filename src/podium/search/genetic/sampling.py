@@ -20,8 +20,9 @@ from podium.search.genetic.expression import (
 )
 from podium.search.genetic.units import BOOLEAN, CPU, GPU, MEMORY, Unit, divided, is_number
 
+CPU_PER_GPU = divided(CPU, GPU)
 DIMENSIONS = {
-    CPU: 3.0, MEMORY: 1.0, GPU: 4.0, divided(CPU, GPU): 2.5, divided(MEMORY, GPU): 0.4,
+    CPU: 3.0, MEMORY: 1.0, GPU: 4.0, CPU_PER_GPU: 2.5, divided(MEMORY, GPU): 0.4,
 }  # fmt: skip
 NUMBERS = (0, 0.1, 0.25, 0.5, 1, 2, 3, 4, 10)
 FRACTIONS_MILLI = (100, 200, 250, 320, 470, 500, 650, 810, 1000)
@@ -69,6 +70,8 @@ def draw_like(rng: np.random.Generator, draft: Draft, depth: int) -> Expression:
     bottom = draw_quantity(rng, draft, unit, min(0, depth - 2))
     if unit == GPU and chance(rng, 0.4):
         bottom = number(GPU_MILLI)
+    if unit == CPU_PER_GPU and chance(rng, 0.5) and draft.is_usual_known:
+        bottom = name("CPUS_PER_GPU")
     return apply("/", top, bottom)
 
 
@@ -137,6 +140,8 @@ def _limit(rng: np.random.Generator, draft: Draft, unit: Unit) -> Expression:
         return draft.constant("GPU_MILLI_LIMIT", pick(rng, FRACTIONS_MILLI), 0, 8000)
     if unit == CPU and chance(rng, 0.3):
         return draft.constant("CPU_MILLI_LIMIT", pick(rng, (2000, 4000, 8000, 12000)), 0, 64000)
+    if unit == CPU_PER_GPU and chance(rng, 0.4):
+        return draft.constant("LIMIT_CPUS_PER_GPU", pick(rng, (6.0, 10.0, 15.0, 20.0)), 1.0, 60.0)
     return draw_quantity(rng, draft, unit, 0)
 
 

@@ -17,7 +17,7 @@ from podium.search.genetic.expression import (
 )
 from podium.search.genetic.fields import GPU_FIELDS, SLOT_FIELDS
 from podium.search.genetic.inference import unit_of, units_of
-from podium.search.genetic.ingredients import INGREDIENTS, constants_of, genuine, needed
+from podium.search.genetic.ingredients import CONSTANTS, INGREDIENTS, genuine, needed
 from podium.search.genetic.layout import text_of
 from podium.search.genetic.naming import name_for
 from podium.search.genetic.program import (
@@ -48,11 +48,10 @@ def with_ingredients(program: Program) -> Program:
     own = genuine(terms(program.block)).keys()
     missing = names_used(program) - names_given(program)
     wanted = needed(missing | own)
-    if not wanted:
-        return program
     block = _without(program.block, {term.name for term in wanted})
+    names = missing.union(*(term.expression.names for term in wanted))
     given = {constant.name for constant in program.constants}
-    added = [constant for constant in constants_of(wanted) if constant.name not in given]
+    added = [each for title, each in CONSTANTS.items() if title in names - given]
     block = replace(block, statements=(*wanted, *block.statements))
     return replace(program, block=block, constants=(*program.constants, *added))
 

@@ -7,10 +7,10 @@ from podium.search.genetic import Program, parse, seeds, write
 from podium.search.genetic.bounds import is_sound
 from podium.search.genetic.breeding import finished
 from podium.search.genetic.crossover import average
-from podium.search.genetic.draft import ingredient_units
+from podium.search.genetic.draft import Draft, ingredient_units
 from podium.search.genetic.expression import apply, name, number
 from podium.search.genetic.ingredients import CONSTANTS, INGREDIENTS, NOTES
-from podium.search.genetic.program import Constant, program_of, terms
+from podium.search.genetic.program import Constant, Term, program_of, terms
 from podium.search.genetic.units import CPU, GPU, divided
 from support.bred import policy, score, views
 
@@ -26,6 +26,17 @@ def test_an_ingredient_brings_the_constant_that_it_is_made_of():
     program = _stranding()
     assert program.constants == (USUAL,)
     assert parse(write(program)) == program
+
+
+def test_the_constant_comes_along_where_only_it_is_referred_to():
+    ratio = apply("/", name("cpu_per_gpu_total"), name("CPUS_PER_GPU"))
+    assert finished(program_of(ratio)).constants == (USUAL,)
+
+
+def test_the_constant_is_not_drawn_where_a_term_has_its_name():
+    free, taken = program_of(number(0)), program_of(number(0), Term("CPUS_PER_GPU", number(1)))
+    assert Draft.at(free, set(), {}).is_usual_known
+    assert not Draft.at(taken, set(), {}).is_usual_known
 
 
 def test_a_constant_that_is_there_already_keeps_its_value():
