@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +32,9 @@ from podium.search.training import Case
 from podium.search.verdict import Verdict
 
 Progress = Callable[[str, int, int], None]
-"""Hears of a stage how much of how much is done: nominees, texts, runs, policies."""
+"""Hears of a stage how much of how much is done; the last of a stage may be left out."""
 
-_REDUCE, _CUT, _VALIDATE, _EXPLAIN = "reduce", "cut", "validate", "explain"
+_REDUCE, _VALIDATE, _EXPLAIN = "reduce", "validate", "explain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +132,26 @@ def _reduced(
     entries: list[_Entry] = []
     refusals: list[Refusal] = []
     for number, nominee in enumerate(nominees):
-        tell(_REDUCE, number, len(nominees))
+        budget = settings.thrift.evaluations
+        tell(_REDUCE, number * budget, len(nominees) * budget)
         title = nominee.name or f"nominee {number + 1}"
         try:
-            entries.append(_entry(nominee, settings, known, tell))
+            told = partial(_tell_cut, tell, number * budget, len(nominees) * budget)
+            entries.append(_entry(nominee, settings, known, told))
         except PolicyError as error:
             refusals.append(Refusal(title, error.message))
     return entries, refusals
 
 
-def _entry(nominee: Nominee, settings: Settings, known: set[str], tell: Progress) -> _Entry:
+def _tell_cut(tell: Progress, before: int, total: int, done: int, _size: int) -> None:
+    tell(_REDUCE, before + done, total)
+
+
+def _entry(
+    nominee: Nominee, settings: Settings, known: set[str], told: Callable[[int, int], None]
+) -> _Entry:
     first = _read(nominee.text, known)
-    reduced = reduce(
-        nominee.text, settings.score, settings.thrift,
-        lambda done, _size: tell(_CUT, done, settings.thrift.evaluations),
-    )  # fmt: skip
+    reduced = reduce(nominee.text, settings.score, settings.thrift, told)
     last = _read(reduced.text, known - {first.fingerprint})
     known |= {first.fingerprint, last.fingerprint}
     name = nominee.name or f"found-{last.fingerprint[:6]}"
