@@ -37,7 +37,7 @@ SUMMARY = "Scores a pod on a node, as bred."
 class Brood:
     """Says what offspring may be like."""
 
-    largest: int = 90  # nodes of a program
+    largest: int = 120  # nodes of a program, with the ingredients that it refers to
     crossing: float = 0.35  # the share of offspring with two parents
     growing: float = 0.3  # the share of mutations that make a program larger
     repeating: float = 0.35  # the chance of one more mutation after each
