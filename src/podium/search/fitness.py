@@ -24,6 +24,12 @@ Holding trades about 0.2 points at 130 % for a point at 100 %: this is just stee
 best lies at the floor, and what lies below it is still a way there.
 """
 
+STARVING = 0.1
+"""Points lost for each percent of the CPU-only pods that fgd places and the candidate does not.
+
+They ask for no GPU: a policy that never placed one would look the better for it.
+"""
+
 PATIENCE_S = 60.0
 """Added to every wait before two are compared, so that seconds do not decide."""
 
@@ -33,7 +39,8 @@ RULES = {
     "below that of fgd",
     "holding:FLOOR": "for candidates that may hold pods: mean GPU allocation (percent) when 130 % "
     f"of the GPUs were asked for, less {FLOOR_PENALTY:g} points for each point by which the mean "
-    "at 100 % is below FLOOR; a pod that is held was asked for like any other",
+    f"at 100 % is below FLOOR, and less {STARVING:g} for each percent of the CPU-only pods that "
+    "fgd places and the candidate does not; a pod that is held was asked for like any other",
     "waiting": "under replay, the mean over the cases of 100 w / (w + v), once with the mean and "
     "once with the 95th percentile of how long pods wait, where v is that of the candidate, w that "
     f"of fgd, and both are taken {PATIENCE_S:g} s longer: 50 is as good as fgd; plus the points "
@@ -178,7 +185,9 @@ def _inflation(outcomes: Sequence[Outcome]) -> float:
 
 def _holding(outcomes: Sequence[Outcome], floor: float) -> float:
     shortfall = max(0.0, floor - _mean(outcomes, "allocation_100"))
-    return _mean(outcomes, "allocation_130") - FLOOR_PENALTY * shortfall
+    cpu_only = "cpu_only_placed"
+    starved = max(0.0, _baseline(outcomes, cpu_only) - _mean(outcomes, cpu_only))
+    return _mean(outcomes, "allocation_130") - FLOOR_PENALTY * shortfall - STARVING * starved
 
 
 def _waiting(outcomes: Sequence[Outcome]) -> float:

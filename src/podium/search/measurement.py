@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -19,14 +18,15 @@ HOLDING = "holding"
 """The kind of cases under inflation that are large enough to judge what holding pods is worth."""
 
 FIGURES = {
-    INFLATION: ("allocation_100", "allocation_130", "fragmentation"),
+    INFLATION: ("allocation_100", "allocation_130", "fragmentation", "cpu_only_placed"),
     REPLAY: (
         "allocation_arriving", "fragmentation_arriving", "queue_busy", "wait_mean_s", "wait_p95_s",
     ),
 }  # fmt: skip
 """What is measured under each protocol.
 
-Waits are seconds, `queue_busy` is percent of the time, the others percent of all GPUs. Replay is
+Waits are seconds, `queue_busy` is percent of the time, `cpu_only_placed` percent of the pods that
+want no GPU, as placed at the end; the others are percent of all GPUs. Replay is
 measured from the first arrival to the last: one job of months outlasts all that matters.
 """
 
@@ -42,7 +42,13 @@ def measure_case(result: Result) -> dict[str, float]:
         "allocation_100": _allocation(result, course, 1.0),
         "allocation_130": _allocation(result, course, 1.3),
         "fragmentation": 100 * float(fragments.mean()) / total,
+        "cpu_only_placed": 100 * _cpu_only_placed(result),
     }
+
+
+def _cpu_only_placed(result: Result) -> float:
+    is_cpu_only = result.plan.arrivals.pods["gpu_count"] == 0
+    return float(result.is_placed[is_cpu_only].mean()) if is_cpu_only.any() else 1.0
 
 
 def _replayed(result: Result) -> dict[str, float]:
@@ -75,13 +81,16 @@ def queue_busy(result: Result) -> float:
     return float(np.maximum(0.0, until_s - since_s).sum()) / span_s
 
 
+_MOST = 1e300  # whole numbers that are read from JSON may be larger than any float
+
+
 def is_measurement(values: object, kind: str) -> bool:
     """Tells whether a report has the figures of a protocol, all of them possible."""
     if not isinstance(values, dict) or set(values) != set(FIGURES[kind]):
         return False
     for key, value in values.items():
         is_number = isinstance(value, float | int) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value) or value < 0:
+        if not is_number or not 0 <= value <= _MOST:
             return False
         if not key.endswith("_s") and value > 100 + 1e-9:
             return False

@@ -4,11 +4,15 @@ from podium.errors import UnknownName, UsageError
 from podium.search.fitness import RULES, Outcome, fitness_named, mean_values
 
 
-def _inflated(at_130, at_100, usual_at_100=90.0, fragmentation=5.0):
+def _inflated(at_130, at_100, usual_at_100=90.0, fragmentation=5.0, cpu_only_placed=100.0):
     values = {
         "allocation_130": at_130, "allocation_100": at_100, "fragmentation": fragmentation,
+        "cpu_only_placed": cpu_only_placed,
     }  # fmt: skip
-    usual = {"allocation_130": 92.0, "allocation_100": usual_at_100, "fragmentation": 6.0}
+    usual = {
+        "allocation_130": 92.0, "allocation_100": usual_at_100, "fragmentation": 6.0,
+        "cpu_only_placed": 100.0,
+    }  # fmt: skip
     return Outcome("inflation", values, usual)
 
 
@@ -37,6 +41,11 @@ def test_holding_is_the_allocation_at_130_percent_while_the_floor_at_100_percent
 
 def test_each_point_below_the_floor_of_holding_costs_a_little_more_than_it_brings():
     assert fitness_named("holding:93").score([_inflated(98.4, 85.0)]) == pytest.approx(98.4 - 2.4)
+
+
+def test_holding_cpu_only_pods_for_good_does_not_pay():
+    starving = _inflated(98.6, 95.0, cpu_only_placed=0.0)
+    assert fitness_named("holding:84").score([starving]) == pytest.approx(98.6 - 10)
 
 
 def test_holding_asks_for_large_cases_and_for_candidates_that_may_hold():
@@ -97,7 +106,7 @@ def test_the_formula_is_shown_in_full():
     assert RULES["inflation"] in text
     assert RULES["fragmentation"] in text
     assert "0.5 x" in text
-    assert "is below 93;" in fitness_named("holding:93").text
+    assert "is below 93," in fitness_named("holding:93").text
 
 
 @pytest.mark.parametrize("name", ["inflate", "mix", "mix:", "mix:speed=1"])

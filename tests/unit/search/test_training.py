@@ -103,6 +103,7 @@ def test_a_pod_that_is_held_has_arrived_and_is_not_allocated():
     result = execute(replace(Case(nodes=8, pods=60).plan(load("first-fit")), policy=policy))
     assert (result.status == HELD).all()
     assert measure_case(result)["allocation_130"] == 0
+    assert measure_case(result)["cpu_only_placed"] == 0
 
 
 def test_allocation_is_read_where_the_arrived_demand_is_last_within_the_ratio():
@@ -121,13 +122,49 @@ def test_allocation_is_read_where_the_arrived_demand_is_last_within_the_ratio():
         None,
         {},
         {"allocation_100": 1.0, "allocation_130": 1.0},
-        {"allocation_100": 1.0, "allocation_130": 1.0, "fragmentation": 1.0, "more": 1.0},
-        {"allocation_100": 1.0, "allocation_130": float("nan"), "fragmentation": 1.0},
-        {"allocation_100": 1.0, "allocation_130": float("inf"), "fragmentation": 1.0},
-        {"allocation_100": 1.0, "allocation_130": 101.0, "fragmentation": 1.0},
-        {"allocation_100": -1.0, "allocation_130": 1.0, "fragmentation": 1.0},
-        {"allocation_100": 1.0, "allocation_130": "90", "fragmentation": 1.0},
-        {"allocation_100": 1.0, "allocation_130": True, "fragmentation": 1.0},
+        {
+            "allocation_100": 1.0,
+            "allocation_130": 1.0,
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+            "more": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": float("nan"),
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": float("inf"),
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": 101.0,
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": -1.0,
+            "allocation_130": 1.0,
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": "90",
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": True,
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
     ],
 )
 def test_figures_that_no_run_can_have_are_no_measurement(values):
