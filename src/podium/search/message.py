@@ -62,8 +62,9 @@ class Channel:
         taken = b""
         while len(taken) < count:
             if deadline is not None:
-                left = max(0.0, deadline - time.monotonic())
-                if not select.select([self._reading], [], [], left)[0]:
+                left = deadline - time.monotonic()
+                # Who never stops talking is late too.
+                if left < 0 or not select.select([self._reading], [], [], left)[0]:
                     raise ChannelTimeout
             part = os.read(self._reading, count - len(taken))
             if not part:

@@ -55,8 +55,12 @@ class Probe:
         traits = np.concatenate([_traits(nodes) for _, nodes, _ in situations])
         return cls(States(pods, nodes, gpus), np.cumsum(sizes) - sizes, traits)
 
-    def decide(self, scores: npt.NDArray[np.float64]) -> Decisions:
-        """Makes decisions of the scores of all states: the best row of each situation, or none."""
+    def decide(self, scores: npt.NDArray[np.float64], *, takes_gpu: bool = False) -> Decisions:
+        """Makes decisions of the scores of all states: the best row of each situation, or none.
+
+        Who names no GPU gets the fullest one that fits, who does gets what it names: two such
+        candidates differ even where all their scores are alike.
+        """
         best = np.maximum.reduceat(scores, self.first)
         sizes = np.diff(self.first, append=len(scores))
         is_best = scores == np.repeat(best, sizes)
@@ -69,7 +73,8 @@ class Probe:
             [*self.traits[chosen][~is_held].mean(axis=0)] if not is_held.all() else [0.5] * 3
         )
         rounded = tuple(round(float(each), 4) for each in (*behaviour, is_held.mean()))
-        return Decisions(hashlib.sha256(told.tobytes()).hexdigest()[:16], rounded)
+        digest = hashlib.sha256(told.tobytes() + bytes([takes_gpu])).hexdigest()
+        return Decisions(digest[:16], rounded)
 
 
 @dataclass(frozen=True, slots=True)

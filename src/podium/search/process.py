@@ -111,7 +111,11 @@ class Worker:
     def tune(self, text: str, tuning: dict[str, Any]) -> Trial:
         """Tunes a candidate's constants; the trial holds the values, not yet checked."""
         limit_s = self._limits.tuning_s
-        return self._ask({"text": text, "tuning": tuning}, limit_s, limit_s, anything)
+        trial = self._ask({"text": text, "tuning": tuning}, limit_s, limit_s, anything)
+        if trial.evaluations > tuning["evaluations"]:
+            trial.reason, trial.is_spoiled = "the process says that it did too much", True
+            trial.evaluations = tuning["evaluations"]
+        return trial
 
     def _ask(self, request: dict[str, Any], time_s: float, trial_s: float, wants: Wants) -> Trial:
         trial, began = Trial(), time.monotonic()
@@ -121,7 +125,8 @@ class Worker:
             self._channel.send({**request, "time_s": time_s, "memory_mib": self._limits.memory_mib})
             while not trial.is_done:
                 until = short if trial.gate in _SHORT else deadline
-                self._take(trial, self._channel.receive(until), wants)
+                message = self._channel.receive(until)
+                self._take(trial, message, wants, is_tuning="tuning" in request)
         except ChannelTimeout:
             limit_s = trial_s if trial.gate in _SHORT else time_s
             trial.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
@@ -132,7 +137,9 @@ class Worker:
         trial.seconds = time.monotonic() - began
         return trial
 
-    def _take(self, trial: Trial, message: dict[str, Any], wants: Wants) -> None:
+    def _take(
+        self, trial: Trial, message: dict[str, Any], wants: Wants, *, is_tuning: bool
+    ) -> None:
         if message.get("gate") in _INSIDE:
             trial.gate = message["gate"]
         elif "case" in message:
@@ -140,25 +147,31 @@ class Worker:
         elif "signature" in message and trial.decisions is None:
             trial.decisions = _decisions(message)
             self._channel.send({"is_wanted": wants(trial.decisions)})
-        elif "tuned" in message:
-            trial.tuned, trial.evaluations = _tuned(message)
-            trial.is_done, trial.is_spoiled = True, bool(message.get(SPOILED, True))
         elif message.get("done"):
-            if not message.get("reason") and len(trial.cases) != len(self._kinds):
-                raise ChannelGarbled("fewer cases than it was given")
+            if not message.get("reason"):
+                self._complete(trial, message, is_tuning=is_tuning)
             trial.reason = str(message.get("reason", ""))
             trial.is_done, trial.is_spoiled = True, bool(message.get(SPOILED, True))
         else:
             raise ChannelGarbled("a message of no known kind")
 
+    def _complete(self, trial: Trial, message: dict[str, Any], *, is_tuning: bool) -> None:
+        """Refuses a good ending that lacks what was asked for."""
+        if is_tuning:
+            trial.tuned, trial.evaluations = _tuned(message)
+        elif len(trial.cases) != len(self._kinds):
+            raise ChannelGarbled("fewer cases than it was given")
+        elif trial.decisions is None:
+            raise ChannelGarbled("no decisions")
+
     def _take_case(self, trial: Trial, message: dict[str, Any]) -> None:
         index: Any = message["case"]
         values: Any = message.get("values")
-        is_next = index == len(trial.cases) < len(self._kinds)
+        is_next = type(index) is int and index == len(trial.cases) < len(self._kinds)
         if not is_next or not is_measurement(values, self._kinds[index]):
             raise ChannelGarbled("figures that no run can have")
         trial.cases.append(values)
-        with contextlib.suppress(TypeError, ValueError):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             trial.simulated_s += float(message.get("seconds", 0.0))
             trial.core_s += float(message.get("core", 0.0))
 
@@ -194,12 +207,15 @@ def _decisions(message: dict[str, Any]) -> Decisions:
 
 
 def _tuned(message: dict[str, Any]) -> tuple[dict[str, float], int]:
-    values: Any = message["tuned"]
+    values: Any = message.get("tuned")
     evaluations: Any = message.get("evaluations")
     is_told = isinstance(values, dict) and type(evaluations) is int and evaluations >= 0
     if not is_told or not all(type(each) in (int, float) for each in values.values()):
         raise ChannelGarbled("constants that are no numbers")
-    return values, evaluations
+    try:
+        return {name: float(each) for name, each in values.items()}, evaluations
+    except OverflowError as error:
+        raise ChannelGarbled("constants that no machine holds") from error
 
 
 def _is_part(value: object) -> bool:

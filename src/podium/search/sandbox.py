@@ -109,4 +109,7 @@ class Pool:
         worker = Worker(setup, self.limits, self._kinds)
         with self._lock:
             self._workers.add(worker)
+            is_late = self._is_closed
+        if is_late:
+            worker.close()
         return worker

@@ -35,7 +35,7 @@ RACE_MARGIN = 1.0
 """Points of fitness by which a candidate may trail the incumbent and still go on."""
 
 _NO_TABLE = np.zeros(0)
-_TINY = Case(nodes=8, pods=100, seed=FIRST_SEED)
+_TINY = Case(nodes=4, pods=50, seed=FIRST_SEED)
 View = tuple[Pod, Node, int]
 Tell = Callable[[dict[str, Any]], None]
 
@@ -98,7 +98,7 @@ def try_candidate(
     tell({"gate": CONTRACT})
     check_contract(policy, bench)
     tell({"gate": NOVELTY})
-    if not parent.wants(bench.probe.decide(_plain(policy, bench.probed))):
+    if not parent.wants(decisions_of(policy, bench)):
         raise Rejected("it decides like a candidate that was judged before, on every probed state")
     engine = engine_for(text, policy, bench.plans, bench.is_compiled)
     if engine.is_compiled:
@@ -113,6 +113,13 @@ def try_candidate(
             check_race(found, race, fitness)
         if index + 1 == len(race):
             tell({"gate": TRAINING})
+
+
+def decisions_of(policy: PairPolicy, bench: Bench) -> Decisions:
+    """Asks a candidate for its decisions on the states of the probe."""
+    scores = _plain(policy, bench.probed)
+    _refuse_any(_is_wrong(scores), bench.probed, "the score is NaN or infinite")
+    return bench.probe.decide(scores, takes_gpu=policy.takes_gpu)
 
 
 def _measured(bench: Bench, engine: Engine, tell: Tell) -> Iterator[Values]:
@@ -148,13 +155,12 @@ def _run(plan: Plan, policy: PairPolicy, tier: Tier) -> Any:
 def check_contract(policy: PairPolicy, bench: Bench) -> None:
     """Refuses scores that are no numbers, or that depend on more than the pod and the node."""
     scores = _plain(policy, bench.views)
-    wrong = np.isnan(scores) | (scores == math.inf)
-    _refuse_any(wrong, bench, "the score is NaN or infinite")
+    _refuse_any(_is_wrong(scores), bench.views, "the score is NaN or infinite")
     again = _plain(policy, bench.views[::-1])[::-1]
-    _refuse_any(again != scores, bench, "the score differs when it is asked for again")
+    _refuse_any(again != scores, bench.views, "the score differs when it is asked for again")
     other = _plain(policy, bench.wide_views)
     _refuse_any(
-        other != scores, bench,
+        other != scores, bench.views,
         "the score depends on GPU slots that the node does not have; loop over "
         "range(node.gpu_count)",
     )  # fmt: skip
@@ -184,7 +190,7 @@ def check_compiled(policy: PairPolicy, bench: Bench) -> None:
     if is_changed:
         raise Rejected("the compiled policy writes to the pod or the node")
     _refuse_any(
-        found != _plain(policy, bench.views), bench,
+        found != _plain(policy, bench.views), bench.views,
         "the compiled score differs from that of plain Python; are integers beyond 2**63 involved?",
     )  # fmt: skip
 
@@ -218,10 +224,14 @@ def _cases(count: int) -> str:
     return "1 case" if count == 1 else f"{count} cases"
 
 
-def _refuse_any(wrong: Any, bench: Bench, told: str) -> None:
+def _is_wrong(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.isnan(scores) | (scores == math.inf))
+
+
+def _refuse_any(wrong: Any, views: Sequence[View], told: str) -> None:
     where = np.flatnonzero(wrong)
     if len(where):
-        pod, node, gpu = bench.views[int(where[0])]
+        pod, node, gpu = views[int(where[0])]
         raise Rejected(f"{told}: for {pod} on {node}, gpu {gpu}")
 
 

@@ -26,6 +26,9 @@ MARGIN = 0.5
 """Points by which a variant may trail the best so far before it is left."""
 
 DIGITS = 4
+POINTS = 8
+"""Variants that are measured before the next ones are drawn."""
+
 MOST_CONSTANTS = 24
 
 
@@ -97,7 +100,7 @@ def tune(tuner: Tuner, evaluations: int, seed: int) -> Mapping[str, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         strategy = cma.CMAEvolutionStrategy(padded, SIGMA, _options(evaluations, seed))
-        while not strategy.stop() and tuner.evaluations < evaluations:
+        while not strategy.stop() and tuner.evaluations + POINTS <= evaluations:
             points = strategy.ask()
             strategy.tell(points, [tuner.loss(point) for point in points])
     return tuner.values
@@ -106,5 +109,5 @@ def tune(tuner: Tuner, evaluations: int, seed: int) -> Mapping[str, float]:
 def _options(evaluations: int, seed: int) -> dict[str, Any]:
     return {
         "bounds": [0, 1], "seed": seed % (2**31 - 2) + 1, "maxfevals": evaluations,
-        "popsize": 8, "verbose": -9, "verb_disp": 0, "verb_log": 0, "verb_filenameprefix": "",
+        "popsize": POINTS, "verbose": -9, "verb_disp": 0, "verb_log": 0, "verb_filenameprefix": "",
     }  # fmt: skip
