@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import podium
-from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.options import Json, TracesFolder, blaming, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.runs import RunId, StoreUrl, opened
 from podium.cli.search import options as given
@@ -151,25 +151,34 @@ def resume(
     limits = Limits(time_s=time_limit, memory_mib=memory_limit)
     means = given.means(settings, workers, executor, ray_address, limits)
     with opened(settings) as kept:
-        record = kept.runs.get(run)
-        saved = record.settings.get("budget", {})
-        budget = _budget(
-            evaluations or saved.get("evaluations"), time_span, target or saved.get("target"),
-            saved.get("seconds"),
-        )  # fmt: skip
+        with blaming("argument RUN"):
+            record = kept.runs.get(run)
+        budget = _renewed(record.settings.get("budget", {}), evaluations, time_span, target)
         _work(Screen(settings.display), kept, record, (means, budget), is_json)
 
 
 def _budget(
-    evaluations: int | None, time_span: str | None, target: float | None,
-    seconds: float | None = None,
+    evaluations: int | None, time_span: str | None, target: float | None
 ) -> Budget:  # fmt: skip
     from podium.search.run.plan import Budget
 
-    span = given.read_time(time_span) if time_span else seconds
+    span = given.read_time(time_span)
     if evaluations is None and span is None:
         evaluations = DEFAULT_EVALUATIONS
     return Budget(evaluations, span, target)
+
+
+def _renewed(
+    saved: dict[str, Any], evaluations: int | None, time_span: str | None, target: float | None
+) -> Budget:
+    """Gives the budget of a sitting: what is asked for now, else what the run began with."""
+    from podium.search.run.plan import Budget
+
+    if target is None:
+        target = saved.get("target")
+    if evaluations is not None or time_span is not None:
+        return _budget(evaluations, time_span, target)
+    return Budget(saved.get("evaluations"), saved.get("seconds"), target)
 
 
 def _options(

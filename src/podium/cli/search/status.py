@@ -22,13 +22,14 @@ def status(ctx: typer.Context, run: RunId, store: StoreUrl = None, is_json: Json
     with opened(settings) as kept:
         with blaming("argument RUN"):
             record = kept.runs.get(run)
-        best = kept.candidates.best(record.id, 1)
+        number = record.summary.get("best")
+        text = None if number is None else kept.candidates.get(record.id, number).text
     told: dict[str, Any] = {
         "run": record.id, "name": record.name, "status": _status(record),
         "folder": record.folder, **record.summary,
     }  # fmt: skip
     if is_json:
-        print_json({**told, "text": best[0].text if best else None})
+        print_json({**told, "text": text})
         return
     screen = Screen(settings.display)
     screen.fields({"run": record.id, "name": record.name, "status": told["status"]})
@@ -37,9 +38,9 @@ def status(ctx: typer.Context, run: RunId, store: StoreUrl = None, is_json: Json
         return
     screen.fields(facts_of_summary(dict(record.summary)))
     show_islands(screen, dict(record.summary))
-    if best:
+    if text:
         print()
-        print(best[0].text.rstrip())
+        print(text.rstrip())
 
 
 def _status(record: RunRecord) -> str:

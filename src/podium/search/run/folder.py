@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from podium.errors import MissingError, UsageError
+from podium.errors import InputError, MissingError, UsageError
 from podium.policies.registry import BEST
 
 PLAN, STATE, LOCK, CASSETTE = "plan.json", "state.json", "lock", "cassette.jsonl"
@@ -70,7 +70,10 @@ class RunFolder:
         """Writes a text file whole, or not at all."""
         self.path.mkdir(parents=True, exist_ok=True)
         draft = self.path / f"{name}.new"
-        draft.write_text(text, encoding="utf-8")
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         draft.replace(self.path / name)
 
     def state(self) -> dict[str, Any]:
@@ -86,5 +89,12 @@ class RunFolder:
                 f"the run has no {name}", where=str(self.path),
                 hint="the folder of the run was moved or emptied; begin a new run",
             ) from error  # fmt: skip
-        assert isinstance(found, dict)
+        except ValueError as error:
+            raise _broken(self.path / name, str(error)) from error
+        if not isinstance(found, dict):
+            raise _broken(self.path / name, "it is no object")
         return found
+
+
+def _broken(path: Path, problem: str) -> InputError:
+    return InputError.at(path, f"not as a run wrote it: {problem}", hint="begin a new run")

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from podium.errors import UsageError
 from podium.search.fitness import Outcome, fitness_named
-from podium.search.generator import Failure, Generator, Proposal, Spent
+from podium.search.generator import Cost, Failure, Generator, Proposal, Spent
 from podium.search.population import Archive
 from podium.search.run.executor import Context, Executor, Task
 from podium.search.run.folder import BEST, STATE, RunFolder
 from podium.search.run.plan import Budget, RunPlan
 from podium.search.run.progress import Progress, Tally, Validated
+from podium.search.run.proposals import as_written
 from podium.search.run.samples import BRED, REPAIR, TUNED, Sample, first_batch, next_batch
 from podium.search.run.verdicts import entry_of, judged, problem_of, proposed, refused
 from podium.search.verdict import ALLOWLIST, COMPILE, CONTRACT, NOVELTY, SIGNATURE, SYNTAX, TINY
@@ -62,7 +62,7 @@ class Search:
     ending: str = ""  # why the run is over
     archive: Archive = field(init=False)
     _began: float = field(init=False)
-    _baseline: list[dict[str, float]] = field(init=False)
+    _baseline: list[dict[str, float]] = field(default_factory=list)
     _usual: float = field(init=False, default=0.0)
     _marks: list[tuple[float, int]] = field(default_factory=list)
     _open: dict[int, CandidateRecord] = field(default_factory=dict)
@@ -72,19 +72,26 @@ class Search:
         self.archive = Archive(plan.customs, plan.seed, plan.training.families)
         self._began = clock()
         self._take_up(self.parts.folder.state())
-        self._baseline = self.parts.executor.baseline()
-        kinds = [case.protocol for case in plan.training.cases]
-        rows = zip(kinds, self._baseline, self._baseline, strict=True)
-        self._usual = fitness_named(plan.fitness).score([Outcome(*row) for row in rows])
+
+    def get_ready(self) -> None:
+        """Waits for the workers, which tell what fgd reaches."""
+        if not self._baseline:
+            self._baseline = self.parts.executor.baseline()
+            kinds = [case.protocol for case in self.plan.training.cases]
+            rows = zip(kinds, self._baseline, self._baseline, strict=True)
+            outcomes = [Outcome(*row) for row in rows]
+            self._usual = fitness_named(self.plan.fitness).score(outcomes)
 
     def go(self, budget: Budget) -> None:
-        """Searches until the budget is spent or every generator is."""
+        """Searches until the budget is spent or a generator is."""
+        self.get_ready()
         while not self._is_over(budget):
             self.step()
         self.parts.watch(self.progress())
 
     def step(self) -> None:
         """Does one batch."""
+        self.get_ready()
         if self.archive.batches == 0:
             samples = first_batch(self.plan, self.parts.starters)
         else:
@@ -94,8 +101,9 @@ class Search:
             return
         context = self._context()
         found = self._judge(self._propose(samples), context)
-        repairs = self._propose([s for s in map(self._repair, samples, found) if s is not None])
-        found += self._judge(repairs, context)
+        by_number = {each.number: each for each in samples}
+        repairs = [self._repair(by_number[row.number], row) for row in found]
+        found += self._judge(self._propose([each for each in repairs if each]), context)
         self._end_batch(found)
         self._check_start(found)
 
@@ -124,6 +132,7 @@ class Search:
     def _take_up(self, state: Mapping[str, Any]) -> None:
         """Reads what earlier sittings stored: whole batches, then the one that was cut off."""
         self.seconds_before = state.get("seconds", 0.0)
+        self.validated = Validated(**state["validated"]) if state.get("validated") else None
         for name, saved in state.get("generators", {}).items():
             if name in self.parts.generators:
                 self.parts.generators[name].restore(saved)
@@ -140,24 +149,23 @@ class Search:
     def _propose(self, samples: Sequence[Sample]) -> list[CandidateRecord]:
         """Gives a row for every sample: those of a batch that was cut off are there already."""
         missing = [each for each in samples if each.number not in self._open]
-        with ThreadPoolExecutor(max(1, min(8, len(missing)))) as threads:
-            found = dict(
-                zip((s.number for s in missing), threads.map(self._write, missing), strict=True)
-            )
-        rows = {
-            each.number: self._open[each.number] for each in samples if each.number in self._open
-        }
-        for sample in missing:
-            proposal = found[sample.number]
-            if isinstance(proposal, Spent):
-                self.ending = self.ending or proposal.reason
-                continue
-            rows[sample.number] = proposed(self.run_id, self.archive.batches, sample, proposal)
-            self.tally.count_proposal(rows[sample.number])
-        self.parts.store.candidates.propose(
-            [rows[each.number] for each in missing if each.number in rows]
-        )
-        return [rows[each.number] for each in samples if each.number in rows]
+        for written in as_written(missing, self._write):
+            rows = []
+            for sample, proposal in written:
+                if isinstance(proposal, Spent):
+                    self.ending = self.ending or proposal.reason
+                else:
+                    rows.append(proposed(self.run_id, self.archive.batches, sample, proposal))
+            self._keep_proposals(rows)
+        return [self._open[each.number] for each in samples if each.number in self._open]
+
+    def _keep_proposals(self, rows: Sequence[CandidateRecord]) -> None:
+        self.parts.store.candidates.propose(rows)
+        for row in rows:
+            self._open[row.number] = row
+            self.tally.count_proposal(row)
+        if any(row.cost.get("calls") for row in rows):  # what is spent stays spent
+            self._save_state()
 
     def _write(self, sample: Sample) -> Proposal | Spent:
         if sample.request is None:
@@ -209,7 +217,8 @@ class Search:
     def _repair(self, sample: Sample, row: CandidateRecord) -> Sample | None:
         """Plans one attempt at repair of what a gate refused, where the generator can."""
         generator = self.parts.generators.get(sample.generator)
-        if generator is None or not generator.can_repair or row.gate not in REPAIRABLE:
+        is_read = bool(row.text) and row.gate in REPAIRABLE  # no text: there is nothing to mend
+        if generator is None or not generator.can_repair or not is_read:
             return None
         assert sample.request is not None
         failure = Failure(row.text, row.gate, row.reason)
@@ -226,16 +235,18 @@ class Search:
         if best is not None and best is not before:
             self.parts.folder.write_text(BEST, best.text)
             self.validated = self.parts.validate(best.number, best.text) or self.validated
-        states = {name: dict(each.state()) for name, each in self.parts.generators.items()}
-        self.parts.folder.write(STATE, {"batches": self.archive.batches, "generators": states,
-                                        "seconds": self.seconds})  # fmt: skip
+        self._save_state()
         self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
         self.parts.watch(self.progress())
 
+    def _save_state(self) -> None:
+        states = {name: dict(each.state()) for name, each in self.parts.generators.items()}
+        checked = asdict(self.validated) if self.validated else None
+        self.parts.folder.write(STATE, {"batches": self.archive.batches, "generators": states,
+                                        "seconds": self.seconds, "validated": checked})  # fmt: skip
+
     def _teach(self, rows: Sequence[CandidateRecord]) -> None:
         """Tells generators what became of their proposals."""
-        from podium.search.generator import Cost
-
         for row in rows:
             generator = self.parts.generators.get(row.source.partition(":")[0])
             if generator is None or row.kind not in (BRED, REPAIR):
@@ -257,7 +268,8 @@ class Search:
     def _check_start(self, rows: Sequence[CandidateRecord]) -> None:
         """Stops a run at once whose beginning is of no use, and says why."""
         if self.archive.batches == 1 and self.archive.best is None:
-            told = "; ".join(f"{row.source}: {row.gate}: {row.reason}" for row in rows[:3])
+            why = [f"{row.source}: {row.gate}: {row.reason}" for row in rows[:3]]
+            told = "; ".join(why) or self.ending
             raise UsageError(
                 "nothing that the run begins with is accepted", where=told,
                 hint="podium search evaluate FILE says more of each",

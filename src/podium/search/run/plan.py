@@ -53,7 +53,7 @@ class RunPlan:
     @property
     def block(self) -> int:
         """Gives the numbers that a batch may use: one for each sample and one for its repair."""
-        return 2 * max(self.batch, 64)
+        return 2 * max(self.batch, 64 + len(self.starters))
 
     def as_object(self) -> dict[str, Any]:
         """Describes the plan in what JSON knows."""

@@ -45,9 +45,10 @@ def judged(record: CandidateRecord, done: Done, baseline: Sequence[Mapping[str, 
            names: Sequence[str]) -> CandidateRecord:  # fmt: skip
     """Makes the row of a judged candidate."""
     found, decisions = done.judgement, done.judgement.decisions
-    accepted = found.verdict.accepted
+    accepted, is_tuned = found.verdict.accepted, done.text != record.text
     return replace(
         record,
+        complexity=complexity_of(done.text) if is_tuned else record.complexity,
         state=JUDGED, accepted=accepted, gate=found.verdict.gate,
         reason=_clean(found.verdict.reason), text=_clean(done.text),
         signature=decisions.signature if decisions else "",
@@ -82,6 +83,8 @@ def problem_of(record: CandidateRecord) -> tuple[str, str] | None:
     """Says why a proposal cannot be judged at all: no text came, or it is no candidate."""
     if not record.text:
         return SYNTAX, record.reason or "the generator wrote nothing"
+    if record.fingerprint:  # it was read when it was proposed
+        return None
     read = read_candidate(record.text)
     return (read.gate, read.reason) if isinstance(read, Verdict) else None
 

@@ -1,0 +1,54 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from podium.errors import PodiumError, UsageError
+from podium.search.population.archive import Customs
+from podium.search.run.plan import RunPlan, Tuning
+from support.searches import TRAINING
+
+FULL = RunPlan(
+    TRAINING,
+    "mix:inflation=3,fragmentation=1",
+    7,
+    (("genetic", 3.0), ("llm", 1.0)),
+    "random",
+    (("mine", "def score(pod, node):\n    return 1.0\n"),),
+    30,
+    Customs(3, 20, 5, 100),
+    Tuning(4, 50),
+    may_hold=True,
+    largest=60,
+    options={"llm": {"models": ["a"], "usd": 1.5, "prices": {"a": [1.0, 2.0, 0.0]}}},
+)
+
+
+@pytest.mark.parametrize("plan", [RunPlan(TRAINING), FULL])
+def test_a_plan_is_the_same_after_it_was_written_and_read(plan):
+    assert RunPlan.from_object(json.loads(json.dumps(plan.as_object()))) == plan
+
+
+def test_repairs_have_numbers_of_their_own():
+    for plan in (RunPlan(TRAINING), FULL, replace(FULL, batch=500)):
+        assert plan.block >= 2 * plan.batch
+
+
+def test_as_many_starters_as_there_may_be_have_numbers_of_their_own():
+    many = tuple((f"s{i}", "") for i in range(140))
+    assert RunPlan(TRAINING, starters=many).block // 2 > len(many)
+
+
+def test_a_batch_reaches_every_island():
+    with pytest.raises(UsageError, match="does not reach all 4 islands"):
+        RunPlan(TRAINING, batch=3)
+
+
+def test_an_unknown_start_is_refused():
+    with pytest.raises(UsageError, match="no such start"):
+        RunPlan(TRAINING, start="middle")
+
+
+def test_an_unknown_fitness_is_refused():
+    with pytest.raises(PodiumError, match="speed"):
+        RunPlan(TRAINING, "speed")

@@ -1,0 +1,33 @@
+import pytest
+
+from podium.search.judge import Judge
+from podium.search.run.validator import Validator
+from podium.search.training import VALIDATION
+from support.hostile import GOOD
+from support.searches import LIMITS, TRAINING
+
+
+@pytest.fixture(scope="module")
+def validator():
+    """Judges on held-out seeds."""
+    validator = Validator(TRAINING, "inflation", LIMITS)
+    yield validator
+    validator.close()
+
+
+def test_the_best_is_measured_on_held_out_seeds(validator):
+    found = validator.check(7, GOOD)
+    assert found.number == 7
+    with Judge(TRAINING.held_out(), "inflation", 1, LIMITS) as judge:
+        scores = judge.judge(GOOD).scores
+    assert (found.fitness, found.baseline) == (scores["fitness"], scores["fgd"]["fitness"])
+    assert all(case.seed in VALIDATION for case in TRAINING.held_out().cases)
+
+
+def test_who_fails_there_has_no_figure(validator):
+    assert validator.check(8, "def score(pod, node):\n    return 1 / 0\n") is None
+    assert validator.check(9, "prose") is None
+
+
+def test_a_validator_that_was_never_asked_starts_nothing():
+    Validator(TRAINING, "inflation", LIMITS).close()
