@@ -80,7 +80,8 @@ def _block(block: Block, indent: str) -> list[str]:
 
 def _guard(guard: Guard, indent: str) -> list[str]:
     inner = indent + INDENT
-    return [f"{indent}if {text_of(guard.condition)}:", *_block(guard.block, inner)]
+    *lines, last = statement_lines("if ", guard.condition, indent)
+    return [*lines, f"{last}:", *_block(guard.block, inner)]
 
 
 def _term(term: Term, indent: str) -> list[str]:

@@ -129,3 +129,17 @@ def test_a_bred_refusal_means_the_same_interpreted_and_written():
             assert quick.score_pair(pod, node, gpu, table) == expected
             refused += expected == HOLD
     assert refused > 20
+
+
+def test_a_long_refusal_is_written_over_several_lines():
+    program = parse(
+        "from podium.policies import HOLD\n\n\n"
+        "def score(pod, node):\n"
+        "    if pod.gpu_milli < 1000 and 0 < node.memory_mib_left and node.cpu_milli_left > 21000"
+        " and node.memory_mib_total > 8192:\n"
+        "        return HOLD\n"
+        "    return 1\n"
+    )
+    text = write(program)
+    assert max(map(len, text.splitlines())) <= 100
+    assert parse(text).block == program.block
