@@ -12,7 +12,7 @@ from typing import Any, Literal
 from podium.search.constants import number_of
 from podium.search.gates import read_candidate
 from podium.search.promotion.edits import without
-from podium.search.promotion.places import Place, places
+from podium.search.promotion.places import Place, part_at, places
 from podium.search.promotion.tidying import Inliner, tidied
 from podium.search.promotion.wording import notes_of, worded
 from podium.search.verdict import Verdict
@@ -67,16 +67,18 @@ def _part(cut: _Cut, score: Callable[[str], float], whole: float) -> Part:
 
 def _cuts(text: str) -> Iterator[_Cut]:
     tree = ast.parse(text)
-    yield from _quantities(tree, notes_of(text))
+    named = _named(tree)
+    yield from _quantities(tree, named, notes_of(text))
     for place, node in places(tree):
         if isinstance(node, ast.If):
             yield _guard(tree, place, node)
-        elif isinstance(node, ast.Return) and node.value is not None:
+        elif isinstance(node, ast.Return) and node.value is not None and _is_score(tree, place):
             for where, addend, sign in addends((*place, ("value", None)), node.value):
-                if number_of(addend) is not None:
+                if number_of(addend) is not None or getattr(addend, "id", "") == "HOLD":
                     continue
                 change = "Raises" if sign > 0 else "Lowers"
-                sentence = f"{change} the score with {worded(addend)}."
+                meant = named.get(addend.id, addend) if isinstance(addend, ast.Name) else addend
+                sentence = f"{change} the score with {worded(meant)}."
                 code = ("" if sign > 0 else "-") + ast.unparse(addend)
                 yield _Cut("term", code, sentence, (without(tree, where, ast.Constant(0)),))
 
@@ -95,22 +97,39 @@ def addends(place: Place, node: ast.expr, sign: int = 1) -> Iterator[tuple[Place
 
 def _guard(tree: ast.Module, place: Place, node: ast.If) -> _Cut:
     last = node.body[-1]
-    if isinstance(last, ast.Return) and last.value is not None and len(node.body) == 1:
+    around = [part_at(tree, place[:end]) for end in range(len(place))]
+    rest = list(node.orelse)
+    if any(isinstance(each, ast.For | ast.While) for each in around):
+        rest = list(node.body)
+        sentence = f"Looks, within its loop, only where {worded(node.test)}."
+    elif isinstance(last, ast.Return) and last.value is not None and len(node.body) == 1:
         sentence = f"Returns {worded(last.value)} where {worded(node.test)}."
     else:
         sentence = f"Goes another way where {worded(node.test)}."
     code = f"if {ast.unparse(node.test)}"
-    return _Cut("guard", code, sentence, (without(tree, place, list(node.orelse)),))
+    return _Cut("guard", code, sentence, (without(tree, place, rest),))
 
 
-def _quantities(tree: ast.Module, notes: dict[str, str]) -> Iterator[_Cut]:
+def _is_score(tree: ast.Module, place: Place) -> bool:
+    return bool(part_at(tree, place[:1]).name == "score")
+
+
+def _named(tree: ast.Module) -> dict[str, ast.expr]:
     (score,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "score")
-    listed: dict[str, ast.expr] = {}
-    for statement in score.body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            listed[statement.targets[0].id] = statement.value
-    for name, value in listed.items():
-        note = notes.get(name) or f"Stands for {worded(value)}."
+    return {
+        statement.targets[0].id: statement.value
+        for statement in score.body
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+    }
+
+
+def _quantities(
+    tree: ast.Module, named: dict[str, ast.expr], notes: dict[str, str]
+) -> Iterator[_Cut]:
+    for name, value in named.items():
+        is_start = number_of(value) is not None
+        told = "Is worked out in steps." if is_start else f"Stands for {worded(value)}."
+        note = notes.get(name) or told
         yield _Cut("quantity", name, note, tuple(_with_value(tree, name, n) for n in (0, 1)))
 
 

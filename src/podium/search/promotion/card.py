@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from podium.search.fitness import mean_values
 from podium.search.measurement import INFLATION
 from podium.search.promotion.ablation import Part
 from podium.search.promotion.decision import Promotion
@@ -87,8 +88,8 @@ class Card:
 
 def summary_of(docstring: str, parts: Sequence[Part]) -> str:
     """Makes the first line of a docstring: the candidate's own, or what its strongest term does."""
-    first = (docstring or "").strip().split("\n")[0]
-    is_telling = first and first != "Scores a pod on a node."
+    first = docstring.strip().split("\n")[0].rstrip()
+    is_telling = first and not first.startswith("Scores a pod on a node")
     if is_telling and len(first) <= WIDTH:
         return first if first.endswith(".") else first + "."
     terms = [part for part in parts if part.kind == "term" and part.loss is not None]
@@ -160,9 +161,25 @@ def _remarks(card: Card, is_marked: bool) -> str:
             f"On clusters with other nodes its mean gain is {gain.mean:+.2f} ({gain.low:+.2f} to "
             f"{gain.high:+.2f})."
         )
+    told += _placed([row for row in card.promotion.table if not row.group.is_perturbed])
     if card.promotion.may_hold:
         told.append("It may hold pods back; the others place whatever fits.")
     return "\n".join(textwrap.wrap(" ".join(told), WIDTH))
+
+
+def _placed(rows: Sequence[Row]) -> list[str]:
+    """Tells the share of pods that were placed, by class, averaged over the traces."""
+    found = mean_values([row.means for row in rows])
+    classes = [key.removeprefix("placed_130_") for key in found if key.startswith("placed_130_")]
+    shares = [
+        f"{each} {found[f'placed_100_{each}']:.1f} and {found[f'placed_130_{each}']:.1f}"
+        for each in classes
+        if f"placed_100_{each}" in found
+    ]
+    if not shares:
+        return []
+    listed = ", ".join(shares)
+    return [f"Pods that it placed, in percent of those arrived at 100 % and 130 %: {listed}."]
 
 
 def _section(heading: str, lines: list[str]) -> str:

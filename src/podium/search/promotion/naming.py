@@ -17,7 +17,7 @@ from podium.search.vocabulary import RECORDS, RESERVED
 PLAIN = (0, 1, 2)
 """Numbers that say themselves what they mean."""
 
-LONGEST = 60
+LONGEST = 80
 _MILLI = "MILLI"
 LONGEST_NAME = 18
 _ROLES: dict[str, tuple[str, str]] = {
@@ -25,6 +25,7 @@ _ROLES: dict[str, tuple[str, str]] = {
     "scale": ("SCALE", "Is the measure of {}."),
     "limit": ("LIMIT", "Is what {} is compared with."),
     "bound": ("BOUND", "Bounds {}."),
+    "choice": ("BONUS", "Counts where {}."),
     "protection": ("LEAST", "Keeps divisors above 0."),
     "value": ("VALUE", "Is one of the values that are added or returned."),
 }
@@ -96,6 +97,8 @@ def _use(parent: ast.AST, number: ast.expr) -> _Use:
             return _Use("weight", other)
         is_divisor = isinstance(parent.op, ast.Div | ast.FloorDiv) and parent.right is number
         return _Use("scale", other) if is_divisor else _Use("value", other)
+    if isinstance(parent, ast.IfExp) and parent.body is number:
+        return _Use("choice", parent.test)
     if isinstance(parent, ast.Compare):
         return _Use("limit", next(s for s in (parent.left, *parent.comparators) if s is not number))
     if isinstance(parent, ast.Call) and getattr(parent.func, "id", "") in ("max", "min"):

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from podium.errors import UsageError
-from podium.policies import load
+from podium.policies import catalogue, load, registry
 from podium.search.judge import Judge
 from podium.search.promotion.card import Provenance
 from podium.search.promotion.decision import Rule
@@ -112,6 +112,23 @@ def test_the_card_holds_every_figure_and_invents_none(promoted):
     assert card["decision"]["gain"][1] > 0
     assert card["reduction"]["parts"] < card["reduction"]["parts_before"]
     assert all("sentence" in part for part in card["parts"])
+
+
+def test_a_policy_and_its_card_may_lie_among_those_that_ship(promoted, monkeypatch):
+    outcome, _ = promoted
+    folder = outcome.files[0].parent
+    monkeypatch.setitem(registry._FOLDERS, "discovered", folder)
+    registry._files.cache_clear()
+    try:
+        (found,) = [each for each in catalogue() if each.origin == "discovered"]
+        assert found.name == "in-balance"
+        assert found.summary.startswith("Keeps free CPU and free GPU alike")
+        shown = load("in-balance").source
+        assert shown is not None
+        assert "What the training fitness loses without each part:" in shown.text
+    finally:
+        registry._files.cache_clear()
+        registry._source.cache_clear()
 
 
 def test_progress_is_told_stage_by_stage(promoted):

@@ -69,7 +69,7 @@ def test_a_reduced_program_is_a_candidate_that_scores_as_told(reduced):
 def test_each_part_that_is_left_is_explained_and_costs_something(reduced):
     parts = ablate(reduced.text, trained)
     balance, count = [part for part in parts if part.kind == "term"]
-    assert balance.sentence == "Raises the score with balance."
+    assert balance.sentence.startswith("Raises the score with minus whole steps of w balance times")
     assert count.sentence == "Lowers the score with the node's GPUs."
     assert balance.loss > 1
     assert count.loss > 0.5
