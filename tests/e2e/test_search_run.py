@@ -1,0 +1,291 @@
+import json
+import signal
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from podium.policies.jit import cache_folder
+from podium.store import open_store
+from support.binary import PODIUM, clean_environment, run
+
+# Read before any test cleans its environment.
+COMPILED = cache_folder()
+KEPT = {"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}
+SMALL = [
+    *("--seeds", "1", "--seed", "1007", "--batch", "16", "--islands", "2", "--largest", "40"),
+    *("--tune-every", "2", "--tune-evaluations", "10", "--store", "runs.db", "--time-limit", "60"),
+]
+EVALUATIONS = ["--evaluations", "70"]
+WRITER = '''"""Writes a policy; fails now and then, and must be corrected now and then."""
+import os, sys
+
+prompt, seed = sys.stdin.read(), int(os.environ["PODIUM_SEED"])
+assert "score(pod, node" in prompt and "SECRET" not in " ".join(os.environ)
+if "was refused" not in prompt and seed % 3 == 0:
+    sys.exit("the model is busy")
+field = "name" if "was refused" not in prompt and seed % 3 == 1 else "cpu_milli"
+print("Thought: a weight of my own.")
+print(f"""```python
+def score(pod, node):
+    return -node.cpu_milli_left / {seed % 97 + 1} - sum(node.gpu_milli_left) + pod.{field}
+```""")
+'''
+
+
+def start(folder, *arguments):
+    """Starts a search in a process of its own."""
+    return subprocess.Popen(
+        [*PODIUM, "search", *arguments], cwd=folder, env=clean_environment(folder, **KEPT),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def podium(folder, *arguments, **environ):
+    """Runs a search to its end."""
+    return run([*PODIUM, "search", *arguments], folder, **KEPT, **environ)
+
+
+def rows(folder):
+    """Lists the candidates of the one run, without its name and what things took."""
+    with open_store(f"sqlite:///{folder / 'runs.db'}") as store:
+        (record,) = store.runs.all()
+        return [
+            replace(each, run_id="", seconds=0.0, cost={**each.cost, "seconds": 0.0})
+            for each in store.candidates.of(record.id)
+        ]
+
+
+def wait_for(process, folder, is_there):
+    """Waits until the rows of a run are as wished."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        if (folder / "runs.db").exists():
+            with open_store(f"sqlite:///{folder / 'runs.db'}") as store:
+                for record in store.runs.all():
+                    if is_there(store.candidates.of(record.id)):
+                        return record
+        time.sleep(0.01)
+    raise AssertionError("nothing happened")
+
+
+def is_in_mid_batch(found):
+    """Tells whether some of a later batch are judged and some are not."""
+    last = [each for each in found if each.batch == max(each.batch for each in found)]
+    judged = sum(each.state == "judged" for each in last)
+    return bool(last) and last[0].batch >= 1 and 2 <= judged < len(last) - 2
+
+
+def stopped_in_mid_batch(process, folder):
+    """Halts a search while a batch is judged."""
+    while True:
+        record = wait_for(process, folder, is_in_mid_batch)
+        process.send_signal(signal.SIGSTOP)
+        if any(each.state == "proposed" for each in rows(folder)):
+            return record
+        process.send_signal(signal.SIGCONT)
+
+
+def children_of(process):
+    """Lists the processes that a process has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == process.pid:
+            found.append(path.parent)
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Is a search with one worker that nobody stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    done = podium(folder, "run", *SMALL, *EVALUATIONS, "--workers", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """Is the same search with two workers, killed in the middle of a batch, and continued."""
+    folder = tmp_path_factory.mktemp("killed")
+    process = start(folder, "run", *SMALL, *EVALUATIONS, "--workers", "2")
+    record = stopped_in_mid_batch(process, folder)
+    told = {
+        "second": podium(folder, "resume", record.id, "--store", "runs.db"),
+        "running": podium(folder, "status", record.id, "--store", "runs.db", "--json"),
+        "children": children_of(process),
+    }
+    process.kill()
+    process.communicate()
+    told["before"] = rows(folder)
+    told["status"] = podium(folder, "status", record.id, "--store", "runs.db", "--json")
+    told["resumed"] = podium(
+        folder, "resume", record.id[:6], "--store", "runs.db", "--workers", "2"
+    )
+    told["after"] = podium(folder, "status", record.id, "--store", "runs.db")
+    return folder, told
+
+
+def test_a_search_tells_what_it_found(whole):
+    folder, told = whole
+    assert list(told)[:3] == ["run", "ending", "folder"]
+    assert told["ending"] == "70 evaluations are done"
+    found = rows(folder)
+    assert told["candidates"] == len(found)
+    assert told["accepted"] == sum(each.accepted for each in found)
+    assert sum(told["refused"].values()) == len(found) - told["accepted"]
+    assert told["evaluations"] == sum(each.cost.get("evaluations", 0) for each in found) >= 70
+    best = next(each for each in found if each.number == told["best"])
+    assert (Path(told["folder"]) / "best.py").read_text() == best.text
+    assert told["validated"] == told["best"]
+    assert 0 < told["validation_fitness"] <= 100
+    assert len(told["islands"]) == 2
+
+
+def test_the_status_shows_the_same(whole):
+    folder, told = whole
+    done = podium(folder, "status", told["run"], "--store", "runs.db", "--json")
+    shown = json.loads(done.stdout)
+    assert list(shown)[:4] == ["run", "name", "status", "folder"]
+    assert (shown["status"], shown["name"]) == ("finished", "inflation")
+    assert {key: shown[key] for key in ("best", "fitness", "evaluations", "islands")} == {
+        key: told[key] for key in ("best", "fitness", "evaluations", "islands")
+    }
+    assert shown["text"] == (Path(told["folder"]) / "best.py").read_text()
+
+
+def test_a_finished_search_is_not_searched_on_by_itself(whole):
+    folder, told = whole
+    before = rows(folder)
+    done = podium(folder, "resume", told["run"], "--store", "runs.db", "--json")
+    assert json.loads(done.stdout)["ending"] == "70 evaluations are done"
+    assert rows(folder) == before
+    assert json.loads(done.stdout)["validated"] == told["validated"]
+
+
+def test_a_second_process_is_told_that_somebody_is_at_work(killed):
+    second = killed[1]["second"]
+    assert second.returncode == 2
+    assert "another process works on this run" in second.stderr
+    assert json.loads(killed[1]["running"].stdout)["status"] == "running"
+
+
+def test_a_killed_search_is_shown_as_interrupted(killed):
+    assert json.loads(killed[1]["status"].stdout)["status"] == "interrupted"
+
+
+def test_no_worker_outlives_a_killed_search(killed):
+    workers = killed[1]["children"]
+    assert len(workers) >= 2
+    deadline = time.monotonic() + 60
+    while any(_is_alive(each) for each in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(_is_alive(each) for each in workers)
+
+
+def _is_alive(path):
+    try:
+        return path.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_killed_search_loses_nothing_and_judges_nothing_twice(killed):
+    folder, told = killed
+    assert told["resumed"].returncode == 0, told["resumed"].stderr
+    assert any(each.state == "proposed" for each in told["before"])
+    after = {each.number: each for each in rows(folder)}
+    for each in told["before"]:
+        if each.state == "judged":
+            assert after[each.number] == each
+        else:
+            assert after[each.number].text == each.text or each.kind == "tuned"
+
+
+def test_a_killed_search_finds_what_it_would_have_found(whole, killed):
+    assert rows(killed[0]) == rows(whole[0])
+
+
+def test_people_are_shown_how_a_search_went(killed):
+    told = killed[1]
+    assert "70 evaluations are done" in told["resumed"].stdout
+    assert "against fgd" in told["resumed"].stdout
+    assert "def score(pod, node" in told["resumed"].stdout
+    assert "finished" in told["after"].stdout
+    assert "def score(pod, node" in told["after"].stdout
+
+
+def test_ctrl_c_interrupts_and_says_how_to_go_on(tmp_path):
+    process = start(tmp_path, "run", *SMALL, "--evaluations", "100000", "--workers", "1")
+    record = wait_for(process, tmp_path, is_in_mid_batch)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, "")
+    assert f"podium search resume {record.id} continues" in errors
+    assert "Traceback" not in errors
+    with open_store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        assert store.runs.get(record.id).status == "interrupted"
+
+
+def test_ctrl_c_while_workers_start_interrupts_too(tmp_path):
+    process = start(tmp_path, "run", *SMALL, "--workers", "1")
+    record = wait_for(process, tmp_path, lambda found: not found)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    status = podium(tmp_path, "status", record.id, "--store", "runs.db", "--json")
+    assert json.loads(status.stdout)["status"] == "interrupted"
+
+
+def test_any_program_writes_candidates(tmp_path):
+    (tmp_path / "writer.py").write_text(WRITER)
+    done = podium(
+        tmp_path, "run", *SMALL, "--generator", "command", "--command",
+        f"{Path(PODIUM[0]).with_name('python')} writer.py", "--evaluations", "24", "--json",
+        SOME_SECRET="hidden",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = rows(tmp_path)
+    written = [each for each in found if each.source == "command"]
+    assert any("the model is busy" in each.reason for each in written)
+    repairs = [each for each in written if each.kind == "repair"]
+    refused = [each for each in written if each.kind == "bred" and each.gate == "allow-list"]
+    assert len(repairs) == len(refused) > 0
+    assert any(each.accepted for each in repairs)
+    assert all("was refused" in each.prompt for each in repairs)
+    accepted = [each for each in written if each.accepted]
+    assert accepted
+    assert {each.thought for each in accepted} == {"a weight of my own."}
+    assert json.loads(done.stdout)["calls"] == len(written)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run", "--generator", "gentic"], 'unknown generator "gentic"'),
+        (["run", "--generator", "command"], "add --command PROGRAM"),
+        (["run", "--generator", "llm"], "add --model NAME"),
+        (["run", "--fitness", "speed"], "flag --fitness"),
+        (["run", "--time", "soon"], '"soon" is no time'),
+        (["run", "--executor", "cloud"], "flag --executor"),
+        (["run", "--batch", "2"], "does not reach all 4 islands"),
+        (["run", "--policy", "nothing.py"], "nothing.py"),
+        (["run", "--start", "middle"], "no such start"),
+        (["run", "--nodes", "8"], "--nodes needs --trace"),
+        (["resume", "nobody"], 'unknown run "nobody"'),
+        (["status", "nobody"], 'unknown run "nobody"'),
+    ],
+)
+def test_mistakes_are_told_before_anything_starts(tmp_path, arguments, told):
+    done = podium(tmp_path, *arguments, "--store", "runs.db")
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert not (tmp_path / ".data" / "podium" / "runs").exists()
