@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 _WORDS = {
     "allocation_130": "GPUs allocated when 130 % were asked for",
     "allocation_100": "GPUs allocated when 100 % were asked for",
-    "gpu_allocation": "GPUs allocated over time",
+    "allocation_arriving": "GPUs allocated while pods arrive",
+    "fragmentation_arriving": "GPUs free but of no use to typical pods while pods arrive",
+    "queue_busy": "time with pods in the queue",
+    "cpu_only_placed": "CPU-only pods placed",
     "fragmentation": "GPUs free but of no use to typical pods",
     "wait_mean_s": "mean waiting",
     "wait_p95_s": "waiting of the slowest twentieth",

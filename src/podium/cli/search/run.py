@@ -35,7 +35,7 @@ def run(
     ctx: typer.Context,
     fitness: given.FitnessName = "inflation",
     trace: given.Traces = None,
-    seeds: given.Seeds = 4,
+    seeds: given.Seeds = 8,
     nodes: given.Nodes = None,
     generator: Annotated[
         list[str] | None,
@@ -49,7 +49,8 @@ def run(
         typer.Option("--policy", help="File to begin with too; repeatable.", show_default=False),
     ] = None,
     may_hold: Annotated[
-        bool, typer.Option("--hold", help="Candidates may hold pods back.")
+        bool,
+        typer.Option("--hold", help="Candidates may hold pods back; holding:FLOOR says so too."),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)] = 1000,
     evaluations: given.Evaluations = None,
@@ -59,7 +60,7 @@ def run(
     batch: Annotated[int, typer.Option("--batch", help="Candidates at a time.", min=1)] = 24,
     largest: Annotated[
         int, typer.Option("--largest", help="Parts of a bred program.", min=10, max=400)
-    ] = 90,
+    ] = 120,
     tune_every: Annotated[
         int, typer.Option("--tune-every", help="Tune constants every so many batches.", min=0)
     ] = 3,
@@ -109,6 +110,7 @@ def run(
              "search.models": ",".join(model) if model else None}  # fmt: skip
     settings = read_settings(ctx, flags)
 
+    from podium.search.fitness import fitness_named
     from podium.search.limits import Limits
     from podium.search.population.archive import Customs
     from podium.search.run.plan import RunPlan, Tuning
@@ -118,7 +120,8 @@ def run(
         given.training_set(settings, fitness, trace, seeds, nodes),
         fitness, seed, generators, start,
         tuple(given.read_starter(path) for path in policy or []), batch,
-        Customs(islands=islands), Tuning(tune_every, tune_evaluations), may_hold, largest,
+        Customs(islands=islands), Tuning(tune_every, tune_evaluations),
+        may_hold or fitness_named(fitness).may_hold, largest,
         _options(settings, [each for each, _ in generators], price, replay, command),
     )  # fmt: skip
     limits = Limits(time_s=time_limit, memory_mib=memory_limit)

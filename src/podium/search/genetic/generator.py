@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.errors import PolicyError
 from podium.search.generator import Cost, Exemplar, Proposal, Request
-from podium.search.genetic.breeding import Brood, breed, random_program
+from podium.search.genetic.breeding import Brood, Offspring, breed, random_program
 from podium.search.genetic.program import Program
 from podium.search.genetic.reading import parse
 from podium.search.genetic.writing import write
@@ -41,12 +41,12 @@ class GeneticGenerator:
         fresh = max(self._fresh, STAGNANT) if request.is_stagnant else self._fresh
         parents = [found for each in request.parents if (found := _program(each)) is not None]
         if not parents or rng.random() < fresh:
-            program, operators = random_program(rng, self._brood), ("random_program",)
+            offspring = Offspring(random_program(rng, self._brood), ("random_program",))
         else:
             offspring = breed(rng, parents, self._brood)
-            program, operators = offspring.program, offspring.operators
         cost = Cost(seconds=time.perf_counter() - began)
-        return Proposal(write(program), self.name, operators=operators, cost=cost)
+        text = write(offspring.program)
+        return Proposal(text, self.name, operators=offspring.operators, cost=cost)
 
     def learn(self, source: str, gain: float | None, cost: Cost) -> None:
         """Does nothing: breeding draws operators by fixed weights."""

@@ -14,8 +14,8 @@ from podium.search.promotion.sheet import Column, Difference, Group, Row, Select
 from podium.sim.resampling import holm, interval, sign_flip_p
 
 SENSES = {
-    "allocation_130": +1, "allocation_100": +1, "gpu_allocation": +1, "fragmentation": -1,
-    "wait_mean_s": -1, "wait_p95_s": -1,
+    "allocation_130": +1, "allocation_100": +1, "allocation_arriving": +1, "fragmentation": -1,
+    "fragmentation_arriving": -1, "wait_mean_s": -1, "wait_p95_s": -1,
 }  # fmt: skip
 """Which way is better."""
 

@@ -53,7 +53,7 @@ class HeldOut:
     nodes: int | None = None  # of the embedded trace
     pods: int | None = None
     replay_pods: int = 400
-    replay_load: float = 30.0  # pods wait a quarter of the time under fgd
+    replay_load: float = 50.0  # packing policies keep the queue busy two fifths of the time
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= len(VALIDATION):

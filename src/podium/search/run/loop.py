@@ -30,6 +30,9 @@ from podium.store.records import JUDGED
 REPAIRABLE = (SYNTAX, ALLOWLIST, SIGNATURE, TINY, CONTRACT, COMPILE)
 """Gates whose refusal says what is wrong with the text."""
 
+MOST_IDLE = 20
+"""Batches without a candidate that was worth a run, and generators have nothing more to say."""
+
 Watch = Callable[[Progress], None]
 Validate = Callable[[int, str], Validated | None]
 
@@ -60,6 +63,7 @@ class Search:
     fingerprints: set[str] = field(default_factory=set)
     validated: Validated | None = None
     ending: str = ""  # why the run is over
+    _idle: int = 0  # batches in a row without a run
     archive: Archive = field(init=False)
     _began: float = field(init=False)
     _baseline: list[dict[str, float]] = field(default_factory=list)
@@ -106,6 +110,9 @@ class Search:
         found += self._judge(self._propose([each for each in repairs if each]), context)
         self._end_batch(found)
         self._check_start(found)
+        self._idle = 0 if any(row.cost.get("evaluations") for row in found) else self._idle + 1
+        if self._idle >= MOST_IDLE:
+            self.ending = f"nothing new was proposed in {MOST_IDLE} batches"
 
     def progress(self) -> Progress:
         """Gives the moment."""

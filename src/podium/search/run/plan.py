@@ -37,7 +37,7 @@ class RunPlan:
     customs: Customs = field(default_factory=Customs)
     tuning: Tuning = field(default_factory=Tuning)
     may_hold: bool = False
-    largest: int = 90  # parts of a bred program
+    largest: int = 120  # parts of a bred program
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of generators
 
     def __post_init__(self) -> None:
