@@ -48,8 +48,8 @@ class Promotion:
     name: str
     accepted: bool
     reasons: tuple[str, ...]  # why not; or, of an accepted one, what it won
-    gain: Difference  # over the incumbent; the interval is as wide as the correction demands
-    perturbed: Difference | None  # the gain on perturbed clusters alone
+    gain: Difference  # over the incumbent, with an interval as wide as the correction demands
+    perturbed: Difference | None  # likewise on perturbed clusters, which count for themselves
     p_value: float  # corrected for the number of candidates
     may_hold: bool
     table: tuple[Row, ...]
@@ -87,7 +87,7 @@ class _Jury:
     baselines: tuple[str, ...]
 
     def claim(self, name: str) -> Claim:
-        gains = _gains(self.sheet, name, self.rule, lambda _group: True)
+        gains = _gains(self.sheet, name, self.rule, lambda group: not group.is_perturbed)
         if len(gains) == 0:
             raise UsageError(
                 f"no held-out case tells the figure {self.rule.figure}",
@@ -105,7 +105,8 @@ class _Jury:
         reasons = _gain_problems(gain, p_value, len(claim.gains), rule)
         reasons += _elsewhere_problems(sheet, name, rule, perturbed)
         # Holding pods back costs allocation at 100 % by its nature: reported, not judged.
-        reasons += [] if may_hold else _loss_problems(sheet, name, rule)
+        is_bound = rule.protocol == INFLATION and not may_hold
+        reasons += _loss_problems(sheet, name, rule) if is_bound else []
         told = tuple(reasons) or (_won(gain, p_value, rule),)
         table = sheet.table(name, self.baselines, rule.trained)
         return Promotion(name, not reasons, told, gain, perturbed, p_value, may_hold, table)
@@ -151,7 +152,8 @@ def _elsewhere_problems(
             f"it does not win on perturbed clusters: {perturbed.mean:+.3f} over "
             f"{rule.incumbent} ({perturbed.low:+.3f} to {perturbed.high:+.3f})"
         )
-    others = _gains(sheet, name, rule, lambda group: group.trace not in rule.trained)
+    unseen = [g for g in sheet.groups() if g.trace not in rule.trained and not g.is_perturbed]
+    others = _gains(sheet, name, rule, unseen.__contains__)
     if len(others) and others.mean() <= 0:
         found.append(
             f"it does not win on traces that it was not trained on: {others.mean():+.3f} over "

@@ -100,6 +100,16 @@ def test_a_policy_that_loses_on_perturbed_clusters_is_refused():
     assert not found.accepted
 
 
+def test_a_gain_on_perturbed_clusters_does_not_make_up_for_none_on_the_others():
+    def gain(case, random):
+        return (5.0 if case.is_perturbed else 0.0) + 0.1 * random.normal(), 0.0
+
+    found = judged({"odd": gain})["odd"]
+    assert not found.accepted
+    assert found.gain.mean == pytest.approx(0.0, abs=0.1)
+    assert found.perturbed.mean == pytest.approx(5.0, abs=0.1)
+
+
 def test_without_perturbed_clusters_nothing_is_promoted():
     cases = tuple(case for case in CASES if not case.is_perturbed)
     sheet = sheet_of({"good": steady(2.0)}, cases)
