@@ -36,7 +36,7 @@ def promote(
         typer.Option("--candidate", help="Nominate this one; repeatable.", show_default=False),
     ] = None,
     folder: Annotated[
-        Path, typer.Option("--folder", help="Where policies and cards are written.")
+        Path, typer.Option("--to", help="Folder for the policy and its card.")
     ] = Path(),
     name: Annotated[str, typer.Option("--name", help="Name of the policy.")] = "",
     seeds: Annotated[
