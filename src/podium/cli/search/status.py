@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,12 +11,22 @@ from podium.cli.options import Json, blaming, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.runs import RunId, StoreUrl, opened
 from podium.cli.search.display import facts_of_summary, show_islands
+from podium.cli.search.front import show_fronts
 
 if TYPE_CHECKING:
-    from podium.store import RunRecord
+    from podium.search.run.front import Front
+    from podium.store import RunRecord, Store
 
 
-def status(ctx: typer.Context, run: RunId, store: StoreUrl = None, is_json: Json = False) -> None:
+def status(
+    ctx: typer.Context,
+    run: RunId,
+    has_front: Annotated[
+        bool, typer.Option("--front", help="Show candidates that no other beats in every figure.")
+    ] = False,
+    store: StoreUrl = None,
+    is_json: Json = False,
+) -> None:
     """Shows how far a run is, and its best candidate."""
     settings = read_settings(ctx, {"store.url": store})
     with opened(settings) as kept:
@@ -24,12 +34,14 @@ def status(ctx: typer.Context, run: RunId, store: StoreUrl = None, is_json: Json
             record = kept.runs.get(run)
         number = record.summary.get("best")
         text = None if number is None else kept.candidates.get(record.id, number).text
+        fronts = _fronts(kept, record) if has_front else None
     told: dict[str, Any] = {
         "run": record.id, "name": record.name, "status": _status(record),
         "folder": record.folder, **record.summary,
     }  # fmt: skip
     if is_json:
-        print_json({**told, "text": text})
+        front = {} if fronts is None else {"front": [each.as_object() for each in fronts]}
+        print_json({**told, "text": text, **front})
         return
     screen = Screen(settings.display)
     screen.fields({"run": record.id, "name": record.name, "status": told["status"]})
@@ -38,9 +50,17 @@ def status(ctx: typer.Context, run: RunId, store: StoreUrl = None, is_json: Json
         return
     screen.fields(facts_of_summary(dict(record.summary)))
     show_islands(screen, dict(record.summary))
-    if text:
+    if fronts is not None:
+        show_fronts(screen, fronts)
+    elif text:
         print()
         print(text.rstrip())
+
+
+def _fronts(kept: Store, record: RunRecord) -> list[Front]:
+    from podium.search.run.front import fronts_of
+
+    return fronts_of(kept.candidates.of(record.id))
 
 
 def _status(record: RunRecord) -> str:

@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.search.promotion.pareto import SENSES, best_per_complexity, front
+from podium.search.pareto import SENSES, best_per_complexity, front
 
 NUMBERS = st.integers(-3, 3)
 POINTS = st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=12)
@@ -32,13 +33,22 @@ def test_equal_points_stay_together():
 
 
 def test_a_front_over_all_figures_keeps_each_best():
+    names = ("allocation_130", "allocation_100", "fragmentation", "wait_mean_s", "complexity")
     best_at_130, best_at_100, short = (97, 84, 8, 50, 40), (95, 94, 8, 50, 40), (94, 93, 9, 60, 3)
     worse = (94, 83, 9, 60, 41)
-    assert front([best_at_130, best_at_100, short, worse], list(SENSES.values())) == [0, 1, 2]
+    senses = [SENSES[name] for name in names]
+    assert front([best_at_130, best_at_100, short, worse], senses) == [0, 1, 2]
+
+
+def test_the_front_of_many_points_is_that_of_few_that_span_it():
+    rng = np.random.default_rng(1)
+    best = np.array([[9.0, 1.0], [5.0, 5.0], [1.0, 9.0]])
+    beaten = best[rng.integers(3, size=20_000)] - rng.random((20_000, 2)) - 0.01
+    assert front(np.concatenate([beaten, best]), (1, 1)) == [20_000, 20_001, 20_002]
 
 
 def test_a_point_that_lacks_a_figure_is_an_error():
-    with pytest.raises(ValueError, match="argument"):
+    with pytest.raises(ValueError, match="shape"):
         front([(1, 2), (1,)], (1, 1))
 
 

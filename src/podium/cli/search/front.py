@@ -1,0 +1,71 @@
+"""Shows the Pareto front of a search, and the best candidate of each size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from podium.cli import figures
+from podium.cli.render import Screen
+
+if TYPE_CHECKING:
+    from podium.search.run.front import Front
+    from podium.store import CandidateRecord
+
+MOST_ROWS = 20
+"""So many candidates of all fronts together are shown; `--json` has them all."""
+
+TITLES = {
+    "allocation_130": "at 130 %", "allocation_100": "at 100 %", "fragmentation": "fragmented",
+    "wait_mean_s": "mean wait", "wait_p95_s": "p95 wait",
+    "fragmentation_arriving": "fragmented arriving", "complexity": "parts",
+}  # fmt: skip
+
+
+def show_fronts(screen: Screen, fronts: list[Front]) -> None:
+    """Prints the unbeaten candidates, then the best of each size; nothing where none is."""
+    names = list(dict.fromkeys(name for each in fronts for name in each.names))
+    shown = [(each, record) for each, most in _shares(fronts) for record in each.shortened(most)]
+    if not shown:
+        screen.note("no candidate is accepted yet: there is no front")
+        return
+    print()
+    titles = ["candidate", *(TITLES[name] for name in names), "fitness", "may hold", "source"]
+    screen.table(titles, [_row(each, record, names) for each, record in shown])
+    total = sum(len(each.records) for each in fronts)
+    if total > len(shown):
+        screen.note(f"{total - len(shown):,} more are on the front; --json lists them")
+    _show_sizes(screen, fronts)
+
+
+def _shares(fronts: list[Front]) -> list[tuple[Front, int]]:
+    """Divides the rows among the fronts; what one does not need goes to the other."""
+    counts = [len(each.records) for each in fronts]
+    even = MOST_ROWS // max(1, len(fronts))
+    spare = sum(max(0, even - count) for count in counts)
+    return [
+        (each, min(count, even if count <= even else even + spare))
+        for each, count in zip(fronts, counts, strict=True)
+    ]
+
+
+def _row(front: Front, record: CandidateRecord, names: list[str]) -> tuple[object, ...]:
+    values = front.figures(record)
+    cells = [_cell(name, values[name]) if name in values else None for name in names]
+    fitness = figures.decimal(record.fitness, 3)
+    return (f"#{record.number}", *cells, fitness, record.may_hold, record.source)
+
+
+def _cell(name: str, value: float) -> object:
+    if name == "complexity":
+        return int(value)
+    return figures.duration(value) if name.endswith("_s") else figures.decimal(value)
+
+
+def _show_sizes(screen: Screen, fronts: list[Front]) -> None:
+    print()
+    rows = [
+        (f"#{each.number}", each.complexity, figures.decimal(each.fitness, 3), front.may_hold)
+        for front in fronts
+        for each in front.by_complexity[-MOST_ROWS:]
+    ]
+    screen.table(["best of its size", "parts", "fitness", "may hold"], rows)
