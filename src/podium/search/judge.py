@@ -7,11 +7,12 @@ from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any
 
+from podium.search.diagnostics import Stock, diagnose
 from podium.search.fitness import BASELINE, Fitness, Outcome, fitness_named, mean_values
 from podium.search.gates import read_candidate
 from podium.search.limits import Limits
 from podium.search.measurement import Values
-from podium.search.process import Wants, anything
+from podium.search.process import Trial, Wants, anything
 from podium.search.sandbox import Pool
 from podium.search.training import TrainingSet
 from podium.search.verdict import Judgement, Verdict
@@ -51,10 +52,16 @@ class Judge:
         scores = self.scores(trial.cases) if trial.verdict.accepted else {}
         if scores:  # policies that may hold pods are compared among themselves
             scores["may_hold"] = read.may_hold
-        decisions = trial.decisions
         return Judgement(
-            trial.verdict, scores, reading_s + trial.seconds, tuple(trial.cases), decisions
-        )
+            trial.verdict, scores, reading_s + trial.seconds, tuple(trial.cases), trial.decisions,
+            self._diagnostics(trial) if scores else "",
+        )  # fmt: skip
+
+    def _diagnostics(self, trial: Trial) -> str:
+        names = [case.name for case in self.training.cases]
+        own = zip(trial.cases, trial.losses, strict=True)
+        usual = zip(self.pool.baseline, self.pool.losses, strict=True)
+        return diagnose(names, [Stock(*each) for each in own], [Stock(*each) for each in usual])
 
     def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:
         """Puts measurements beside those of fgd on the same cases."""

@@ -20,6 +20,7 @@ from podium.errors import PodiumError
 from podium.policies.jit import cache_folder
 from podium.search.fitness import Outcome
 from podium.search.limits import Limits
+from podium.search.losses import Losses, are_losses
 from podium.search.measurement import is_measurement
 from podium.search.message import Channel, ChannelClosed, ChannelGarbled, ChannelTimeout
 from podium.search.probe import AXES, Decisions
@@ -51,6 +52,7 @@ class Trial:
     is_done: bool = False
     is_spoiled: bool = True
     cases: list[dict[str, float]] = field(default_factory=list)
+    losses: list[Losses] = field(default_factory=list)  # case by case, once it is accepted
     seconds: float = 0.0
     simulated_s: float = 0.0  # of which in the training cases
     core_s: float = 0.0  # of which in the simulator
@@ -69,6 +71,7 @@ class Worker:
 
     def __init__(self, setup: dict[str, Any], limits: Limits, kinds: tuple[str, ...]) -> None:
         self.baseline: list[dict[str, float]] = []
+        self.losses: list[Losses] = []  # of fgd
         self.doors: tuple[str, ...] = ()
         self.tried = 0
         self._limits, self._kinds = limits, kinds
@@ -98,7 +101,7 @@ class Worker:
         if not message.get("ready"):
             self.close()
             raise _not_started(str(message.get("failure", "no reason given")))
-        self.baseline = message["baseline"]
+        self.baseline, self.losses = message["baseline"], message["losses"]
         self.doors = tuple(message["doors"])
         self._deadline = None
 
@@ -144,6 +147,8 @@ class Worker:
             trial.gate = message["gate"]
         elif "case" in message:
             self._take_case(trial, message)
+        elif "losses" in message:
+            self._take_losses(trial, message)
         elif "signature" in message and trial.decisions is None:
             trial.decisions = _decisions(message)
             self._channel.send({"is_wanted": wants(trial.decisions)})
@@ -163,6 +168,8 @@ class Worker:
             raise ChannelGarbled("fewer cases than it was given")
         elif trial.decisions is None:
             raise ChannelGarbled("no decisions")
+        elif len(trial.losses) != len(self._kinds):
+            raise ChannelGarbled("fewer losses than cases")
 
     def _take_case(self, trial: Trial, message: dict[str, Any]) -> None:
         index: Any = message["case"]
@@ -174,6 +181,14 @@ class Worker:
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             trial.simulated_s += float(message.get("seconds", 0.0))
             trial.core_s += float(message.get("core", 0.0))
+
+    def _take_losses(self, trial: Trial, message: dict[str, Any]) -> None:
+        index: Any = message["losses"]
+        values: Any = message.get("values")
+        is_next = type(index) is int and index == len(trial.losses) < len(trial.cases)
+        if not is_next or not are_losses(values):
+            raise ChannelGarbled("losses that no run can have")
+        trial.losses.append(values)
 
     def _cause_of_death(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -11,6 +11,7 @@ from types import TracebackType
 from podium.errors import UsageError
 from podium.search.fitness import Outcome
 from podium.search.limits import Limits
+from podium.search.losses import Losses
 from podium.search.process import Trial, Wants, Worker, anything
 from podium.search.training import TrainingSet
 
@@ -30,6 +31,7 @@ class Pool:
         if os.name != "posix":
             raise UsageError("candidates are judged on POSIX systems only", hint="use Linux")
         self.baseline: list[dict[str, float]] = []
+        self.losses: list[Losses] = []  # of fgd
         self._training, self.limits = training, limits
         self._kinds = tuple(case.protocol for case in training.cases)
         self._setup = {"training": training.as_object(), "fitness": fitness}
@@ -56,7 +58,7 @@ class Pool:
         with self._starting:
             if not self.baseline:
                 self._first.get_ready()
-                self.baseline = self._first.baseline
+                self.baseline, self.losses = self._first.baseline, self._first.losses
 
     def run(self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything) -> Trial:
         """Tries a candidate in the next free worker, and replaces the worker if that spoils it."""

@@ -19,10 +19,12 @@ from podium.policies.arithmetic import Rewriter
 from podium.policies.source import Source
 from podium.search.engine import Engine, engine_for
 from podium.search.fitness import BASELINE, Fitness, Outcome
+from podium.search.losses import Losses, Usual, measure_losses
 from podium.search.measurement import Values, measure_case
 from podium.search.probe import Decisions, Probe
 from podium.search.training import FIRST_SEED, Case, TrainingSet
 from podium.search.verdict import COMPILE, CONTRACT, NOVELTY, RACE, TINY, TRAINING
+from podium.sim import Result
 from podium.sim.execution import execute
 from podium.sim.plan import Plan
 from podium.sim.tiers import Tier
@@ -56,6 +58,7 @@ class Bench:
     wide_views: tuple[View, ...]  # the same in records of 16
     probe: Probe
     probed: tuple[View, ...]  # the states of the probe
+    usual: tuple[Usual, ...]  # what pods of each case ask for
 
     @classmethod
     def of(cls, training: TrainingSet) -> Bench:
@@ -67,13 +70,18 @@ class Bench:
         states = wide.with_slots(8)
         views, wide_views = tuple(states.views()), tuple(wide.views())
         tiny, probe = _TINY.plan(stand_in), Probe.build()
-        probed = tuple(probe.states.views())
-        return cls(tiny, plans, training.is_compiled, states, views, wide_views, probe, probed)
+        probed, usual = tuple(probe.states.views()), tuple(Usual.of(plan.trace) for plan in plans)
+        return cls(
+            tiny, plans, training.is_compiled, states, views, wide_views, probe, probed, usual
+        )
 
-    def baseline(self) -> list[dict[str, float]]:
-        """Measures fgd on every case."""
-        policy = load(BASELINE)
-        return [measure_case(execute(replace(p, policy=policy, tier="scan"))) for p in self.plans]
+    def baseline(self) -> Sequence[tuple[Values, Losses]]:
+        """Measures fgd on every case, and what it loses there."""
+        policy, found = load(BASELINE), []
+        for plan, usual in zip(self.plans, self.usual, strict=True):
+            result = execute(replace(plan, policy=policy, tier="scan"))
+            found.append((measure_case(result), measure_losses(result, usual)))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +114,16 @@ def try_candidate(
         check_compiled(policy, bench)
     tell({"gate": RACE if race else TRAINING})
     found: list[Outcome] = []
-    for index, values in enumerate(_measured(bench, engine, tell)):
+    results: list[Result] = []
+    for index, values in enumerate(_measured(bench, engine, tell, results)):
         if index < len(race):
             incumbent = race[index]
             found.append(Outcome(incumbent.kind, values, incumbent.baseline))
             check_race(found, race, fitness)
         if index + 1 == len(race):
             tell({"gate": TRAINING})
+    for index, (result, usual) in enumerate(zip(results, bench.usual, strict=True)):
+        tell({"losses": index, "values": measure_losses(result, usual)})
 
 
 def decisions_of(policy: PairPolicy, bench: Bench) -> Decisions:
@@ -122,13 +133,15 @@ def decisions_of(policy: PairPolicy, bench: Bench) -> Decisions:
     return bench.probe.decide(scores, takes_gpu=policy.takes_gpu)
 
 
-def _measured(bench: Bench, engine: Engine, tell: Tell) -> Iterator[Values]:
+def _measured(bench: Bench, engine: Engine, tell: Tell, results: list[Result]) -> Iterator[Values]:
+    """Runs case after case, and keeps what is looked at again if all of them are done."""
     for index, plan in enumerate(bench.plans):
         began = time.perf_counter()
         result = _run(plan, engine.policy, engine.tier(plan))
         values = measure_case(result)
         spent_s = time.perf_counter() - began
         tell({"case": index, "values": values, "seconds": spent_s, "core": result.wall_s})
+        results.append(replace(result, derived={}))
         yield values
 
 
@@ -143,7 +156,7 @@ def read_policy(text: str) -> PairPolicy:
         raise Rejected(_told(error)) from error
 
 
-def _run(plan: Plan, policy: PairPolicy, tier: Tier) -> Any:
+def _run(plan: Plan, policy: PairPolicy, tier: Tier) -> Result:
     try:
         return execute(replace(plan, policy=policy, tier=tier))
     except PolicyError as error:

@@ -33,6 +33,7 @@ class Judgement:
     seconds: float = 0.0
     cases: tuple[dict[str, float], ...] = ()  # what was measured, case by case
     decisions: Decisions | None = None  # on the states of the probe
+    diagnostics: str = ""  # of an accepted candidate, in words
 
     def as_object(self) -> dict[str, Any]:
         """Gives the judgement's one JSON shape."""

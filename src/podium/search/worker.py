@@ -59,7 +59,8 @@ def serve(channel: Channel, setup: dict[str, Any]) -> None:
     except Exception as error:  # noqa: BLE001 - told to the parent, who raises it
         channel.send({"failure": f"{type(error).__name__}: {error}"})
         return
-    channel.send({"ready": True, "baseline": baseline, "doors": doors})
+    figures, losses = [each for each, _ in baseline], [each for _, each in baseline]
+    channel.send({"ready": True, "baseline": figures, "losses": losses, "doors": doors})
     while True:
         request = channel.receive()
         confinement.allow(request["time_s"], request["memory_mib"])
@@ -137,12 +138,14 @@ def _private_channel() -> Channel:
 def _warm_up(bench: Any) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
     from podium.search.fitness import Fitness
+    from podium.search.losses import Usual
     from podium.search.trial import Parent, Rejected, try_candidate
     from podium.search.tuning import Tuner, tune
 
     parent = Parent(lambda _message: None, lambda _decisions: True)
     by_kind = {plan.protocol.name: plan for plan in bench.plans}
-    few = replace(bench, plans=(bench.tiny, *by_kind.values()))
+    plans = (bench.tiny, *by_kind.values())
+    few = replace(bench, plans=plans, usual=(Usual(),) * len(plans))
     for text in (PLAIN, BY_GPU, FAILING):
         with contextlib.suppress(Rejected):
             try_candidate(few, text, [], Fitness("", ()), parent)

@@ -20,6 +20,8 @@ HUGE = 10**400
 VALUES = dict.fromkeys(FIGURES[KIND], 50.0)
 DECISIONS = {"signature": "0" * 16, "behaviour": [0.5, 0.5, 0.5, 0.0]}
 CASE = {"case": 0, "values": VALUES}
+LOST = {"stranded": 1.0, "broken": 0.5, "idle": 0}
+LOSSES = {"losses": 0, "values": {**LOST, "8-gpu": 100.0}}
 DONE = {"done": True, "reason": "", "spoiled": False}
 HEAD = "from podium.policies import tunable\nW = tunable(0.5, 0, 1)\n"
 
@@ -59,7 +61,7 @@ def say(told):
     sys.stdout.buffer.flush()
 def answer(told):
     hear()
-    ready = b'{"ready": true, "baseline": [], "doors": []}'
+    ready = b'{"ready": true, "baseline": [], "losses": [], "doors": []}'
     say(struct.pack(">I", len(ready)) + ready)
     hear()
     say(bytes.fromhex(told))
@@ -102,6 +104,20 @@ def _packed(body):
         [{"case": 0, "values": {**VALUES, "fragmentation": HUGE}}],
         [{"case": 0, "values": {**VALUES, "allocation_130": 101.0}}],
         [CASE, CASE],
+        [DECISIONS, CASE, DONE],
+        [DECISIONS, LOSSES],
+        [DECISIONS, CASE, LOSSES, LOSSES],
+        [DECISIONS, CASE, {**LOSSES, "losses": False}],
+        [DECISIONS, CASE, {**LOSSES, "losses": "0"}],
+        [DECISIONS, CASE, {"losses": 0}],
+        [DECISIONS, CASE, {**LOSSES, "values": [1.0, 0.5, 0.0]}],
+        [DECISIONS, CASE, {**LOSSES, "values": {"stranded": 1.0}}],
+        [DECISIONS, CASE, {**LOSSES, "values": {**LOST, "gold": 1.0}}],
+        [DECISIONS, CASE, {**LOSSES, "values": {**LOST, "idle": 100.1}}],
+        [DECISIONS, CASE, {**LOSSES, "values": {**LOST, "idle": -0.1}}],
+        [DECISIONS, CASE, {**LOSSES, "values": {**LOST, "idle": HUGE}}],
+        [DECISIONS, CASE, {**LOSSES, "values": {**LOST, "idle": True}}],
+        [DECISIONS, CASE, {**LOSSES, "values": {**LOST, "idle": float("nan")}}],
         [{"gate": ["training"]}],
         [{"gate": "paradise"}],
     ],
@@ -114,8 +130,10 @@ def test_forged_answers_of_a_trial_are_refused(taken_over, messages):
 
 
 def test_figures_beside_the_measurement_may_be_anything(taken_over):
-    odd = [DECISIONS, {**CASE, "seconds": HUGE, "core": "long"}, DONE]
-    assert taken_over(*odd).run("", (), anything).verdict.accepted
+    odd = [DECISIONS, {**CASE, "seconds": HUGE, "core": "long"}, LOSSES, DONE]
+    trial = taken_over(*odd).run("", (), anything)
+    assert trial.verdict.accepted
+    assert trial.losses == [LOSSES["values"]]
 
 
 def test_a_process_whose_candidate_is_unwanted_hears_so(taken_over):

@@ -58,7 +58,7 @@ def bench():
 @pytest.fixture(scope="module")
 def baseline(bench):
     """Measures fgd."""
-    return [("inflation", values) for values in bench.baseline()]
+    return [("inflation", values) for values, _ in bench.baseline()]
 
 
 def tuned(bench, baseline, text, evaluations=40, seed=5):

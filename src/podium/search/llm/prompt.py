@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from podium.search.diagnostics import LEGEND
 from podium.search.generator import Exemplar, Failure, Request
 from podium.search.llm.task import describe_task
 
@@ -71,9 +72,10 @@ def write_prompt(request: Request) -> Prompt:
     operator = draw_operator(request)
     shown = [_program(parent) for parent in parents]
     title = "# Earlier programs, the best last" if shown else ""
+    legend = LEGEND if any(parent.diagnostics for parent in parents) else ""
     stagnant = _STAGNANT if request.is_stagnant and shown else ""
     wanted = _joined("# Now", stagnant, OPERATORS[operator])
-    return Prompt(system, _joined(goal, title, *shown, wanted), operator)
+    return Prompt(system, _joined(goal, title, legend, *shown, wanted), operator)
 
 
 def draw_operator(request: Request) -> str:

@@ -194,9 +194,8 @@ class Search:
             else:
                 tasks.append(self._task(row))
         waiting = {row.number: row for row in rows}
-        names = [case.name for case in self.plan.training.cases]
         for each in self.parts.executor.run(tasks, context):
-            row = judged(waiting[each.number], each, self._baseline, names)
+            row = judged(waiting[each.number], each)
             done[each.number] = self._keep(row)
             self.parts.watch(self.progress())
         return [done[row.number] for row in rows]

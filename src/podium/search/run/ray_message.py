@@ -59,6 +59,7 @@ def done_as_object(done: Done) -> dict[str, Any]:
         "seconds": judgement.seconds,
         "cases": list(judgement.cases),
         "decisions": asdict(judgement.decisions) if judgement.decisions else None,
+        "diagnostics": judgement.diagnostics,
     }
 
 
@@ -68,7 +69,7 @@ def done_from(given: Mapping[str, Any]) -> Done:
     decisions = Decisions(told["signature"], tuple(told["behaviour"])) if told else None
     judgement = Judgement(
         Verdict(**given["verdict"]), given["scores"], given["seconds"], tuple(given["cases"]),
-        decisions,
+        decisions, given["diagnostics"],
     )  # fmt: skip
     return Done(given["number"], given["text"], judgement, given["evaluations"])
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from podium.search.diagnostics import diagnose
 from podium.search.gates import read_candidate
 from podium.search.generator import Proposal
 from podium.search.population import Member
@@ -41,8 +40,7 @@ def refused(record: CandidateRecord, gate: str, reason: str) -> CandidateRecord:
     return replace(record, state=JUDGED, accepted=False, gate=gate, reason=_clean(reason))
 
 
-def judged(record: CandidateRecord, done: Done, baseline: Sequence[Mapping[str, float]],
-           names: Sequence[str]) -> CandidateRecord:  # fmt: skip
+def judged(record: CandidateRecord, done: Done) -> CandidateRecord:
     """Makes the row of a judged candidate."""
     found, decisions = done.judgement, done.judgement.decisions
     accepted, is_tuned = found.verdict.accepted, done.text != record.text
@@ -54,7 +52,7 @@ def judged(record: CandidateRecord, done: Done, baseline: Sequence[Mapping[str, 
         signature=decisions.signature if decisions else "",
         behaviour=decisions.behaviour if decisions else (),
         fitness=found.scores.get("fitness"), scores=_figures(found.scores), cases=found.cases,
-        diagnostics=diagnose(names, found.cases, baseline) if accepted else "",
+        diagnostics=_clean(found.diagnostics),
         seconds=found.seconds, cost={**record.cost, "evaluations": done.evaluations},
     )  # fmt: skip
 

@@ -25,8 +25,7 @@ SCORES = {
     "cases": [{"case": "a", "score": 90.0}, {"case": "b", "score": 94.0}],
 }
 DECIDED = Decisions("a" * 16, (0.1, 0.2, 0.3, 0.0))
-ACCEPTED = Judgement(Verdict(True, "training"), SCORES, 1.5, CASES, DECIDED)
-NAMES = ["a", "b"]
+ACCEPTED = Judgement(Verdict(True, "training"), SCORES, 1.5, CASES, DECIDED, "8 GPUs 40 %")
 TUNABLE = """from podium.policies import tunable
 
 W = tunable(0.5, -1, 1)
@@ -44,7 +43,7 @@ def row_of(**changes):
 
 def accepted():
     """Judges it well."""
-    return judged(row_of(), Done(7, GOOD, ACCEPTED), CASES, NAMES)
+    return judged(row_of(), Done(7, GOOD, ACCEPTED))
 
 
 def test_a_proposal_keeps_where_it_came_from():
@@ -87,7 +86,7 @@ def test_an_accepted_candidate_becomes_a_member():
     assert row.cost["usd"] == 0.25
     assert row.scores["by_case"] == [90.0, 94.0]
     assert set(row.scores) == {"fitness", "inflation", "mean", "by_case"}
-    assert "(+0.00 against fgd)" in row.diagnostics
+    assert row.diagnostics == "8 GPUs 40 %"
     member = member_of(row)
     assert (member.number, member.fitness, member.case_scores) == (7, 92.0, (90.0, 94.0))
     assert (member.signature, member.behaviour) == (DECIDED.signature, DECIDED.behaviour)
@@ -95,7 +94,7 @@ def test_an_accepted_candidate_becomes_a_member():
 
 def test_a_refused_candidate_becomes_no_member():
     lost = Judgement(Verdict(False, "race", "trails"), {}, 0.5, CASES[:1], DECIDED)
-    row = judged(row_of(), Done(7, GOOD, lost), CASES, NAMES)
+    row = judged(row_of(), Done(7, GOOD, lost))
     assert (row.accepted, row.gate, row.reason, row.fitness) == (False, "race", "trails", None)
     assert row.cases == CASES[:1]
     assert member_of(row) is None
@@ -107,7 +106,7 @@ def test_a_refused_candidate_becomes_no_member():
 def test_a_tuned_candidate_has_the_text_and_the_size_it_was_judged_with():
     row = proposed("run-a", 4, replace(SAMPLE, kind="tuned"), replace(PROPOSAL, text=TUNABLE))
     text = TUNABLE.replace("0.5", "-0.25")
-    found = judged(row, Done(7, text, ACCEPTED, 11), CASES, NAMES)
+    found = judged(row, Done(7, text, ACCEPTED, 11))
     assert found.text == text
     assert found.complexity == row.complexity + 2  # a sign is read too
     assert found.cost["evaluations"] == 11

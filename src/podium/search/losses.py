@@ -1,0 +1,115 @@
+"""Measures where GPUs were lost when a run ended, and which pods were placed by then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.records import GPU_MILLI
+from podium.model.workload import Workload
+from podium.sim import Result
+from podium.sim.metrics import POD_CLASSES, class_of
+
+STRANDED, BROKEN, IDLE = "stranded", "broken", "idle"
+LOSSES = (STRANDED, BROKEN, IDLE)
+"""Where free GPUs are, in percent of all; together they are all that is not allocated.
+
+`broken`: parts of GPUs in use, smaller than the usual pod with a part of a GPU asks for, wherever
+they are; `stranded`: of the others, those on nodes with less CPU or memory than the usual GPU pod
+asks for; `idle`: the rest, which usual pods could still take.
+"""
+
+_DIGITS = 3
+_SLACK = 1e-9
+
+Losses = Mapping[str, float]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """Holds what usual pods of a trace ask for: half of them ask for no more."""
+
+    cpu_milli: float = 0.0  # of the pods that ask for a GPU
+    memory_mib: float = 0.0
+    part_milli: float = GPU_MILLI  # of the pods that ask for a part of one
+
+    @classmethod
+    def of(cls, trace: Workload) -> Usual:
+        """Reads the pods of a trace."""
+        pods = trace.pods
+        with_gpu = pods[pods["gpu_count"] > 0]
+        parts = with_gpu[with_gpu["gpu_milli"] < GPU_MILLI]
+        usual = cls()
+        return cls(
+            _median(with_gpu["cpu_milli"], usual.cpu_milli),
+            _median(with_gpu["memory_mib"], usual.memory_mib),
+            _median(parts["gpu_milli"], usual.part_milli),
+        )
+
+
+def measure_losses(result: Result, usual: Usual) -> dict[str, float]:
+    """Takes stock at the end of a run; of a replay, when the last pod arrives."""
+    is_running, is_begun = _at_the_end(result)
+    found = {**_lost(result, usual, is_running), **_placed(result, is_begun)}
+    return {key: min(100.0, max(0.0, round(value, _DIGITS))) for key, value in found.items()}
+
+
+def are_losses(values: object) -> bool:
+    """Tells whether a report has what is measured here, all of it possible."""
+    if not isinstance(values, dict) or not set(LOSSES) <= set(values) <= {*LOSSES, *POD_CLASSES}:
+        return False
+    return all(type(v) in (int, float) and 0 <= v <= 100 + _SLACK for v in values.values())
+
+
+def _at_the_end(result: Result) -> tuple[Flags, Flags]:
+    """Says of every pod whether it runs at the end, and whether it was placed by then."""
+    if result.plan.protocol.name != "replay" or not len(result.arrival_s):
+        return result.is_placed, result.is_placed
+    last_s = result.arrival_s[-1]
+    is_begun = result.is_placed & (result.start_s <= last_s)
+    return is_begun & (result.finish_s > last_s), is_begun
+
+
+def _lost(result: Result, usual: Usual, is_running: Flags) -> dict[str, float]:
+    nodes = result.plan.cluster.nodes
+    pods, where = result.plan.arrivals.pods[is_running], result.node[is_running]
+
+    def left(field: str, asked: str) -> npt.NDArray[np.float64]:
+        return nodes[field] - np.bincount(where, pods[asked], len(nodes))
+
+    free = _free_gpu_milli(result, is_running)
+    is_short = left("cpu_milli_left", "cpu_milli") < usual.cpu_milli
+    is_short |= left("memory_mib_left", "memory_mib") < usual.memory_mib
+    is_small = (free < GPU_MILLI) & (free < usual.part_milli)
+    all_free, broken = float(free.sum()), float(free[is_small].sum())
+    stranded = float(free[is_short[:, None] & ~is_small].sum())
+    percent = 100 / max(1, result.plan.cluster.gpu_milli_total)
+    idle = all_free - broken - stranded
+    return {STRANDED: stranded * percent, BROKEN: broken * percent, IDLE: idle * percent}
+
+
+def _free_gpu_milli(result: Result, is_running: Flags) -> npt.NDArray[np.float64]:
+    """Gives what is free of each GPU, by node and slot."""
+    milli = result.plan.cluster.nodes["gpu_milli_left"]
+    where, masks = result.node[is_running], result.slots[is_running]
+    asked = result.plan.arrivals.pods["gpu_milli"][is_running]
+    pod, slot = np.nonzero(masks[:, None] >> np.arange(milli.shape[1]) & 1)
+    cells = where[pod].astype(np.int64) * milli.shape[1] + slot
+    used = np.bincount(cells, asked[pod], milli.size)
+    return np.asarray(milli - used.reshape(milli.shape))
+
+
+def _placed(result: Result, is_begun: Flags) -> dict[str, float]:
+    classes = class_of(result.plan.arrivals.pods)
+    counts = np.bincount(classes, minlength=len(POD_CLASSES))
+    begun = np.bincount(classes, is_begun, len(POD_CLASSES))
+    rows = zip(POD_CLASSES, begun, counts, strict=True)
+    return {name: 100 * float(some / all_) for name, some, all_ in rows if all_}
+
+
+def _median(values: npt.NDArray[np.int64], default: float) -> float:
+    return float(np.median(values)) if len(values) else default
