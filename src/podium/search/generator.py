@@ -36,6 +36,7 @@ class Request:
     failure: Failure | None = None  # set: repair this
     is_stagnant: bool = False  # the island has found nothing better for long
     fitness: str = ""  # the formula in words
+    notes: str = ""  # what the run has learned so far, line by line
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Generator(Protocol):
 
     name: str
     can_repair: bool  # whether a failure is worth sending back
+    reads_prompts: bool  # whether words about a run are of use to it
 
     def propose(self, request: Request) -> Proposal | Spent:
         """Writes one candidate; failures of a service are proposals with a problem."""

@@ -26,6 +26,7 @@ class GeneticGenerator:
     """Mutates and crosses programs; keeps no state."""
 
     can_repair = False
+    reads_prompts = False
 
     def __init__(
         self, brood: Brood | None = None, name: str = "genetic", fresh: float = FROM_NOTHING

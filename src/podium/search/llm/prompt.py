@@ -74,8 +74,9 @@ def write_prompt(request: Request) -> Prompt:
     title = "# Earlier programs, the best last" if shown else ""
     legend = LEGEND if any(parent.diagnostics for parent in parents) else ""
     stagnant = _STAGNANT if request.is_stagnant and shown else ""
+    notes = f"# What this search has seen so far\n{request.notes}" if request.notes else ""
     wanted = _joined("# Now", stagnant, OPERATORS[operator])
-    return Prompt(system, _joined(goal, title, legend, *shown, wanted), operator)
+    return Prompt(system, _joined(goal, title, legend, *shown, notes, wanted), operator)
 
 
 def draw_operator(request: Request) -> str:

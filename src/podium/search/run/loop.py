@@ -18,6 +18,7 @@ from podium.search.generator import Cost, Failure, Generator, Proposal, Spent
 from podium.search.population import Archive
 from podium.search.run.executor import Context, Executor, Task
 from podium.search.run.folder import BEST, STATE, RunFolder
+from podium.search.run.memory import Memory
 from podium.search.run.plan import Budget, RunPlan
 from podium.search.run.progress import Progress, Tally, Validated
 from podium.search.run.proposals import as_written
@@ -61,6 +62,7 @@ class Search:
     seconds_before: float = 0.0  # of earlier sittings
     tally: Tally = field(default_factory=Tally)
     fingerprints: set[str] = field(default_factory=set)
+    memory: Memory | None = None  # where a generator reads prompts
     validated: Validated | None = None
     ending: str = ""  # why the run is over
     _idle: int = 0  # batches in a row without a run
@@ -74,6 +76,8 @@ class Search:
     def __post_init__(self) -> None:
         plan, clock = self.plan, self.parts.clock
         self.archive = Archive(plan.customs, plan.seed, plan.training.families)
+        if any(each.reads_prompts for each in self.parts.generators.values()):
+            self.memory = Memory()
         self._began = clock()
         self._take_up(self.parts.folder.state())
 
@@ -149,8 +153,9 @@ class Search:
         for record in records:
             batches.setdefault(record.batch, []).append(record)
         for batch in range(state.get("batches", 0)):
-            self.archive.end_batch(entry_of(each) for each in batches.get(batch, []))
-            self.fingerprints |= {each.fingerprint for each in batches.pop(batch, [])}
+            rows = batches.pop(batch, [])
+            self._fold(rows)
+            self.fingerprints |= {each.fingerprint for each in rows}
         self._open = {each.number: each for rows in batches.values() for each in rows}
 
     def _propose(self, samples: Sequence[Sample]) -> list[CandidateRecord]:
@@ -177,7 +182,9 @@ class Search:
     def _write(self, sample: Sample) -> Proposal | Spent:
         if sample.request is None:
             return Proposal(sample.text, sample.name or sample.kind)
-        request = replace(sample.request, fitness=fitness_named(self.plan.fitness).text)
+        notes = self.memory.notes if self.memory else ""
+        formula = fitness_named(self.plan.fitness).text
+        request = replace(sample.request, fitness=formula, notes=notes)
         return self.parts.generators[sample.generator].propose(request)
 
     def _judge(self, rows: Sequence[CandidateRecord], context: Context) -> list[CandidateRecord]:
@@ -235,7 +242,7 @@ class Search:
     def _end_batch(self, rows: Sequence[CandidateRecord]) -> None:
         self._teach(rows)
         before = self.archive.best
-        self.archive.end_batch(entry_of(row) for row in rows)
+        self._fold(rows)
         self._open.clear()
         best = self.archive.best
         if best is not None and best is not before:
@@ -244,6 +251,12 @@ class Search:
         self._save_state()
         self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
         self.parts.watch(self.progress())
+
+    def _fold(self, rows: Sequence[CandidateRecord]) -> None:
+        """Takes a batch in: nothing that is kept between batches knows more than its rows."""
+        self.archive.end_batch(entry_of(row) for row in rows)
+        if self.memory is not None:
+            self.memory.end_batch(rows)
 
     def _save_state(self) -> None:
         states = {name: dict(each.state()) for name, each in self.parts.generators.items()}

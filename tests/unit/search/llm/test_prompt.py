@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -78,3 +79,17 @@ def test_long_diagnostics_are_cut_and_say_so():
     user = write_prompt(Request((1,), (long,))).user
     assert len(user) < MOST_DIAGNOSTICS + 1000
     assert "characters more)" in user
+
+
+def test_notes_of_the_run_come_after_its_programs():
+    prompt = write_prompt(Request((1,), (GOOD,), notes="- +0.50: pack by CPU"))
+    order = ["3 of 10 unplaced", "# What this search has seen so far", "- +0.50: pack", "# Now"]
+    places = [prompt.user.index(part) for part in order]
+    assert places == sorted(places)
+    assert "has seen so far" not in write_prompt(Request((1,), (GOOD,))).user
+
+
+def test_figures_are_explained_once_where_there_are_any():
+    told = write_prompt(Request((1,), (GOOD, replace(BETTER, diagnostics="x")))).user
+    assert told.count("difference from the policy fgd") == 1
+    assert "difference from the policy fgd" not in write_prompt(Request((1,), (BETTER,))).user
