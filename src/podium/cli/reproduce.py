@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from podium.cli import figures
+from podium.cli.beside_fgd import compare_all, rivals_among, show_comparison
 from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
+from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.published import Material, original_folder, run_all, runs_with_orders
 from podium.cli.render import Screen, print_json
 from podium.errors import MissingError
 
 if TYPE_CHECKING:
-    from podium.reports.fgd_experiment import Experiment, Outcome, Published
+    from podium.reports.beside_fgd import Comparison
+    from podium.reports.fgd_experiment import Outcome, Selection
     from podium.reports.funsearch_experiment import TwoViews
     from podium.settings import Settings
 
@@ -38,7 +39,12 @@ def fgd(
         list[str] | None, typer.Option("--trace", help="Only these traces, such as default.")
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", help="Only these policies, such as fgd.")
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            help="Only these published policies, such as fgd; or any others, by name or file, "
+            "beside the published FGD: for a report only, these seeds are not for tuning.",
+        ),
     ] = None,
     is_complete: Annotated[bool, typer.Option("--all-seeds", help="One row per seed.")] = False,
     traces: TracesFolder = None,
@@ -47,28 +53,39 @@ def fgd(
     """Repeats the experiments of FGD.
 
     Runs the published policies on the published orders; exits with 1 when a figure differs by
-    more than 0.01 points.
+    more than 0.01 points. Policies that were never published are set beside the published FGD.
+    Its seeds, 42 to 51, are test seeds: report on them, never tune or choose a policy on them.
     """
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)
 
-    from podium.cli.watch import announce_compilation
-    from podium.reports import fgd_experiment as fgd_report
+    from podium.reports.fgd_experiment import Selection, read_published
 
-    folder = _folder(settings)
-    order_folder = orders or folder / "protocol"
-    known = fgd_report.read_published(published or folder / "published.csv")
-    wanted = fgd_report.select(known, fgd_report.Selection(tuple(trace or ()), tuple(policy or ())))
-    runs = fgd_report.with_orders(wanted, order_folder)
-    if len(runs) < len(wanted):
-        screen.note(f"note: {len(wanted) - len(runs)} published runs have no order here")
-    announce_compilation(screen)
-    outcomes = _repeat_all(screen, settings, runs, known, order_folder)
+    folder = original_folder(settings)
+    known = read_published(published or folder / "published.csv")
+    material = Material(known, orders or folder / "protocol")
+    chosen = Selection(tuple(trace or ()), tuple(policy or ()))
+    rivals = rivals_among(chosen.policies, known)
+    if rivals:
+        found = compare_all(screen, settings, material, rivals, chosen.traces)
+        _show_rivals(screen, found, is_json=is_json)
+        return
+    outcomes = _repeat_all(screen, settings, material, chosen)
     if is_json:
         print_json([_object(outcome) for outcome in outcomes])
     else:
         _show_fgd(screen, outcomes, is_complete=is_complete)
     _judge(screen, outcomes)
+
+
+def _show_rivals(screen: Screen, found: list[Comparison], *, is_json: bool) -> None:
+    if is_json:
+        print_json([each.as_object() for each in found])
+    for index, each in enumerate(found):
+        if not is_json:
+            print("\n" if index else "", end="")
+            show_comparison(screen, each)
+        screen.note(each.verdict())
 
 
 def _judge(screen: Screen, outcomes: list[Outcome]) -> None:
@@ -84,46 +101,18 @@ def _judge(screen: Screen, outcomes: list[Outcome]) -> None:
         raise typer.Exit(1)
 
 
-def _folder(settings: Settings) -> Path:
-    folder = traces_folder(settings)
-    if folder is None:
-        raise MissingError(
-            "the original OpenB files are needed",
-            where="[traces] folder is not set",
-            hint="set PODIUM_TRACES to their folder, or run podium traces fetch openb",
-        )
-    return folder
-
-
 def _repeat_all(
-    screen: Screen, settings: Settings, runs: list[Experiment], known: Published, orders: Path
+    screen: Screen, settings: Settings, material: Material, chosen: Selection
 ) -> list[Outcome]:
-    from podium.cli.watch import cancelling
+    from podium.cli.watch import announce_compilation
     from podium.policies import load
-    from podium.reports.fgd_experiment import repeat
-    from podium.traces.catalogue import LoadOptions, load_trace
+    from podium.reports.fgd_experiment import repeat, select
 
-    options = LoadOptions(folder=traces_folder(settings))
+    runs = runs_with_orders(screen, material, select(material.results, chosen))
+    announce_compilation(screen)
     policies = {name: load(name) for name in {run.policy for run in runs}}
-    found: list[Outcome] = []
-    with (
-        screen.progress("repeating", len(runs)) as advance,
-        cancelling(ThreadPoolExecutor(os.cpu_count())) as pool,
-    ):
-        for trace in dict.fromkeys(run.trace for run in runs):
-            loaded = load_trace(f"openb:{trace}", options)
-            cluster, workload = loaded.cluster, loaded.workload
-            if cluster is None or workload is None:
-                raise MissingError(f"the trace {trace} has no nodes or no pods")
-            waiting = [
-                pool.submit(repeat, run, cluster, workload, policies[run.policy], orders, known)
-                for run in runs
-                if run.trace == trace
-            ]
-            for future in waiting:
-                found.append(future.result())
-                advance()
-    return found
+    jobs = [(run, policies[run.policy]) for run in runs]
+    return run_all(screen, settings, material, jobs, repeat)
 
 
 def _object(outcome: Outcome) -> dict[str, object]:
@@ -172,7 +161,7 @@ def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = F
     from podium.reports.funsearch_experiment import POLICIES, view_twice
     from podium.traces.catalogue import EMBEDDED_16, LoadOptions, load_trace
 
-    options = LoadOptions(folder=_folder(settings))
+    options = LoadOptions(folder=original_folder(settings))
     cluster = load_trace(EMBEDDED_16, options).cluster
     workload = load_trace("openb:default", options).workload
     if cluster is None or workload is None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from podium.errors import InputError, MissingError, UnknownName
 from podium.model import Cluster, Workload
 from podium.policies import Policy
-from podium.sim import Inflation, Setup, read_order, simulate
+from podium.sim import Inflation, Result, Setup, read_order, simulate
 from podium.sim.load_curve import load_curve
 from podium.sim.orders import read_seeds
 
@@ -161,13 +161,25 @@ def repeat(
     orders: Path, published: Published,
 ) -> Outcome:  # fmt: skip
     """Runs one published experiment again."""
+    result = run_again(experiment, cluster, workload, policy, orders)
+    return Outcome(experiment, figures_of(result), published[experiment])
+
+
+def run_again(
+    experiment: Experiment, cluster: Cluster, workload: Workload, policy: Policy, orders: Path
+) -> Result:
+    """Simulates a policy on the order and ranks of a published run."""
     order = read_order(order_file(orders, experiment.trace), experiment.seed)
     protocol = Inflation(order=order)
-    result = simulate(cluster, workload, policy, protocol, Setup(seed=experiment.seed))
+    return simulate(cluster, workload, policy, protocol, Setup(seed=experiment.seed))
+
+
+def figures_of(result: Result) -> dict[str, float]:
+    """Takes the published columns of a run, rounded as they are published."""
     curve = load_curve(result)
-    ours = {}
+    found = {}
     for column in COLUMNS:
         kind, _, load = column.partition("_")
         allocation, fragmentation = curve.at(int(load))
-        ours[column] = round(allocation if kind == "alloc" else fragmentation, 2)
-    return Outcome(experiment, ours, published[experiment])
+        found[column] = round(allocation if kind == "alloc" else fragmentation, 2)
+    return found

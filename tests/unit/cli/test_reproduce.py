@@ -100,7 +100,9 @@ def test_published_runs_without_an_order_are_counted(run, originals):
     ("arguments", "code", "what"),
     [
         (["--trace", "defualt"], 2, 'unknown published trace "defualt"'),
-        (["--policy", "fdg"], 2, 'unknown published policy "fdg"'),
+        (["--policy", "fdg"], 2, 'unknown policy "fdg"'),
+        (["--policy", "best-fit", "--policy", "first-fit"], 2, "first-fit was not"),
+        (["--policy", "none.py"], 2, "none.py"),
         (["--orders", "none"], 3, "no arrival orders were found"),
         (["--published", "none.csv"], 3, "the published results are not here"),
     ],
@@ -111,6 +113,61 @@ def test_what_is_not_there_is_told(run, originals, arguments, code, what):
     assert result.exit_code == code
     assert what in result.stderr
     assert "  try: " in result.stderr
+
+
+def test_a_policy_that_was_never_published_stands_beside_fgd(run, originals):
+    originals("default,FGD,42,95,99,99.5,0,0", "default,FGD,43,95,98,98.5,0,0")
+    result = run("fgd", "--policy", "first-fit")
+    assert result.exit_code == 0, result.stderr
+    first, titles, row, *means = result.stdout.splitlines()
+    assert first == "first-fit beside the published FGD:"
+    assert titles.split()[0] == "trace"
+    at_both = ["100.00", "98.50", "+1.50", "100.00", "99.00", "+1.00"]
+    assert row.split() == ["default", *at_both, "0.00", "0.00", "no", "0"]
+    assert [line.split("  ")[0] for line in means] == ["mean of 1 named", "mean of all 1"]
+    assert (
+        "first-fit: at 130 % above published FGD on 1 of the 1 named traces (mean +1.00 points) "
+        "and on 1 of all 1 (mean +1.00 points); at 100 % more than 0.5 points below it on 0 of 1\n"
+    ) in result.stderr
+
+
+def test_pods_that_a_policy_holds_are_counted(run, originals):
+    originals("default,FGD,42,95,99,99.5,0,0")
+    text = '''"""Keeps a part of every node free while it can."""
+
+from podium.policies import HOLD
+
+
+def score(pod, node):
+    return HOLD if node.gpu_milli_left[9] < 1000 or node.gpu_milli_left[8] < 1000 else 1.0
+'''
+    Path("holding.py").write_text(text)
+    result = run("fgd", "--policy", "holding.py", "--json")
+    assert result.exit_code == 0, result.stderr
+    (found,) = json.loads(result.stdout)
+    assert (found["policy"], found["may_hold"]) == ("holding.py", True)
+    assert found["held"] == found["traces"][0]["held"] == found["mean_all"]["held"] > 0
+    assert "it may hold pods, which FGD never does" in result.stderr
+    assert found["verdict"] in result.stderr
+
+
+def test_several_policies_are_reported_one_after_the_other(run, originals):
+    originals("default,FGD,42,95,99,99.5,0,0")
+    result = run("fgd", "--policy", "worst-fit", "--policy", "first-fit", "--policy", "worst-fit")
+    assert result.stdout.count("beside the published FGD:") == 2
+    assert result.stdout.index("worst-fit beside") < result.stdout.index("first-fit beside")
+
+
+@pytest.mark.openb
+def test_first_fit_stands_where_the_reference_says(run, openb_folder):
+    chosen = ("--trace", "cpu250", "--trace", "default", "--policy", "first-fit")
+    result = run("fgd", "--traces", openb_folder, *chosen, "--json")
+    assert result.exit_code == 0, result.stderr
+    (found,) = json.loads(result.stdout)
+    assert [row["trace"] for row in found["traces"]] == ["default", "cpu250"]
+    # First-fit reaches 94.54 on the default trace, on the average of the published seeds.
+    assert found["traces"][0]["ours"]["alloc_130"] == pytest.approx(94.54, abs=0.13)
+    assert (found["held"], found["may_hold"]) == (0, False)
 
 
 @pytest.mark.parametrize("verb", ["fgd", "funsearch"])
