@@ -13,7 +13,7 @@ from podium.settings.key import Key, keys, sections
 from podium.settings.toml import Document, read_document
 from podium.settings.value import advice, checked, from_text
 
-OTHER_NAMES = ("PODIUM_DEBUG",)
+OTHER_NAMES = ("PODIUM_DEBUG", "PODIUM_LLM_KEY")
 """Environment variables of Podium that are no settings."""
 
 # Kubernetes sets such names in every pod, for each service whose name starts with "podium".
