@@ -5,6 +5,7 @@ from podium.settings.load import default_settings, load_settings
 from podium.settings.sections import (
     Compile,
     Display,
+    Online,
     Search,
     Settings,
     Simulate,
@@ -14,6 +15,7 @@ from podium.settings.sections import (
 from podium.settings.url import MASK, without_password
 
 __all__ = [
-    "MASK", "Compile", "Display", "Key", "Search", "Settings", "Shown", "Simulate", "Store",
-    "Traces", "default_settings", "keys", "load_settings", "sections", "shown", "without_password",
+    "MASK", "Compile", "Display", "Key", "Online", "Search", "Settings", "Shown",
+    "Simulate", "Store", "Traces", "default_settings", "keys", "load_settings", "sections", "shown",
+    "without_password",
 ]  # fmt: skip

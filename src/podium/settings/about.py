@@ -20,15 +20,19 @@ class About:
     choices: tuple[str, ...] = ()
     at_least: float = -math.inf
     above: float = -math.inf
+    at_most: float = math.inf
     is_secret: bool = False  # shown masked, everywhere
     is_url: bool = False  # its password is shown masked
 
     @property
     def bounds(self) -> str:
         """Says which numbers it takes."""
-        if self.at_least > -math.inf:
-            return f"at least {self.at_least:g}"
-        return f"more than {self.above:g}" if self.above > -math.inf else ""
+        limits = [
+            (f"at least {self.at_least:g}", self.at_least > -math.inf),
+            (f"more than {self.above:g}", self.above > -math.inf),
+            (f"at most {self.at_most:g}", self.at_most < math.inf),
+        ]
+        return ", ".join(text for text, is_set in limits if is_set)
 
     def objection(self, value: object) -> str:
         """Says why a value of the right type cannot be used, or nothing."""
@@ -39,6 +43,8 @@ class About:
                 return f"{value} is not a finite number"
             if value < self.at_least or value <= self.above:
                 return f"{value} is too small"
+            if value > self.at_most:
+                return f"{value} is too large"
         return ""
 
 

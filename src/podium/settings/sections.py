@@ -117,6 +117,86 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Online:
+    """Says how run times are learned, and how what is known is weighed against learning more."""
+
+    lambda_uncertainty: float = field(
+        default=0.3,
+        metadata=about(
+            "weight of uncertainty in the cost",
+            short_env="SCHEDULER_LAMBDA_UNCERTAINTY",
+            at_least=0,
+        ),
+    )
+    beta_exploration: float = field(
+        default=0.7,
+        metadata=about(
+            "weight of information gain in the cost",
+            short_env="SCHEDULER_BETA_EXPLORATION",
+            at_least=0,
+        ),
+    )
+    gamma_interference: float = field(
+        default=0.0,
+        metadata=about(
+            "weight of the seconds that neighbours cost",
+            short_env="SCHEDULER_GAMMA_INTERFERENCE",
+            at_least=0,
+        ),
+    )
+    tau_squared: float = field(
+        default=0.15,
+        metadata=about(
+            "relative variance of a run, against which information is measured",
+            short_env="SCHEDULER_TAU_SQUARED",
+            above=0,
+        ),
+    )
+    horizon: float = field(
+        default=8.0,
+        metadata=about("runs of a job type that profit from what one run teaches", above=0),
+    )
+    exploration_cap: float = field(
+        default=0.25,
+        metadata=about(
+            "largest share of exploratory decisions",
+            short_env="SCHEDULER_EXPLORATION_CAP",
+            at_least=0,
+            at_most=1,
+        ),
+    )
+    exploration_window: int = field(
+        default=100, metadata=about("last decisions over which the cap holds", at_least=1)
+    )
+    enable_interference: bool = field(
+        default=False,
+        metadata=about(
+            "learn how job types slow each other down",
+            short_env="SCHEDULER_ENABLE_INTERFERENCE",
+        ),
+    )
+    avoid_slowdown: float = field(
+        default=0.1,
+        metadata=about("slowdown from which neighbours are avoided; 0.1: 10 %", at_least=0),
+    )
+    forgetting: float = field(
+        default=1.0,
+        metadata=about(
+            "weight that each observation leaves to older ones of its job type; 1: nothing fades",
+            above=0,
+            at_most=1,
+        ),
+    )
+    features: str = field(
+        default="gpu_mem_gb,model_params_m,batch_size",
+        metadata=about("numbers of a job that may tell its run time, commas between"),
+    )
+    prior_runtime_s: float = field(
+        default=10.0, metadata=about("run time that is shown before anything is known", above=0)
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Holds the value of every setting and where it came from."""
 
@@ -126,4 +206,5 @@ class Settings:
     compile: Compile
     store: Store
     search: Search
+    online: Online
     origins: Mapping[str, str]  # by path, such as "simulate.seed"

@@ -1,0 +1,13 @@
+"""Online learning: how long job types run on GPU types, who disturbs whom, and what to try next."""
+
+from podium.online.agent import Agent
+from podium.online.answer import Answer, Assignment, Figures
+from podium.online.cost import Candidate
+from podium.online.observation import Observation, Request
+from podium.online.parameters import FEATURES, Parameters, Prior
+from podium.online.rounding import assign_costs
+
+__all__ = [
+    "FEATURES", "Agent", "Answer", "Assignment", "Candidate", "Figures", "Observation",
+    "Parameters", "Prior", "Request", "assign_costs",
+]  # fmt: skip

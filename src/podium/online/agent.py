@@ -1,0 +1,208 @@
+"""The agent: learns run times and slowdowns, and decides where jobs run.
+
+It does no input or output and reads no clock; whoever calls it keeps the observations. All methods
+may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from podium.errors import UsageError
+from podium.online.answer import Answer, Assignment, Figures
+from podium.online.cost import Candidate, candidates_of
+from podium.online.exploration import EXPLOITATION, EXPLORATION, FORCED, ExplorationCap
+from podium.online.interference import Interference
+from podium.online.observation import Observation, Request
+from podium.online.parameters import Parameters
+from podium.online.rounding import assign_costs
+from podium.online.runtime import RuntimeModel
+
+FORMAT = 1
+"""Of the exported state."""
+
+_MOST_WEIGHED = 1000
+
+
+class Agent:
+    """Scores jobs on GPU types, and learns from how long they ran."""
+
+    def __init__(self, parameters: Parameters | None = None) -> None:
+        self.parameters = parameters or Parameters()
+        self._lock = threading.RLock()
+        self._runtime = RuntimeModel(self.parameters)
+        self._interference = Interference(self.parameters.prior.slowdown_spread)
+        self._cap = ExplorationCap(
+            self.parameters.exploration_cap, self.parameters.exploration_window
+        )
+        self._weighed: dict[Hashable, tuple[Candidate, ...]] = {}  # until the next observation
+        self._observations = 0
+        self._expected_s = 0.0  # of all choices with a known alternative
+        self._best_s = 0.0  # of the best known alternatives
+
+    def score(self, request: Request) -> Answer:
+        """Decides where a job runs, and counts the decision."""
+        with self._lock:
+            candidates = self.candidates(request)
+            chosen, decision_type = self._decide(candidates)
+            self._cap.count(decision_type)
+            avoided = self._avoided(request.job_type)
+        known = self.parameters.features
+        ignored = tuple(name for name in request.features if name not in known)
+        return Answer(chosen, decision_type, candidates, avoided, ignored)
+
+    def candidates(self, request: Request) -> tuple[Candidate, ...]:
+        """Weighs the GPU types of a request without deciding anything."""
+        key = (
+            request.job_type,
+            request.candidate_gpu_types,
+            tuple(request.features.items()),
+            request.colocated_job_types,
+        )
+        with self._lock:
+            known = self._weighed.get(key)
+            if known is None:
+                if len(self._weighed) >= _MOST_WEIGHED:
+                    self._weighed.clear()
+                known = self._weighed[key] = self._weigh(request)
+            return known
+
+    def observe(self, observation: Observation) -> None:
+        """Learns from a run; one with neighbours teaches about the neighbours alone."""
+        with self._lock:
+            if observation.colocated_job_types:
+                self._interference.observe(observation, self.parameters.forgetting)
+            else:
+                self._runtime.observe(observation)
+            self._observations += 1
+            self._weighed.clear()
+            self._learn_slowdowns(observation.job_type)
+
+    def replay(self, observations: Iterable[Observation]) -> None:
+        """Learns from many runs, oldest first."""
+        for observation in observations:
+            self.observe(observation)
+
+    def merge(self, other: Agent) -> None:
+        """Takes over all that another agent has learned; decisions are not added up."""
+        with self._lock, other._lock:
+            self._runtime.merge(other._runtime)
+            self._interference.merge(other._interference)
+            self._observations += other._observations
+            self._weighed.clear()
+            for job_type in self._runtime.job_types:
+                self._learn_slowdowns(job_type)
+
+    def assign(self, requests: Sequence[Request], capacities: Mapping[str, int]) -> Assignment:
+        """Assigns many jobs to GPU types at once, at the lowest cost by what is known.
+
+        Nothing is explored: a batch is decided by the costs without information gain.
+        """
+        names = tuple(capacities)
+        costs = np.array([self._costs(request, names) for request in requests])
+        found = assign_costs(costs.reshape(len(requests), len(names)), list(capacities.values()))
+        return Assignment(found.columns, found.cost, found.plan, names)
+
+    def figures(self) -> Figures:
+        """Gives what was counted; nothing is decided."""
+        with self._lock:
+            sigmas = [
+                estimate.sigma
+                for job_type in self._runtime.job_types
+                for estimate in self._runtime.estimates(
+                    job_type, list(self._runtime.cells(job_type)), {}
+                )
+            ]
+            regret = self._expected_s / self._best_s - 1.0 if self._best_s else 0.0
+            return Figures(
+                dict(self._cap.totals),
+                self._observations,
+                self._cap.ratio,
+                sum(sigmas) / len(sigmas) if sigmas else 0.0,
+                regret,
+            )
+
+    def as_object(self) -> dict[str, Any]:
+        """Gives the whole state as JSON, to be read back by `from_object`."""
+        with self._lock:
+            return {
+                "format": FORMAT,
+                "features": list(self.parameters.features),
+                "observations": self._observations,
+                "runtime": self._runtime.as_object(),
+                "interference": self._interference.as_object(),
+                "exploration": self._cap.as_object(),
+                "expected_s": self._expected_s,
+                "best_s": self._best_s,
+            }
+
+    @classmethod
+    def from_object(cls, parameters: Parameters, data: Mapping[str, Any]) -> Agent:
+        """Reads a state back."""
+        _check(parameters, data)
+        agent = cls(parameters)
+        agent._runtime = RuntimeModel.from_object(parameters, data["runtime"])
+        agent._interference = Interference.from_object(
+            parameters.prior.slowdown_spread, data["interference"]
+        )
+        agent._cap.restore(data["exploration"])
+        agent._observations = int(data["observations"])
+        agent._expected_s, agent._best_s = float(data["expected_s"]), float(data["best_s"])
+        for job_type in agent._runtime.job_types:
+            agent._learn_slowdowns(job_type)
+        return agent
+
+    def _weigh(self, request: Request) -> tuple[Candidate, ...]:
+        names = tuple(dict.fromkeys(request.candidate_gpu_types))
+        estimates = self._runtime.estimates(request.job_type, names, request.features)
+        slowdown = 0.0
+        if self.parameters.enable_interference:
+            slowdown = self._interference.slowdown(request.job_type, request.colocated_job_types)
+        return candidates_of(names, estimates, slowdown, self.parameters)
+
+    def _decide(self, candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
+        best = min(candidates, key=_cost)
+        observed = [each for each in candidates if each.observations]
+        if not observed:
+            return best, FORCED
+        known = min(observed, key=_greedy_cost)
+        is_exploring = best is not known and self._cap.allows()
+        chosen = best if is_exploring else known
+        self._expected_s += chosen.mu
+        self._best_s += known.mu
+        return chosen, EXPLORATION if is_exploring else EXPLOITATION
+
+    def _avoided(self, job_type: str) -> tuple[str, ...]:
+        if not self.parameters.enable_interference:
+            return ()
+        return tuple(self._interference.avoided(job_type, self.parameters.avoid_slowdown))
+
+    def _learn_slowdowns(self, job_type: str) -> None:
+        if self.parameters.enable_interference:
+            noise = self._runtime.noise_variance(job_type)
+            self._interference.learn(job_type, self._runtime.cells(job_type), noise)
+
+    def _costs(self, request: Request, names: tuple[str, ...]) -> list[float]:
+        weighed = {each.gpu_type: each for each in self.candidates(request)}
+        return [weighed[name].greedy_cost if name in weighed else np.inf for name in names]
+
+
+def _cost(candidate: Candidate) -> float:
+    return candidate.cost
+
+
+def _greedy_cost(candidate: Candidate) -> float:
+    return candidate.greedy_cost
+
+
+def _check(parameters: Parameters, data: Mapping[str, Any]) -> None:
+    if data.get("format") != FORMAT or data.get("features") != list(parameters.features):
+        raise UsageError(
+            "the state was written by another version or with other features",
+            where="online.features",
+            hint="set the features as they were, or learn from the observations again",
+        )

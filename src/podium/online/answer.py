@@ -1,0 +1,94 @@
+"""Holds the agent's answers and the shape in which they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podium.online.cost import Candidate
+from podium.online.exploration import EXPLORATION
+
+GPU_LABEL = "gpu.nvidia.com/class"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Says where a job should run, what speaks for it, and whom it should not run beside."""
+
+    chosen: Candidate
+    decision_type: str
+    candidates: tuple[Candidate, ...]
+    avoid_co_locate_with: tuple[str, ...]
+    ignored_features: tuple[str, ...]
+
+    @property
+    def chosen_gpu_type(self) -> str:
+        """Names the GPU type that was chosen."""
+        return self.chosen.gpu_type
+
+    @property
+    def exploration(self) -> bool:
+        """Says whether the choice is made to learn."""
+        return self.decision_type == EXPLORATION
+
+    @property
+    def priority_score(self) -> float:
+        """Ranks the choice from the worst candidate, 0, to the best, 100; 50 if all are equal."""
+        costs = [candidate.cost for candidate in self.candidates]
+        worst, best = max(costs), min(costs)
+        if worst == best:
+            return 50.0
+        return 100.0 * (worst - self.chosen.cost) / (worst - best)
+
+    @property
+    def gpu_selector(self) -> dict[str, Any]:
+        """Gives the fields of a pod that send it to the chosen GPU type."""
+        tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+        return {"nodeSelector": {GPU_LABEL: self.chosen.gpu_type}, "tolerations": tolerations}
+
+    def as_object(self) -> dict[str, Any]:
+        """Gives the answer as JSON."""
+        return {
+            "priority_score": self.priority_score,
+            "gpu_selector": self.gpu_selector,
+            "avoid_co_locate_with": list(self.avoid_co_locate_with),
+            "terms": self.chosen.terms(),
+            "chosen_gpu_type": self.chosen.gpu_type,
+            "exploration": self.exploration,
+            "decision_type": self.decision_type,
+            "candidates": [candidate.as_object() for candidate in self.candidates],
+            "ignored_features": list(self.ignored_features),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Holds what the agent counted, for those who watch it."""
+
+    decisions: dict[str, int]  # by decision type
+    observations: int
+    exploration_ratio: float  # in the window
+    average_uncertainty_s: float  # sigma, over the pairs that were observed
+    regret: float  # seconds expected above the best known type, over the seconds expected there
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Says which GPU type each job gets, what that costs, and the plan that led there."""
+
+    columns: tuple[int, ...]  # for each job
+    cost: float
+    plan: tuple[tuple[float, ...], ...]  # share of each job on each GPU type
+    gpu_types: tuple[str, ...] = ()
+
+    def as_object(self) -> dict[str, Any]:
+        """Gives the assignment as JSON: names of GPU types where they are known."""
+        named: Sequence[int | str] = self.columns
+        if self.gpu_types:
+            named = [self.gpu_types[column] for column in self.columns]
+        return {
+            "assignment": list(named),
+            "cost": self.cost,
+            "plan": [list(row) for row in self.plan],
+        }

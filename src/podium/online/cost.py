@@ -1,0 +1,79 @@
+"""Weighs what a run would cost against what it would teach.
+
+    cost = mu + lambda * sigma - beta * ig + gamma * penalty
+
+Every term is in seconds, so that the same weights serve jobs of milliseconds and of days:
+
+- mu, sigma: mean and standard deviation of the expected run time (see `Estimate`);
+- ig: the information gain, ½ ln(1 + (sigma / mu)² / tau²) nats, times what a nat is worth: the
+  run time of the fastest candidate, for as many runs as the horizon says will profit;
+- penalty: the seconds that the neighbours are expected to add, mu times the slowdown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podium.online.estimate import Estimate
+from podium.online.parameters import Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Holds the terms of the cost of a job on one GPU type, in seconds."""
+
+    gpu_type: str
+    mu: float
+    sigma: float
+    ig: float
+    penalty: float
+    cost: float
+    observations: int
+    ig_nats: float
+    greedy_cost: float  # without the term of information gain
+
+    def terms(self) -> dict[str, float]:
+        """Gives the terms by name."""
+        return {
+            "mu": self.mu,
+            "sigma": self.sigma,
+            "ig": self.ig,
+            "penalty": self.penalty,
+            "cost": self.cost,
+        }
+
+    def as_object(self) -> dict[str, Any]:
+        """Gives the candidate as JSON."""
+        rest = {"observations": self.observations, "ig_nats": self.ig_nats}
+        return {"gpu_type": self.gpu_type, **self.terms(), **rest}
+
+
+def candidates_of(
+    gpu_types: Sequence[str],
+    estimates: Sequence[Estimate],
+    slowdown: float,
+    parameters: Parameters,
+) -> tuple[Candidate, ...]:
+    """Weighs each GPU type."""
+    scale = min(estimate.mu for estimate in estimates)
+    worth_s = scale * parameters.horizon
+    found = []
+    for gpu_type, known in zip(gpu_types, estimates, strict=True):
+        nats = 0.5 * math.log1p((known.sigma / known.mu) ** 2 / parameters.tau_squared)
+        ig = nats * worth_s
+        penalty = known.mu * slowdown
+        greedy = (
+            known.mu
+            + parameters.lambda_uncertainty * known.sigma
+            + parameters.gamma_interference * penalty
+        )
+        cost = greedy - parameters.beta_exploration * ig
+        found.append(
+            Candidate(
+                gpu_type, known.mu, known.sigma, ig, penalty, cost, known.observations, nats, greedy
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,127 @@
+"""Turns the cells of one job type into what they say about the effects that all jobs share.
+
+The model of log run time, for job type j on GPU type g with features x:
+
+    y = level + w·x + gpu[g] + job[j] + pair[j, g] + noise[j]
+
+All effects are Gaussian with fixed prior spreads. The rows of a cell split exactly into their
+mean, which knows the pair effect, and their scatter, which knows only w and the noise. Pair and
+job effects are integrated out in closed form, so that a job type of any number of rows becomes one
+small matrix over the shared effects (level, w, gpu): its evidence. Evidence adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.online.cell import Cell
+from podium.online.parameters import Prior
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+FADED = 1e-9
+"""A cell that weighs less has been forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Holds what a job type says about the shared effects, and what is left to say about itself."""
+
+    precision: Matrix
+    shift: Vector  # the precision times the estimate
+    noise_variance: float
+    job_precision: float
+    job_mean: float  # of the job effect, where all shared effects are zero
+    job_slope: Vector  # how it falls with the shared effects
+    shares: Vector  # how far the pair's own mean is believed, by GPU type; the last is a new one
+    means: Vector  # of the pair's log run time, above the prior level
+    designs: Matrix  # which shared effects that mean contains
+    center: list[float]  # mean features
+    comparable: tuple[bool, ...]  # features that may be compared with those of its runs
+
+    @classmethod
+    def none(cls, prior: Prior, width: int, features: int) -> Evidence:
+        """Gives what is known of a job type that was never seen."""
+        places = width - features
+        zeros, precision = np.zeros(width), prior.job_spread**-2
+        return cls(
+            np.zeros((width, width)), zeros, prior.noise**2, precision, 0.0, zeros,
+            np.zeros(places), np.zeros(places), np.zeros((places, width)),
+            [0.0] * features, (True,) * features,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    gpus: list[int]
+    weights: Vector
+    means: Vector  # of log run time, above the prior level
+    features: Matrix
+    design: Matrix
+    scatter: Matrix
+    noise_variance: float
+    comparable: tuple[bool, ...]
+
+
+def evidence_of(cells: Mapping[int, Cell], prior: Prior, width: int, level: float) -> Evidence:
+    """Sums up the cells of a job type; keys are indices of GPU types."""
+    rows = _rows(cells, prior, width, level)
+    strength = 1.0 / (prior.pair_spread**2 + rows.noise_variance / rows.weights)
+    job_precision = prior.job_spread**-2 + float(strength.sum())
+    pull, target = rows.design.T @ strength, float(strength @ rows.means)
+    precision = (rows.design.T * strength) @ rows.design - np.outer(pull, pull) / job_precision
+    shift = rows.design.T @ (strength * rows.means) - pull * (target / job_precision)
+    inner = slice(1, rows.features.shape[1] + 1)
+    precision[inner, inner] += rows.scatter[1:, 1:] / rows.noise_variance
+    shift[inner] += rows.scatter[1:, 0] / rows.noise_variance
+    places = width - rows.features.shape[1]
+    shares, means, designs = np.zeros(places), np.zeros(places), np.zeros((places, width))
+    shares[rows.gpus] = strength * prior.pair_spread**2
+    means[rows.gpus] = rows.means
+    designs[rows.gpus] = rows.design
+    center = rows.weights @ rows.features / max(float(rows.weights.sum()), FADED)
+    return Evidence(
+        precision, shift, rows.noise_variance, job_precision, target / job_precision,
+        pull / job_precision, shares, means, designs, center.tolist(), rows.comparable,
+    )  # fmt: skip
+
+
+def _rows(cells: Mapping[int, Cell], prior: Prior, width: int, level: float) -> _Rows:
+    features = next(iter(cells.values())).given.size
+    kept = {gpu: cell for gpu, cell in cells.items() if cell.weight > FADED}
+    scatter = np.zeros((features + 1, features + 1))
+    given = np.zeros(features)
+    for cell in kept.values():
+        scatter += cell.scatter
+        given += cell.given
+    means = np.array([cell.mean for cell in kept.values()]).reshape(-1, features + 1)
+    design = np.zeros((len(kept), width))
+    design[:, 0] = 1.0
+    design[:, 1 : features + 1] = means[:, 1:]
+    design[np.arange(len(kept)), [features + 1 + gpu for gpu in kept]] = 1.0
+    freedom = sum(max(cell.weight - 1.0, 0.0) for cell in kept.values())
+    return _Rows(
+        list(kept), np.array([cell.weight for cell in kept.values()]), means[:, 0] - level,
+        means[:, 1:], design, scatter, noise_variance(scatter, freedom, prior),
+        tuple((given > FADED).tolist()),
+    )  # fmt: skip
+
+
+def noise_variance(scatter: Matrix, freedom: float, prior: Prior) -> float:
+    """Estimates the variance of log run time of a job type from the scatter inside its cells.
+
+    The prior is a scaled inverse chi-squared: it counts as some observations with the prior's
+    variance. What features explain is no noise.
+    """
+    variance = prior.noise**2
+    inner, cross = scatter[1:, 1:], scatter[1:, 0]
+    explained = 0.0
+    if cross.any():
+        ridge = np.eye(len(cross)) * (variance / prior.feature_spread**2)
+        explained = float(cross @ np.linalg.solve(inner + ridge, cross))
+    squares = max(float(scatter[0, 0]) - explained, 0.0)
+    return (prior.noise_weight * variance + squares) / (prior.noise_weight + freedom)

@@ -1,0 +1,64 @@
+"""Keeps exploration below its cap, over every window of decisions."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+EXPLORATION, EXPLOITATION, FORCED = "exploration", "exploitation", "forced"
+
+
+class ExplorationCap:
+    """Counts decisions and says whether the next one may explore.
+
+    The window is the last decisions that had a choice, fewer at the start: even the first decisions
+    keep to the cap. Forced decisions are counted apart and do not fill the window, so the share is
+    below the cap whether they are counted or not.
+    """
+
+    def __init__(self, cap: float, window: int) -> None:
+        self._cap = cap
+        self._window = window
+        self._recent: deque[bool] = deque(maxlen=window)
+        self._explored = 0  # in the window
+        self._totals = {EXPLORATION: 0, EXPLOITATION: 0, FORCED: 0}
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """Counts all decisions by their type."""
+        return dict(self._totals)
+
+    @property
+    def ratio(self) -> float:
+        """Gives the share of exploratory decisions in the window."""
+        return self._explored / len(self._recent) if self._recent else 0.0
+
+    def allows(self) -> bool:
+        """Says whether one more exploratory decision keeps to the cap."""
+        is_full = len(self._recent) == self._window
+        leaving = is_full and self._recent[0]
+        size = min(len(self._recent) + 1, self._window)
+        # 0.29 * 100 is a little below 29.
+        return self._explored - leaving + 1 <= math.floor(self._cap * size + 1e-9)
+
+    def count(self, decision_type: str) -> None:
+        """Takes a decision into account."""
+        self._totals[decision_type] += 1
+        if decision_type == FORCED:
+            return
+        if len(self._recent) == self._window:
+            self._explored -= self._recent[0]
+        self._recent.append(decision_type == EXPLORATION)
+        self._explored += self._recent[-1]
+
+    def as_object(self) -> dict[str, Any]:
+        """Gives the counters as JSON."""
+        return {"recent": [int(each) for each in self._recent], "totals": dict(self._totals)}
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Takes counters over; of a longer window only the last decisions."""
+        self._recent = deque((bool(each) for each in data["recent"]), maxlen=self._window)
+        self._explored = sum(self._recent)
+        self._totals = {name: int(data["totals"].get(name, 0)) for name in self._totals}

@@ -1,0 +1,119 @@
+"""Learns how much longer a job type runs beside another one.
+
+For a run of job type j on GPU type g beside the job types c:
+
+    y = solo[j, g] + Σ slow[j, c] + noise
+
+where solo[j, g] is known from runs without neighbours only, and slow[j, c] is Gaussian around no
+slowdown. Slowdowns of several neighbours multiply. A pair is learned in each direction apart, as a
+large job may disturb a small one and not the other way round; to avoid a pair, one direction is
+enough. Runs on a GPU type where the job type was never seen alone wait, unused, until it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from podium.errors import UsageError
+from podium.online.cell import Cell
+from podium.online.company import Company
+from podium.online.evidence import FADED
+from podium.online.observation import Observation
+
+MOST_NEIGHBOURS = 256
+"""Job types that one job type is compared with."""
+
+
+class Interference:
+    """Keeps what was seen of job types that ran beside others."""
+
+    def __init__(self, spread: float) -> None:
+        self._spread = spread
+        self._companies: dict[str, Company] = {}
+        self._slowdowns: dict[str, dict[str, float]] = {}  # log, by job type and neighbour
+        self._disturbed: dict[str, set[str]] = {}  # job types seen beside a neighbour
+
+    def observe(self, observation: Observation, forgetting: float) -> None:
+        """Takes a run with neighbours."""
+        company = self._companies.get(observation.job_type, Company())
+        known = {*company.neighbours, *observation.colocated_job_types}
+        if len(known) > MOST_NEIGHBOURS:
+            raise UsageError(
+                f"{observation.job_type} was seen beside more than {MOST_NEIGHBOURS} job types",
+                where="colocated_job_types",
+                hint="name types, not single jobs",
+            )
+        self._companies[observation.job_type] = company
+        company.fade(forgetting)
+        company.add(
+            observation.gpu_type,
+            math.log(observation.runtime_s),
+            Counter(observation.colocated_job_types),
+        )
+        self._note(observation.job_type)
+
+    def merge(self, other: Interference) -> None:
+        """Takes over all runs with neighbours that another has seen."""
+        for job_type, company in other._companies.items():
+            self._companies.setdefault(job_type, Company()).merge(company)
+            self._note(job_type)
+
+    def learn(self, job_type: str, solo: Mapping[str, Cell], noise_variance: float) -> None:
+        """Estimates the slowdowns of a job type afresh, against its runs alone."""
+        company = self._companies.get(job_type)
+        if company is None:
+            return
+        count = len(company.neighbours)
+        precision = np.eye(count) * self._spread**-2
+        shift = np.zeros(count)
+        for gpu_type, cell in solo.items():
+            runs = company.runs.get(gpu_type)
+            if runs is None or cell.weight <= FADED:
+                continue
+            # The solo mean is uncertain too; integrating it out ties all runs on this GPU type.
+            excess = runs.excess(float(cell.mean[0]))
+            tie = 1.0 / (runs.weight + cell.weight)
+            precision += (runs.pairs - np.outer(runs.counts, runs.counts) * tie) / noise_variance
+            total = runs.total - runs.weight * float(cell.mean[0])
+            shift += (excess - runs.counts * (total * tie)) / noise_variance
+        found = np.linalg.solve(precision, shift).tolist() if count else []
+        self._slowdowns[job_type] = dict(zip(company.neighbours, found, strict=True))
+
+    def slowdown(self, job_type: str, colocated: tuple[str, ...]) -> float:
+        """Gives the expected slowdown beside these job types; 0.5: half as long again."""
+        known = self._slowdowns.get(job_type)
+        if not known or not colocated:
+            return 0.0
+        return max(math.expm1(sum(known.get(name, 0.0) for name in colocated)), 0.0)
+
+    def avoided(self, job_type: str, threshold: float) -> list[str]:
+        """Lists job types that slow this one down by more than the threshold, or that it slows."""
+        least = math.log1p(threshold)
+        own = self._slowdowns.get(job_type, {})
+        found = {name for name, value in own.items() if value > least}
+        for name in self._disturbed.get(job_type, ()):
+            if self._slowdowns.get(name, {}).get(job_type, 0.0) > least:
+                found.add(name)
+        return sorted(found)
+
+    def as_object(self) -> dict[str, Any]:
+        """Gives the state as JSON."""
+        return {name: company.as_object() for name, company in self._companies.items()}
+
+    @classmethod
+    def from_object(cls, spread: float, data: Mapping[str, Any]) -> Interference:
+        """Reads a state back; slowdowns follow when they are learned again."""
+        made = cls(spread)
+        for job_type, company in data.items():
+            made._companies[job_type] = Company.from_object(company)
+            made._note(job_type)
+        return made
+
+    def _note(self, job_type: str) -> None:
+        for name in self._companies[job_type].neighbours:
+            self._disturbed.setdefault(name, set()).add(job_type)

@@ -1,0 +1,84 @@
+"""Holds what the agent is asked and told, checked on the way in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from podium.errors import UsageError
+
+SHORTEST_S, LONGEST_S = 1e-6, 1e10
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Says how long a job of a type ran on a GPU type, and which job types ran beside it."""
+
+    job_type: str
+    gpu_type: str
+    runtime_s: float
+    features: Mapping[str, float] = field(default_factory=dict)
+    colocated_job_types: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _named("job_type", self.job_type)
+        _named("gpu_type", self.gpu_type)
+        _beside(self.colocated_job_types)
+        if not SHORTEST_S <= self.runtime_s <= LONGEST_S:
+            raise UsageError(
+                f"a run time of {self.runtime_s} s cannot be learned from",
+                where="measured_runtime_s",
+                hint=f"give seconds between {SHORTEST_S:g} and {LONGEST_S:g}",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Asks where a job should run: on which of these GPU types, beside which job types."""
+
+    job_type: str
+    candidate_gpu_types: tuple[str, ...]
+    features: Mapping[str, float] = field(default_factory=dict)
+    colocated_job_types: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _named("job_type", self.job_type)
+        _beside(self.colocated_job_types)
+        if not self.candidate_gpu_types:
+            raise UsageError(
+                "there is no GPU type to choose from",
+                where="candidate_gpu_types",
+                hint="give at least one",
+            )
+        for name in self.candidate_gpu_types:
+            _named("candidate_gpu_types", name)
+
+
+def feature_vector(
+    names: tuple[str, ...], features: Mapping[str, float]
+) -> tuple[float | None, ...]:
+    """Gives ln(1 + value) for each name, None for one that is not given."""
+    return tuple(_entry(name, features.get(name)) for name in names)
+
+
+def _entry(name: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    if not (math.isfinite(value) and value >= 0):
+        raise UsageError(
+            f"{value} is no size of a job",
+            where=f"features.{name}",
+            hint="give a finite number that is not negative",
+        )
+    return math.log1p(value)
+
+
+def _named(where: str, name: str) -> None:
+    if not name:
+        raise UsageError("a name is empty", where=where, hint="give the name of a type")
+
+
+def _beside(names: tuple[str, ...]) -> None:
+    for name in names:
+        _named("colocated_job_types", name)

@@ -1,0 +1,141 @@
+"""Learns how long each job type runs on each GPU type when it runs alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from podium.errors import UsageError
+from podium.online.cell import Cell
+from podium.online.estimate import Estimate
+from podium.online.observation import Observation, feature_vector
+from podium.online.parameters import Parameters
+from podium.online.posterior import Posterior
+
+MOST_JOB_TYPES, MOST_GPU_TYPES = 10_000, 64
+
+
+class RuntimeModel:
+    """Keeps the posterior of log run time: one Gaussian linear model over all pairs.
+
+    The state is nothing but the sums in its cells, so that neither the order of observations nor
+    their split into batches or replicas matters (unless they are forgotten). The posterior follows
+    from them in closed form when it is next asked for.
+    """
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+        self._jobs: dict[str, int] = {}
+        self._gpus: dict[str, int] = {}
+        self._cells: list[dict[int, Cell]] = []  # by number of job type, then of GPU type
+        self._posterior = Posterior(parameters)
+
+    @property
+    def job_types(self) -> Sequence[str]:
+        """Lists the job types that were observed."""
+        return list(self._jobs)
+
+    def cells(self, job_type: str) -> dict[str, Cell]:
+        """Gives what was seen of a job type, by GPU type."""
+        if job_type not in self._jobs:
+            return {}
+        names = list(self._gpus)
+        return {names[gpu]: cell for gpu, cell in self._cells[self._jobs[job_type]].items()}
+
+    def noise_variance(self, job_type: str) -> float:
+        """Estimates the variance of a job type's log run time on one GPU type."""
+        return self._posterior.noise_variance(self._jobs.get(job_type))
+
+    def observe(self, observation: Observation) -> None:
+        """Learns from a run without neighbours."""
+        row = feature_vector(self._parameters.features, observation.features)
+        cell = self._cell(observation.job_type, observation.gpu_type)
+        if self._parameters.forgetting < 1.0:
+            for each in self._cells[self._jobs[observation.job_type]].values():
+                each.fade(self._parameters.forgetting)
+        cell.add(math.log(observation.runtime_s), row)
+        self._update(observation.job_type)
+
+    def merge(self, other: RuntimeModel) -> None:
+        """Takes over all that another model has seen."""
+        if self._parameters.forgetting < 1.0:
+            raise UsageError(
+                "models that forget cannot be merged",
+                where="online.forgetting",
+                hint="replay the observations of both in the order of time",
+            )
+        for job_type in other.job_types:
+            for gpu_type, cell in other.cells(job_type).items():
+                self._cell(job_type, gpu_type).merge(cell)
+            self._update(job_type)
+
+    def estimates(
+        self, job_type: str, gpu_types: Sequence[str], features: Mapping[str, float]
+    ) -> list[Estimate]:
+        """Estimates the run time of a job on each GPU type."""
+        row = feature_vector(self._parameters.features, features)
+        job = self._jobs.get(job_type)
+        gpus = [self._gpus.get(name) for name in gpu_types]
+        cells = {} if job is None else self._cells[job]
+        noise = self._posterior.noise_variance(job)
+        found = []
+        for gpu, (mean, variance) in zip(
+            gpus, self._posterior.predict(job, gpus, row), strict=True
+        ):
+            count = cells[gpu].observations if gpu is not None and gpu in cells else 0
+            found.append(Estimate.of(mean, variance, noise, count))
+        return found
+
+    def as_object(self) -> dict[str, Any]:
+        """Gives the state as JSON: what was seen, by job type and GPU type."""
+        return {
+            job: {gpu: cell.as_object() for gpu, cell in self.cells(job).items()}
+            for job in self._jobs
+        }
+
+    @classmethod
+    def from_object(cls, parameters: Parameters, data: Mapping[str, Any]) -> RuntimeModel:
+        """Reads a state back."""
+        model = cls(parameters)
+        for job_type, cells in data.items():
+            for gpu_type, cell in cells.items():
+                model._put(job_type, gpu_type, Cell.from_object(cell))
+        for job_type in data:
+            model._update(job_type)
+        return model
+
+    def _put(self, job_type: str, gpu_type: str, cell: Cell) -> None:
+        features = len(self._parameters.features)
+        if cell.given.size != features:
+            raise UsageError(
+                f"the state was learned with {cell.given.size} features, not with {features}",
+                where=f"{job_type} on {gpu_type}",
+                hint="set online.features as it was, or learn from the observations again",
+            )
+        self._cell(job_type, gpu_type).merge(cell)
+
+    def _cell(self, job_type: str, gpu_type: str) -> Cell:
+        if job_type not in self._jobs and len(self._jobs) >= MOST_JOB_TYPES:
+            raise _too_many("job", MOST_JOB_TYPES)
+        if gpu_type not in self._gpus and len(self._gpus) >= MOST_GPU_TYPES:
+            raise _too_many("GPU", MOST_GPU_TYPES)
+        gpu = self._gpus.setdefault(gpu_type, len(self._gpus))
+        job = self._jobs.setdefault(job_type, len(self._jobs))
+        if job == len(self._cells):
+            self._cells.append({})
+        cells = self._cells[job]
+        if gpu not in cells:
+            cells[gpu] = Cell.empty(len(self._parameters.features))
+        return cells[gpu]
+
+    def _update(self, job_type: str) -> None:
+        self._posterior.update(self._cells, self._jobs[job_type], len(self._gpus))
+
+
+def _too_many(kind: str, most: int) -> UsageError:
+    return UsageError(
+        f"there are more than {most:,} {kind} types",
+        where=f"{kind.lower()}_type",
+        hint="name types, not single jobs or devices",
+    )
