@@ -23,7 +23,10 @@ from podium.search.genetic.program import (
 )
 from podium.search.genetic.units import Unit, unit_of_name
 
-LIKELY = {"stranded_gpu_milli_more": 4, "stranded_gpu_milli_after": 2, "cpu_per_gpu_total": 2}
+LIKELY = {
+    "stranded_gpu_milli_more": 2, "starved_gpu_milli_more": 4, "lost_gpu_milli": 2,
+    "cpu_per_gpu_total": 2,
+}  # fmt: skip
 """Ingredients that are drawn so many times as often as others."""
 
 Leaves = dict[tuple[int, int, int], list[Expression]]

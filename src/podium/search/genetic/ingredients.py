@@ -29,8 +29,15 @@ _HAS_GPU = apply(">=", field("gpu"), number(0))
 _HERE = field("node.gpu_milli_left[gpu]")
 
 
-CONSTANTS = {"CPUS_PER_GPU": Constant("CPUS_PER_GPU", 10.0, (2.0, 60.0))}
-"""What ingredients are made of: the CPU that pods usually take with a GPU."""
+CONSTANTS = {
+    "CPUS_PER_GPU": Constant("CPUS_PER_GPU", 10.0, (2.0, 60.0)),
+    "SMALL_GPU_MILLI": Constant("SMALL_GPU_MILLI", 100.0, (0.0, 1000.0)),
+}
+"""What ingredients are made of: the CPU that pods usually take with a GPU, and the part of a GPU
+below which nobody asks for it.
+"""
+
+_SMALL = name("SMALL_GPU_MILLI")
 
 
 def _stranded(gpu_milli: Expression, cpu_milli: Expression) -> Expression:
@@ -142,6 +149,56 @@ _DESCRIBED: tuple[tuple[str, Expression, str], ...] = (
         "is_share",
         apply("and", apply("<", number(0), _POD_GPU), apply("<", _POD_GPU, _WHOLE)),
         "The pod takes a part of one GPU.",
+    ),
+    (
+        "lost_gpu_milli",
+        apply(
+            "if",
+            apply("and", name("is_share"), apply("<", name("gpu_milli_behind"), _SMALL)),
+            name("gpu_milli_behind"),
+            number(0),
+        ),
+        "What a share pod leaves behind on its GPU that is too small for others.",
+    ),
+    (
+        "usable_gpu_milli_before",
+        reduction("sum", _LEFT, apply(">=", _LEFT, _SMALL)),
+        "Free parts of GPUs that are not too small.",
+    ),
+    (
+        "gpu_milli_spent",
+        apply("+", name("gpu_milli_wanted"), name("lost_gpu_milli")),
+        "GPU milli that the pod takes, or leaves too small.",
+    ),
+    (
+        "usable_gpu_milli_taken",
+        apply(
+            "if",
+            apply(">=", name("tightest_gpu_milli"), _SMALL),
+            name("gpu_milli_spent"),
+            number(0),
+        ),
+        "Of that, what was not too small before.",
+    ),
+    (
+        "usable_gpu_milli_after",
+        apply("-", name("usable_gpu_milli_before"), name("usable_gpu_milli_taken")),
+        "Free parts of GPUs that are not too small, once the pod is here.",
+    ),
+    (
+        "starved_gpu_milli_before",
+        _stranded(name("usable_gpu_milli_before"), field("node.cpu_milli_left")),
+        "Usable GPU that lacks CPU, if pods take what is usual.",
+    ),
+    (
+        "starved_gpu_milli_after",
+        _stranded(name("usable_gpu_milli_after"), name("cpu_milli_after")),
+        "Usable GPU that lacks CPU once the pod is here.",
+    ),
+    (
+        "starved_gpu_milli_more",
+        apply("-", name("starved_gpu_milli_after"), name("starved_gpu_milli_before")),
+        "Usable GPU that loses its CPU to the pod, less that without CPU that the pod takes.",
     ),
     (
         "gpu_milli_here",

@@ -103,9 +103,44 @@ def score(pod, node):
     return -int(4 * (stranded_gpu_milli_more / 1000))
 '''
 
+_TYPICAL = '''"""Keeps GPU usable, in whole steps: not in small parts, and with CPU beside it.
+
+The fragmentation of FGD (Weng et al., USENIX ATC 2023) with a single typical pod, which takes a
+part of a GPU and the CPU that is usual for that part.
+"""
+
+from podium.policies import tunable
+
+CPUS_PER_GPU = tunable(10.0, 2.0, 60.0)
+SMALL_GPU_MILLI = tunable(100.0, 0.0, 1000.0)
+
+
+def score(pod, node):
+    usable_gpu_milli_before = 0
+    tightest_gpu_milli = 1000
+    for slot in range(node.gpu_count):
+        left = node.gpu_milli_left[slot]
+        if left >= SMALL_GPU_MILLI:
+            usable_gpu_milli_before += left
+        if left >= pod.gpu_milli:
+            tightest_gpu_milli = min(tightest_gpu_milli, left)
+    gpu_milli_wanted = pod.gpu_count * pod.gpu_milli
+    cpu_milli_after = node.cpu_milli_left - pod.cpu_milli
+    gpu_milli_behind = tightest_gpu_milli - pod.gpu_milli
+    is_share = 0 < pod.gpu_milli < 1000
+    lost_gpu_milli = gpu_milli_behind if is_share and gpu_milli_behind < SMALL_GPU_MILLI else 0
+    gpu_milli_spent = gpu_milli_wanted + lost_gpu_milli
+    usable_gpu_milli_taken = gpu_milli_spent if tightest_gpu_milli >= SMALL_GPU_MILLI else 0
+    usable_gpu_milli_after = usable_gpu_milli_before - usable_gpu_milli_taken
+    starved_gpu_milli_before = max(0, usable_gpu_milli_before - node.cpu_milli_left / CPUS_PER_GPU)
+    starved_gpu_milli_after = max(0, usable_gpu_milli_after - cpu_milli_after / CPUS_PER_GPU)
+    starved_gpu_milli_more = starved_gpu_milli_after - starved_gpu_milli_before
+    return -int(4 * ((starved_gpu_milli_more + lost_gpu_milli) / 1000))
+'''
+
 _TEXTS = {
     "packed": _PACKED, "convex": _CONVEX, "balanced": _BALANCED, "borg": _BORG, "exact": _EXACT,
-    "fed": _FED,
+    "fed": _FED, "typical": _TYPICAL,
 }  # fmt: skip
 
 
