@@ -12,10 +12,11 @@ from podium.settings.sections import (
     Store,
     Traces,
 )
+from podium.settings.serve import Serve
 from podium.settings.url import MASK, without_password
 
 __all__ = [
-    "MASK", "Compile", "Display", "Key", "Online", "Search", "Settings", "Shown",
+    "MASK", "Compile", "Display", "Key", "Online", "Search", "Serve", "Settings", "Shown",
     "Simulate", "Store", "Traces", "default_settings", "keys", "load_settings", "sections", "shown",
     "without_password",
 ]  # fmt: skip

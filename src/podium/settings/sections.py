@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from podium.settings.about import about, cache_folder, data_file_url, data_folder
+from podium.settings.serve import Serve
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,10 @@ class Store:
     url: str = field(
         default_factory=lambda: data_file_url("podium.db"),
         metadata=about(
-            "database of runs: a SQLite file or a PostgreSQL address", flag="--store", is_url=True
+            "database of runs and observations: a SQLite file or a PostgreSQL address",
+            short_env="SCHEDULER_SQLITE_PATH",
+            flag="--store",
+            is_url=True,
         ),
     )
 
@@ -207,4 +211,5 @@ class Settings:
     store: Store
     search: Search
     online: Online
+    serve: Serve
     origins: Mapping[str, str]  # by path, such as "simulate.seed"

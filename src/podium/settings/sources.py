@@ -73,7 +73,7 @@ class Reading:
             self._add_variable(key, environ)
 
     def _add_variable(self, key: Key, environ: Mapping[str, str]) -> None:
-        given = {name: environ[name] for name in key.env_names if environ.get(name)}
+        given = {name: environ[name] for name in key.env_names if _is_given(environ, name)}
         if len(set(given.values())) > 1:
             names = " and ".join(given)
             self.problems.append(
@@ -104,6 +104,12 @@ class Reading:
         where = f"{origin}, [{key.section}] {key.name}"
         hint = advice(key, value)
         self.problems.append(SettingsError(str(problem), where=where, hint=hint))
+
+
+def _is_given(environ: Mapping[str, str], name: str) -> bool:
+    # In a pod, PODIUM_SERVE_PORT may be the address of a service "podium-serve", not a port.
+    is_link = _SERVICE_LINK.search(name) and "://" in environ.get(name, "")
+    return bool(environ.get(name)) and not (is_link and "KUBERNETES_SERVICE_HOST" in environ)
 
 
 def _podium_names(environ: Mapping[str, str]) -> Iterator[str]:

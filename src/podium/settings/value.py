@@ -51,6 +51,8 @@ def checked(key: Key, value: Any, folder: Path) -> Any:
         result = key.kind(value)
     except OverflowError:
         raise ValueError(f"the whole number is too large for {EXPECTED[float]}") from None
+    if key.about.choices and str(result).lower() in key.about.choices:
+        result = str(result).lower()
     objection = key.about.objection(result)
     if objection:
         raise ValueError(_complaint(key, MASK) if key.about.is_secret else objection)

@@ -1,0 +1,89 @@
+"""Declares the settings of the service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from podium.settings.about import about
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Says where the service listens, whom it answers and what it bears."""
+
+    host: str = field(
+        default="127.0.0.1", metadata=about("address to listen at", short_env="SCHEDULER_HOST")
+    )
+    port: int = field(
+        default=8080,
+        metadata=about(
+            "port to listen at; 0: any free one",
+            short_env="SCHEDULER_PORT",
+            at_least=0,
+            at_most=65535,
+        ),
+    )
+    token: str | None = field(
+        default=None, metadata=about("bearer token that callers must send", is_secret=True)
+    )
+    token_file: Path | None = field(
+        default=None, metadata=about("file that holds the bearer token")
+    )
+    tls_cert: Path | None = field(
+        default=None, metadata=about("certificate chain, a PEM file; needs the key too")
+    )
+    tls_key: Path | None = field(
+        default=None, metadata=about("private key of the certificate, a PEM file")
+    )
+    log_level: str = field(
+        default="info",
+        metadata=about(
+            "least level that is logged", short_env="SCHEDULER_LOG_LEVEL", choices=LOG_LEVELS
+        ),
+    )
+    log_requests: str = field(
+        default="problems",
+        metadata=about("which requests are logged", choices=("problems", "all")),
+    )
+    max_body_bytes: int = field(
+        default=2**20, metadata=about("largest body of a request", at_least=1024)
+    )
+    max_batch: int = field(
+        default=1000, metadata=about("most entries in a list of a request", at_least=1)
+    )
+    max_in_flight: int = field(
+        default=1000, metadata=about("most requests at a time; more are put off", at_least=1)
+    )
+    read_limit_s: float = field(
+        default=10.0, metadata=about("seconds that a body may take to arrive", above=0)
+    )
+    drain_delay_s: float = field(
+        default=0.0,
+        metadata=about("seconds from not ready to no longer listening, at the end", at_least=0),
+    )
+    drain_limit_s: float = field(
+        default=30.0, metadata=about("seconds that requests have to finish, at the end", above=0)
+    )
+    retention_observations: int = field(
+        default=1000,
+        metadata=about(
+            "observations of each job type and GPU type that stay in the store",
+            short_env="SCHEDULER_RETENTION_OBSERVATIONS",
+            at_least=1,
+        ),
+    )
+    checkpoint_interval_s: float = field(
+        default=300.0,
+        metadata=about(
+            "seconds between saves of what was learned",
+            short_env="SCHEDULER_CHECKPOINT_INTERVAL",
+            above=0,
+        ),
+    )
+    poll_s: float = field(
+        default=1.0,
+        metadata=about("seconds between looks for what other replicas stored", above=0),
+    )
