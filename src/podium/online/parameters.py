@@ -21,7 +21,7 @@ class Prior:
 
     runtime_s: float = 10.0
     level_spread: float = 10.0
-    job_spread: float = 1.5
+    job_spread: float = 3.0
     gpu_spread: float = 0.7
     pair_spread: float = 0.8
     feature_spread: float = 0.5

@@ -75,6 +75,7 @@ def _with_marginals(plan: Array, supply: Array, demand: Array) -> Array:
     plan = plan * np.minimum(1.0, supply / plan.sum(axis=1))[:, None]
     sums = plan.sum(axis=0)
     plan = plan * np.minimum(1.0, demand / np.where(sums > 0.0, sums, 1.0))
-    lacking, open_ = supply - plan.sum(axis=1), demand - plan.sum(axis=0)
+    lacking = np.maximum(supply - plan.sum(axis=1), 0.0)
+    open_ = np.maximum(demand - plan.sum(axis=0), 0.0)
     missing = lacking.sum()
     return plan + np.outer(lacking, open_) / missing if missing > 0.0 else plan

@@ -1,0 +1,225 @@
+import json
+import math
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from podium.errors import UsageError
+from podium.online import Agent, Observation, Parameters, Request
+from podium.settings import default_settings, load_settings
+
+PARAMETERS = Parameters(gamma_interference=0.5, enable_interference=True)
+
+
+def known(agent, gpu_type, runtime_s, count=20, job_type="j"):
+    agent.replay([Observation(job_type, gpu_type, runtime_s)] * count)
+
+
+def test_the_cost_is_the_sum_of_its_terms():
+    agent = Agent(PARAMETERS)
+    known(agent, "a", 20.0)
+    agent.replay([Observation("j", "a", 40.0, {}, ("c",))] * 20)
+    answer = agent.score(Request("j", ("a", "b"), {}, ("c",)))
+    for each in answer.candidates:
+        whole = each.mu + 0.3 * each.sigma - 0.7 * each.ig + 0.5 * each.penalty
+        assert each.cost == pytest.approx(whole)
+        relative = each.sigma / each.mu
+        assert each.ig_nats == pytest.approx(0.5 * math.log(1.0 + relative**2 / 0.15))
+    fastest = min(each.mu for each in answer.candidates)
+    assert answer.chosen.ig == pytest.approx(answer.chosen.ig_nats * fastest * PARAMETERS.horizon)
+    assert answer.chosen.penalty == pytest.approx(answer.chosen.mu, rel=0.1)
+
+
+def test_information_gain_falls_to_nothing_with_data():
+    agent = Agent()
+    known(agent, "a", 20.0, count=2000)
+    (found,) = agent.candidates(Request("j", ("a",)))
+    assert found.ig / found.mu < 1e-3
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e6])
+def test_the_unit_of_time_changes_no_decision(scale):
+    def choices(factor):
+        rng = np.random.default_rng(1000)
+        agent, found = Agent(), []
+        true = {"a": 30.0, "b": 20.0, "c": 50.0}
+        for _ in range(60):
+            answer = agent.score(Request("j", tuple(true)))
+            found.append((answer.chosen_gpu_type, answer.decision_type))
+            runtime_s = true[answer.chosen_gpu_type] * math.exp(rng.normal(0.0, 0.2)) * factor
+            agent.observe(Observation("j", answer.chosen_gpu_type, runtime_s))
+        return found
+
+    assert choices(scale) == choices(0.1)
+
+
+def test_an_unseen_type_is_not_chosen_above_the_cap_though_it_is_never_observed():
+    agent = Agent()
+    known(agent, "a", 20.0, count=1)
+    chosen = [agent.score(Request("j", ("a", "b"))).chosen_gpu_type for _ in range(200)]
+    assert chosen.count("b") == 50
+
+
+def test_when_the_cap_binds_the_best_observed_type_is_taken():
+    agent = Agent(Parameters(exploration_cap=0.0))
+    known(agent, "slow", 40.0)
+    known(agent, "fast", 20.0)
+    known(agent, "new", 5.0, job_type="another")
+    known(agent, "slow", 40.0, job_type="another")
+    answer = agent.score(Request("j", ("slow", "new", "fast")))
+    assert answer.chosen_gpu_type == "fast"
+    assert answer.decision_type == "exploitation"
+    assert answer.candidates[1].cost < answer.chosen.cost
+    assert answer.priority_score < 100.0
+
+
+def test_a_decision_without_an_observed_candidate_is_forced():
+    agent = Agent(Parameters(exploration_cap=0.0))
+    known(agent, "a", 20.0)
+    answer = agent.score(Request("j", ("b", "c")))
+    assert answer.decision_type == "forced"
+    assert not answer.exploration
+    assert agent.figures().decisions == {"exploration": 0, "exploitation": 0, "forced": 1}
+
+
+def test_the_answer_has_the_documented_shape():
+    agent = Agent()
+    known(agent, "A100-80GB", 73.4)
+    features = {"gpu_mem_gb": 40, "batch_size": 16, "colour": 3}
+    found = agent.score(Request("j", ("A100-80GB", "L4-24GB"), features)).as_object()
+    json.dumps(found, allow_nan=False)
+    assert list(found)[:4] == ["priority_score", "gpu_selector", "avoid_co_locate_with", "terms"]
+    assert list(found["terms"]) == ["mu", "sigma", "ig", "penalty", "cost"]
+    assert found["gpu_selector"]["nodeSelector"] == {
+        "gpu.nvidia.com/class": found["chosen_gpu_type"]
+    }
+    assert {"gpu_type", "mu", "sigma", "ig", "penalty", "cost", "observations"} <= set(
+        found["candidates"][0]
+    )
+    assert found["candidates"][0]["observations"] == 20
+    assert found["ignored_features"] == ["colour"]
+
+
+def test_the_priority_is_a_hundred_for_the_cheapest_and_fifty_without_a_choice():
+    agent = Agent()
+    known(agent, "a", 20.0)
+    known(agent, "b", 60.0)
+    assert agent.score(Request("j", ("a", "b"))).priority_score == 100.0
+    assert agent.score(Request("j", ("a", "a"))).priority_score == 50.0
+
+
+def test_candidates_named_twice_are_one():
+    assert len(Agent().score(Request("j", ("a", "b", "a"))).candidates) == 2
+
+
+def test_weighing_candidates_counts_no_decision():
+    agent = Agent()
+    known(agent, "a", 20.0)
+    before = agent.as_object()
+    agent.candidates(Request("j", ("a", "b")))
+    agent.figures()
+    assert agent.as_object() == before
+
+
+def test_an_observation_is_heeded_by_the_next_score():
+    agent = Agent(Parameters(exploration_cap=0.0))
+    known(agent, "a", 20.0)
+    request = Request("j", ("a", "b"))
+    assert agent.score(request).chosen_gpu_type == "a"
+    known(agent, "b", 2.0)
+    assert agent.score(request).chosen_gpu_type == "b"
+
+
+def test_a_batch_is_assigned_by_what_is_known_within_capacities():
+    agent = Agent()
+    for job_type, fast_s in (("j", 10.0), ("k", 30.0)):
+        known(agent, "fast", fast_s, job_type=job_type)
+        known(agent, "slow", 40.0, job_type=job_type)
+    jobs = [Request("k", ("fast", "slow")), Request("j", ("slow", "fast"))]
+    before = agent.as_object()
+    found = agent.assign(jobs, {"fast": 1, "slow": 4}).as_object()
+    assert found["assignment"] == ["slow", "fast"]
+    assert found["cost"] == pytest.approx(50.0, rel=0.1)
+    assert agent.as_object() == before
+
+
+def test_a_batch_keeps_to_the_candidates_of_each_job():
+    jobs = [Request("j", ("a",)), Request("j", ("a", "b"))]
+    assert Agent().assign(jobs, {"a": 1, "b": 1}).as_object()["assignment"] == ["a", "b"]
+    with pytest.raises(UsageError, match="may use no GPU type"):
+        Agent().assign(jobs, {"b": 5})
+    with pytest.raises(UsageError, match="not all jobs fit"):
+        Agent().assign([jobs[0], jobs[0]], {"a": 1, "b": 5})
+
+
+def test_figures_tell_uncertainty_and_regret_against_the_best_known_type():
+    agent = Agent()
+    assert agent.figures().average_uncertainty_s == 0.0
+    known(agent, "a", 20.0)
+    known(agent, "b", 60.0)
+    for _ in range(10):
+        agent.score(Request("j", ("a", "b")))
+    figures = agent.figures()
+    assert figures.regret == 0.0
+    assert figures.observations == 40
+    sigmas = [each.sigma for each in agent.candidates(Request("j", ("a", "b")))]
+    assert figures.average_uncertainty_s == pytest.approx(sum(sigmas) / 2.0)
+
+
+def test_threads_lose_no_observation_and_keep_to_the_cap():
+    agent = Agent(Parameters(exploration_window=20))
+    known(agent, "a", 20.0, count=1)
+    order, together = [], threading.Lock()
+
+    def work(number):
+        for step in range(100):
+            with together:
+                order.append(agent.score(Request("j", ("a", "b", "c"))).exploration)
+            agent.score(Request(f"other-{number}", ("a", "b")))
+            agent.observe(Observation(f"new-{number}", "a", 1.0 + step))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    figures = agent.figures()
+    assert figures.observations == 801
+    assert figures.decisions["exploration"] <= 0.25 * (
+        figures.decisions["exploration"] + figures.decisions["exploitation"]
+    )
+    assert any(order)
+
+
+def test_a_state_of_another_format_is_refused():
+    state = {**Agent().as_object(), "format": 99}
+    with pytest.raises(UsageError, match="another version"):
+        Agent.from_object(Parameters(), state)
+
+
+def test_parameters_are_the_defaults_of_the_settings():
+    assert Parameters.of(default_settings().online) == Parameters()
+
+
+def test_names_of_the_environment_that_other_agents_use_are_heeded(tmp_path):
+    environ = {
+        "SCHEDULER_LAMBDA_UNCERTAINTY": "0.1",
+        "SCHEDULER_BETA_EXPLORATION": "0.2",
+        "SCHEDULER_GAMMA_INTERFERENCE": "0.4",
+        "SCHEDULER_TAU_SQUARED": "0.5",
+        "SCHEDULER_EXPLORATION_CAP": "0.05",
+        "SCHEDULER_ENABLE_INTERFERENCE": "true",
+        "XDG_CONFIG_HOME": str(tmp_path),
+    }
+    settings = load_settings(environ=environ, folder=tmp_path)
+    assert Parameters.of(settings.online) == replace(
+        Parameters(),
+        lambda_uncertainty=0.1,
+        beta_exploration=0.2,
+        gamma_interference=0.4,
+        tau_squared=0.5,
+        exploration_cap=0.05,
+        enable_interference=True,
+    )

@@ -1,0 +1,129 @@
+import math
+
+import numpy as np
+import pytest
+
+from podium.errors import UsageError
+from podium.online import Agent, Observation, Parameters, Request
+from podium.online import interference as room
+
+PARAMETERS = Parameters(enable_interference=True, gamma_interference=1.0)
+
+
+def agent_of(*groups):
+    agent = Agent(PARAMETERS)
+    for group in groups:
+        agent.replay(group)
+    return agent
+
+
+def runs(rng, count, runtime_s, beside=(), noise=0.2, gpu_type="g"):
+    return [
+        Observation("j", gpu_type, runtime_s * math.exp(rng.normal(0.0, noise)), {}, beside)
+        for _ in range(count)
+    ]
+
+
+def slowdown(agent, *beside, gpu_type="g"):
+    (found,) = agent.candidates(Request("j", (gpu_type,), {}, beside))
+    return found.penalty / found.mu
+
+
+@pytest.mark.parametrize("seed", range(1000, 1010))
+@pytest.mark.parametrize("planted", [1.2, 1.5, 3.0])
+def test_a_planted_slowdown_is_recovered_after_fifty_observations_and_kept(seed, planted):
+    rng = np.random.default_rng(seed)
+    agent = agent_of(runs(rng, 50, 10.0), runs(rng, 50, 10.0 * planted, ("c",)))
+    assert 1.0 + slowdown(agent, "c") == pytest.approx(planted, rel=0.1)
+    agent.replay(runs(rng, 1000, 10.0 * planted, ("c",)))
+    assert 1.0 + slowdown(agent, "c") == pytest.approx(planted, rel=0.1)
+
+
+def test_twenty_runs_alone_and_hundreds_beside_another_do_not_unlearn_the_slowdown():
+    rng = np.random.default_rng(0)
+    agent = agent_of(runs(rng, 20, 10.0, noise=0.0))
+    for count, error in ((5, 0.1), (45, 0.02), (155, 0.02)):
+        agent.replay(runs(rng, count, 15.0, ("c",), noise=0.0))
+        assert slowdown(agent, "c") == pytest.approx(0.5, abs=error)
+
+
+def test_runs_with_neighbours_never_move_what_is_known_of_runs_alone():
+    rng = np.random.default_rng(1)
+    agent = agent_of(runs(rng, 20, 10.0))
+    before = agent.candidates(Request("j", ("g", "h")))
+    agent.replay(runs(rng, 200, 90.0, ("c",)))
+    agent.replay(runs(rng, 20, 90.0, ("c",), gpu_type="h"))
+    assert agent.candidates(Request("j", ("g", "h"))) == before
+
+
+def test_runs_alone_that_come_later_set_the_baseline_too():
+    rng = np.random.default_rng(2)
+    alone, beside = runs(rng, 30, 10.0), runs(rng, 30, 20.0, ("c",))
+    later = agent_of(beside, alone)
+    assert slowdown(agent_of(beside), "c") == 0.0
+    assert slowdown(later, "c") == pytest.approx(slowdown(agent_of(alone, beside), "c"))
+    assert slowdown(later, "c") == pytest.approx(1.0, rel=0.2)
+
+
+def test_neighbours_that_come_together_are_told_apart():
+    rng = np.random.default_rng(3)
+    agent = agent_of(
+        runs(rng, 60, 10.0),
+        runs(rng, 60, 10.0, ("calm",)),
+        runs(rng, 60, 20.0, ("loud", "calm")),
+        runs(rng, 60, 40.0, ("loud", "loud")),
+    )
+    assert 1.0 + slowdown(agent, "loud") == pytest.approx(2.0, rel=0.1)
+    assert 1.0 + slowdown(agent, "calm") == pytest.approx(1.0, rel=0.1)
+    assert 1.0 + slowdown(agent, "loud", "loud", "calm") == pytest.approx(4.0, rel=0.15)
+
+
+def test_what_is_learned_on_one_gpu_type_holds_on_others():
+    rng = np.random.default_rng(4)
+    agent = agent_of(
+        runs(rng, 50, 10.0), runs(rng, 50, 15.0, ("c",)), runs(rng, 5, 70.0, gpu_type="h")
+    )
+    assert 1.0 + slowdown(agent, "c", gpu_type="h") == pytest.approx(1.5, rel=0.1)
+
+
+def test_one_slow_run_is_not_yet_a_slowdown_of_that_size():
+    alone = [Observation("j", "g", runtime_s) for runtime_s in (8.0, 12.5)] * 25
+    agent = agent_of(alone, [Observation("j", "g", 15.0, {}, ("c",))])
+    assert 0.2 < slowdown(agent, "c") < 0.45
+
+
+def test_a_neighbour_that_speeds_a_job_up_or_is_unknown_costs_nothing():
+    rng = np.random.default_rng(6)
+    agent = agent_of(runs(rng, 50, 10.0), runs(rng, 50, 5.0, ("c",)))
+    assert slowdown(agent, "c") == 0.0
+    assert slowdown(agent, "never seen") == 0.0
+
+
+def test_a_pair_is_avoided_by_both_though_only_one_suffers():
+    rng = np.random.default_rng(7)
+    agent = agent_of(
+        runs(rng, 50, 10.0), runs(rng, 50, 15.0, ("loud",)), runs(rng, 50, 10.2, ("calm",))
+    )
+    assert agent.score(Request("j", ("g",))).avoid_co_locate_with == ("loud",)
+    assert agent.score(Request("loud", ("g",))).avoid_co_locate_with == ("j",)
+    assert agent.score(Request("calm", ("g",))).avoid_co_locate_with == ()
+    assert slowdown(agent, "loud") > 0.3
+    (other,) = agent.candidates(Request("loud", ("g",), {}, ("j",)))
+    assert other.penalty == 0.0
+
+
+def test_interference_that_is_not_enabled_is_neither_charged_nor_avoided():
+    rng = np.random.default_rng(8)
+    agent = Agent(Parameters(gamma_interference=1.0))
+    agent.replay(runs(rng, 50, 10.0) + runs(rng, 50, 30.0, ("c",)))
+    assert slowdown(agent, "c") == 0.0
+    assert agent.score(Request("j", ("g",), {}, ("c",))).avoid_co_locate_with == ()
+
+
+def test_there_is_a_limit_to_the_neighbours_that_are_learned(monkeypatch):
+    agent = agent_of([Observation("j", "g", 10.0, {}, ("a",))])
+    before = agent.as_object()
+    monkeypatch.setattr(room, "MOST_NEIGHBOURS", 1)
+    with pytest.raises(UsageError, match="beside more than 1 job types"):
+        agent.observe(Observation("j", "g", 10.0, {}, ("b",)))
+    assert agent.as_object() == before
