@@ -65,9 +65,10 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Says that a generator has used up its budget and proposes nothing more."""
+    """Says why a generator proposes nothing more: its budget is used up, or it cannot go on."""
 
     reason: str
+    where: str = ""  # set: nobody can be asked any more, at this address
 
 
 class Generator(Protocol):

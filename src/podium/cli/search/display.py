@@ -65,9 +65,9 @@ def facts_of_summary(summary: dict[str, Any]) -> dict[str, str]:
         "time": figures.duration(summary["seconds"]),
     }
     if summary["calls"]:
-        facts["spend"] = (
-            f"{summary['usd']:.4f} USD, {summary['tokens']:,} tokens, {summary['calls']:,} calls"
-        )
+        facts["spend"] = _spend(summary)
+    if summary["usd"]:
+        facts["price"] = _price(summary)
     return facts
 
 
@@ -93,6 +93,8 @@ def part_of(progress: Progress, budget: Budget) -> float:
 
 def show_end(screen: Screen, run_id: str, search: Search) -> None:
     """Prints what a run found and what to do next."""
+    from podium.search.llm.budget import USED_UP
+
     progress = search.progress()
     screen.fields({"run": run_id, "ended": search.ending, **facts_of_summary(progress.summary())})
     show_islands(screen, progress.summary())
@@ -100,9 +102,10 @@ def show_end(screen: Screen, run_id: str, search: Search) -> None:
     if best is not None:
         print()
         print(best.text.rstrip())
+    more = "--usd N or --tokens N" if USED_UP in search.ending else "--evaluations N"
     screen.note(
-        f"podium search promote {run_id} validates it; podium search resume {run_id} "
-        "--evaluations N searches on"
+        f"podium search promote {run_id} validates it; podium search resume {run_id} {more} "
+        "searches on"
     )
 
 
@@ -140,6 +143,27 @@ def _best(summary: dict[str, Any]) -> str:
         f"{summary['fitness']:.3f} ({gain:+.3f} against fgd), candidate #{summary['best']}, "
         f"{summary['complexity']} parts"
     )
+
+
+def _spend(summary: dict[str, Any]) -> str:
+    """Says what was spent; a price that nobody knows is not called nothing."""
+    usd, unpriced = summary["usd"], summary.get("unpriced_calls", 0)
+    told = [f"{summary['calls']:,} calls"]
+    if summary["tokens"]:
+        told.insert(0, f"{summary['tokens']:,} tokens")
+    if usd or not unpriced:
+        told.insert(0, f"{'at least ' if unpriced else ''}{usd:.4f} USD")
+    elif summary["tokens"]:
+        told[0] += " at an unknown price"
+    return ", ".join(told)
+
+
+def _price(summary: dict[str, Any]) -> str:
+    start, best = summary.get("fitness_start"), summary["fitness"]
+    gain = 0.0 if start is None or best is None else best - start
+    if gain <= 0:
+        return "no point gained yet over what the run began with"
+    return f"{summary['usd'] / gain:.4f} USD per point gained ({gain:+.3f} over what it began with)"
 
 
 def _validation(summary: dict[str, Any]) -> str:

@@ -56,6 +56,13 @@ Evaluations = Annotated[
 Time = Annotated[
     str | None, typer.Option("--time", help="End after this: 90s, 10m, 2h.", show_default=False)
 ]
+Usd = Annotated[
+    float | None,
+    typer.Option("--usd", help="Most US dollars to spend.", min=0, show_default=False),
+]
+Tokens = Annotated[
+    int | None, typer.Option("--tokens", help="Most tokens to use.", min=0, show_default=False)
+]
 Target = Annotated[
     float | None, typer.Option("--target", help="End at this fitness.", show_default=False)
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ from podium.cli.render import Screen, print_json
 from podium.cli.runs import RunId, StoreUrl, opened
 from podium.cli.search import options as given
 from podium.cli.search.display import follow, show_end
-from podium.errors import UsageError
+from podium.errors import PodiumError, UsageError
 
 if TYPE_CHECKING:
     from podium.search.run.opening import Means
@@ -75,13 +76,8 @@ def run(
         str | None,
         typer.Option("--base-url", help="OpenAI-compatible service.", show_default=False),
     ] = None,
-    usd: Annotated[
-        float | None,
-        typer.Option("--usd", help="Most US dollars to spend.", min=0, show_default=False),
-    ] = None,
-    tokens: Annotated[
-        int | None, typer.Option("--tokens", help="Most tokens to use.", min=0, show_default=False)
-    ] = None,
+    usd: given.Usd = None,
+    tokens: given.Tokens = None,
     price: Annotated[
         list[str] | None,
         typer.Option("--price", help="MODEL=IN,OUT in USD per million.", show_default=False),
@@ -114,6 +110,7 @@ def run(
     from podium.search.limits import Limits
     from podium.search.population.archive import Customs
     from podium.search.run.plan import RunPlan, Tuning
+    from podium.store.records import FAILED
 
     generators = given.read_weights(generator or ["genetic"])
     plan = RunPlan(
@@ -129,7 +126,11 @@ def run(
     budget = _budget(evaluations, time_span, target)
     with opened(settings) as kept:
         record = _create(kept, settings, plan, budget, name or fitness)
-        _work(Screen(settings.display), kept, record, (means, budget), is_json)
+        try:
+            _work(Screen(settings.display), kept, record, (means, budget), is_json)
+        except PodiumError:
+            kept.runs.update(record.id, status=FAILED)
+            raise
 
 
 def resume(
@@ -138,6 +139,8 @@ def resume(
     evaluations: given.Evaluations = None,
     time_span: given.Time = None,
     target: given.Target = None,
+    usd: given.Usd = None,
+    tokens: given.Tokens = None,
     workers: given.Workers = None,
     executor: given.ExecutorName = "local",
     ray_address: given.RayAddress = "",
@@ -153,6 +156,7 @@ def resume(
 
     limits = Limits(time_s=time_limit, memory_mib=memory_limit)
     means = given.means(settings, workers, executor, ray_address, limits)
+    means = replace(means, usd=usd, tokens=tokens)
     with opened(settings) as kept:
         with blaming("argument RUN"):
             record = kept.runs.get(run)
@@ -188,12 +192,16 @@ def _options(
     settings: Settings, generators: list[str], price: list[str] | None, replay: Path | None,
     command: str | None,
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
+    from podium.search.command import CommandSettings, open_command
+
     found: dict[str, dict[str, Any]] = {}
     if "llm" in generators:
         found["llm"] = llm_options(settings, price, replay)
     if "command" in generators:
         if not command:
             raise UsageError("the generator command has no command", hint="add --command PROGRAM")
+        with blaming("flag --command"):
+            open_command(CommandSettings(command), os.environ)
         found["command"] = {"command": command}
     return found
 
@@ -206,13 +214,32 @@ def llm_options(settings: Settings, price: list[str] | None, replay: Path | None
     models = [each.strip() for each in search.models.split(",") if each.strip()]
     if not models:
         raise UsageError("no language model is named", hint="add --model NAME")
+    _check_llm(settings, replay)
     prices = read_prices(price or [])
     return {
         "models": models, "base_url": search.base_url, "usd": search.usd or None,
         "tokens": search.tokens or None, "mode": "replay" if replay else "record",
-        "cassette": str(replay or ""),
+        "cassette": str(replay.absolute()) if replay else "",
         "prices": {each: [p.usd_in, p.usd_out, p.usd_request] for each, p in prices.items()},
     }  # fmt: skip
+
+
+def _check_llm(settings: Settings, replay: Path | None) -> None:
+    """Refuses what language models cannot be asked with, before there is a run."""
+    from podium.search.llm.cassette import read_cassette
+    from podium.search.llm.endpoint import find_endpoint
+
+    search = settings.search
+    if replay is not None:
+        read_cassette(replay)
+        return
+    with blaming("flag --base-url" if search.base_url else "environment"):
+        find_endpoint(os.environ, search.base_url)
+    if not search.usd and not search.tokens:
+        raise UsageError(
+            "there is no budget for language models", where="flags --usd and --tokens",
+            hint="add --usd 2, or --tokens 1000000, or both",
+        )  # fmt: skip
 
 
 def _create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name: str) -> RunRecord:

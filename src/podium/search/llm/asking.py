@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.search.generator import Request
 from podium.search.llm.bandit import Bandit
-from podium.search.llm.budget import Budget
+from podium.search.llm.budget import USED_UP, Budget
 from podium.search.llm.cassette import Player, Question, Recorder
 from podium.search.llm.client import Ask, Client
 from podium.search.llm.prompt import Prompt
@@ -39,7 +39,9 @@ class Live:
             if tries:
                 return Exchange(tuple(tries), note=refusal)
             refusals = {**self._client.stopped, **refusals, model: refusal}
-        return Exchange(spent=_told(refusals))
+        return Exchange(
+            spent=_told(refusals), is_stopped=refusals.keys() <= self._client.stopped.keys()
+        )
 
 
 class Recording:
@@ -79,6 +81,9 @@ def question_of(settings: LlmSettings, request: Request, prompt: Prompt) -> Ques
 
 
 def _told(refusals: Mapping[str, str]) -> str:
-    if len(set(refusals.values())) == 1:
-        return next(iter(refusals.values()))
+    reasons = list(refusals.values())
+    if len(set(reasons)) == 1:
+        return reasons[0]
+    if all(reason.startswith(USED_UP) for reason in reasons):
+        return min(reasons)  # the same sums for each; what the cheapest call may take says most
     return "; ".join(f"{model}: {reason}" for model, reason in refusals.items())

@@ -10,6 +10,7 @@ from typing import Any
 
 from podium.errors import UsageError
 
+USED_UP = "the budget is used up"
 _NANO = 1_000_000_000
 
 
@@ -99,8 +100,10 @@ class Budget:
                 told.append(f"{self._spent_tokens:,} of {self.caps.tokens:,} tokens are spent")
             if self.caps.usd is not None:
                 told.append(f"{self._spent_nano / _NANO:.4f} of {self.caps.usd:g} USD are spent")
-        price = "at an unknown price" if most.usd is None else f"{most.usd:.4f} USD"
-        return f"{' and '.join(told)}; the next call may take {most.tokens:,} tokens, {price}"
+        asked = [f"{most.tokens:,} tokens"]
+        if self.caps.usd is not None:
+            asked.append("an unknown price" if most.usd is None else f"{most.usd:.4f} USD")
+        return f"{USED_UP}: {' and '.join(told)}; the next call may take {' and '.join(asked)}"
 
     def state(self) -> dict[str, Any]:
         """Gives what is spent, as JSON knows it."""

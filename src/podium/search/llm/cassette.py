@@ -85,6 +85,11 @@ def read_cassette(path: Path) -> list[dict[str, Any]]:
     """Reads every exchange; a last line that was cut off by a crash is left out."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError as error:
+        raise InputError.at(
+            path, "there is no such cassette",
+            hint="give the file cassette.jsonl in the folder of a recorded run",
+        ) from error  # fmt: skip
     except (OSError, UnicodeDecodeError) as error:
         raise InputError.at(path, f"the cassette cannot be read: {error}") from error
     rows: list[dict[str, Any]] = []
@@ -156,4 +161,4 @@ def _exchange(row: Mapping[str, Any]) -> Exchange:
         )
         for each in row["tries"]
     ]  # fmt: skip
-    return Exchange(tuple(tries), row["spent"], row["note"])
+    return Exchange(tuple(tries), row["spent"], row.get("is_stopped", False), row["note"])

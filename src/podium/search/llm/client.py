@@ -14,12 +14,15 @@ from podium.search.llm.budget import Budget, Charge
 from podium.search.llm.pace import Pace, wait_s
 from podium.search.llm.prices import Price
 from podium.search.llm.prompt import Prompt
-from podium.search.llm.reply import Reply, Try
+from podium.search.llm.reply import UNREACHABLE, Reply, Try
 from podium.search.llm.settings import LlmSettings
 from podium.search.llm.transport import Transport
 from podium.search.llm.usage import charge_of, most_charge
 
 TEMPERATURE, SEED = "temperature", "seed"
+MOST_UNREACHED = 12
+"""Proposals in a row for which nobody was there; the service is not asked any more after that."""
+
 LIMITS = ("max_tokens", "max_completion_tokens")
 """Names of the limit on an answer; older models know the first, newer ones want the second."""
 
@@ -50,6 +53,7 @@ class Client:
         self._budget, self._prices = budget, prices
         self._dropped: dict[str, frozenset[str]] = {}
         self._stopped: dict[str, str] = {}
+        self._unreached = 0  # proposals in a row
         self._lock = threading.Lock()
 
     @property
@@ -135,8 +139,14 @@ class Client:
             return self._dropped.get(model, frozenset())
 
     def _heed(self, last: Try) -> None:
+        is_unreached = last.reply.failure == UNREACHABLE
+        with self._lock:
+            self._unreached = self._unreached + 1 if is_unreached else 0
+            is_gone = self._unreached >= MOST_UNREACHED
         if last.reply.stop:
             self._stop(last.model, last.reply.stop)
+        for model in self._settings.models if is_gone else ():
+            self._stop(model, "nobody answers at the address of the service")
 
     def _stop(self, model: str, reason: str) -> None:
         with self._lock:

@@ -39,7 +39,9 @@ class LlmGenerator:
         """
         prompt = write_prompt(request)
         exchange = self._asking(request, prompt)
-        return Spent(exchange.spent) if exchange.spent else conclude(exchange, prompt)
+        if not exchange.spent:
+            return conclude(exchange, prompt)
+        return Spent(exchange.spent, self.settings.place if exchange.is_stopped else "")
 
     def learn(self, source: str, gain: float | None, cost: Cost) -> None:
         """Hears how a model's candidate did, for the choice of models."""

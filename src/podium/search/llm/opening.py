@@ -65,7 +65,8 @@ def known_prices(settings: LlmSettings, transport: SdkTransport) -> dict[str, Pr
         transport.close()
         raise UsageError(
             f"a budget in US dollars needs the price of {', '.join(missing)}",
-            hint=f"give {missing[0]}=IN,OUT in US dollars per million tokens, or a budget in "
-            "tokens alone",
+            where=settings.base_url,
+            hint=f"add --price {missing[0]}=IN,OUT in US dollars per million tokens, or give a "
+            "budget in tokens alone",
         )
     return prices

@@ -133,6 +133,7 @@ class Exchange:
 
     tries: tuple[Try, ...] = ()
     spent: str = ""  # set: no call was made, and none will be
+    is_stopped: bool = False  # not for the budget, but because every model is beyond asking
     note: str = ""  # set: why no further call was made
 
 

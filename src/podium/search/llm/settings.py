@@ -66,6 +66,11 @@ class LlmSettings:
         """Gives the service and its key."""
         return Endpoint(self.base_url, self.key)
 
+    @property
+    def place(self) -> str:
+        """Names where answers come from."""
+        return str(self.cassette) if self.mode == "replay" else self.base_url
+
     def as_object(self) -> dict[str, Any]:
         """Describes what shapes answers and spending; the key is no part of it."""
         return {

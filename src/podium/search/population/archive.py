@@ -49,6 +49,7 @@ class Archive:
         self.signatures: dict[str, int] = {}  # of all that was accepted, with the least complexity
         self.tuned: set[int] = set()  # whose constants need no more tuning
         self.best: Member | None = None
+        self.start: float | None = None  # fitness of the best that the run began with
         self.batches = 0
         self.transfers: list[tuple[int, int, bool]] = []  # from, to, whether it led there
         self._seed = seed
@@ -58,6 +59,8 @@ class Archive:
         for entry in sorted(entries, key=lambda each: each.number):
             self._take(entry)
         self.batches += 1
+        if self.start is None and self.best is not None:
+            self.start = self.best.fitness
         if self.batches % self.customs.migrate_every == 0:
             self._migrate()
         self._respawn()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from podium.errors import UsageError
+from podium.errors import MissingError, UsageError
 from podium.search.fitness import Outcome, fitness_named
 from podium.search.generator import Cost, Failure, Generator, Proposal, Spent
 from podium.search.population import Archive
@@ -65,6 +65,7 @@ class Search:
     memory: Memory | None = None  # where a generator reads prompts
     validated: Validated | None = None
     ending: str = ""  # why the run is over
+    _stopped: Spent | None = None  # a generator that cannot go on
     _idle: int = 0  # batches in a row without a run
     archive: Archive = field(init=False)
     _began: float = field(init=False)
@@ -113,10 +114,14 @@ class Search:
         repairs = [self._repair(by_number[row.number], row) for row in found]
         found += self._judge(self._propose([each for each in repairs if each]), context)
         self._end_batch(found)
+        self._check_stop()
         self._check_start(found)
         self._idle = 0 if any(row.cost.get("evaluations") for row in found) else self._idle + 1
         if self._idle >= MOST_IDLE:
-            self.ending = f"nothing new was proposed in {MOST_IDLE} batches"
+            last = next((row.reason for row in reversed(found) if row.reason), "")
+            self.ending = f"nothing new was proposed in {MOST_IDLE} batches" + (
+                f"; the last reason: {last}" if last else ""
+            )
 
     def progress(self) -> Progress:
         """Gives the moment."""
@@ -165,11 +170,16 @@ class Search:
             rows = []
             for sample, proposal in written:
                 if isinstance(proposal, Spent):
-                    self.ending = self.ending or proposal.reason
+                    self._end_by(proposal)
                 else:
                     rows.append(proposed(self.run_id, self.archive.batches, sample, proposal))
             self._keep_proposals(rows)
         return [self._open[each.number] for each in samples if each.number in self._open]
+
+    def _end_by(self, spent: Spent) -> None:
+        self.ending = self.ending or spent.reason
+        if spent.where and self._stopped is None:
+            self._stopped = spent
 
     def _keep_proposals(self, rows: Sequence[CandidateRecord]) -> None:
         self.parts.store.candidates.propose(rows)
@@ -283,6 +293,14 @@ class Search:
 
     def _cases_of(self, number: int) -> tuple[Mapping[str, float], ...]:
         return tuple(self.parts.store.candidates.get(self.run_id, number).cases)
+
+    def _check_stop(self) -> None:
+        """Stops a run that nobody writes for; what was written is kept."""
+        if self._stopped is not None:
+            raise MissingError(
+                self._stopped.reason, where=self._stopped.where,
+                hint=f"put that right, then podium search resume {self.run_id} goes on",
+            )  # fmt: skip
 
     def _check_start(self, rows: Sequence[CandidateRecord]) -> None:
         """Stops a run at once whose beginning is of no use, and says why."""

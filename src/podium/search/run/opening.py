@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UnknownName, UsageError
-from podium.search.command import CommandGenerator, CommandSettings
+from podium.search.command import CommandSettings, open_command
 from podium.search.generator import Generator
 from podium.search.genetic import seeds, write
 from podium.search.genetic.breeding import Brood
@@ -39,6 +39,8 @@ class Means:
     ray_address: str = ""
     limits: Limits = field(default_factory=Limits)
     is_validating: bool = True
+    usd: float | None = None  # more to spend than the plan says
+    tokens: int | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def __post_init__(self) -> None:
@@ -110,7 +112,7 @@ def _generator(name: str, plan: RunPlan, folder: RunFolder, means: Means) -> Gen
 
         return open_llm(llm_settings(options, folder, means))
     if name == "command":
-        return CommandGenerator(CommandSettings(**options), means.environ)
+        return open_command(CommandSettings(**options), means.environ)
     brood = Brood(largest=plan.largest, may_hold=plan.may_hold)
     return GeneticGenerator(brood, name, **({"fresh": 1.0} if name == "random" else {}))
 
@@ -129,6 +131,7 @@ def llm_settings(options: dict[str, Any], folder: RunFolder, means: Means) -> An
     prices = {model: Price(*each) for model, each in options.pop("prices", {}).items()}
     cassette = Path(options.pop("cassette", "") or folder.cassette)
     models = tuple(options.pop("models"))
+    options |= {name: cap for name, cap in (("usd", means.usd), ("tokens", means.tokens)) if cap}
     return LlmSettings(**{**options, "models": models, "prices": prices, "cassette": cassette})
 
 

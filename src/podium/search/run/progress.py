@@ -24,6 +24,7 @@ class Tally:
     usd: float = 0.0
     tokens: int = 0
     calls: int = 0
+    unpriced: int = 0  # calls whose price nobody knows
 
     def count_proposal(self, record: CandidateRecord) -> None:
         """Counts what a proposal cost."""
@@ -31,7 +32,9 @@ class Tally:
         self.sources[record.source] = self.sources.get(record.source, 0) + 1
         self.usd += record.cost.get("usd") or 0.0
         self.tokens += record.cost.get("tokens_in", 0) + record.cost.get("tokens_out", 0)
-        self.calls += record.cost.get("calls", 0)
+        calls = record.cost.get("calls", 0)
+        self.calls += calls
+        self.unpriced += calls if record.cost.get("usd") is None else 0
 
     def count_judgement(self, record: CandidateRecord) -> None:
         """Counts a judgement and the evaluations it took."""
@@ -86,11 +89,13 @@ class Progress:
             "usd": self.tally.usd,
             "tokens": self.tally.tokens,
             "calls": self.tally.calls,
+            "unpriced_calls": self.tally.unpriced,
             "batches": self.archive.batches,
             "best": best.number if best else None,
             "fitness": best.fitness if best else None,
             "complexity": best.complexity if best else None,
             "fitness_fgd": self.baseline,
+            "fitness_start": self.archive.start,
             "validated": checked.number if checked else None,
             "validation_fitness": checked.fitness if checked else None,
             "validation_fitness_fgd": checked.baseline if checked else None,

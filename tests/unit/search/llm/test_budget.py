@@ -56,7 +56,7 @@ def test_the_refusal_names_what_is_spent_and_what_was_asked():
     told = budget.refusal(Charge(900, 100, 0.3))
     assert "150 of 1,000 tokens" in told
     assert "0.2500 of 0.5 USD" in told
-    assert "1,000 tokens, 0.3000 USD" in told
+    assert told.endswith("the next call may take 1,000 tokens and 0.3000 USD")
 
 
 AMOUNTS = st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(0, 0.3))

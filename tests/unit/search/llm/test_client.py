@@ -9,7 +9,10 @@ import pytest
 from podium.errors import MissingExtra, UsageError
 from podium.search.generator import Proposal, Request, Spent
 from podium.search.llm import LlmSettings, Price, Secret, open_llm
+from podium.search.llm.budget import Charge
+from podium.search.llm.client import MOST_UNREACHED
 from podium.search.llm.pace import LONGEST_WAIT_S
+from podium.search.llm.reply import UNREACHABLE, Reply, Try
 from support.chat_server import KEY, POLICY, Answer, error, fenced
 
 REQUEST = Request((7, 1))
@@ -195,6 +198,7 @@ def test_a_service_that_will_never_answer_is_asked_once(opened, server, status):
     spent = generator.propose(REQUEST)
     assert isinstance(spent, Spent)
     assert f"({status})" in spent.reason
+    assert spent.where == server.url
     assert len(server.calls) == 1
     assert KEY not in f"{proposal}{spent}{generator.state()}{generator.stopped}"
 
@@ -285,6 +289,22 @@ def test_a_service_that_is_not_there_costs_nothing(opened, slept):
     assert len(slept) == 3
 
 
+def test_a_service_that_is_not_there_for_long_is_given_up(opened):
+    url = "http://127.0.0.1:9/v1"
+    generator = opened(base_url=url, models=("small", "large"))
+    for i in range(MOST_UNREACHED):
+        assert "not reachable" in propose(generator, (7, i)).problem
+    assert generator.propose(REQUEST) == Spent("nobody answers at the address of the service", url)
+
+
+def test_a_service_that_comes_back_is_forgiven(opened, server):
+    generator = opened()
+    for code in [*[0] * (MOST_UNREACHED - 1), 200, 0]:
+        reply = Reply(code, failure="" if code else UNREACHABLE)
+        generator._client._heed(Try("small", (), reply, Charge(), 0.0))
+    assert goes_on(generator, server)
+
+
 PRICES = {"small": Price(1.0, 4.0), "large": Price(10.0, 40.0)}
 
 
@@ -316,6 +336,15 @@ def test_a_spent_budget_says_what_was_spent(opened):
     spent = opened(tokens=100).propose(REQUEST)
     assert isinstance(spent, Spent)
     assert "0 of 100 tokens" in spent.reason
+    assert spent.where == ""
+
+
+def test_two_models_without_budget_are_told_once(opened):
+    prices = {"small": Price(1.0, 4.0), "large": Price(8.0, 32.0)}
+    spent = opened(models=("small", "large"), usd=0.001, tokens=None, prices=prices).propose(
+        REQUEST
+    )
+    assert spent.reason.count("the budget is used up") == 1
 
 
 def test_a_model_that_is_too_dear_leaves_the_rest_of_the_budget_to_a_cheaper_one(opened, server):

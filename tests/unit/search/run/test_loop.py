@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from podium.errors import UsageError
+from podium.errors import MissingError, UsageError
 from podium.search.generator import Cost, Proposal, Spent
 from podium.search.genetic.generator import GeneticGenerator
 from podium.search.run.executor import LocalExecutor
@@ -255,6 +255,24 @@ def test_a_generator_that_is_spent_ends_the_run_and_what_came_before_is_kept(exe
     half = PLAN_OF_TESTS.block // 2
     assert [row.number - half for row in repairs] == [row.number for row in bred]
     assert [row.parents for row in repairs] == [row.parents for row in bred]
+
+
+def test_a_generator_that_cannot_go_on_is_an_error_and_what_it_wrote_is_kept(executor, tmp_path):
+    def write(request):
+        is_gone = request.seed[1] % 2 == 0
+        return Spent("the key is refused", "http://there/v1") if is_gone else unlike(request)
+
+    run = written_by(Writing(write), tmp_path, executor)
+    search = run.search()
+    with pytest.raises(MissingError, match="the key is refused") as caught:
+        search.go(Budget(evaluations=10**6))
+    assert caught.value.where == "http://there/v1"
+    assert "podium search resume run goes on" in caught.value.hint
+    bred = [row for row in run.rows() if row.kind == "bred"]
+    assert [row.number % 2 for row in bred] == [1, 1, 1]
+    assert all(row.state == JUDGED for row in bred)
+    again = run.search(executor)
+    assert again.archive.batches == search.archive.batches
 
 
 def test_generators_hear_what_became_of_their_candidates(executor, tmp_path):

@@ -22,6 +22,7 @@ def test_a_tally_counts_whatever_the_order():
     assert tally == Tally.of(records()[::-1])
     assert (tally.candidates, tally.judged, tally.accepted) == (4, 3, 1)
     assert (tally.evaluations, tally.usd, tally.tokens, tally.calls) == (6, 0.5, 30, 3)
+    assert tally.unpriced == 2
     assert tally.refused == {"race": 1, "syntax": 1}
     assert sum(tally.sources.values()) == 4
 
@@ -41,6 +42,7 @@ def test_a_moment_is_told_in_json():
     assert json.loads(json.dumps(told, allow_nan=False))["seconds"] == 12.346
     assert told["best"] == archive.best.number
     assert told["fitness_fgd"] == 91.0
+    assert told["fitness_start"] == archive.start <= told["fitness"]
     assert told["validated"] is None
     assert [each["island"] for each in told["islands"]] == [0, 1, 2]
     assert told["islands"][0]["family"] == "all"

@@ -1,0 +1,55 @@
+import pytest
+
+from podium.cli.search.display import facts_of_summary
+
+SUMMARY = {
+    "evaluations": 10, "candidates": 12, "accepted": 5, "refused": {}, "seconds": 1.5, "best": 7,
+    "fitness": 95.5, "fitness_fgd": 95.0, "fitness_start": 94.5, "complexity": 30,
+    "validated": None, "validation_fitness": None, "validation_fitness_fgd": None,
+    "usd": 0.0, "tokens": 0, "calls": 0, "unpriced_calls": 0,
+}  # fmt: skip
+
+
+def facts(**changes):
+    """Tells a moment of a run."""
+    return facts_of_summary({**SUMMARY, **changes})
+
+
+def test_a_run_that_asks_nobody_says_nothing_of_money():
+    assert not {"spend", "price"} & facts().keys()
+
+
+@pytest.mark.parametrize(
+    ("spent", "told"),
+    [
+        ({"usd": 0.25, "tokens": 12_000, "calls": 4}, "0.2500 USD, 12,000 tokens, 4 calls"),
+        ({"usd": 0.0, "tokens": 12_000, "calls": 4}, "0.0000 USD, 12,000 tokens, 4 calls"),
+        (
+            {"tokens": 12_000, "calls": 4, "unpriced_calls": 4},
+            "12,000 tokens at an unknown price, 4 calls",
+        ),
+        (
+            {"usd": 0.25, "tokens": 12_000, "calls": 4, "unpriced_calls": 1},
+            "at least 0.2500 USD, 12,000 tokens, 4 calls",
+        ),
+        ({"calls": 4, "unpriced_calls": 4}, "4 calls"),
+    ],
+)
+def test_a_price_that_nobody_knows_is_not_called_nothing(spent, told):
+    assert facts(**spent)["spend"] == told
+
+
+def test_money_is_set_beside_what_was_gained():
+    spent = {"usd": 0.5, "tokens": 10, "calls": 1}
+    assert facts(**spent)["price"] == (
+        "0.5000 USD per point gained (+1.000 over what it began with)"
+    )
+    for start in (95.5, None):
+        assert facts(**spent, fitness_start=start)["price"].startswith("no point gained yet")
+
+
+def test_summaries_of_earlier_versions_are_shown_too():
+    old = {key: value for key, value in SUMMARY.items() if key not in ("unpriced_calls",
+           "fitness_start")}  # fmt: skip
+    told = facts_of_summary({**old, "usd": 0.5, "tokens": 10, "calls": 1})
+    assert told["spend"] == "0.5000 USD, 10 tokens, 1 calls"
