@@ -89,6 +89,13 @@ def test_an_open_bound_excludes_its_end():
         checked(key(float, above=0), 0.0, Path())
 
 
+def test_an_upper_bound_includes_its_end():
+    share = key(float, at_least=0, at_most=1)
+    assert checked(share, 1, Path()) == 1.0
+    with pytest.raises(ValueError, match=r"1\.5 is too large"):
+        checked(share, 1.5, Path())
+
+
 def test_a_choice_outside_the_list_is_refused_with_the_closest_one():
     choosing = key(str, choices=("replay", "inflation"))
     with pytest.raises(ValueError, match='"replai" is not one of replay, inflation'):
@@ -99,6 +106,8 @@ def test_a_choice_outside_the_list_is_refused_with_the_closest_one():
 def test_advice_names_type_bound_and_purpose():
     assert advice(key(int, at_least=0), "x") == "give a whole number of at least 0 (what it is for)"
     assert advice(key(float, above=0), "x") == "give a number of more than 0 (what it is for)"
+    share = key(float, at_least=0, at_most=1)
+    assert advice(share, "x") == "give a number of at least 0, at most 1 (what it is for)"
     assert advice(key(bool), "x") == "give true or false (what it is for)"
 
 
