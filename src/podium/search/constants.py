@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from podium.errors import PolicyError, UnknownName
+from podium.search.parsing import parse_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ def read_constants(text: str) -> tuple[Constant, ...]:
     >>> read_constants("W = tunable(0.5, 0, 2)")
     (Constant(name='W', value=0.5, low=0.0, high=2.0, line=1),)
     """
-    return tuple(_constant(name, call) for name, call in _declarations(ast.parse(text)))
+    return tuple(_constant(name, call) for name, call in _declarations(parse_text(text)))
 
 
 def with_constants(text: str, values: Mapping[str, float]) -> str:
@@ -36,7 +37,7 @@ def with_constants(text: str, values: Mapping[str, float]) -> str:
     >>> with_constants("W = tunable(0.5, 0, 2)  # weight", {"W": 1.25})
     'W = tunable(1.25, 0, 2)  # weight'
     """
-    declared = dict(_declarations(ast.parse(text)))
+    declared = dict(_declarations(parse_text(text)))
     for name in values:
         if name not in declared:
             raise UnknownName.among("constant", name, declared)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from podium.search.parsing import parse_text
+
 _FREE = (ast.expr_context, ast.arguments, ast.arg, ast.Import, ast.ImportFrom, ast.alias)
 """Parts of a syntax tree that nobody reads, or that every candidate has."""
 
@@ -14,7 +16,7 @@ def complexity_of(text: str) -> int:
     >>> complexity_of("def score(pod, node):\n    return -node.cpu_milli_left")
     6
     """
-    return sum(not isinstance(node, _FREE) for node in _walk(ast.parse(text)))
+    return sum(not isinstance(node, _FREE) for node in _walk(parse_text(text)))
 
 
 def _walk(tree: ast.AST) -> list[ast.AST]:

@@ -26,6 +26,7 @@ from podium.search.genetic.program import (
 )
 from podium.search.genetic.slot_loop import Update, read_updates, span_of
 from podium.search.genetic.translation import Environment, refuse, translated
+from podium.search.parsing import parse_text
 
 RESERVED = frozenset(["pod", "node", "gpu", "slot", "left", "table", "math", "HOLD", "tunable"])
 LARGEST = 600
@@ -35,7 +36,7 @@ _FORMS = (["pod", "node"], ["pod", "node", "gpu"])
 def parse(text: str, path: str = "policy.py") -> Program:
     """Reads a policy's text; raises PolicyError with the line where it is beyond a program."""
     try:
-        tree = ast.parse(text, path)
+        tree = parse_text(text, path)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise PolicyError(f"not Python: {error}", where=path) from error
     try:

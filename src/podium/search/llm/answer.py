@@ -12,6 +12,7 @@ from typing import Any
 
 from podium.search.llm.reply import shortened
 from podium.search.llm.usage import answer_text, first_choice, first_message
+from podium.search.parsing import parse_text
 
 LONGEST_THOUGHT = 300
 LONGEST_ANSWER = 100_000
@@ -183,7 +184,7 @@ def _tree(text: str) -> ast.Module | None:
 def _parsed(text: str) -> tuple[ast.Module | None, int]:
     """Parses a text, or gives the line where that fails; 0 is no line in particular."""
     try:
-        return ast.parse(text), 0
+        return parse_text(text), 0
     except SyntaxError as error:
         return None, error.lineno or 1
     except (ValueError, RecursionError, MemoryError):
