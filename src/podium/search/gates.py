@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from podium.policies.source import PAIR_FORMS
 from podium.search.allowlist import functions, problems
 from podium.search.novelty import fingerprint
+from podium.search.parsing import parse_text
 from podium.search.verdict import ALLOWLIST, NOVELTY, SIGNATURE, SYNTAX, Verdict
 from podium.search.vocabulary import LONGEST_BYTES
 
@@ -72,7 +73,7 @@ def parse(text: str) -> ast.Module:
     if not text.strip():
         raise _Refused("the text is empty; define score(pod, node)")
     try:
-        return ast.parse(text)
+        return parse_text(text)
     except SyntaxError as error:
         raise _Refused(f"not Python: line {error.lineno or 1}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
