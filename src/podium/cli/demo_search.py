@@ -30,14 +30,14 @@ class Found:
     text: str
 
 
-def search_from_nothing(screen: Screen, evaluations: int = EVALUATIONS) -> Found:
+def search_from_nothing(screen: Screen) -> Found:
     """Breeds programs from random ones and measures the best on validation seeds."""
     from podium.cli.search.display import follow
     from podium.search.run.opening import KIND, Means, create_run, open_search
     from podium.search.run.plan import Budget
     from podium.store import RunRecord, open_store
 
-    budget, plan = Budget(evaluations), _plan()
+    budget, plan = Budget(EVALUATIONS), _plan()
     with tempfile.TemporaryDirectory(prefix="podium-demo-") as name:
         root = Path(name)
         record = RunRecord("demo", KIND, "demo", 0.0, plan.as_object(), folder=str(root / "demo"))

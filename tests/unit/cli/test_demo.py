@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli import demo
+from podium.cli import demo, demo_search
 from podium.cli.main import app
 
 pytestmark = pytest.mark.usefixtures("_warm_cache")
@@ -15,6 +15,8 @@ def run(runner, monkeypatch):
     monkeypatch.setattr(demo, "SEEDS", [1000])
     monkeypatch.setattr(demo, "PACKING", ("first-fit", "worst-fit"))
     monkeypatch.setattr(demo, "QUEUEING", ("first-fit", "worst-fit"))
+    monkeypatch.setattr(demo_search, "EVALUATIONS", 150)
+    monkeypatch.setattr(demo_search, "CASES", 6)
     return lambda *arguments: runner.invoke(app, ["demo", *arguments])
 
 
@@ -49,3 +51,17 @@ def test_people_read_both_comparisons_the_best_first(run):
 def test_a_bar_shows_the_last_fifth(share, filled):
     bar = demo._bar(share)
     assert (bar.count("█"), len(bar)) == (filled, 24)
+
+
+def test_even_a_short_search_beats_the_simplest_policy_on_clusters_it_never_saw(run):
+    found = json.loads(run("--json").stdout)["search"]
+    assert found["others"].keys() == {"first-fit", "best-fit", "fgd"}
+    assert found["fitness"] > found["others"]["first-fit"]
+    assert "def score(pod, node" in found["text"]
+
+
+def test_people_read_what_was_found_beside_the_others(run):
+    told = run().stdout.split("Search: ")[1]
+    assert "evaluations of bred programs, from nothing, with seed 1000" in told
+    assert "found here" in told
+    assert "measured on clusters that the search never saw" in told
