@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from podium.store import RunRecord, Store
 
 DEFAULT_EVALUATIONS = 2000
+MOST_STARTERS = 24
+"""So many candidates that decide differently are taken from an earlier run."""
 
 
 def run(
@@ -48,6 +50,12 @@ def run(
     policy: Annotated[
         list[Path] | None,
         typer.Option("--policy", help="File to begin with too; repeatable.", show_default=False),
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="RUN", help="Begin with the best of a run.", show_default=False
+        ),
     ] = None,
     may_hold: Annotated[
         bool,
@@ -116,7 +124,7 @@ def run(
     plan = RunPlan(
         given.training_set(settings, fitness, trace, seeds, nodes),
         fitness, seed, generators, start,
-        tuple(given.read_starter(path) for path in policy or []), batch,
+        _starters(settings, policy, origin), batch,
         Customs(islands=islands), Tuning(tune_every, tune_evaluations),
         may_hold or fitness_named(fitness).may_hold, largest,
         _options(settings, [each for each, _ in generators], price, replay, command),
@@ -162,6 +170,22 @@ def resume(
             record = kept.runs.get(run)
         budget = _renewed(record.settings.get("budget", {}), evaluations, time_span, target)
         _work(Screen(settings.display), kept, record, (means, budget), is_json)
+
+
+def _starters(
+    settings: Settings, policy: list[Path] | None, origin: str | None
+) -> tuple[tuple[str, str], ...]:
+    """Gives the texts that a run begins with beside the seeds: files, and the best of a run."""
+    found = [given.read_starter(path) for path in policy or []]
+    if origin is not None:
+        with opened(settings) as kept:
+            with blaming("flag --from"):
+                record = kept.runs.get(origin)
+            best = kept.candidates.best(record.id, 5 * MOST_STARTERS)
+        apart = {each.signature: each for each in reversed(best)}
+        chosen = sorted(apart.values(), key=lambda each: -(each.fitness or 0.0))[:MOST_STARTERS]
+        found += [(f"{record.id}-{each.number}", each.text) for each in chosen]
+    return tuple(found)
 
 
 def _budget(
