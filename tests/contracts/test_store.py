@@ -21,31 +21,7 @@ from podium.store.engine import open_engine, reading, writing
 from podium.store.migrations import Migration, migrate, version_of
 from podium.store.rows import is_id
 from podium.store.schema import METADATA, MIGRATIONS
-from support.postgres import postgres_server
 from support.stored import CANDIDATE, RUN, bred, judged, release, start_writer
-
-DATABASES = ("sqlite", "postgresql")
-
-
-@pytest.fixture(scope="session")
-def new_database():
-    """Starts PostgreSQL once for all tests of a process."""
-    with postgres_server() as new:
-        yield new
-
-
-@pytest.fixture(params=DATABASES)
-def url(request, tmp_path):
-    """Addresses a database that does not exist yet, or is empty."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'new' / 'podium.db'}"
-    return request.getfixturevalue("new_database")()
-
-
-@pytest.fixture
-def store(url):
-    with open_store(url) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -382,10 +358,10 @@ def test_the_steps_lead_to_the_tables_that_the_program_uses(store):
 
 LATER = Migration(
     MIGRATIONS[-1].number + 1,
-    "observations",
+    "owners",
     (
         "ALTER TABLE runs ADD COLUMN owner TEXT NOT NULL DEFAULT 'nobody'",
-        "CREATE TABLE observations (number BIGINT PRIMARY KEY, seconds DOUBLE PRECISION)",
+        "CREATE TABLE owners (number BIGINT PRIMARY KEY, seconds DOUBLE PRECISION)",
     ),
 )
 
@@ -400,7 +376,7 @@ def test_an_older_store_is_brought_forward_and_keeps_its_rows(filled):
         steps = connection.execute(text("SELECT version, name FROM podium_schema ORDER BY 1"))
         assert [tuple(row) for row in steps] == [
             *((step.number, step.name) for step in MIGRATIONS),
-            (LATER.number, "observations"),
+            (LATER.number, "owners"),
         ]
 
 
@@ -409,7 +385,7 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(filled):
     with pytest.raises((InputError, MissingError), match="already exists"):
         migrate(filled.engine, (*MIGRATIONS, broken))
     assert version(filled) == MIGRATIONS[-1].number
-    assert "observations" not in inspect(filled.engine).get_table_names()
+    assert "owners" not in inspect(filled.engine).get_table_names()
     migrate(filled.engine, (*MIGRATIONS, LATER))
     assert version(filled) == LATER.number
 

@@ -1,6 +1,7 @@
 """Stores that earlier versions wrote stay readable. Their dumps are never edited."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import support.stored
 from podium.store import open_store
 from podium.store.schema import MIGRATIONS
+from support.observed import CHECKPOINT, OBSERVATION
 from support.stored import CANDIDATE, RUN, bred, judged
 
 DUMPS = sorted(Path(support.stored.__file__).parent.glob("store_version_*.sql"))
@@ -26,3 +28,6 @@ def test_a_store_of_an_earlier_version_opens_with_all_that_it_held(dump, tmp_pat
     with open_store(str(tmp_path / "podium.db")) as store:
         assert store.runs.all() == [RUN]
         assert store.candidates.of("run-a") == [judged(CANDIDATE), bred(1)]
+        has_observations = dump.stem != "store_version_1"
+        assert store.observations.since(0) == [replace(OBSERVATION, id=1)] * has_observations
+        assert store.checkpoints.all() == [CHECKPOINT] * has_observations

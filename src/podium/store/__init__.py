@@ -1,6 +1,10 @@
-"""Keeps runs and their candidates: SQLite by default, PostgreSQL by address."""
+"""Keeps runs, candidates and observations: SQLite by default, PostgreSQL by address."""
 
 from podium.store.candidates import Candidates
+from podium.store.checkpoints import Checkpoints
+from podium.store.follower import Follower, Learner, Progress
+from podium.store.observation_writer import ObservationWriter
+from podium.store.observations import Observations
 from podium.store.records import (
     FAILED,
     FINISHED,
@@ -11,12 +15,17 @@ from podium.store.records import (
     STATES,
     STATUSES,
     CandidateRecord,
+    CheckpointRecord,
+    ObservationRecord,
     RunRecord,
 )
 from podium.store.runs import Runs
 from podium.store.store import Store, open_store
+from podium.store.upkeep import Rhythm, Upkeep
 
 __all__ = [
     "FAILED", "FINISHED", "INTERRUPTED", "JUDGED", "PROPOSED", "RUNNING", "STATES", "STATUSES",
-    "CandidateRecord", "Candidates", "RunRecord", "Runs", "Store", "open_store",
+    "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints", "Follower", "Learner",
+    "ObservationRecord", "ObservationWriter", "Observations", "Progress", "Rhythm", "RunRecord",
+    "Runs", "Store", "Upkeep", "open_store",
 ]  # fmt: skip

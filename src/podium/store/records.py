@@ -57,3 +57,28 @@ class CandidateRecord:
     diagnostics: str = ""
     seconds: float = 0.0
     cost: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationRecord:
+    """Describes a finished job: how long its type ran on a GPU type, and what ran beside it."""
+
+    job_type: str
+    gpu_type: str
+    runtime_s: float
+    recorded_s: float  # since 1970
+    colocated_job_types: tuple[str, ...] = ()
+    features: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""  # the replica that was told
+    key: str | None = None  # of the request; one that is sent again counts once
+    id: int = 0  # the store gives it, from 1 on; 0: not stored yet
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRecord:
+    """Holds what was learned from all observations up to one."""
+
+    name: str
+    last_id: int  # of the last observation in it
+    state: Mapping[str, Any]
+    recorded_s: float  # since 1970

@@ -9,10 +9,20 @@ from sqlalchemy import Row
 
 from podium.errors import UnknownName, UsageError
 from podium.store.cells import json_cell, number_cell, text_cell, text_of
-from podium.store.records import STATES, STATUSES, CandidateRecord, RunRecord
+from podium.store.records import (
+    STATES,
+    STATUSES,
+    CandidateRecord,
+    CheckpointRecord,
+    ObservationRecord,
+    RunRecord,
+)
 
 Cell = Callable[[Any, str], Any]
 Value = Callable[[Any], Any]
+
+LONGEST_NAME = 256
+"""Characters; PostgreSQL has room for two such names in one entry of an index."""
 
 
 def run_row(record: RunRecord) -> dict[str, Any]:
@@ -56,6 +66,41 @@ def candidate_of(row: Row[Any]) -> CandidateRecord:
     return CandidateRecord(**_values(row, _CANDIDATE_VALUES))
 
 
+def observation_row(record: ObservationRecord) -> dict[str, Any]:
+    """Gives the row of an observation, without its id: that is the store's to give.
+
+    Raises:
+        UsageError: a value cannot be kept as it is.
+    """
+    label = f'observation of "{record.job_type[:LONGEST_NAME]}"'
+    for name in ("job_type", "gpu_type", "key"):
+        _check_length(getattr(record, name), f"{label}, {name}")
+    row = _row(record, _OBSERVATION_CELLS, label)
+    del row["id"]
+    return row
+
+
+def checkpoint_row(record: CheckpointRecord) -> dict[str, Any]:
+    """Gives the row of a checkpoint.
+
+    Raises:
+        UsageError: a value cannot be kept as it is.
+    """
+    label = f'checkpoint "{record.name[:LONGEST_NAME]}"'
+    _check_length(record.name, label)
+    return _row(record, _CHECKPOINT_CELLS, label)
+
+
+def observation_of(row: Row[Any]) -> ObservationRecord:
+    """Gives the record of an observation's row."""
+    return ObservationRecord(**_values(row, _OBSERVATION_VALUES))
+
+
+def checkpoint_of(row: Row[Any]) -> CheckpointRecord:
+    """Gives the record of a checkpoint's row."""
+    return CheckpointRecord(**_values(row, _CHECKPOINT_VALUES))
+
+
 def summary_cell(summary: Mapping[str, Any], run_id: str) -> str:
     """Prepares a run's summary alone."""
     return json_cell(summary, f'run "{run_id}", summary')
@@ -74,6 +119,12 @@ def _values(row: Row[Any], values: Mapping[str, Value]) -> dict[str, Any]:
     return {name: value(getattr(row, name)) for name, value in values.items()}
 
 
+def _check_length(name: str | None, where: str) -> None:
+    if name is not None and len(name) > LONGEST_NAME:
+        problem = f"a name of {len(name):,} characters is too long"
+        raise UsageError(problem, where=where, hint=f"give at most {LONGEST_NAME}")
+
+
 def _whole(value: int, _where: str) -> int:
     return int(value)
 
@@ -84,6 +135,14 @@ def _flag(value: bool, _where: str) -> bool:
 
 def _number_or_none(value: float | None, where: str) -> float | None:
     return None if value is None else number_cell(value, where)
+
+
+def _text_or_none(value: str | None, where: str) -> str | None:
+    return None if value is None else text_cell(value, where)
+
+
+def _text_or_none_of(cell: str | None) -> str | None:
+    return None if cell is None else text_of(cell)
 
 
 def _same(cell: Any) -> Any:
@@ -112,6 +171,7 @@ _NUMBER = (number_cell, _same)
 _WHOLE = (_whole, _same)
 _FLAG = (_flag, bool)
 _NUMBER_OR_NONE = (_number_or_none, _same)
+_TEXT_OR_NONE = (_text_or_none, _text_or_none_of)
 
 _RUN: dict[str, tuple[Cell, Value]] = {
     "id": _TEXT, "kind": _TEXT, "name": _TEXT, "created_s": _NUMBER, "settings": _JSON,
@@ -125,7 +185,19 @@ _CANDIDATE: dict[str, tuple[Cell, Value]] = {
     "fitness": _NUMBER_OR_NONE, "complexity": _WHOLE, "may_hold": _FLAG, "scores": _JSON,
     "cases": _LIST, "diagnostics": _TEXT, "seconds": _NUMBER, "cost": _JSON,
 }  # fmt: skip
+_OBSERVATION: dict[str, tuple[Cell, Value]] = {
+    "id": _WHOLE, "recorded_s": _NUMBER, "job_type": _TEXT, "gpu_type": _TEXT,
+    "runtime_s": _NUMBER, "colocated_job_types": _LIST, "features": _JSON, "source": _TEXT,
+    "key": _TEXT_OR_NONE,
+}  # fmt: skip
+_CHECKPOINT: dict[str, tuple[Cell, Value]] = {
+    "name": _TEXT, "last_id": _WHOLE, "state": _JSON, "recorded_s": _NUMBER,
+}  # fmt: skip
 _RUN_CELLS = {name: cell for name, (cell, _) in _RUN.items()}
 _RUN_VALUES = {name: value for name, (_, value) in _RUN.items()}
 _CANDIDATE_CELLS = {name: cell for name, (cell, _) in _CANDIDATE.items()}
 _CANDIDATE_VALUES = {name: value for name, (_, value) in _CANDIDATE.items()}
+_OBSERVATION_CELLS = {name: cell for name, (cell, _) in _OBSERVATION.items()}
+_OBSERVATION_VALUES = {name: value for name, (_, value) in _OBSERVATION.items()}
+_CHECKPOINT_CELLS = {name: cell for name, (cell, _) in _CHECKPOINT.items()}
+_CHECKPOINT_VALUES = {name: value for name, (_, value) in _CHECKPOINT.items()}

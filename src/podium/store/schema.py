@@ -56,6 +56,29 @@ CANDIDATES = Table(
     Column("cost", Text, nullable=False),
 )
 
+OBSERVATIONS = Table(
+    "observations",
+    METADATA,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("recorded_s", Double, nullable=False),
+    Column("job_type", Text, nullable=False),
+    Column("gpu_type", Text, nullable=False),
+    Column("runtime_s", Double, nullable=False),
+    Column("colocated_job_types", Text, nullable=False),
+    Column("features", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("key", Text, unique=True),
+)
+
+CHECKPOINTS = Table(
+    "checkpoints",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("last_id", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("recorded_s", Double, nullable=False),
+)
+
 MIGRATIONS = (
     Migration(
         1,
@@ -104,6 +127,32 @@ CREATE TABLE candidates (
 )""",
             "CREATE INDEX candidates_by_fitness"
             " ON candidates (run_id, accepted, fitness DESC, number)",
+        ),
+    ),
+    Migration(
+        2,
+        "observations and checkpoints",
+        (
+            """\
+CREATE TABLE observations (
+    id BIGINT NOT NULL PRIMARY KEY,
+    recorded_s DOUBLE PRECISION NOT NULL,
+    job_type TEXT NOT NULL,
+    gpu_type TEXT NOT NULL,
+    runtime_s DOUBLE PRECISION NOT NULL,
+    colocated_job_types TEXT NOT NULL,
+    features TEXT NOT NULL,
+    source TEXT NOT NULL,
+    key TEXT UNIQUE
+)""",
+            "CREATE INDEX observations_by_pair ON observations (job_type, gpu_type, id)",
+            """\
+CREATE TABLE checkpoints (
+    name TEXT NOT NULL PRIMARY KEY,
+    last_id BIGINT NOT NULL,
+    state TEXT NOT NULL,
+    recorded_s DOUBLE PRECISION NOT NULL
+)""",
         ),
     ),
 )

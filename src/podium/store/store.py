@@ -1,4 +1,4 @@
-"""Opens the store of runs."""
+"""Opens the store of runs and observations."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from sqlalchemy import Engine
 
 from podium.store.address import label_of, read_address
 from podium.store.candidates import Candidates
-from podium.store.engine import open_engine
+from podium.store.checkpoints import Checkpoints
+from podium.store.engine import open_engine, surest
 from podium.store.migrations import migrate
+from podium.store.observations import Observations
 from podium.store.runs import Runs
 from podium.store.schema import MIGRATIONS
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Keeps runs and what belongs to them. Threads may share one; every process opens its own."""
+    """Keeps runs, observations and what belongs to them.
+
+    Threads may share one; every process opens its own.
+    """
 
     engine: Engine
 
@@ -36,6 +41,16 @@ class Store:
     def candidates(self) -> Candidates:
         """Gives the candidates."""
         return Candidates(self.engine)
+
+    @property
+    def observations(self) -> Observations:
+        """Gives the observations."""
+        return Observations(surest(self.engine))
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Gives the checkpoints."""
+        return Checkpoints(self.engine)
 
     def close(self) -> None:
         """Lets go of all connections."""

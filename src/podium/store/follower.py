@@ -1,0 +1,130 @@
+"""Follows the observations of all replicas, so that each learns the same."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from podium.errors import PodiumError
+from podium.store.records import CheckpointRecord, ObservationRecord
+from podium.store.store import Store
+
+AT_ONCE = 1000
+"""Observations that are read together."""
+
+
+class Learner(Protocol):
+    """Learns from observations one by one, and can be put away and taken up again."""
+
+    def observe(self, record: ObservationRecord) -> None:
+        """Learns from an observation, or raises a PodiumError and stays as it was."""
+
+    def state(self) -> Mapping[str, Any]:
+        """Gives all that was learned as JSON, in objects of its own."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Replaces all that was learned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Counts what a follower met."""
+
+    last_id: int = 0  # of the last observation that is learned
+    learned: int = 0
+    refused: int = 0  # the learner objected to them
+    missed: int = 0  # deleted, and in no checkpoint: somebody emptied tables by hand
+    refusal: str = ""  # why the last one was refused
+
+
+class Follower:
+    """Shows a learner every observation in the store once, in the order of their ids.
+
+    All followers see the same order, so that what they learn is the same to the last bit. It begins
+    with the checkpoint, and goes back to it where observations were deleted that it had yet to see.
+    Threads may share it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        learner: Learner,
+        name: str = "online",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._learner = learner
+        self._name = name
+        self._clock = clock
+        self._is_started = False
+        self._progress = Progress()
+        self._lock = threading.Lock()
+
+    @property
+    def progress(self) -> Progress:
+        """Tells how far it is."""
+        return self._progress
+
+    def catch_up(self) -> int:
+        """Learns all that is in the store, and counts the observations it was shown."""
+        with self._lock:
+            return self._catch_up()
+
+    def reach(self, id: int) -> None:
+        """Learns at least up to an observation; whoever comes late finds it done by others."""
+        if self._progress.last_id >= id:
+            return
+        with self._lock:
+            if self._progress.last_id < id:
+                self._catch_up()
+
+    def checkpoint(self) -> bool:
+        """Saves what is learned, unless another replica has saved more; tells whether it did."""
+        with self._lock:
+            last_id, state = self._progress.last_id, self._learner.state()
+        if not last_id:
+            return False
+        return self._store.checkpoints.save(
+            CheckpointRecord(self._name, last_id, state, recorded_s=self._clock())
+        )
+
+    def _catch_up(self) -> int:
+        if not self._is_started:
+            self._take_checkpoint()
+            self._is_started = True
+        shown = 0
+        while found := self._store.observations.since(self._progress.last_id, AT_ONCE):
+            if _has_gap(self._progress.last_id, found) and self._take_checkpoint():
+                continue
+            for record in found:
+                self._show(record)
+            shown += len(found)
+        return shown
+
+    def _take_checkpoint(self) -> bool:
+        """Goes on from the checkpoint if it is ahead."""
+        found = self._store.checkpoints.load(self._name)
+        if found is None or found.last_id <= self._progress.last_id:
+            return False
+        self._learner.restore(found.state)
+        self._progress = replace(self._progress, last_id=found.last_id)
+        return True
+
+    def _show(self, record: ObservationRecord) -> None:
+        progress = self._progress
+        missed = progress.missed + record.id - progress.last_id - 1
+        progress = replace(progress, last_id=record.id, missed=missed)
+        try:
+            self._learner.observe(record)
+        except PodiumError as error:
+            refusal = f"observation {record.id}: {error}"
+            self._progress = replace(progress, refused=progress.refused + 1, refusal=refusal)
+        else:
+            self._progress = replace(progress, learned=progress.learned + 1)
+
+
+def _has_gap(last_id: int, found: Sequence[ObservationRecord]) -> bool:
+    return found[-1].id - last_id != len(found)

@@ -1,0 +1,144 @@
+"""Writes observations of many threads in few transactions: whoever waits shares the next one."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from podium.errors import InputError, MissingError, PodiumError, UsageError
+from podium.store.observations import Observations
+from podium.store.records import ObservationRecord
+from podium.store.rows import observation_row
+
+CAPACITY = 10_000
+"""Observations that may wait; a second's worth and more on any disk."""
+
+AT_ONCE = 1000
+"""Observations in one transaction, unless one submission alone has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Submission:
+    rows: list[dict[str, Any]]
+    ids: Future[list[int]] = field(default_factory=Future)
+
+
+class ObservationWriter:
+    """Commits what threads submit, in batches and in their order, from one thread of its own.
+
+    A disk takes milliseconds to confirm a transaction, however large it is. While it does, the next
+    batch gathers; so the more submit at the same time, the more each confirmation is worth.
+    """
+
+    def __init__(self, observations: Observations, capacity: int = CAPACITY) -> None:
+        self._observations = observations
+        self._capacity = capacity
+        self._waiting: deque[_Submission] = deque()
+        self._size = 0
+        self._is_closed = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._work, name="podium-observations", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Counts the observations that no transaction has taken up yet."""
+        return self._size
+
+    def submit(
+        self, records: Iterable[ObservationRecord], wait_s: float = 0.0
+    ) -> Future[list[int]]:
+        """Hands observations over; the result has their ids once they are kept, all or none.
+
+        Args:
+            records: observations that are added together.
+            wait_s: how long to wait for room where too many are waiting.
+
+        Raises:
+            UsageError: a value cannot be kept as it is, or the writer is closed.
+            MissingError: the store is too slow for all that is submitted.
+        """
+        made = _Submission([observation_row(record) for record in records])
+        with self._changed:
+            has_room = self._changed.wait_for(lambda: self._takes(len(made.rows)), wait_s)
+            if self._is_closed:
+                raise UsageError("the writer of observations is closed", hint="open the store anew")
+            if not has_room:
+                problem = f"{self._size:,} observations wait to be stored already"
+                raise MissingError(problem, hint="send them again in a moment")
+            made.ids.set_running_or_notify_cancel()  # from here on nobody can cancel it
+            self._waiting.append(made)
+            self._size += len(made.rows)
+            self._changed.notify_all()
+        return made.ids
+
+    def add(self, records: Iterable[ObservationRecord], wait_s: float = 60.0) -> list[int]:
+        """Submits observations and waits until they are kept; gives their ids."""
+        return self.submit(records, wait_s).result()
+
+    def close(self) -> None:
+        """Stores all that was submitted, and takes no more."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _takes(self, count: int) -> bool:
+        # A submission larger than all room is taken when nothing else waits.
+        return self._is_closed or not self._size or self._size + count <= self._capacity
+
+    def _work(self) -> None:
+        while batch := self._next_batch():
+            self._commit(batch)
+
+    def _next_batch(self) -> list[_Submission]:
+        batch: list[_Submission] = []
+        taken = 0
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closed)
+            while self._waiting and (not batch or taken + len(self._waiting[0].rows) <= AT_ONCE):
+                batch.append(self._waiting.popleft())
+                taken += len(batch[-1].rows)
+            self._size -= taken
+            self._changed.notify_all()
+        return batch
+
+    def _commit(self, batch: list[_Submission]) -> None:
+        try:
+            ids = iter(self._observations.add_rows([row for each in batch for row in each.rows]))
+        except (InputError, UsageError) as error:
+            self._commit_apart(batch, error)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, somebody waits for it
+            _fail(batch, error)
+        else:
+            for each in batch:
+                each.ids.set_result([next(ids) for _ in each.rows])
+
+    def _commit_apart(self, batch: list[_Submission], error: PodiumError) -> None:
+        """Stores what the database does not object to, where it objects to a part of a batch."""
+        if len(batch) == 1:
+            _fail(batch, error)
+            return
+        for each in batch:
+            self._commit([each])
+
+
+def _fail(batch: list[_Submission], error: BaseException) -> None:
+    for each in batch:
+        each.ids.set_exception(error)

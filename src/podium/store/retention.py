@@ -1,0 +1,68 @@
+"""Deletes old observations: a number of each pair stays, and all that was not learned for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Engine, bindparam, delete, func, select
+
+from podium.errors import UsageError
+from podium.store.engine import reading, writing
+from podium.store.schema import CHECKPOINTS, OBSERVATIONS
+from podium.store.turn import take_turn
+
+_AT_ONCE = 5000
+"""Rows that one transaction deletes; writers wait for it."""
+
+_RANK = func.row_number().over(
+    partition_by=(OBSERVATIONS.c.job_type, OBSERVATIONS.c.gpu_type),
+    order_by=OBSERVATIONS.c.id.desc(),
+)
+_RANKED = select(
+    OBSERVATIONS.c.job_type, OBSERVATIONS.c.gpu_type, OBSERVATIONS.c.id, _RANK.label("rank")
+).subquery()
+_OLDEST_KEPT = select(_RANKED.c.job_type, _RANKED.c.gpu_type, _RANKED.c.id).where(
+    _RANKED.c.rank == bindparam("keep")
+)
+_OLDER = (
+    select(OBSERVATIONS.c.id)
+    .where(
+        OBSERVATIONS.c.job_type == bindparam("job_type"),
+        OBSERVATIONS.c.gpu_type == bindparam("gpu_type"),
+        OBSERVATIONS.c.id < bindparam("first"),
+    )
+    .order_by(OBSERVATIONS.c.id)
+    .limit(_AT_ONCE)
+)
+_DELETE = delete(OBSERVATIONS).where(OBSERVATIONS.c.id.in_(_OLDER))
+_COVERED = select(func.min(CHECKPOINTS.c.last_id))
+
+
+def prune(engine: Engine, keep: int) -> int:
+    """Deletes all observations but the newest of each pair that every checkpoint contains."""
+    if keep < 1:
+        problem = f"{keep} observations of each pair cannot be kept"
+        raise UsageError(problem, hint="keep at least 1")
+    return sum(_delete(engine, pair) for pair in _excess(engine, keep))
+
+
+def _excess(engine: Engine, keep: int) -> Iterator[dict[str, Any]]:
+    """Gives the pairs with too many observations, and the first id that stays of each."""
+    with reading(engine) as connection:
+        covered = int(connection.scalar(_COVERED) or 0)
+        found = connection.execute(_OLDEST_KEPT, {"keep": keep}).all() if covered else []
+    for job_type, gpu_type, first in found:
+        first_kept = min(first, covered + 1)
+        yield {"job_type": job_type, "gpu_type": gpu_type, "first": first_kept}
+
+
+def _delete(engine: Engine, pair: dict[str, Any]) -> int:
+    deleted = 0
+    while True:
+        with writing(engine) as connection:
+            take_turn(connection)
+            gone = connection.execute(_DELETE, pair).rowcount
+        deleted += gone
+        if gone < _AT_ONCE:
+            return deleted

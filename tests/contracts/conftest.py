@@ -1,0 +1,29 @@
+"""Gives every contract of stores both databases."""
+
+import pytest
+
+from podium.store import open_store
+from support.postgres import postgres_server
+
+DATABASES = ("sqlite", "postgresql")
+
+
+@pytest.fixture(scope="session")
+def new_database():
+    """Starts PostgreSQL once for all tests of a process."""
+    with postgres_server() as new:
+        yield new
+
+
+@pytest.fixture(params=DATABASES)
+def url(request, tmp_path):
+    """Addresses a database that does not exist yet, or is empty."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'new' / 'podium.db'}"
+    return request.getfixturevalue("new_database")()
+
+
+@pytest.fixture
+def store(url):
+    with open_store(url) as opened:
+        yield opened
