@@ -39,12 +39,12 @@ def test_outside_of_kubernetes_such_an_address_is_a_mistake(tmp_path):
 
 @pytest.mark.parametrize("port", ["-1", "65536"])
 def test_a_port_that_does_not_exist_is_refused(tmp_path, port):
-    with pytest.raises(SettingsError, match="too (small|large)"):
+    with pytest.raises(SettingsError, match=r"too (small|large)"):
         load_settings(environ={"PODIUM_SERVE_PORT": port}, folder=tmp_path)
 
 
 def test_a_token_is_never_shown(tmp_path):
     settings = load_settings(
-        environ={"PODIUM_SERVE_TOKEN": "s3cret-s3cret-s3cret"}, folder=tmp_path
+        environ={"PODIUM_SERVE_TOKEN": "s3cret" * 5}, folder=tmp_path
     )
     assert "s3cret" not in str([row.value for row in shown(settings)])

@@ -1,0 +1,82 @@
+"""Serves scores, observations and assignments over HTTP."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli.failure import INTERRUPTED
+from podium.cli.group import new_app
+from podium.cli.options import read_settings
+from podium.cli.render import Screen
+from podium.cli.runs import StoreUrl
+
+if TYPE_CHECKING:
+    from podium.store import Store
+
+app = new_app()
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@app.command()
+def serve(
+    ctx: typer.Context,
+    host: Annotated[
+        str | None, typer.Option("--host", help="Address to listen at.", show_default=False)
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", help="Port to listen at; 0: any free one.", show_default=False),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="File with the bearer token.", show_default=False),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option("--tls-cert", help="Certificate, PEM.", show_default=False)
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option("--tls-key", help="Its private key, PEM.", show_default=False)
+    ] = None,
+    store: StoreUrl = None,
+    log_level: Annotated[
+        str | None,
+        typer.Option("--log-level", help="debug, info, warning or error.", show_default=False),
+    ] = None,
+) -> None:
+    """Serves scores, observations and assignments over HTTP.
+
+    Ends in order on SIGTERM or Ctrl+C: requests are finished, observations stored, and what was
+    learned is saved. Logs are JSON lines on standard error.
+    """
+    from podium.service import need_extra
+
+    need_extra()
+    from podium.service.start import run_service
+
+    settings = read_settings(
+        ctx,
+        {
+            "serve.host": host,
+            "serve.port": port,
+            "serve.token_file": token_file,
+            "serve.tls_cert": tls_cert,
+            "serve.tls_key": tls_key,
+            "serve.log_level": log_level,
+            "store.url": store,
+        },
+    )
+    screen = Screen(settings.display)
+
+    def told(url: str, kept: Store) -> None:
+        screen.note(f"Podium serves at {url}, observations are kept in {kept.label}")
+        is_open = settings.serve.token is None and settings.serve.token_file is None
+        if is_open and settings.serve.host not in LOOPBACK:
+            screen.note("everybody who reaches this address may use it; --token-file changes that")
+
+    if run_service(settings, told) == signal.SIGINT:
+        raise typer.Exit(INTERRUPTED)

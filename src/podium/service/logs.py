@@ -1,0 +1,105 @@
+"""Writes structured logs: one JSON object a line, written by a thread of its own.
+
+A full pipe at the other end must not hold up an answer. Lines wait in memory; when too many wait,
+the newest are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+MOST_WAITING = 10_000
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+class LineWriter:
+    """Writes lines to a stream, in order, without ever blocking who logs them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lines: queue.Queue[str | None] = queue.Queue(MOST_WAITING)
+        self.dropped = 0
+        self._thread = threading.Thread(target=self._write, name="podium-log", daemon=True)
+        self._thread.start()
+
+    def msg(self, line: str) -> None:
+        """Takes a line."""
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self.dropped += 1
+
+    debug = info = warning = error = critical = msg
+
+    def close(self, limit_s: float = 2.0) -> None:
+        """Writes what waits; a stream that takes nothing is given up."""
+        try:
+            self._lines.put(None, timeout=limit_s)
+        except queue.Full:
+            return
+        self._thread.join(limit_s)
+
+    def _write(self) -> None:
+        while (line := self._lines.get()) is not None:
+            try:
+                self._stream.write(line + "\n")
+                if self._lines.empty():
+                    self._stream.flush()
+            except (OSError, ValueError):  # nobody reads any more: the service goes on
+                self.dropped += 1
+
+
+class Log:
+    """Holds the logger of one service."""
+
+    def __init__(self, stream: TextIO, level: str = "info") -> None:
+        self.writer = LineWriter(stream)
+        self.level = LEVELS[level]
+        self.logger: FilteringBoundLogger = structlog.wrap_logger(
+            self.writer,
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+                structlog.processors.format_exc_info,
+                structlog.processors.EventRenamer("message"),
+                structlog.processors.JSONRenderer(),
+            ],
+            wrapper_class=structlog.make_filtering_bound_logger(self.level),
+        )
+
+    def adopt(self, name: str) -> None:
+        """Takes over what a library logs by Python's own means."""
+        logger = logging.getLogger(name)
+        logger.handlers = [Adopted(self.logger)]
+        logger.propagate = False
+        logger.setLevel(logging.WARNING)
+
+    def close(self) -> None:
+        """Writes what is left."""
+        self.writer.close()
+
+
+class Adopted(logging.Handler):
+    """Turns records of Python's logging into structured ones."""
+
+    def __init__(self, logger: FilteringBoundLogger) -> None:
+        super().__init__()
+        self._logger = logger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Logs a record."""
+        details: dict[str, Any] = {"logger": record.name}
+        if record.exc_info:
+            details["exc_info"] = record.exc_info
+        self._logger.log(record.levelno, record.getMessage().strip(), **details)

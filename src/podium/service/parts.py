@@ -1,0 +1,53 @@
+"""Gathers what the application is made of."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from structlog.typing import FilteringBoundLogger
+
+from podium.errors import MissingError, PodiumError
+from podium.service.learner import AgentLearner
+from podium.service.memory import Memory
+from podium.service.metrics import Metrics
+from podium.service.phase import DRAINING, FAILED, READY, Phase
+from podium.settings import Settings
+
+RETRY_S = 1.0
+
+
+@dataclass(slots=True)
+class Parts:
+    """Holds the parts of one service; the application only connects them."""
+
+    settings: Settings
+    learner: AgentLearner
+    memory: Memory
+    log: FilteringBoundLogger
+    token: str | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    phase: Phase = field(default_factory=Phase)
+    failure: PodiumError | None = None  # why the service cannot go on
+
+    async def wake(self) -> None:
+        """Replays what is in the store; the service is ready afterwards."""
+        while not self.phase.is_ready and self.phase.name != DRAINING:
+            try:
+                count = await asyncio.to_thread(self.memory.replay)
+            except MissingError as error:
+                self.log.warning("the store cannot be reached", problem=str(error), hint=error.hint)
+                await asyncio.sleep(RETRY_S)
+            except PodiumError as error:
+                self.failure, self.phase.name = error, FAILED
+                return
+            else:
+                self.memory.start()
+                self.phase.name = READY
+                self.log.info("ready", replayed=count, last_id=self.memory.last_id)
+
+    async def rest(self) -> None:
+        """Stores and saves what is left."""
+        self.phase.name = DRAINING
+        await asyncio.to_thread(self.memory.close)
+        self.log.info("stopped", last_id=self.memory.last_id)

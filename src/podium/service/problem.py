@@ -1,0 +1,81 @@
+"""Holds the one shape of errors that the service answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from fastapi.responses import Response
+from pydantic_core import to_json
+
+from podium.errors import MissingError, PodiumError
+
+CODES: Mapping[int, str] = {
+    400: "malformed",
+    401: "unauthorized",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "timeout",
+    413: "too_large",
+    415: "unsupported_media_type",
+    422: "invalid",
+    500: "internal",
+    503: "unavailable",
+}
+"""Names of errors for machines, by status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Says what is wrong with one field of a request."""
+
+    name: str
+    message: str
+
+
+class Problem(Exception):  # noqa: N818 - it is an answer as much as an error
+    """Ends a request with an error: what is wrong, with which fields, and what to do next."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        hint: str = "",
+        fields: Sequence[Field] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.hint = hint
+        self.fields = tuple(fields)
+        self.headers = dict(headers or {})
+
+    @property
+    def code(self) -> str:
+        """Names the error for machines."""
+        return CODES.get(self.status, "error")
+
+    def response(self) -> Response:
+        """Gives the answer to send."""
+        error = {
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint,
+            "fields": [asdict(field) for field in self.fields],
+        }
+        return Response(
+            to_json({"error": error}), self.status, self.headers, media_type="application/json"
+        )
+
+
+def problem_of(error: Problem | PodiumError) -> Problem:
+    """Turns an error into an answer: a mistake of the caller's, or a store that is away."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, MissingError):
+        hint = error.hint or "try it again shortly"
+        return Problem(503, error.message, hint=hint, headers={"retry-after": "1"})
+    fields = [Field(error.where, error.message)] if error.where else []
+    return Problem(422, error.message, hint=error.hint, fields=fields)

@@ -1,0 +1,143 @@
+"""Declares what callers may send; the same declarations check bodies and document them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
+
+from podium.online.observation import LONGEST_S, SHORTEST_S
+from podium.online.parameters import FEATURES
+
+LONGEST_NAME = 256
+MOST_FEATURES = 64
+LARGEST_SIZE = 1e15
+DEAREST = 1e15
+BY_COSTS, BY_JOBS = "by-costs", "by-jobs"
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Size = Annotated[float, Field(ge=0, le=LARGEST_SIZE, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=SHORTEST_S, le=LONGEST_S, allow_inf_nan=False)]
+Cost = Annotated[float, Field(ge=-DEAREST, le=DEAREST, allow_inf_nan=False)]
+Capacity = Annotated[int, Field(ge=0, le=2**31)]
+
+
+def _document_sizes(schema: dict[str, Any]) -> None:
+    size = {"type": "number", "minimum": 0, "maximum": LARGEST_SIZE}
+    schema["properties"] = dict.fromkeys(FEATURES, size)
+
+
+Features = Annotated[
+    dict[Name, Size | bool | Annotated[str, Field(max_length=LONGEST_NAME)]],
+    Field(
+        max_length=MOST_FEATURES,
+        description="Facts about the job. Sizes that the service is set to learn from are used, "
+        "others are named in `ignored_features`.",
+        json_schema_extra=_document_sizes,
+    ),
+]
+Names = list[Name]
+JobId = Annotated[str, Field(max_length=LONGEST_NAME, description="Names the job in logs.")]
+
+
+class Body(BaseModel):
+    """Refuses fields that it does not know, and values of another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ScoreRequest(Body):
+    """Asks where a job should run."""
+
+    job_type: Name
+    candidate_gpu_types: Annotated[
+        Names,
+        Field(
+            description="GPU types that have room for the job.",
+            json_schema_extra={"minItems": 1},
+        ),
+    ]
+    features: Features = {}
+    colocated_job_types: Annotated[
+        Names, Field(description="Job types that it would run beside.")
+    ] = []
+    job_id: JobId = ""
+
+
+class ObserveRequest(Body):
+    """Tells how long a job ran: `measured_runtime_s`, or `actual_runtime`, which means the same."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["measured_runtime_s"]}, {"required": ["actual_runtime"]}]
+        }
+    )
+
+    job_type: Name
+    gpu_type: Name
+    measured_runtime_s: Annotated[Seconds, Field(json_schema_extra=lambda s: s.pop("default"))] = (
+        0.0
+    )
+    actual_runtime: Annotated[Seconds, Field(json_schema_extra=lambda s: s.pop("default"))] = 0.0
+    colocated_job_types: Annotated[Names, Field(description="Job types that it ran beside.")] = []
+    features: Features = {}
+    job_id: Annotated[
+        str,
+        Field(
+            max_length=LONGEST_NAME,
+            description="Names the job; what is told of it again counts once.",
+        ),
+    ] = ""
+    success: Annotated[
+        bool, Field(description="A job that failed says nothing about run times.")
+    ] = True
+
+    @model_validator(mode="after")
+    def _has_one_run_time(self) -> Self:
+        if (self.measured_runtime_s > 0) == (self.actual_runtime > 0):
+            raise PydanticCustomError(
+                "run_time", "give either measured_runtime_s or actual_runtime"
+            )
+        return self
+
+    @property
+    def runtime_s(self) -> float:
+        """Gives the run time, whatever it is called."""
+        return self.measured_runtime_s or self.actual_runtime
+
+
+class Job(Body):
+    """Describes one job of a batch."""
+
+    job_type: Name
+    candidate_gpu_types: Annotated[
+        Names, Field(description="GPU types that it may use; none given: all of them.")
+    ] = []
+    features: Features = {}
+    colocated_job_types: Names = []
+
+
+class CostsRequest(Body):
+    """Asks for the cheapest assignment of rows to columns with capacities."""
+
+    costs: Annotated[list[list[Cost]], Field(description="A row for each job, of equal lengths.")]
+    capacities: Annotated[list[Capacity], Field(description="Of each column.")]
+
+
+class JobsRequest(Body):
+    """Asks for the cheapest assignment of jobs to GPU types, by what was learned."""
+
+    jobs: list[Job]
+    gpu_types: Annotated[Names, Field(json_schema_extra={"minItems": 1, "uniqueItems": True})]
+    capacities: Annotated[list[Capacity], Field(description="Of each GPU type.")]
+
+
+def _kind(value: Any) -> str:
+    return BY_JOBS if isinstance(value, dict) and "jobs" in value else BY_COSTS
+
+
+AssignRequest = Annotated[
+    Annotated[CostsRequest, Tag(BY_COSTS)] | Annotated[JobsRequest, Tag(BY_JOBS)],
+    Discriminator(_kind),
+]

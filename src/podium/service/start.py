@@ -1,0 +1,50 @@
+"""Makes the parts of the service from the settings, and runs it to its end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from podium.online import Parameters
+from podium.service.credentials import check_tls, read_token
+from podium.service.learner import AgentLearner
+from podium.service.logs import Log
+from podium.service.memory import Memory
+from podium.service.parts import Parts
+from podium.service.server import listen, run
+from podium.settings import Settings
+from podium.store import Rhythm, Store, open_store
+
+
+def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
+    """Serves until a signal comes; gives that signal.
+
+    Args:
+        settings: of everything.
+        told: hears the address and the store once the service listens.
+    """
+    token, is_encrypted = read_token(settings.serve), check_tls(settings.serve)
+    with open_store(settings.store.url) as store:
+        listener = listen(settings.serve)
+        log = Log(sys.stderr, settings.serve.log_level)
+        log.adopt("uvicorn")
+        log.adopt("asyncio")
+        try:
+            host, port = listener.getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            url = f"{'https' if is_encrypted else 'http'}://{shown}:{port}"
+            told(url, store)
+            parts = made(settings, store, log, token)
+            log.logger.info("listening", url=url, store=store.label, has_token=bool(token))
+            return run(parts, listener)
+        finally:
+            log.close()
+
+
+def made(settings: Settings, store: Store, log: Log, token: str | None = None) -> Parts:
+    """Makes the parts of a service on an open store."""
+    learner = AgentLearner(Parameters.of(settings.online))
+    serve = settings.serve
+    rhythm = Rhythm(serve.poll_s, serve.checkpoint_interval_s, serve.retention_observations)
+    memory = Memory(store, learner, rhythm, log.logger)
+    return Parts(settings, learner, memory, log.logger, token)

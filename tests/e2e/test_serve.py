@@ -1,0 +1,202 @@
+import contextlib
+import http.client
+import signal
+import socket
+import ssl
+import threading
+import time
+
+import pytest
+
+from podium.service.replies import ObserveReply, ScoreReply
+from podium.store import open_store
+from support.binary import PODIUM, run
+from support.certificates import make_certificate
+from support.service import ASSIGN, OBSERVE, SCORE, Process, served
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+class Teller(threading.Thread):
+    """Tells observations one after another until the connection breaks."""
+
+    def __init__(self, process, name):
+        super().__init__(daemon=True)
+        self.process, self.name_of_job = process, name
+        self.acknowledged = 0
+        self.refused = []
+
+    def run(self):
+        body = {"job_type": self.name_of_job, "gpu_type": "g", "measured_runtime_s": 5.0}
+        connection = self.process.connect()
+        with (
+            contextlib.closing(connection),
+            contextlib.suppress(OSError, http.client.HTTPException),
+        ):
+            while True:
+                reply = self.process.post("/v1/observe", body, connection=connection)
+                if reply.status == 200:
+                    self.acknowledged += 1
+                else:
+                    self.refused.append(reply)
+
+
+def told_by_many(process, seconds):
+    """Runs tellers for a while."""
+    tellers = [Teller(process, f"job-{number}") for number in range(8)]
+    for teller in tellers:
+        teller.start()
+    time.sleep(seconds)
+    return tellers
+
+
+def kept_of(folder):
+    """Counts the observations in the store by job type."""
+    with open_store(str(folder / "podium.db")) as store:
+        return {job: count for (job, _), count in store.observations.counts().items()}
+
+
+def test_a_served_score_observation_and_assignment(tmp_path):
+    with served(tmp_path) as process:
+        ScoreReply.model_validate_json(process.post("/v1/score", SCORE).body)
+        ObserveReply.model_validate_json(process.post("/v1/observe", OBSERVE).body)
+        assert process.post("/v1/assign", ASSIGN).json["assignment"] == [0, 1]
+        assert process.get("/readyz").json == {"status": "ready"}
+        assert b"scheduler_decisions_total" in process.get("/metrics").body
+        assert process.get("/openapi.json").json["info"]["title"] == "Podium"
+        reply = process.post("/v1/score", "{", headers={"X-Request-ID": "abc"})
+        assert (reply.status, reply.headers["x-request-id"]) == (400, "abc")
+        assert process.end() == 0
+        assert process.logs[-1]["message"] == "stopped"
+
+
+def test_what_was_learned_is_there_after_a_restart(tmp_path):
+    with served(tmp_path) as process:
+        for _ in range(3):
+            process.post("/v1/observe", OBSERVE)
+        first = process.post("/v1/score", SCORE).json
+    with served(tmp_path) as process:
+        assert process.post("/v1/score", SCORE).json["candidates"] == first["candidates"]
+        assert process.logs[-1]["last_id"] == 3
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path):
+    process = Process(tmp_path)
+    tellers = told_by_many(process, 1.5)
+    assert process.end(signal.SIGKILL) == -signal.SIGKILL
+    for teller in tellers:
+        teller.join(10)
+    kept = kept_of(tmp_path)
+    assert sum(teller.acknowledged for teller in tellers) > 8
+    for teller in tellers:
+        # One more may have been written whose answer was cut off.
+        assert kept[teller.name_of_job] - teller.acknowledged in (0, 1)
+    with served(tmp_path) as again:
+        scored = again.post("/v1/score", {"job_type": "job-0", "candidate_gpu_types": ["g"]}).json
+        assert scored["candidates"][0]["observations"] == kept["job-0"]
+
+
+def test_an_end_in_order_under_load_loses_and_refuses_nothing(tmp_path):
+    process = Process(tmp_path)
+    tellers = told_by_many(process, 1.0)
+    assert process.end(signal.SIGTERM) == 0
+    for teller in tellers:
+        teller.join(10)
+    kept = kept_of(tmp_path)
+    for teller in tellers:
+        assert teller.refused == []
+        assert kept[teller.name_of_job] == teller.acknowledged > 0
+    with open_store(str(tmp_path / "podium.db")) as store:
+        assert store.checkpoints.load("online").last_id == store.observations.newest()
+
+
+def test_probes_see_the_end_before_connections_do(tmp_path):
+    with served(tmp_path, PODIUM_SERVE_DRAIN_DELAY_S="3") as process:
+        process.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + 2
+        while process.get("/readyz").status == 200 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert process.get("/readyz").status == 503
+        assert process.post("/v1/score", SCORE).status == 200
+
+
+def test_an_interrupt_ends_it_too(tmp_path):
+    process = Process(tmp_path)
+    assert process.end(signal.SIGINT) == 130
+    assert process.logs[-1]["message"] == "stopped"
+
+
+def test_a_token_file_closes_the_service(tmp_path):
+    (tmp_path / "token").write_text(TOKEN)
+    with served(tmp_path, "--token-file", "token") as process:
+        assert process.post("/v1/score", SCORE).status == 401
+        right = {"Authorization": f"Bearer {TOKEN}"}
+        assert process.post("/v1/score", SCORE, headers=right).status == 200
+        assert process.get("/readyz").status == 200
+
+
+def test_connections_are_encrypted_with_a_certificate(tmp_path):
+    cert, key = make_certificate(tmp_path)
+    with served(tmp_path, "--tls-cert", str(cert), "--tls-key", str(key)) as process:
+        assert process.url.startswith("https://")
+        trusting = process.connect(ssl.create_default_context(cafile=cert))
+        with contextlib.closing(trusting):
+            assert process.post("/v1/score", SCORE, connection=trusting).status == 200
+        with (
+            contextlib.closing(process.connect()) as doubting,
+            pytest.raises(ssl.SSLCertVerificationError),
+        ):
+            process.get("/healthz", connection=doubting)
+
+
+def test_two_replicas_learn_the_same(tmp_path):
+    with (
+        served(tmp_path, PODIUM_SERVE_POLL_S="0.1") as one,
+        served(tmp_path, PODIUM_SERVE_POLL_S="0.1") as two,
+    ):
+        for number in range(20):
+            body = {**OBSERVE, "measured_runtime_s": 10.0 + number}
+            assert (one, two)[number % 2].post("/v1/observe", body).status == 200
+        deadline, seen = time.monotonic() + 10, [{}, {"other": 1}]
+        while seen[0] != seen[1] and time.monotonic() < deadline:
+            seen = [each.post("/v1/score", SCORE).json["candidates"] for each in (one, two)]
+        assert seen[0] == seen[1]
+        assert seen[0][0]["observations"] == 20
+
+
+def test_a_port_that_is_taken_is_said(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = run([*PODIUM, "serve", "--port", port, "--store", "podium.db"], tmp_path)
+    assert done.returncode == 3
+    assert "nobody can listen here" in done.stderr
+    assert "choose another --port" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        (["--tls-cert", "cert.pem"], 2, "TLS needs a certificate and its key"),
+        (["--token-file", "token"], 2, "the token cannot be read"),
+        (["--port", "70000"], 2, "too large"),
+        (["--log-level", "loud"], 2, "is not one of"),
+        (["--store", "mysql://x"], 2, "no store speaks"),
+    ],
+)
+def test_mistakes_are_said_before_anything_listens(tmp_path, flags, code, said):
+    done = run([*PODIUM, "serve", *flags], tmp_path)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+
+
+def test_a_state_of_other_features_ends_the_service_with_advice(tmp_path):
+    with served(tmp_path) as process:
+        process.post("/v1/observe", OBSERVE)
+    done = run(
+        [*PODIUM, "serve", "--port", "0", "--store", "podium.db"],
+        tmp_path,
+        PODIUM_ONLINE_FEATURES="batch_size",
+    )
+    assert done.returncode == 2
+    assert "other features" in done.stderr

@@ -1,0 +1,15 @@
+import pytest
+
+from podium.errors import MissingExtra
+from podium.service import extra, need_extra
+
+
+def test_what_is_installed_is_not_asked_for():
+    need_extra()
+
+
+def test_a_dependency_that_is_away_is_named_with_the_line_to_install_it(monkeypatch):
+    monkeypatch.setattr(extra, "MODULES", ("fastapi", "podium_no_such_module"))
+    with pytest.raises(MissingExtra) as caught:
+        need_extra()
+    assert caught.value.hint == "pip install 'podium-scheduler[serve]'"
