@@ -73,7 +73,10 @@ class Reading:
             self._add_variable(key, environ)
 
     def _add_variable(self, key: Key, environ: Mapping[str, str]) -> None:
-        given = {name: environ[name] for name in key.env_names if _is_given(environ, name)}
+        found = {name: environ[name] for name in key.env_names if _is_given(environ, name)}
+        # Names that others gave a setting, such as SCHEDULER_SQLITE_PATH, yield to Podium's own.
+        own = {name: text for name, text in found.items() if name.startswith("PODIUM_")}
+        given = own or found
         if len(set(given.values())) > 1:
             names = " and ".join(given)
             self.problems.append(

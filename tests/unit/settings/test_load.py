@@ -81,6 +81,12 @@ def test_two_names_for_one_setting_must_agree(home):
     assert problem.message == "PODIUM_TRACES_FOLDER and PODIUM_TRACES differ"
 
 
+def test_a_name_that_others_gave_a_setting_yields_to_its_own(home):
+    settings = home.load(SCHEDULER_SQLITE_PATH="old.db", PODIUM_STORE_URL="new.db")
+    assert settings.store.url == "new.db"
+    assert settings.origins["store.url"] == "environment PODIUM_STORE_URL"
+
+
 def test_an_empty_variable_is_no_value(home):
     assert home.load(PODIUM_SIMULATE_SEED="").origins["simulate.seed"] == "default"
 
