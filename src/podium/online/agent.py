@@ -71,6 +71,12 @@ class Agent:
                 known = self._weighed[key] = self._weigh(request)
             return known
 
+    def check(self, observation: Observation) -> None:
+        """Raises what `observe` would raise, and learns nothing: call it before a run is kept."""
+        with self._lock:
+            part = self._interference if observation.colocated_job_types else self._runtime
+            part.check(observation)
+
     def observe(self, observation: Observation) -> None:
         """Learns from a run; one with neighbours teaches about the neighbours alone."""
         with self._lock:

@@ -25,7 +25,8 @@ from podium.online.company import Company
 from podium.online.evidence import FADED
 from podium.online.observation import Observation
 
-MOST_NEIGHBOURS = 256
+MOST_JOB_TYPES, MOST_GPU_TYPES = 10_000, 64
+MOST_NEIGHBOURS = 64
 """Job types that one job type is compared with."""
 
 
@@ -38,17 +39,23 @@ class Interference:
         self._slowdowns: dict[str, dict[str, float]] = {}  # log, by job type and neighbour
         self._disturbed: dict[str, set[str]] = {}  # job types seen beside a neighbour
 
+    def check(self, observation: Observation) -> None:
+        """Raises what taking a run with neighbours would raise."""
+        job_type = observation.job_type
+        company = self._companies.get(job_type, Company())
+        beside = {*company.neighbours, *observation.colocated_job_types}
+        gpu_types = {*company.runs, observation.gpu_type}
+        if len(self._companies) + (job_type not in self._companies) > MOST_JOB_TYPES:
+            raise _too_many(MOST_JOB_TYPES, "job types that ran beside others", "job_type")
+        if len(gpu_types) > MOST_GPU_TYPES:
+            raise _too_many(MOST_GPU_TYPES, f"GPU types of {job_type}", "gpu_type")
+        if len(beside) > MOST_NEIGHBOURS:
+            raise _too_many(MOST_NEIGHBOURS, f"job types beside {job_type}", "colocated_job_types")
+
     def observe(self, observation: Observation, forgetting: float) -> None:
         """Takes a run with neighbours."""
-        company = self._companies.get(observation.job_type, Company())
-        known = {*company.neighbours, *observation.colocated_job_types}
-        if len(known) > MOST_NEIGHBOURS:
-            raise UsageError(
-                f"{observation.job_type} was seen beside more than {MOST_NEIGHBOURS} job types",
-                where="colocated_job_types",
-                hint="name types, not single jobs",
-            )
-        self._companies[observation.job_type] = company
+        self.check(observation)
+        company = self._companies.setdefault(observation.job_type, Company())
         company.fade(forgetting)
         company.add(
             observation.gpu_type,
@@ -117,3 +124,8 @@ class Interference:
     def _note(self, job_type: str) -> None:
         for name in self._companies[job_type].neighbours:
             self._disturbed.setdefault(name, set()).add(job_type)
+
+
+def _too_many(most: int, what: str, where: str) -> UsageError:
+    hint = "name types, not single jobs or devices"
+    return UsageError(f"there are more than {most:,} {what}", where=where, hint=hint)

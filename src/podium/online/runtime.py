@@ -47,6 +47,11 @@ class RuntimeModel:
         """Estimates the variance of a job type's log run time on one GPU type."""
         return self._posterior.noise_variance(self._jobs.get(job_type))
 
+    def check(self, observation: Observation) -> None:
+        """Raises what learning from a run would raise, and learns nothing."""
+        feature_vector(self._parameters.features, observation.features)
+        self._check_names(observation.job_type, observation.gpu_type)
+
     def observe(self, observation: Observation) -> None:
         """Learns from a run without neighbours."""
         row = feature_vector(self._parameters.features, observation.features)
@@ -115,11 +120,14 @@ class RuntimeModel:
             )
         self._cell(job_type, gpu_type).merge(cell)
 
-    def _cell(self, job_type: str, gpu_type: str) -> Cell:
+    def _check_names(self, job_type: str, gpu_type: str) -> None:
         if job_type not in self._jobs and len(self._jobs) >= MOST_JOB_TYPES:
             raise _too_many("job", MOST_JOB_TYPES)
         if gpu_type not in self._gpus and len(self._gpus) >= MOST_GPU_TYPES:
             raise _too_many("GPU", MOST_GPU_TYPES)
+
+    def _cell(self, job_type: str, gpu_type: str) -> Cell:
+        self._check_names(job_type, gpu_type)
         gpu = self._gpus.setdefault(gpu_type, len(self._gpus))
         job = self._jobs.setdefault(job_type, len(self._jobs))
         if job == len(self._cells):

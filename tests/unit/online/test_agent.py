@@ -132,6 +132,15 @@ def test_an_observation_is_heeded_by_the_next_score():
     assert agent.score(request).chosen_gpu_type == "b"
 
 
+def test_a_check_raises_what_learning_would_and_learns_nothing():
+    agent = Agent()
+    before = agent.as_object()
+    agent.check(Observation("j", "g", 1.0, {"batch_size": 8.0}))
+    with pytest.raises(UsageError, match="no size of a job"):
+        agent.check(Observation("j", "g", 1.0, {"batch_size": -8.0}))
+    assert agent.as_object() == before
+
+
 def test_a_batch_is_assigned_by_what_is_known_within_capacities():
     agent = Agent()
     for job_type, fast_s in (("j", 10.0), ("k", 30.0)):

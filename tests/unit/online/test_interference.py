@@ -120,10 +120,21 @@ def test_interference_that_is_not_enabled_is_neither_charged_nor_avoided():
     assert agent.score(Request("j", ("g",), {}, ("c",))).avoid_co_locate_with == ()
 
 
-def test_there_is_a_limit_to_the_neighbours_that_are_learned(monkeypatch):
+@pytest.mark.parametrize(
+    ("most", "job_type", "gpu_type", "beside"),
+    [
+        ("MOST_JOB_TYPES", "k", "g", "a"),
+        ("MOST_GPU_TYPES", "j", "h", "a"),
+        ("MOST_NEIGHBOURS", "j", "g", "b"),
+    ],
+)
+def test_there_is_a_limit_to_the_names_that_are_learned(
+    monkeypatch, most, job_type, gpu_type, beside
+):
     agent = agent_of([Observation("j", "g", 10.0, {}, ("a",))])
     before = agent.as_object()
-    monkeypatch.setattr(room, "MOST_NEIGHBOURS", 1)
-    with pytest.raises(UsageError, match="beside more than 1 job types"):
-        agent.observe(Observation("j", "g", 10.0, {}, ("b",)))
+    monkeypatch.setattr(room, most, 1)
+    for take in (agent.check, agent.observe):
+        with pytest.raises(UsageError, match="there are more than 1 "):
+            take(Observation(job_type, gpu_type, 10.0, {}, (beside,)))
     assert agent.as_object() == before

@@ -147,8 +147,9 @@ def test_there_is_a_limit_to_the_names_that_are_learned(monkeypatch, most, kind)
     model = model_of([Observation("j", "g", 10.0)])
     before = model.as_object()
     monkeypatch.setattr(room, most, 1)
-    with pytest.raises(UsageError, match=f"more than 1 {kind} types"):
-        model.observe(Observation("k", "h", 10.0))
+    for take in (model.check, model.observe):
+        with pytest.raises(UsageError, match=f"more than 1 {kind} types"):
+            take(Observation("k", "h", 10.0))
     assert model.as_object() == before
 
 
