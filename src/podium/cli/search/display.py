@@ -66,8 +66,8 @@ def facts_of_summary(summary: dict[str, Any]) -> dict[str, str]:
     }
     if summary["calls"]:
         facts["spend"] = _spend(summary)
-    if summary["usd"]:
-        facts["price"] = _price(summary)
+        if summary["usd"]:
+            facts["price"] = _price(summary)
     return facts
 
 
