@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from podium import __version__
 from podium.errors import PodiumError
 from podium.service.body import BodyReader
-from podium.service.gate import Gate, Rules
+from podium.service.gate import OPEN, Gate, Rules
 from podium.service.info import add_info
 from podium.service.learning import Learning
 from podium.service.parts import Parts
@@ -46,10 +46,22 @@ class Application(FastAPI):
     """Is a FastAPI application behind a gate."""
 
     gate: ASGIApp
+    has_token: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request."""
         await self.gate(scope, receive, send)
+
+    def openapi(self) -> dict[str, Any]:
+        """Describes all routes, and the token where one is needed."""
+        document = super().openapi()
+        if self.has_token and "security" not in document:
+            scheme = {"type": "http", "scheme": "bearer"}
+            document["components"]["securitySchemes"] = {"bearer": scheme}
+            document["security"] = [{"bearer": []}]
+            for path in OPEN:
+                document["paths"][path]["get"]["security"] = []
+        return document
 
 
 def create_app(parts: Parts) -> Application:
@@ -68,11 +80,11 @@ def create_app(parts: Parts) -> Application:
     gate = Gate(
         functools.partial(FastAPI.__call__, app), metrics=parts.metrics, log=parts.log, rules=rules
     )
-    app.gate = gate
+    app.gate, app.has_token = gate, parts.token is not None
     _add_handlers(app)
     _add_learning(app, parts, gate)
     add_info(app, parts)
-    parts.metrics.watch(parts.learner)
+    parts.metrics.watch(parts.learner, parts.memory)
     return app
 
 

@@ -74,5 +74,8 @@ def _plain(value: Any) -> Any:
 
 
 def _text(media_type: str) -> dict[int | str, dict[str, Any]]:
-    content = {"content": {media_type.split(";")[0]: {"schema": {"type": "string"}}}}
-    return {200: content, 401: {"model": ErrorReply}}
+    error = {"schema": {"$ref": "#/components/schemas/ErrorReply"}}
+    return {
+        200: {"content": {media_type.split(";")[0]: {"schema": {"type": "string"}}}},
+        401: {"description": "unauthorized", "content": {"application/json": error}},
+    }

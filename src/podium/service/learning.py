@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from starlette.types import Scope
 
+from podium.errors import UsageError
 from podium.online import Request, assign_costs
-from podium.online.observation import feature_vector
 from podium.service.learner import observation_of
 from podium.service.parts import Parts
 from podium.service.problem import Field, Problem
@@ -81,7 +81,7 @@ class Learning:
             source=self._source,
             key=_key(body, scope),
         )
-        feature_vector(tuple(self._sizes), observation_of(record).features)
+        self._check(record)
         if body.success:
             started = time.perf_counter()
             id = await self._parts.memory.keep(record)
@@ -129,6 +129,13 @@ class Learning:
             self._used(job.features),
             tuple(job.colocated_job_types),
         )
+
+    def _check(self, record: ObservationRecord) -> None:
+        try:
+            self._parts.learner.agent.check(observation_of(record))
+        except UsageError as error:  # bodies are checked: it is what is known already that objects
+            fields = [Field(error.where, error.message)]
+            raise Problem(409, error.message, hint=error.hint, fields=fields) from error
 
     def _known(self, record: ObservationRecord, *, is_updated: bool) -> Mapping[str, Any]:
         agent = self._parts.learner.agent

@@ -31,6 +31,11 @@ class Memory:
         """Gives the number of the last observation that is learned."""
         return self._follower.progress.last_id
 
+    @property
+    def refused(self) -> int:
+        """Counts observations in the store that cannot be learned."""
+        return self._follower.progress.refused
+
     def replay(self) -> int:
         """Learns all that is in the store, and counts it; may take a while."""
         return self._follower.catch_up()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import (
     CollectorRegistry,
@@ -16,6 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from podium.service.learner import AgentLearner
+from podium.service.memory import Memory
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
@@ -104,9 +105,15 @@ class Metrics:
             self._by_route[route, status] = known
         known.observe(seconds)
 
-    def watch(self, learner: AgentLearner) -> None:
-        """Adds what the agent knows at the time it is asked."""
+    def watch(self, learner: AgentLearner, memory: Memory) -> None:
+        """Adds what is known at the time it is asked."""
         self.registry.register(AgentFigures(learner))
+        rows: tuple[tuple[str, str, Callable[[], float]], ...] = (
+            ("podium_learned_id", "Last observation that is learned.", lambda: memory.last_id),
+            ("podium_refused", "Observations that cannot be learned.", lambda: memory.refused),
+        )
+        for name, help, read in rows:
+            Gauge(name, help, registry=self.registry).set_function(read)
 
     def text(self) -> bytes:
         """Gives all figures in Prometheus's text format."""

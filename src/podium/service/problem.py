@@ -16,6 +16,7 @@ CODES: Mapping[int, str] = {
     404: "not_found",
     405: "method_not_allowed",
     408: "timeout",
+    409: "conflict",
     413: "too_large",
     415: "unsupported_media_type",
     422: "invalid",

@@ -87,6 +87,13 @@ def test_a_token_is_asked_for_everywhere_but_at_the_probes(tmp_path):
         assert service.post("/v1/observe", OBSERVE, {**JSON, **right}).status == 200
 
 
+def test_the_description_names_the_token(tmp_path):
+    with Service(tmp_path, token=TOKEN) as service:
+        document = service.get("/openapi.json", {"authorization": f"Bearer {TOKEN}"}).json
+        assert document["security"] == [{"bearer": []}]
+        assert document["paths"]["/healthz"]["get"]["security"] == []
+
+
 def test_a_token_is_never_shown(tmp_path):
     with Service(tmp_path, {"serve.token": TOKEN}, token=TOKEN) as service:
         right = {"authorization": f"Bearer {TOKEN}"}

@@ -72,7 +72,8 @@ def test_decisions_and_observations_are_counted_under_the_names_of_before(servic
     assert found["scheduler_exploration_ratio", ()] == 0
     assert found["scheduler_avg_uncertainty", ()] > 0
     assert found["scheduler_regret_estimate", ()] == 0
-    assert found["podium_observations", ()] == 1
+    assert found["podium_observations", ()] == found["podium_learned_id", ()] == 1
+    assert found["podium_refused", ()] == 0
     route = (("route", "/v1/score"), ("status", "200"))
     assert found["podium_request_duration_seconds_count", route] == 4
     assert found["podium_observe_commit_seconds_count", ()] == 1
@@ -112,7 +113,7 @@ def test_the_description_for_machines_is_complete(service):
     }  # fmt: skip
     for path in ("/v1/score", "/v1/observe", "/v1/assign"):
         replies = document["paths"][path]["post"]["responses"]
-        assert {"200", "400", "401", "408", "413", "415", "422", "503"} <= set(replies)
+        assert {"200", "400", "401", "408", "409", "413", "415", "422", "503"} <= set(replies)
         for status, reply in replies.items():
             if status != "200":
                 schema = reply["content"]["application/json"]["schema"]

@@ -153,6 +153,16 @@ def test_batches_are_bounded(tmp_path, path, body):
         assert service.state() == before
 
 
+def test_more_gpu_types_than_can_be_learned_are_not_kept(service):
+    for number in range(64):
+        body = {"job_type": "j", "gpu_type": f"g{number}", "measured_runtime_s": 1.0}
+        assert service.post("/v1/observe", body).status == 200
+    before = service.state()
+    reply = service.post("/v1/observe", {**OBSERVE, "job_type": "j"})
+    assert (reply.status, reply.error.code) == (409, "conflict")
+    assert service.state() == before
+
+
 def test_a_misspelt_field_is_refused_with_a_suggestion(service):
     reply = service.post("/v1/score", {**SCORE, "colocated_job_type": []})
     assert reply.status == 422
