@@ -39,7 +39,7 @@ class Answer:
         worst, best = max(costs), min(costs)
         if worst == best:
             return 50.0
-        return 100.0 * (worst - self.chosen.cost) / (worst - best)
+        return 100.0 * ((worst - self.chosen.cost) / (worst - best))
 
     @property
     def gpu_selector(self) -> dict[str, Any]:

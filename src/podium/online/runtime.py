@@ -93,20 +93,25 @@ class RuntimeModel:
         return found
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the state as JSON: what was seen, by job type and GPU type."""
-        return {
+        """Gives the state as JSON: what was seen, by job type and GPU type.
+
+        The order of GPU types is part of it: sums taken in another order differ in the last bit.
+        """
+        cells = {
             job: {gpu: cell.as_object() for gpu, cell in self.cells(job).items()}
             for job in self._jobs
         }
+        return {"gpu_types": list(self._gpus), "cells": cells}
 
     @classmethod
     def from_object(cls, parameters: Parameters, data: Mapping[str, Any]) -> RuntimeModel:
         """Reads a state back."""
         model = cls(parameters)
-        for job_type, cells in data.items():
+        model._gpus = {name: number for number, name in enumerate(data["gpu_types"])}
+        for job_type, cells in data["cells"].items():
             for gpu_type, cell in cells.items():
                 model._put(job_type, gpu_type, Cell.from_object(cell))
-        for job_type in data:
+        for job_type in data["cells"]:
             model._update(job_type)
         return model
 
