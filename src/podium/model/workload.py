@@ -52,6 +52,8 @@ class Shapes:
     gpu_specs: tuple[str, ...]  # (num_shapes,) as written in the trace
     weights: npt.NDArray[np.float64]  # (num_shapes,) counts
     typical: TypicalPods = TypicalPods()
+    # What was derived from the fields above and is asked for in every run.
+    derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.pods)

@@ -87,6 +87,13 @@ def fragments(
 
 def typical_pods(shapes: Shapes) -> npt.NDArray[np.float64]:
     """Lists the most frequent shapes, memory apart, and the share of pods each stands for."""
+    if "typical pods" not in shapes.derived:
+        shapes.derived["typical pods"] = _listed(shapes)
+    table: npt.NDArray[np.float64] = shapes.derived["typical pods"]
+    return table.copy()
+
+
+def _listed(shapes: Shapes) -> npt.NDArray[np.float64]:
     counts, masks = _counted(shapes)
     ranked = sorted(counts, key=lambda key: (counts[key], key), reverse=True)
     total = sum(counts.values())

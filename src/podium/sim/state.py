@@ -101,8 +101,11 @@ def connect_policy(
 
 def connect_memo(state: State, *, has_memo: bool) -> None:
     """Makes room for remembered scores, or none."""
-    keys = _MEMO_KEYS if has_memo else 1
-    states = _MEMO_STATES if has_memo else 1
+    # Every placement and every departure makes one new state; half of the keys stay free.
+    most_states = state.number("num_nodes") + 2 * state.number("num_pods")
+    states = _power_of_two(most_states, _MEMO_STATES) if has_memo else 1
+    most_keys = 2 * states * state.number("num_shapes") + 2
+    keys = _power_of_two(most_keys, _MEMO_KEYS) if has_memo else 1
     arrays: Arrays = {
         "states": np.zeros((states, state.number("node_bytes") // 8), np.int64),
         "buckets": np.zeros(4 * states, np.int32),
@@ -113,6 +116,10 @@ def connect_memo(state: State, *, has_memo: bool) -> None:
     }
     numbers = {"bucket_mask": 4 * states - 1, "key_mask": keys - 1, "max_states": states}
     connect(state, arrays, numbers | {"has_memo": has_memo})
+
+
+def _power_of_two(least: int, most: int) -> int:
+    return min(most, 1 << (least - 1).bit_length())
 
 
 def connect_ranking(state: State, *, is_cached: bool) -> None:

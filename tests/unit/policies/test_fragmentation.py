@@ -188,3 +188,11 @@ def test_a_threshold_and_a_step_of_0_mean_60_percent_and_10_shapes():
 def test_a_workload_without_any_pod_that_counts_has_no_typical_pods():
     shapes = shapes_of((100, 0, 0, 9), typical=TypicalPods(is_involved_cpu_pods=False))
     assert typical_pods(shapes).shape == (0, 6)
+
+
+def test_typical_pods_are_counted_once_and_nobody_can_spoil_them_for_others():
+    shapes = Workload.of([PodSpec("a", 1000, 1000, 1, 500), PodSpec("b", 1000, 1000)]).shapes()
+    first = typical_pods(shapes)
+    kept = first.copy()
+    first[:] = 0
+    assert np.array_equal(typical_pods(shapes), kept)
