@@ -21,6 +21,7 @@ from podium.search.constructs import (
     target_problems,
     walk_problems,
 )
+from podium.search.syntax import walked
 from podium.search.vocabulary import RECORDS, RESERVED, said
 
 _CONSTANT_PARTS = (
@@ -90,7 +91,7 @@ def _constant_problems(statement: ast.Assign, known: set[str]) -> Problems:
     yield from target_problems(statement.targets)
     if declared_call(statement):
         return
-    for node in ast.walk(statement.value):
+    for node in walked(statement.value):
         if isinstance(node, ast.Name) and node.id not in known:
             yield node.lineno, f"uses {node.id}, which is defined nowhere and is not allowed"
         elif isinstance(node, _CONSTANT_PARTS):
@@ -132,7 +133,7 @@ def _signature_problems(function: ast.FunctionDef) -> Problems:
 def _stored(part: ast.AST) -> set[str]:
     return {
         node.id
-        for node in ast.walk(part)
+        for node in walked(part)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
 

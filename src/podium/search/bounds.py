@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from podium.search import vocabulary
 from podium.search.constants import number_of
+from podium.search.syntax import children
 
 
 def bound_problems(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -22,8 +23,8 @@ def bound_problems(tree: ast.Module) -> Iterator[tuple[int, str]]:
         if reason:
             yield line, reason
             return
-        children = ast.iter_child_nodes(node)
-        waiting += [(child, depth + _step(node, child), loops, line) for child in children]
+        held = children(node)
+        waiting += [(child, depth + _step(node, child), loops, line) for child in held]
     if count > vocabulary.MOST_NODES:
         yield 1, f"has {count:,} parts; {vocabulary.MOST_NODES:,} at most"
 

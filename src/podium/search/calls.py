@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from podium.errors import PolicyError
 from podium.search.constants import declared_call, read_constants
+from podium.search.syntax import walked
 from podium.search.vocabulary import BUILTINS, RECORDS
 
 Problems = Iterator[tuple[int, str]]
@@ -16,11 +17,11 @@ def call_problems(tree: ast.Module) -> Problems:
     """Yields (line, reason) for calls that are not allowed."""
     own = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     yield from _declaration_problems(tree)
-    for function in own.values():
-        for node in ast.walk(function):
-            if isinstance(node, ast.Call):
-                yield from _one_call(node, own)
-    yield from _recursion_problems(own)
+    calls = {name: _calls_in(function) for name, function in own.items()}
+    for each in calls.values():
+        for call in each:
+            yield from _one_call(call, own)
+    yield from _recursion_problems(own, calls)
 
 
 def _declaration_problems(tree: ast.Module) -> Problems:
@@ -67,18 +68,20 @@ def _record_arguments(call: ast.Call) -> Problems:
             yield call.lineno, f"uses the record {given.id} itself; read one of its fields"
 
 
-def _recursion_problems(own: dict[str, ast.FunctionDef]) -> Problems:
-    calls = {name: _called(function) & own.keys() for name, function in own.items()}
+def _recursion_problems(
+    own: dict[str, ast.FunctionDef], calls: dict[str, list[ast.Call]]
+) -> Problems:
+    left = {name: _called(each) & own.keys() for name, each in calls.items()}
     # Whatever calls nothing that is left cannot be part of a circle.
-    while free := {name for name, called in calls.items() if not called & calls.keys()}:
-        calls = {name: called for name, called in calls.items() if name not in free}
-    for name in calls:
+    while free := {name for name, called in left.items() if not called & left.keys()}:
+        left = {name: called for name, called in left.items() if name not in free}
+    for name in left:
         yield own[name].lineno, f"{name}() calls itself, directly or through others; use a loop"
 
 
-def _called(function: ast.FunctionDef) -> set[str]:
-    return {
-        node.func.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
+def _calls_in(function: ast.FunctionDef) -> list[ast.Call]:
+    return [node for node in walked(function) if isinstance(node, ast.Call)]
+
+
+def _called(calls: list[ast.Call]) -> set[str]:
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name)}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from podium.search import vocabulary
 from podium.search.constants import number_of
+from podium.search.syntax import children
 from podium.search.vocabulary import GPU_LIST, RECORDS, RESERVED, said
 
 Problem = tuple[int, str]
@@ -32,7 +33,7 @@ def walk_problems(statement: ast.stmt, known: set[str]) -> Problems:
 
 
 def _looked_into(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         is_annotation = isinstance(node, ast.AnnAssign) and child is node.annotation
         if not is_annotation and not isinstance(child, ast.expr_context):
             yield child

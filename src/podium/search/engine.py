@@ -27,6 +27,11 @@ class Engine:
     is_plain: bool = False
     is_compiled: bool = False
 
+    @property
+    def is_interpreted(self) -> bool:
+        """Tells whether the interpreter of bred programs runs it."""
+        return not self.is_plain and not self.is_compiled
+
     def tier(self, plan: Plan) -> Tier:
         """Says how a case is executed."""
         if self.is_plain:
@@ -36,11 +41,16 @@ class Engine:
 
 def engine_for(text: str, policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Engine:
     """Takes the cheapest form for the cases, or machine code where that is asked for."""
-    if not is_compiled:
-        program = _program(text)
-        if program is not None:
-            return Engine(interpreted(program, policy.name))
-        is_compiled = sum(len(p.cluster) * len(p.arrivals) for p in plans) > PLAIN_WORK
+    program = None if is_compiled else _program(text)
+    if program is not None:
+        return Engine(interpreted(program, policy.name))
+    return engine_as_written(policy, plans, is_compiled)
+
+
+def engine_as_written(policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Engine:
+    """Takes plain Python, or machine code where that is asked for or cheaper."""
+    work = sum(len(plan.cluster) * len(plan.arrivals) for plan in plans)
+    is_compiled = is_compiled or work > PLAIN_WORK
     return Engine(policy, is_plain=not is_compiled, is_compiled=is_compiled)
 
 

@@ -12,10 +12,14 @@ from podium.policies.source import PAIR_FORMS
 from podium.search.allowlist import functions, problems
 from podium.search.novelty import fingerprint
 from podium.search.parsing import parse_text
+from podium.search.syntax import walked
 from podium.search.verdict import ALLOWLIST, NOVELTY, SIGNATURE, SYNTAX, Verdict
 from podium.search.vocabulary import LONGEST_BYTES
 
 MOST_PROBLEMS = 5
+
+REFUSALS = ("HOLD", "inf")
+"""Names of the score that refuses a node."""
 
 FORMS = tuple(form for form in PAIR_FORMS if "table" not in form)
 """Candidates bring no `prepare`, so none takes a table."""
@@ -36,8 +40,10 @@ class Candidate:
     @property
     def may_hold(self) -> bool:
         """Tells whether it can refuse a node."""
-        names = (getattr(n, "id", getattr(n, "attr", "")) for n in ast.walk(self.tree))
-        return any(name in ("HOLD", "inf") for name in names)
+        if not any(word in self.text for word in REFUSALS):
+            return False
+        names = (getattr(n, "id", getattr(n, "attr", "")) for n in walked(self.tree))
+        return any(name in REFUSALS for name in names)
 
 
 class _Refused(Exception):  # noqa: N818 - reads as the sentence it makes
@@ -103,7 +109,7 @@ def check_signature(candidate: Candidate, _known: Collection[str]) -> None:
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     if len(set(names)) < len(names):
         raise _Refused("a function is defined twice")
-    if not any(isinstance(node, ast.Return) and node.value for node in ast.walk(score)):
+    if not any(isinstance(node, ast.Return) and node.value for node in walked(score)):
         raise _Refused(f"line {score.lineno}: score returns nothing; return a number")
     try:  # a break outside of a loop is found by the compiler alone
         compile(tree, "candidate", "exec")

@@ -54,7 +54,8 @@ class Judge:
             scores["may_hold"] = read.may_hold
         return Judgement(
             trial.verdict, scores, reading_s + trial.seconds, tuple(trial.cases), trial.decisions,
-            self._diagnostics(trial) if scores else "",
+            self._diagnostics(trial) if scores else "", trial.processor_s,
+            trial.simulated_s,
         )  # fmt: skip
 
     def _diagnostics(self, trial: Trial) -> str:

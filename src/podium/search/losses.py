@@ -104,11 +104,20 @@ def _free_gpu_milli(result: Result, is_running: Flags) -> npt.NDArray[np.float64
 
 
 def _placed(result: Result, is_begun: Flags) -> dict[str, float]:
-    classes = class_of(result.plan.arrivals.pods)
+    classes = _classes(result.plan.arrivals)
     counts = np.bincount(classes, minlength=len(POD_CLASSES))
     begun = np.bincount(classes, is_begun, len(POD_CLASSES))
     rows = zip(POD_CLASSES, begun, counts, strict=True)
     return {name: 100 * float(some / all_) for name, some, all_ in rows if all_}
+
+
+def _classes(pods: Workload) -> npt.NDArray[np.int64]:
+    """Numbers the class of every pod; all candidates meet the same pods."""
+    shapes = pods.shapes()
+    if "classes" not in shapes.derived:
+        shapes.derived["classes"] = class_of(shapes.pods)
+    classes: npt.NDArray[np.int64] = shapes.derived["classes"]
+    return classes[pods.shape_of()]
 
 
 def _median(values: npt.NDArray[np.int64], default: float) -> float:

@@ -54,8 +54,8 @@ class Trial:
     cases: list[dict[str, float]] = field(default_factory=list)
     losses: list[Losses] = field(default_factory=list)  # case by case, once it is accepted
     seconds: float = 0.0
-    simulated_s: float = 0.0  # of which in the training cases
-    core_s: float = 0.0  # of which in the simulator
+    simulated_s: float = 0.0  # processor time in the simulator, on the training cases
+    processor_s: float = 0.0  # processor time of the worker, for all of it
     decisions: Decisions | None = None
     tuned: dict[str, float] = field(default_factory=dict)
     evaluations: int = 0  # that tuning took
@@ -156,6 +156,7 @@ class Worker:
             if not message.get("reason"):
                 self._complete(trial, message, is_tuning=is_tuning)
             trial.reason = str(message.get("reason", ""))
+            trial.processor_s = _seconds(message, "processor_s")
             trial.is_done, trial.is_spoiled = True, bool(message.get(SPOILED, True))
         else:
             raise ChannelGarbled("a message of no known kind")
@@ -178,9 +179,7 @@ class Worker:
         if not is_next or not is_measurement(values, self._kinds[index]):
             raise ChannelGarbled("figures that no run can have")
         trial.cases.append(values)
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            trial.simulated_s += float(message.get("seconds", 0.0))
-            trial.core_s += float(message.get("core", 0.0))
+        trial.simulated_s += _seconds(message, "simulated_s")
 
     def _take_losses(self, trial: Trial, message: dict[str, Any]) -> None:
         index: Any = message["losses"]
@@ -231,6 +230,13 @@ def _tuned(message: dict[str, Any]) -> tuple[dict[str, float], int]:
         return {name: float(each) for name, each in values.items()}, evaluations
     except OverflowError as error:
         raise ChannelGarbled("constants that no machine holds") from error
+
+
+def _seconds(message: dict[str, Any], key: str) -> float:
+    """Reads a time that nothing depends on; nonsense is none."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        return float(message.get(key, 0.0))
+    return 0.0
 
 
 def _is_part(value: object) -> bool:

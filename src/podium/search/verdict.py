@@ -34,6 +34,8 @@ class Judgement:
     cases: tuple[dict[str, float], ...] = ()  # what was measured, case by case
     decisions: Decisions | None = None  # on the states of the probe
     diagnostics: str = ""  # of an accepted candidate, in words
+    processor_s: float = 0.0  # of the worker
+    simulated_s: float = 0.0  # of which in the simulator, on the training cases
 
     def as_object(self) -> dict[str, Any]:
         """Gives the judgement's one JSON shape."""

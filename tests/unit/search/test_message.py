@@ -31,6 +31,17 @@ def test_a_message_arrives_as_it_was_sent(ends):
     assert channel.receive(time.monotonic() + 5) == {"text": "é\n", "numbers": [1, 2.5]}
 
 
+def test_what_may_wait_arrives_before_the_message_that_is_sent_next(ends):
+    channel, _ = ends
+    channel.put({"case": 0})
+    channel.put({"case": 1})
+    with pytest.raises(ChannelTimeout):
+        channel.receive(time.monotonic() + 0.01)
+    channel.send({"gate": "training"})
+    heard = [channel.receive(time.monotonic() + 5) for _ in range(3)]
+    assert heard == [{"case": 0}, {"case": 1}, {"gate": "training"}]
+
+
 def test_silence_ends_at_the_deadline(ends):
     channel, _ = ends
     with pytest.raises(ChannelTimeout):

@@ -130,7 +130,7 @@ def test_forged_answers_of_a_trial_are_refused(taken_over, messages):
 
 
 def test_figures_beside_the_measurement_may_be_anything(taken_over):
-    odd = [DECISIONS, {**CASE, "seconds": HUGE, "core": "long"}, LOSSES, DONE]
+    odd = [DECISIONS, {**CASE, "simulated_s": HUGE}, LOSSES, {**DONE, "processor_s": "long"}]
     trial = taken_over(*odd).run("", (), anything)
     assert trial.verdict.accepted
     assert trial.losses == [LOSSES["values"]]
