@@ -242,6 +242,18 @@ def _memory(name: str, _folder: Path | None) -> Measurement:
     return Measurement(name, large, "MB", 600.0, True, small, "1,213 nodes")
 
 
+def _search_evaluations(name: str, _folder: Path | None) -> Measurement:
+    found = process.search_speed(REPEATS)
+    plain = found["plain_per_s"]
+    rate = found["evaluations_per_s"]
+    return Measurement(name, rate, "evaluations/s", 20.0, False, plain, "python tier, no gates")
+
+
+def _search_overhead(name: str, _folder: Path | None) -> Measurement:
+    share = process.search_speed(REPEATS)["overhead"]
+    return Measurement(name, 100 * share, "%", 30.0, True, None, "")
+
+
 def timed(work: Callable[[], object], repeats: int = REPEATS) -> float:
     """Gives the median seconds of a piece of work, after one run to warm up."""
     work()
@@ -298,8 +310,12 @@ MEASURES: dict[str, Measure] = {
     "help": _help,
     "cold_start": _cold_start,
     "memory_100k_nodes": _memory,
+    "search_evaluations": _search_evaluations,
+    "search_overhead": _search_overhead,
 }
 """Every figure, in the order it is measured."""
 
-OTHER_PROCESSES = frozenset({"help", "cold_start", "memory_100k_nodes"})
+OTHER_PROCESSES = frozenset(
+    {"help", "cold_start", "memory_100k_nodes", "search_evaluations", "search_overhead"}
+)
 """Figures that are measured in processes of their own."""

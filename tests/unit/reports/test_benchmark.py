@@ -103,6 +103,7 @@ def test_figures_of_other_processes_are_among_the_figures():
         ("decisions_1213_nodes", "decisions/s", False),
         ("replay_16_nodes", "s", True),
         ("new_python_policy_replay", "s", True),
+        ("search_evaluations", "evaluations/s", False),
     ],
 )
 def test_a_figure_is_measured_under_its_name(monkeypatch, name, unit, is_ceiling):
@@ -113,3 +114,10 @@ def test_a_figure_is_measured_under_its_name(monkeypatch, name, unit, is_ceiling
     assert found.reference > 0
     assert found.ratio > 0
     assert found.reference_name
+
+
+def test_the_overhead_of_a_search_is_a_percentage(monkeypatch):
+    monkeypatch.setattr(benchmark, "REPEATS", 1)
+    (found,) = measure_all(None, ["search_overhead"])
+    assert (found.unit, found.target, found.is_ceiling) == ("%", 30.0, True)
+    assert 0 < found.value < 100
