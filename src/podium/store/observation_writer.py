@@ -18,6 +18,9 @@ from podium.store.rows import observation_row
 CAPACITY = 10_000
 """Observations that may wait; a second's worth and more on any disk."""
 
+GATHER_S = 0.001
+"""How long a transaction waits for as many as shared the last one: they tend to come back."""
+
 AT_ONCE = 1000
 """Observations in one transaction, unless one submission alone has more."""
 
@@ -40,6 +43,7 @@ class ObservationWriter:
         self._capacity = capacity
         self._waiting: deque[_Submission] = deque()
         self._size = 0
+        self._last_size = 1
         self._is_closed = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="podium-observations", daemon=True)
@@ -112,12 +116,17 @@ class ObservationWriter:
         taken = 0
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._is_closed)
+            self._changed.wait_for(self._are_all_back, GATHER_S)
             while self._waiting and (not batch or taken + len(self._waiting[0].rows) <= AT_ONCE):
                 batch.append(self._waiting.popleft())
                 taken += len(batch[-1].rows)
             self._size -= taken
+            self._last_size = len(batch)
             self._changed.notify_all()
         return batch
+
+    def _are_all_back(self) -> bool:
+        return self._is_closed or len(self._waiting) >= self._last_size
 
     def _commit(self, batch: list[_Submission]) -> None:
         try:
