@@ -18,7 +18,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
-from podium.errors import PodiumError
+from podium.errors import PodiumError, UsageError
 from podium.service.metrics import Metrics
 from podium.service.problem import Problem, problem_of
 
@@ -88,6 +88,7 @@ class Gate:
                 visit.route = path
             await (short or self._app)(scope, receive, visit.send)
         except (Problem, PodiumError) as error:
+            self._note(error, visit)
             await problem_of(error).response()(scope, receive, visit.send)
         except Exception as error:  # noqa: BLE001 - the last stop before the caller
             await self._excuse(error, scope, receive, visit)
@@ -113,6 +114,12 @@ class Gate:
                 "too many requests are being answered",
                 hint="try it again shortly",
                 headers={"retry-after": "1", "connection": "close"},
+            )
+
+    def _note(self, error: Problem | PodiumError, visit: Visit) -> None:
+        if isinstance(error, PodiumError) and not isinstance(error, UsageError):
+            self._log.error(
+                "the store is in trouble", request_id=visit.id, problem=str(error), hint=error.hint
             )
 
     async def _excuse(self, error: Exception, scope: Scope, receive: Receive, visit: Visit) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,8 @@ from podium.service.requests import (
 )
 from podium.store import ObservationRecord
 
+Work = Callable[[], Mapping[str, Any]]
+
 MOST_COLUMNS = 64
 """Of one assignment; clusters have fewer GPU types."""
 
@@ -38,7 +39,7 @@ class Learning:
         self._source = source
         self._most = parts.settings.serve.max_batch
         self._sizes = frozenset(parts.learner.agent.parameters.features)
-        self._thread = ThreadPoolExecutor(1, "podium-assign")
+        self._turn = asyncio.Lock()
 
     async def score(self, body: ScoreRequest, _scope: Scope) -> Mapping[str, Any]:
         """Decides where a job runs."""
@@ -91,13 +92,14 @@ class Learning:
         return self._known(record, is_updated=body.success)
 
     async def assign(self, body: CostsRequest | JobsRequest, _scope: Scope) -> Mapping[str, Any]:
-        """Assigns a batch; this takes long enough to have a thread of its own."""
+        """Assigns a batch; one at a time, beside the loop that answers everybody."""
         self._parts.phase.check()
         self._bound("capacities", body.capacities, MOST_COLUMNS)
         work = self._by_jobs(body) if isinstance(body, JobsRequest) else self._by_costs(body)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        async with self._turn:
+            return await asyncio.to_thread(work)
 
-    def _by_costs(self, body: CostsRequest) -> Any:
+    def _by_costs(self, body: CostsRequest) -> Work:
         self._bound("costs", body.costs)
         width = len(body.capacities)
         for row, costs in enumerate(body.costs):
@@ -106,7 +108,7 @@ class Learning:
         table = np.array(body.costs, dtype=np.float64).reshape(len(body.costs), width)
         return lambda: assign_costs(table, body.capacities).as_object()
 
-    def _by_jobs(self, body: JobsRequest) -> Any:
+    def _by_jobs(self, body: JobsRequest) -> Work:
         self._bound("jobs", body.jobs)
         if len(body.gpu_types) != len(body.capacities):
             raise _mismatch("gpu_types", len(body.gpu_types), len(body.capacities))

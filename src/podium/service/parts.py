@@ -11,7 +11,7 @@ from podium.errors import MissingError, PodiumError
 from podium.service.learner import AgentLearner
 from podium.service.memory import Memory
 from podium.service.metrics import Metrics
-from podium.service.phase import DRAINING, FAILED, READY, Phase
+from podium.service.phase import DRAINING, FAILED, REPLAYING, Phase
 from podium.settings import Settings
 
 RETRY_S = 1.0
@@ -32,7 +32,7 @@ class Parts:
 
     async def wake(self) -> None:
         """Replays what is in the store; the service is ready afterwards."""
-        while not self.phase.is_ready and self.phase.name != DRAINING:
+        while self.phase.name == REPLAYING:
             try:
                 count = await asyncio.to_thread(self.memory.replay)
             except MissingError as error:
@@ -43,7 +43,7 @@ class Parts:
                 return
             else:
                 self.memory.start()
-                self.phase.name = READY
+                self.phase.wake()
                 self.log.info("ready", replayed=count, last_id=self.memory.last_id)
 
     async def rest(self) -> None:

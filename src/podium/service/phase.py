@@ -20,11 +20,18 @@ class Phase:
     """Holds where the service is between its start and its end."""
 
     name: str = REPLAYING
+    is_awake: bool = False  # what was learned is read
 
     @property
     def is_ready(self) -> bool:
         """Tells whether new work is welcome."""
         return self.name == READY
+
+    def wake(self) -> None:
+        """Goes on to work, unless the end came first."""
+        self.is_awake = True
+        if self.name == REPLAYING:
+            self.name = READY
 
     def check(self) -> None:
         """Refuses work before anything is known; while draining, what has come is still done.
@@ -32,7 +39,7 @@ class Phase:
         Raises:
             Problem: the service has nothing to answer with.
         """
-        if self.name in (REPLAYING, FAILED):
+        if not self.is_awake:
             raise self.problem()
 
     def problem(self) -> Problem:

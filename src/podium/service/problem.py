@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from fastapi.responses import Response
 from pydantic_core import to_json
 
-from podium.errors import MissingError, PodiumError
+from podium.errors import PodiumError, UsageError
 
 CODES: Mapping[int, str] = {
     400: "malformed",
@@ -72,11 +72,15 @@ class Problem(Exception):  # noqa: N818 - it is an answer as much as an error
 
 
 def problem_of(error: Problem | PodiumError) -> Problem:
-    """Turns an error into an answer: a mistake of the caller's, or a store that is away."""
+    """Turns an error into an answer: a mistake of the caller's, or a store that is in trouble."""
     if isinstance(error, Problem):
         return error
-    if isinstance(error, MissingError):
-        hint = error.hint or "try it again shortly"
-        return Problem(503, error.message, hint=hint, headers={"retry-after": "1"})
-    fields = [Field(error.where, error.message)] if error.where else []
-    return Problem(422, error.message, hint=error.hint, fields=fields)
+    if isinstance(error, UsageError):
+        fields = [Field(error.where, error.message)] if error.where else []
+        return Problem(422, error.message, hint=error.hint, fields=fields)
+    return Problem(
+        503,
+        "the store cannot be used",
+        hint="send it again in a moment; the log of the service says more",
+        headers={"retry-after": "1"},
+    )

@@ -38,7 +38,6 @@ Features = Annotated[
     ),
 ]
 Names = list[Name]
-JobId = Annotated[str, Field(max_length=LONGEST_NAME, description="Names the job in logs.")]
 
 
 class Body(BaseModel):
@@ -62,7 +61,6 @@ class ScoreRequest(Body):
     colocated_job_types: Annotated[
         Names, Field(description="Job types that it would run beside.")
     ] = []
-    job_id: JobId = ""
 
 
 class ObserveRequest(Body):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -47,11 +46,6 @@ def body_app(model: Any, answer: Answer, reader: BodyReader) -> ASGIApp:
         await send({"type": "http.response.body", "body": sent})
 
     return app
-
-
-def take_over(route: APIRoute, app: ASGIApp) -> None:
-    """Lets an application answer where FastAPI would."""
-    route.app = app
 
 
 def refusal(error: ValidationError) -> Problem:

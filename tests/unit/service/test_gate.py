@@ -130,3 +130,11 @@ def test_what_comes_while_draining_is_still_done(service):
     service.parts.phase.name = DRAINING
     assert service.get("/readyz").error.message == "the service is shutting down"
     assert service.post("/v1/observe", OBSERVE).status == 200
+
+
+def test_an_end_that_comes_before_the_store_is_read_is_not_forgotten(tmp_path):
+    with Service(tmp_path, is_woken=False) as service:
+        service.parts.phase.name = DRAINING
+        assert service.post("/v1/score", SCORE).status == 503
+        service.runner.run(service.parts.wake())
+        assert service.get("/readyz").status == 503

@@ -1,5 +1,7 @@
 import asyncio
+import contextlib
 import random
+import sqlite3
 
 import pytest
 
@@ -161,6 +163,17 @@ def test_more_gpu_types_than_can_be_learned_are_not_kept(service):
     reply = service.post("/v1/observe", {**OBSERVE, "job_type": "j"})
     assert (reply.status, reply.error.code) == (409, "conflict")
     assert service.state() == before
+
+
+def test_a_store_in_trouble_is_said_and_nothing_acknowledged(service, tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "podium.db")) as other:
+        other.execute("DROP TABLE observations")
+        other.commit()
+    reply = service.post("/v1/observe", OBSERVE)
+    assert (reply.status, reply.error.code) == (503, "unavailable")
+    assert b"table" not in reply.body
+    assert service.post("/v1/score", SCORE).status == 200
+    assert any("no such table" in line.get("problem", "") for line in service.logged())
 
 
 def test_a_misspelt_field_is_refused_with_a_suggestion(service):
