@@ -12,6 +12,7 @@ from podium.service.replies import ObserveReply, ScoreReply
 from podium.store import open_store
 from support.binary import PODIUM, run
 from support.certificates import make_certificate
+from support.postgres import postgres_server
 from support.service import ASSIGN, OBSERVE, SCORE, Process, served
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -149,10 +150,20 @@ def test_connections_are_encrypted_with_a_certificate(tmp_path):
             process.get("/healthz", connection=doubting)
 
 
-def test_two_replicas_learn_the_same(tmp_path):
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request, tmp_path):
+    if request.param == "sqlite":
+        yield str(tmp_path / "podium.db")
+        return
+    with postgres_server() as new:
+        yield new()
+
+
+def test_two_replicas_learn_the_same(tmp_path, store_url):
+    flags = ("--store", store_url)
     with (
-        served(tmp_path, PODIUM_SERVE_POLL_S="0.1") as one,
-        served(tmp_path, PODIUM_SERVE_POLL_S="0.1") as two,
+        served(tmp_path, *flags, PODIUM_SERVE_POLL_S="0.1") as one,
+        served(tmp_path, *flags, PODIUM_SERVE_POLL_S="0.1") as two,
     ):
         for number in range(20):
             body = {**OBSERVE, "measured_runtime_s": 10.0 + number}

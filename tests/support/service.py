@@ -137,9 +137,9 @@ class Process:
     """Is a service in a process of its own."""
 
     def __init__(self, folder, *flags, **environ):
-        self.folder = folder
+        store = () if "--store" in flags else ("--store", str(folder / "podium.db"))
         self.process = subprocess.Popen(
-            [*PODIUM, "serve", "--port", "0", "--store", str(folder / "podium.db"), *flags],
+            [*PODIUM, "serve", "--port", "0", *store, *flags],
             cwd=folder,
             env=clean_environment(folder, **environ),
             stdout=subprocess.PIPE,
