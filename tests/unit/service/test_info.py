@@ -73,6 +73,7 @@ def test_decisions_and_observations_are_counted_under_the_names_of_before(servic
     assert found["scheduler_avg_uncertainty", ()] > 0
     assert found["scheduler_regret_estimate", ()] == 0
     assert found["podium_observations", ()] == found["podium_learned_id", ()] == 1
+    assert found["podium_job_types", ()] == found["podium_pairs", ()] == 1
     assert found["podium_refused", ()] == 0
     route = (("route", "/v1/score"), ("status", "200"))
     assert found["podium_request_duration_seconds_count", route] == 4
