@@ -255,11 +255,17 @@ def empty_requests() -> bytes:
     return b"GET /empty HTTP/1.1\r\nHost: bench\r\n\r\n"
 
 
+def share(ordered: list[float], below: float) -> float:
+    """Gives the value that a share of all values is below."""
+    return ordered[int(len(ordered) * below)]
+
+
 async def measured(service: Target, empty: Target, seconds: float) -> dict[str, float]:
     """Measures everything that goes over HTTP."""
     await at_peak(service, observations(1), 0.5, 4)
     await at_peak(service, scores(2), 0.5)
     await at_peak(empty, empty_requests, 0.5)
+    empty_latencies = sorted(await at_rate(empty.port, empty_requests, RATE, seconds))
     latencies = sorted(await at_rate(service.port, scores(3), RATE, seconds))
     pairs = [
         (
@@ -271,8 +277,10 @@ async def measured(service: Target, empty: Target, seconds: float) -> dict[str, 
     unlike = await at_peak(service, scores(5, sizes=10_000), seconds / 2)
     observed = await at_peak(service, observations(4), seconds, 64)
     return {
-        "score_p50_ms": latencies[len(latencies) // 2] * 1e3,
-        "score_p99_ms": latencies[int(len(latencies) * 0.99)] * 1e3,
+        "score_p50_ms": share(latencies, 0.5) * 1e3,
+        "score_p99_ms": share(latencies, 0.99) * 1e3,
+        "empty_p50_ms": share(empty_latencies, 0.5) * 1e3,
+        "empty_p99_ms": share(empty_latencies, 0.99) * 1e3,
         "score_per_s": statistics.median(score.per_s for _, score in pairs),
         "score_per_cpu_s": statistics.median(score.per_cpu_s for _, score in pairs),
         "empty_per_cpu_s": statistics.median(empty.per_cpu_s for empty, _ in pairs),
