@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from podium.search.genetic.choice import chance, pick
+from podium.search.genetic.draft import available
 from podium.search.genetic.expression import COMPARISONS, Expression, apply, name, number, walk
 from podium.search.genetic.inference import unit_of, units_of
+from podium.search.genetic.ingredients import INGREDIENTS
 from podium.search.genetic.program import (
     Block,
     Constant,
@@ -17,12 +19,26 @@ from podium.search.genetic.program import (
     Program,
     fresh,
     names_given,
+    roots,
+    terms,
+    with_roots,
 )
 from podium.search.genetic.sampling import draw, quantised
 from podium.search.genetic.sites import draft_at, put, sites
 from podium.search.genetic.units import BOOLEAN, is_number
 
 DEPTH = 3
+
+_RELATIVES = (
+    ("stranded_gpu_milli_before", "starved_gpu_milli_before"),
+    ("stranded_gpu_milli_after", "starved_gpu_milli_after"),
+    ("stranded_gpu_milli_more", "starved_gpu_milli_more"),
+    ("gpu_milli_wanted", "gpu_milli_spent"),
+    ("gpu_milli_behind", "lost_gpu_milli"),
+)
+"""Quantities that mean the same, with and without parts of GPUs that are too small."""
+
+_BOTH_WAYS = _RELATIVES + tuple((other, one) for one, other in _RELATIVES)
 
 Mutation = Callable[[np.random.Generator, Program], Program | None]
 """Gives another program, or nothing where there is nothing of its kind to change."""
@@ -172,6 +188,35 @@ def quantise(rng: np.random.Generator, program: Program) -> Program | None:
     return put(program, site, quantised(rng, site.part))
 
 
+def exchange_relative(rng: np.random.Generator, program: Program) -> Program | None:
+    """Takes a quantity for its finer or coarser relative, everywhere."""
+    used = set().union(*(root.names for root, is_own in _marked(program) if is_own))
+    free = set(available(program))
+    pairs = [(one, other) for one, other in _BOTH_WAYS if one in used and {one, other} <= free]
+    if not pairs:
+        return None
+    one, other = pick(rng, pairs)
+    changed = iter(
+        [_renamed(root, one, other) if is_own else root for root, is_own in _marked(program)]
+    )
+    return replace(program, block=with_roots(program.block, changed))
+
+
+def _marked(program: Program) -> list[tuple[Expression, bool]]:
+    """Lists the expressions of a program, and whether each is its own or an ingredient's."""
+    ingredients = {id(t.expression) for t in terms(program.block) if t.name in INGREDIENTS}
+    return [(root, id(root) not in ingredients) for root in roots(program.block)]
+
+
+def _renamed(part: Expression, one: str, other: str) -> Expression:
+    if one not in part.names:
+        return part
+    if part.head == "name":
+        return name(other)
+    arguments = tuple(_renamed(each, one, other) for each in part.arguments)
+    return Expression(part.head, arguments, part.value)
+
+
 def unbranch(rng: np.random.Generator, program: Program) -> Program | None:
     """Drops a guard, or returns what it returns for all pods."""
     places = [
@@ -193,5 +238,5 @@ def unbranch(rng: np.random.Generator, program: Program) -> Program | None:
 MUTATIONS: dict[Mutation, float] = {
     replace_part: 4.0, change_point: 3.0, swap_comparison: 1.0, jitter_number: 2.0,
     jitter_constant: 3.0, name_number: 0.5, delete_term: 2.0, hoist: 1.0, quantise: 2.0,
-    unbranch: 0.5,
+    unbranch: 0.5, exchange_relative: 1.5,
 }  # fmt: skip
