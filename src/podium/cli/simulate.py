@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from podium.cli import figures
+from podium.cli import figures, show_online, simulate_online
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, place_of, read_settings
 from podium.cli.render import Screen, print_json
@@ -68,6 +68,29 @@ IgnoreUnknown = Annotated[
     bool,
     typer.Option("--ignore-unknown-plugins", help="Leave unknown scheduler plugins out, named."),
 ]
+Seeds = Annotated[
+    str | None,
+    typer.Option("--seeds", help="Worlds: 1000-1019 or 1,5,9 (online).", show_default=False),
+]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", help="Jobs that arrive (online).", show_default=False)
+]
+JobTypes = Annotated[
+    int | None, typer.Option("--job-types", help="Types of jobs (online).", show_default=False)
+]
+GpuTypes = Annotated[
+    int | None, typer.Option("--gpu-types", help="Types of GPUs (online).", show_default=False)
+]
+Noise = Annotated[
+    float | None,
+    typer.Option("--noise", help="Spread of run times; 0.2: 20 % (online).", show_default=False),
+]
+Neighbours = Annotated[
+    float | None,
+    typer.Option(
+        "--neighbours", help="Share of jobs beside another one (online).", show_default=False
+    ),
+]
 
 
 @app.command()
@@ -99,9 +122,18 @@ def simulate(
     is_skipping_bad: SkipBad = False,
     is_ignoring_unknown: IgnoreUnknown = False,
     traces: TracesFolder = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    job_types: JobTypes = None,
+    gpu_types: GpuTypes = None,
+    noise: Noise = None,
+    neighbours: Neighbours = None,
     is_json: Json = False,
 ) -> None:
-    """Runs one policy on one trace and prints what came of it."""
+    """Runs one policy on one trace and prints what came of it.
+
+    With the policy "online", the agent of `podium serve` learns from jobs with hidden run times.
+    """
     flags = {
         "simulate.policy": policy,
         "simulate.trace": trace,
@@ -118,6 +150,10 @@ def simulate(
     }
     settings = read_settings(ctx, flags)
     screen = Screen(settings.display)
+    wishes = simulate_online.Wishes(seeds, jobs, job_types, gpu_types, noise, neighbours)
+    if simulate_online.is_meant(ctx, settings, wishes):
+        found = simulate_online.run(screen, settings, wishes)
+        return print_json(found) if is_json else show_online.show(screen, found)
 
     from podium.cli.case import Inputs, load_case, named_policy
     from podium.cli.watch import inform, run_watched

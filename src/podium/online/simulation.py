@@ -36,6 +36,7 @@ class Course:
     expected_s: Array  # of the choice, with its neighbour and without luck
     best_s: Array  # of the best choice
     decision_types: tuple[str, ...]
+    agent: Agent  # as it was when the last job was decided
 
     @property
     def regret(self) -> Array:
@@ -60,10 +61,15 @@ def simulate_loop(
     seed: int = 0,
 ) -> dict[str, Course]:
     """Draws a world and the jobs in it, and lets each way decide the same jobs."""
+    world, drawn = draw(plan, jobs, seed)
+    return {way: play(world, drawn, way, parameters or Parameters(), seed) for way in ways}
+
+
+def draw(plan: WorldPlan, jobs: int, seed: int) -> tuple[World, Jobs]:
+    """Draws the world of a seed and the jobs in it."""
     rng = np.random.default_rng(seed)
     world = draw_world(plan, rng)
-    drawn = draw_jobs(world, jobs, rng)
-    return {way: play(world, drawn, way, parameters or Parameters(), seed) for way in ways}
+    return world, draw_jobs(world, jobs, rng)
 
 
 def play(world: World, jobs: Jobs, way: str, parameters: Parameters, seed: int = 0) -> Course:
@@ -90,7 +96,7 @@ def play(world: World, jobs: Jobs, way: str, parameters: Parameters, seed: int =
         )
         heapq.heappush(running, (arrival_s + runtime_s, number, seen))
     own_s = expected_s[np.arange(len(jobs)), chosen]
-    return Course(chosen, own_s, expected_s.min(axis=1), tuple(types))
+    return Course(chosen, own_s, expected_s.min(axis=1), tuple(types), agent)
 
 
 def hidden_s(world: World, jobs: Jobs) -> Array:

@@ -1,0 +1,100 @@
+"""Tries the agent in drawn worlds, over several seeds, and sums up what it learned and lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from podium.online.exploration import EXPLORATION, FORCED
+from podium.online.findings import pair_findings, slowdown_findings
+from podium.online.parameters import Parameters
+from podium.online.simulation import WAYS, Array, Course, draw, play
+from podium.online.world import WorldPlan
+
+LATE = 200
+"""Last decisions over which an agent that has learned is judged."""
+
+BLOCKS = 100
+"""Parts into which a course is cut to be drawn."""
+
+_MARKS = (10, 50, 100, 200, 500)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Says what is tried: a kind of world, how many jobs, which seeds."""
+
+    plan: WorldPlan = field(default_factory=WorldPlan)
+    jobs: int = 1000
+    seeds: tuple[int, ...] = (0,)
+    parameters: Parameters = field(default_factory=Parameters)
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """Lists the numbers of decisions after which regret is shown; the last is all of them."""
+        tens = [mark * 10**power for power in range(0, 8, 3) for mark in (*_MARKS, 1000)]
+        return (*sorted({mark for mark in tens if mark < self.jobs}), self.jobs)
+
+
+def run_trial(trial: Trial, advance: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Lets every way decide the jobs of every seed; gives the figures as JSON.
+
+    The pairs and slowdowns are those that the agent has learned by the end of the first seed.
+    """
+    parameters = trial.parameters
+    if trial.plan.neighbour_share > 0.0:
+        parameters = replace(parameters, enable_interference=True)
+    runs, courses = [], dict[str, list[Course]]()
+    found: dict[str, Any] = {}
+    for seed in trial.seeds:
+        world, jobs = draw(trial.plan, trial.jobs, seed)
+        for way in WAYS:
+            course = play(world, jobs, way, parameters, seed)
+            courses.setdefault(way, []).append(course)
+            runs.append({"seed": seed, "way": way, **_run(course)})
+            if way == "online" and not found:
+                found["pairs"] = pair_findings(world, course.agent)
+                found["slowdowns"] = slowdown_findings(world, jobs, course.agent)
+            advance()
+    ways = {way: _way(played, trial.marks) for way, played in courses.items()}
+    return {
+        "policy": "online",
+        "world": asdict(trial.plan),
+        "jobs": trial.jobs,
+        "seeds": list(trial.seeds),
+        "exploration_cap": parameters.exploration_cap,
+        "late": min(LATE, trial.jobs),
+        "decisions": list(trial.marks),
+        "ways": ways,
+        **found,
+        "runs": runs,
+    }
+
+
+def _way(courses: Sequence[Course], marks: Sequence[int]) -> dict[str, Any]:
+    regret = np.array([course.regret for course in courses])
+    windows = zip((0, *marks), marks, strict=False)
+    figures = [_figures(course) for course in courses]
+    return {
+        "regret": [float(regret[:, first:last].mean()) for first, last in windows],
+        "regret_so_far": [float(regret[:, :last].mean()) for last in marks],
+        **{name: float(np.mean([each[name] for each in figures])) for name in figures[0]},
+    }
+
+
+def _figures(course: Course) -> dict[str, float]:
+    return {
+        "mean_regret": float(course.regret.mean()),
+        "late_regret": float(course.regret[-LATE:].mean()),
+        "time_excess": float(course.excess[-1]),
+        "exploration": course.share(EXPLORATION),
+        "forced": course.share(FORCED),
+    }
+
+
+def _run(course: Course) -> dict[str, Any]:
+    parts: list[Array] = np.array_split(course.regret, min(BLOCKS, len(course.regret)))
+    return {**_figures(course), "course": [round(float(part.mean()), 6) for part in parts]}
