@@ -136,10 +136,12 @@ def _nameable(expression: Expression) -> Expression | None:
 def with_new_names(program: Program, parents: Iterable[Program]) -> Program:
     """Names terms anew that are not what they were in a parent: a name says what it computes."""
     known = {term for parent in parents for term in terms(parent.block)}
+    ingredients = genuine(terms(program.block))
+    # What is made of something that has changed is no ingredient any more, as it may look.
     changed = [
         term
         for term in terms(program.block)
-        if term not in known and INGREDIENTS.get(term.name) != term.expression
+        if term.name not in ingredients and (term not in known or term.name in INGREDIENTS)
     ]
     units = units_of(program)
     taken = names_given(program) | set(INGREDIENTS)
