@@ -63,8 +63,8 @@ def is_meant(ctx: typer.Context, settings: Settings, wishes: Wishes) -> bool:
 
 def run(screen: Screen, settings: Settings, wishes: Wishes) -> dict[str, Any]:
     """Plays the loop of scoring and observing, and gives the figures."""
-    from podium.online.simulation import WAYS
     from podium.online.trial import run_trial
+    from podium.online.ways import WAYS
 
     trial = _trial(settings, wishes)
     with screen.progress("learning", len(WAYS) * len(trial.seeds)) as advance:

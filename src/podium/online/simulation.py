@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.errors import UnknownName
 from podium.online.agent import Agent
-from podium.online.exploration import EXPLOITATION, EXPLORATION
+from podium.online.exploration import ExplorationCap
 from podium.online.observation import Observation, Request
 from podium.online.parameters import Parameters
+from podium.online.ways import Stage, chooser
 from podium.online.world import Jobs, World, WorldPlan, draw_jobs, draw_world
 
 Array = NDArray[np.float64]
-Chooser = Callable[[int, Request], tuple[str, str]]  # gives GPU type and decision type
-
-EPSILON = 0.1
-WAYS = {
-    "oracle": "knows the hidden run times",
-    "online": "the agent",
-    "never-explore": "the agent, which takes the best that it has seen",
-    "epsilon": "the same, with one job in ten sent anywhere",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +67,9 @@ def play(world: World, jobs: Jobs, way: str, parameters: Parameters, seed: int =
     """Decides job by job; a run is observed when it is over, not before."""
     agent = Agent(parameters if way == "online" else replace(parameters, exploration_cap=0.0))
     expected_s = hidden_s(world, jobs)
-    choose = _chooser(way, agent, expected_s, world.gpu_types, np.random.default_rng(seed))
+    choose = chooser(way)
+    cap = ExplorationCap(parameters.exploration_cap, parameters.exploration_window)
+    stage = Stage(agent, expected_s, world.gpu_types, cap, np.random.default_rng(seed))
     running: list[tuple[float, int, Observation]] = []
     chosen = np.zeros(len(jobs), dtype=np.intp)
     types = []
@@ -84,16 +77,12 @@ def play(world: World, jobs: Jobs, way: str, parameters: Parameters, seed: int =
         arrival_s = float(jobs.arrival_s[number])
         while running and running[0][0] <= arrival_s:
             agent.observe(heapq.heappop(running)[2])
-        gpu_type, decision_type = choose(number, request)
+        gpu_type, decision_type = choose(stage, number, request)
         types.append(decision_type)
         gpu = chosen[number] = request.candidate_gpu_types.index(gpu_type)
         runtime_s = float(expected_s[number, gpu] * jobs.luck[number, gpu])
-        seen = Observation(
-            request.job_type,
-            gpu_type,
-            runtime_s,
-            colocated_job_types=request.colocated_job_types,
-        )
+        beside = request.colocated_job_types
+        seen = Observation(request.job_type, gpu_type, runtime_s, colocated_job_types=beside)
         heapq.heappush(running, (arrival_s + runtime_s, number, seen))
     own_s = expected_s[np.arange(len(jobs)), chosen]
     return Course(chosen, own_s, expected_s.min(axis=1), tuple(types), agent)
@@ -112,24 +101,3 @@ def requests(world: World, jobs: Jobs) -> Iterator[Request]:
     for job_type, neighbour in zip(jobs.job_type.tolist(), jobs.neighbour.tolist(), strict=True):
         beside = (names[neighbour],) if neighbour >= 0 else ()
         yield Request(names[job_type], gpu_types, colocated_job_types=beside)
-
-
-def _chooser(
-    way: str, agent: Agent, expected_s: Array, gpu_types: list[str], rng: np.random.Generator
-) -> Chooser:
-    def ask(_: int, request: Request) -> tuple[str, str]:
-        answer = agent.score(request)
-        return answer.chosen_gpu_type, answer.decision_type
-
-    def ask_or_draw(number: int, request: Request) -> tuple[str, str]:
-        if rng.random() < EPSILON:
-            return gpu_types[rng.integers(len(gpu_types))], EXPLORATION
-        return ask(number, request)
-
-    def know(number: int, _: Request) -> tuple[str, str]:
-        return gpu_types[int(expected_s[number].argmin())], EXPLOITATION
-
-    choosers = {"oracle": know, "online": ask, "never-explore": ask, "epsilon": ask_or_draw}
-    if way not in choosers:
-        raise UnknownName.among("way to choose", way, choosers)
-    return choosers[way]

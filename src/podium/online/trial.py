@@ -11,7 +11,8 @@ import numpy as np
 from podium.online.exploration import EXPLORATION, FORCED
 from podium.online.findings import pair_findings, slowdown_findings
 from podium.online.parameters import Parameters
-from podium.online.simulation import WAYS, Array, Course, draw, play
+from podium.online.simulation import Array, Course, draw, play
+from podium.online.ways import WAYS
 from podium.online.world import WorldPlan
 
 LATE = 200

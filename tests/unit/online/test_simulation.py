@@ -3,7 +3,8 @@ import pytest
 
 from podium.errors import UnknownName
 from podium.online import Parameters
-from podium.online.simulation import WAYS, play, simulate_loop
+from podium.online.simulation import play, simulate_loop
+from podium.online.ways import WAYS
 from podium.online.world import WorldPlan, draw_jobs, draw_world
 
 SEEDS = (1000, 1001, 1002)
@@ -42,6 +43,15 @@ def test_the_oracle_regrets_nothing_and_the_same_seed_gives_the_same_course():
         np.testing.assert_array_equal(courses[0][way].chosen, courses[1][way].chosen)
         assert (courses[0][way].regret >= 0.0).all()
         assert len(courses[0][way].excess) == 100
+
+
+def test_an_oracle_under_the_rules_of_the_agent_learns_nothing_late():
+    courses = simulate_loop(WorldPlan(), ["capped-oracle", "online"], jobs=300, seed=1003)
+    capped, online = courses["capped-oracle"], courses["online"]
+    assert capped.share("forced") > 0.0
+    assert 0.0 < capped.share("exploration") <= 0.25
+    assert 0.0 < capped.regret.mean() < online.regret.mean()
+    assert not capped.regret[-100:].any()
 
 
 def test_a_run_is_observed_when_it_is_over():
