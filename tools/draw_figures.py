@@ -35,6 +35,10 @@ STYLES: dict[str, tuple[str, Any, str]] = {
     "dot-product": (PINK, (0, (1, 1)), "X"),
     "random": (INK, (0, (5, 1.5)), "d"),
     "worst-fit": (INK, (0, (1, 1)), "p"),
+    "online": (BLUE, "-", "o"),
+    "epsilon": (GREEN, (0, (7, 1.5)), "^"),
+    "capped-oracle": (PINK, (0, (4, 1.5, 1, 1.5)), "D"),
+    "never-explore": (RED, (0, (1, 1)), "s"),
 }
 
 
@@ -52,7 +56,7 @@ def main(target: Path) -> None:
             "ytick.color": INK,
         }
     )
-    for name, draw in (("packing", draw_packing), ("reproduction", draw_reproduction)):
+    for name, draw in FIGURES.items():
         data = json.loads((SOURCE / f"{name}.json").read_text(encoding="utf-8"))
         figure = draw(data)
         metadata = {"Date": None, "Creator": None}
@@ -86,6 +90,39 @@ def draw_packing(data: dict[str, Any]) -> Figure:
         axes.annotate(text, (130, height), (6, 0), textcoords="offset points", va="center",
                       color=STYLES[policy][0], annotation_clip=False)  # fmt: skip
     return figure
+
+
+def draw_learning(data: dict[str, Any]) -> Figure:
+    """Draws regret per decision over time, one line a way, with the middle half of the worlds."""
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    labels = {}
+    for way, by_seed in data["course"].items():
+        curves = smooth(100 * np.array(list(by_seed.values())))
+        places = data["jobs"] / curves.shape[1] * np.arange(1, curves.shape[1] + 1)
+        color, dashes, _ = STYLES[way]
+        low, high = np.quantile(curves, [0.25, 0.75], axis=0)
+        axes.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0)
+        axes.plot(places, curves.mean(axis=0), color=color, linestyle=dashes, linewidth=1.8)
+        labels[way] = float(curves.mean(axis=0)[-1])
+    axes.axhline(5, color=INK, linewidth=0.8)
+    axes.annotate("5 %", (0, 5), (4, 2), textcoords="offset points", fontsize=9)
+    axes.set(xlim=(0, data["jobs"]), ylim=(0, 200), xlabel="decisions")
+    axes.set_ylabel("longer than where the oracle sends a job, %")
+    _tidy(axes)
+    # Labels stand above the axis, even those of ways that regret nothing.
+    for way, height in spread({way: max(labels[way], 10.0) for way in labels}, 11).items():
+        axes.annotate(f"{way}  {labels[way]:.1f}", (data["jobs"], height), (6, 0),
+                      textcoords="offset points", va="center", color=STYLES[way][0],
+                      annotation_clip=False)  # fmt: skip
+    return figure
+
+
+def smooth(curves: Any) -> Any:
+    """Takes means over the last five points, fewer at the start."""
+    sums = np.cumsum(curves, axis=1)
+    sums[:, 5:] -= sums[:, :-5].copy()
+    return sums / np.minimum(np.arange(1, curves.shape[1] + 1), 5)
 
 
 def draw_reproduction(data: dict[str, Any]) -> Figure:
@@ -160,6 +197,13 @@ def _tidy(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color=INK, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+FIGURES = {
+    "packing": draw_packing,
+    "learning": draw_learning,
+    "reproduction": draw_reproduction,
+}
 
 
 if __name__ == "__main__":

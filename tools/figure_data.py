@@ -1,6 +1,7 @@
 """Measures what the figures of the documentation show, with commands that anyone can run.
 
     python tools/figure_data.py packing
+    python tools/figure_data.py learning
     python tools/figure_data.py reproduction      (needs the original OpenB files)
 
 Each writes `docs/figures/NAME.json`, which `tools/draw_figures.py` draws.
@@ -23,6 +24,7 @@ PACKING = (
     "podium compare fgd first-fit kube-default best-fit gpu-packing random worst-fit "
     "--protocol inflation --seeds 1000-1009 --json"
 )
+LEARNING = "podium simulate --policy online --neighbours 0 --seeds 2000-2019 --json"
 REPRODUCTION = "podium reproduce fgd --json"
 FIGURES_KEPT = ("alloc_100", "alloc_130", "frag_130")
 SIDES = ("ours", "published")
@@ -53,6 +55,20 @@ def packing(printed: Any) -> dict[str, Any]:
     return {"gpus": printed["runs"][0]["gpus"], "loads": list(LOADS), "allocation": curves}
 
 
+def learning(printed: Any) -> dict[str, Any]:
+    """Keeps regret over time by way and seed, and the figures that sum it up."""
+    courses: dict[str, dict[str, list[float]]] = {}
+    for found in printed["runs"]:
+        courses.setdefault(found["way"], {})[str(found["seed"])] = found["course"]
+    shown = {way: course for way, course in courses.items() if way != "oracle"}
+    names = ("mean_regret", "late_regret", "time_excess", "exploration", "forced")
+    ways = {
+        way: {name: round(figures[name], 6) for name in names}
+        for way, figures in printed["ways"].items()
+    }
+    return {"jobs": printed["jobs"], "ways": ways, "course": shown}
+
+
 def reproduction(printed: Any) -> dict[str, Any]:
     """Keeps the means over the seeds, ours and published, and the largest difference."""
     groups: dict[tuple[str, str], list[Any]] = {}
@@ -79,6 +95,7 @@ def _mean(group: list[Any], side: str, name: str) -> float:
 
 FIGURES: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     "packing": (PACKING, packing),
+    "learning": (LEARNING, learning),
     "reproduction": (REPRODUCTION, reproduction),
 }
 

@@ -48,6 +48,27 @@ def test_the_packing_figure_shows_what_the_program_finds_today(tmp_path):
         assert curve == kept["allocation"][found["policy"]]["1000"], found["policy"]
 
 
+def test_the_learning_figure_shows_what_the_program_finds_today(tmp_path):
+    kept = json.loads((DOCS / "figures" / "learning.json").read_text())
+    options = ["--policy", "online", "--neighbours", "0", "--seed", "2000", "--json"]
+    printed = json.loads(run([*PODIUM, "simulate", *options], tmp_path).stdout)
+    found = {each["way"]: each["course"] for each in printed["runs"]}
+    for way, by_seed in kept["course"].items():
+        assert found[way] == by_seed["2000"], way
+
+
+def test_what_is_said_of_learning_is_in_its_data():
+    kept = json.loads((DOCS / "figures" / "learning.json").read_text())
+    online, capped = kept["ways"]["online"], kept["ways"]["capped-oracle"]
+    late = [sum(course[-20:]) / 20 for course in kept["course"]["online"].values()]
+    said = " ".join((DOCS / "online.md").read_text(encoding="utf-8").split())
+    assert f"take {100 * online['late_regret']:.1f} % longer" in said
+    assert f"{100 * max(late):.1f} % in the worst of {len(late)} worlds" in said
+    assert f"**{100 * online['mean_regret']:.1f} %** over all 1,000 decisions" in said
+    assert f"**{100 * capped['mean_regret']:.1f} %**" in said
+    assert max(late) <= 0.05
+
+
 def test_what_is_said_of_the_reproduction_is_in_its_data():
     kept = json.loads((DOCS / "figures" / "reproduction.json").read_text())
     judged = [row for row in kept["rows"] if row[1] != "random"]
