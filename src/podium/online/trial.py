@@ -21,7 +21,7 @@ LATE = 200
 BLOCKS = 100
 """Parts into which a course is cut to be drawn."""
 
-_MARKS = (10, 50, 100, 200, 500)
+_MARKS = (10, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,7 @@ class Trial:
     @property
     def marks(self) -> tuple[int, ...]:
         """Lists the numbers of decisions after which regret is shown; the last is all of them."""
-        tens = [mark * 10**power for power in range(0, 8, 3) for mark in (*_MARKS, 1000)]
-        return (*sorted({mark for mark in tens if mark < self.jobs}), self.jobs)
+        return (*(mark for mark in _MARKS if mark < self.jobs), self.jobs)
 
 
 def run_trial(trial: Trial, advance: Callable[[], None] = lambda: None) -> dict[str, Any]:
