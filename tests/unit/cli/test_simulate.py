@@ -253,7 +253,7 @@ def policy_files():
 MISTAKES = [
     ("--policy fdg", 2, 'unknown policy "fdg"', "flag --policy", "did you mean fgd"),
     ("--policy none.py", 2, "no such file", "none.py", "policy file"),
-    ("--policy run:ab12", 3, 'no run "ab12"', "flag --policy", "podium policies list"),
+    ("--policy run:ab12", 3, 'no policy is kept of a run "ab12"', "runs", "podium runs list"),
     ("--policy nan.py", 2, "NaN or infinite", 'nan, pod "p0" on node "a"', "finite number"),
     ("--policy zero.py", 2, "ZeroDivisionError", 'pod "p0" on node "a"', "policies check zero.py"),
     ("--policy broken.py", 2, "not Python: expected ':'", "broken.py, line 1", "correct the file"),
