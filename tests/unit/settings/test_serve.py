@@ -44,7 +44,5 @@ def test_a_port_that_does_not_exist_is_refused(tmp_path, port):
 
 
 def test_a_token_is_never_shown(tmp_path):
-    settings = load_settings(
-        environ={"PODIUM_SERVE_TOKEN": "s3cret" * 5}, folder=tmp_path
-    )
+    settings = load_settings(environ={"PODIUM_SERVE_TOKEN": "s3cret" * 5}, folder=tmp_path)
     assert "s3cret" not in str([row.value for row in shown(settings)])
