@@ -18,6 +18,7 @@ from podium.cli.search import options as given
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
+    from podium.search.promotion.card import Provenance
     from podium.search.promotion.promote import Nominee, Outcome
     from podium.search.run.plan import RunPlan
     from podium.store import CandidateRecord, RunRecord, Store
@@ -42,6 +43,10 @@ def promote(
     seeds: Annotated[
         int, typer.Option("--seeds", help="Validation seeds of each case.", min=1, max=20)
     ] = 20,
+    trace: Annotated[
+        list[str] | None,
+        typer.Option("--trace", help="Validate on this alone; repeatable.", show_default=False),
+    ] = None,
     loss: Annotated[
         float, typer.Option("--loss", help="Fitness that a shorter formula may lose.", min=0)
     ] = 0.02,
@@ -72,15 +77,15 @@ def promote(
         plan = RunPlan.from_object(RunFolder(Path(record.folder)).read(PLAN))
         nominees = _nominees(kept, record, plan, candidate, best, name)
     announce_compilation(screen)
-    held_out = HeldOut(seeds, str(traces_folder(settings) or ""))
+    held_out = HeldOut(seeds, str(traces_folder(settings) or ""), tuple(trace or ()))
+    with blaming("flag --trace"):
+        cases = held_out.cases()
     rule = Rule(incumbent, _figure(plan.fitness), trained=frozenset(_trained(plan)))
     with (
         Judge(plan.training, plan.fitness, 1, Limits(time_s=60.0)) as judge,
         _stages(screen) as progress,
     ):
-        wanted = Settings(
-            scorer(judge), folder, held_out.cases(), rule, Thrift(loss), jobs=workers or 0
-        )
+        wanted = Settings(scorer(judge), folder, cases, rule, Thrift(loss), jobs=workers or 0)
         outcome = promote_all(nominees, wanted, progress)
     if is_json:
         print_json(_object(outcome))
@@ -106,17 +111,25 @@ def _nominees(
         )
     if name and len(found) > 1:
         raise UsageError("one name for several policies", hint="leave --name out, or --best 1")
-    parents = {each.number: each.parents for each in kept.candidates.of(record.id)}
-    return [Nominee(each.text, _provenance(record, plan, each, parents), name) for each in found]
+    return [Nominee(each.text, _provenance(kept, record, plan, each), name) for each in found]
 
 
 def _provenance(
-    record: RunRecord, plan: RunPlan, found: CandidateRecord, parents: dict[int, tuple[int, ...]]
-) -> Any:
+    kept: Store, record: RunRecord, plan: RunPlan, found: CandidateRecord
+) -> Provenance:
+    """Says where a candidate was found: in an earlier run, if this one only began with it."""
     from podium.search.fitness import fitness_named
     from podium.search.promotion.card import Provenance
+    from podium.search.run.folder import PLAN, RunFolder
+    from podium.search.run.plan import RunPlan
 
+    origin = _origin(kept, found)
+    if origin is not None:
+        earlier = kept.runs.get(origin[0])
+        its_plan = RunPlan.from_object(RunFolder(Path(earlier.folder)).read(PLAN))
+        return _provenance(kept, earlier, its_plan, kept.candidates.get(*origin))
     summary = record.summary
+    parents = {each.number: each.parents for each in kept.candidates.of(record.id)}
     return Provenance(
         run=record.id, candidate=found.number, seed=plan.seed,
         command=record.settings.get("command"),
@@ -127,6 +140,14 @@ def _provenance(
         training=tuple(case.name for case in plan.training.cases),
         ancestry=_ancestry(found.number, parents),
     )  # fmt: skip
+
+
+def _origin(kept: Store, found: CandidateRecord) -> tuple[str, int] | None:
+    """Reads the name that `--from` gave to a candidate of another run."""
+    run, _, number = found.source.rpartition("-")
+    is_named = found.kind == "seed" and run and number.isdigit()
+    is_kept = is_named and run in {each.id for each in kept.runs.all()}
+    return (run, int(number)) if is_kept else None
 
 
 def _ancestry(number: int, parents: dict[int, tuple[int, ...]]) -> int:

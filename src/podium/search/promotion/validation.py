@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from podium.errors import PolicyError, UsageError
+from podium.errors import PolicyError, UnknownName, UsageError
 from podium.policies import Policy, load, policy_of
 from podium.policies.source import read_source
 from podium.search.gates import read_candidate
@@ -50,6 +50,7 @@ class HeldOut:
 
     seeds: int = len(VALIDATION)
     folder: str = ""  # of original traces; those of the FGD experiment that lie there are used
+    traces: tuple[str, ...] = ()  # only these, as they are named everywhere; none: all
     nodes: int | None = None  # of the embedded trace
     pods: int | None = None
     replay_pods: int = 400
@@ -67,9 +68,14 @@ class HeldOut:
         embedded = Case(EMBEDDED, self.nodes, self.pods)
         originals = [Case(f"openb:{name}", folder=self.folder) for name in self._originals()]
         replay = Case(EMBEDDED_16, None, self.replay_pods, "replay", load=self.replay_load)
+        every = {case.trace: case for case in (embedded, *originals, replay)}
+        for name in self.traces:
+            if name not in every:
+                raise UnknownName.among("held-out trace", name, every)
         return tuple(
             replace(case, seed=seed, is_perturbed=is_perturbed)
-            for case in (embedded, *originals, replay)
+            for case in every.values()
+            if not self.traces or case.trace in self.traces
             for is_perturbed in (False, True)
             for seed in VALIDATION[: self.seeds]
         )
