@@ -259,7 +259,7 @@ def test_any_program_writes_candidates(tmp_path):
     repairs = [each for each in written if each.kind == "repair"]
     refused = [each for each in written if each.kind == "bred" and each.gate == "allow-list"]
     assert len(repairs) == len(refused) > 0
-    assert any(each.accepted for each in repairs)
+    assert any(each.gate in ("race", "training") for each in repairs)  # repaired, good or not
     assert all("was refused" in each.prompt for each in repairs)
     accepted = [each for each in written if each.accepted]
     assert accepted

@@ -94,7 +94,11 @@ def test_every_pod_is_placed_once_or_accounted_for(result):
     assert set(result.status.tolist()) <= {PLACED, UNPLACED, HELD}
     assert (np.isnan(result.start_s) == (result.status != PLACED)).all()
     assert ((result.node >= 0) == (result.status == PLACED)).all()
-    assert (result.holds[result.status == HELD] >= 1).all()
+    # A pod is not asked about when one of its shape was just held in the same state.
+    shapes = result.plan.arrivals.shape_of()
+    is_held = result.status == HELD
+    held_shapes = set(shapes[result.holds >= 1].tolist())
+    assert set(shapes[is_held].tolist()) <= held_shapes
 
 
 def has_departures(result):

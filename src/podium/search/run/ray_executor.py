@@ -57,17 +57,21 @@ class RayExecutor:
         waiting, by_number = deque(tasks), {task.number: task for task in tasks}
         kept = self._cluster.ray.put(context_as_object(context)) if tasks else None
         try:
-            while by_number:
+            found: list[Done] = []
+            while by_number or found:
                 for member in crew.idle()[: len(waiting)]:
                     self._give(member, waiting.popleft(), kept)
-                for answer in crew.listen():
+                # Actors are at work again before whoever asked looks at what they found.
+                yield from found
+                found = []
+                for answer in crew.listen() if by_number else ():
                     attempts[answer.task] += 1
                     done = _done(answer, by_number[answer.task], attempts[answer.task])
                     if done is None:
                         waiting.appendleft(by_number[answer.task])
                     else:
                         del by_number[answer.task]
-                        yield done
+                        found.append(done)
         finally:
             crew.forget()
 
