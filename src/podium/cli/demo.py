@@ -17,7 +17,7 @@ from podium.settings import Settings, Simulate
 
 app = new_app()
 
-PACKING = ("fgd", "first-fit", "best-fit", "gpu-packing", "worst-fit", "kube-default")
+PACKING = ("fed-gpu", "fgd", "first-fit", "best-fit", "gpu-packing", "worst-fit", "kube-default")
 QUEUEING = ("best-fit", "fgd", "first-fit", "worst-fit", "kube-default")
 SEEDS = [1000, 1001, 1002]
 LOAD = 4.0
