@@ -261,9 +261,9 @@ def test_any_program_writes_candidates(tmp_path):
     assert len(repairs) == len(refused) > 0
     assert any(each.gate in ("race", "training") for each in repairs)  # repaired, good or not
     assert all("was refused" in each.prompt for each in repairs)
-    accepted = [each for each in written if each.accepted]
-    assert accepted
-    assert {each.thought for each in accepted} == {"a weight of my own."}
+    judged = [each for each in written if each.cases]
+    assert judged
+    assert {each.thought for each in judged} == {"a weight of my own."}
     assert json.loads(done.stdout)["calls"] == len(written)
 
 

@@ -152,7 +152,7 @@ def test_the_demo_shows_packing_and_queueing_and_what_comes_next(podium):
     assert result.stdout.startswith("Packing: 1,213 nodes, 6,212 GPUs; pods arrive until")
     packed, queued = result.stdout.split("Queueing: ")
     assert packed.splitlines()[2].split()[0] == "policy"
-    assert packed.splitlines()[3].split()[0] == "fgd"
+    assert packed.splitlines()[3].split()[0] == "fed-gpu"
     assert "longest wait" in queued
     assert "podium policies list" in queued
 
