@@ -167,3 +167,4 @@ def test_a_generator_that_is_closed_twice_is_closed():
         generator = open_llm(LlmSettings(("m",), server.url, tokens=1))
         generator.close()
         generator.close()
+        assert not server.calls

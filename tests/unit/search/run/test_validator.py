@@ -29,5 +29,8 @@ def test_who_fails_there_has_no_figure(validator):
     assert validator.check(9, "prose") is None
 
 
-def test_a_validator_that_was_never_asked_starts_nothing():
+def test_a_validator_that_was_never_asked_starts_nothing(monkeypatch):
+    started = []
+    monkeypatch.setattr("podium.search.run.validator.Judge", lambda *given: started.append(given))
     Validator(TRAINING, "inflation", LIMITS).close()
+    assert not started
