@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +12,7 @@ from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.runs import StoreUrl, opened
 from podium.cli.search import options as given
-from podium.cli.search.run import llm_options
+from podium.cli.search.run import create, llm_options
 
 if TYPE_CHECKING:
     from podium.search.arms import Row, Trial
@@ -99,24 +97,18 @@ def _trial(
     kept: Store, settings: Settings, means: Means, arm: tuple[str, RunPlan], evaluations: int
 ) -> Trial:
     from podium.search.arms import Trial
-    from podium.search.run.opening import KIND, create_run, open_search
+    from podium.search.run.opening import open_search
     from podium.search.run.plan import Budget
     from podium.search.run.validator import Validator
-    from podium.store import RunRecord
     from podium.store.records import FINISHED
 
     name, plan = arm
-    run_id = secrets.token_hex(4)
-    root = settings.search.folder.absolute()
-    label = f"compare {name} {plan.seed}"
-    record = RunRecord(
-        run_id, KIND, label, time.time(), plan.as_object(), folder=str(root / run_id)
-    )
-    create_run(kept, root, plan, record)
+    budget = Budget(evaluations)
+    record = create(kept, settings, plan, budget, f"compare {name} {plan.seed}")
     with open_search(kept, record, replace(means, is_validating=False)) as search:
-        search.go(Budget(evaluations))
+        search.go(budget)
         summary, best = search.progress().summary(), search.archive.best
-    kept.runs.update(run_id, status=FINISHED)
+    kept.runs.update(record.id, status=FINISHED)
     assert best is not None  # a run whose beginning is of no use stops at once
     validator = Validator(plan.training, plan.fitness, means.limits)
     try:
@@ -124,7 +116,7 @@ def _trial(
     finally:
         validator.close()
     return Trial(
-        name, plan.seed, run_id, summary["evaluations"], summary["seconds"], best.fitness,
+        name, plan.seed, record.id, summary["evaluations"], summary["seconds"], best.fitness,
         scores["fitness"], scores["fgd"]["fitness"], best.complexity,
     )  # fmt: skip
 

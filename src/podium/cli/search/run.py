@@ -133,7 +133,7 @@ def run(
     means = given.means(settings, workers, executor, ray_address, limits)
     budget = _budget(evaluations, time_span, target)
     with opened(settings) as kept:
-        record = _create(kept, settings, plan, budget, name or fitness)
+        record = create(kept, settings, plan, budget, name or fitness)
         try:
             _work(Screen(settings.display), kept, record, (means, budget), is_json)
         except PodiumError:
@@ -266,7 +266,8 @@ def _check_llm(settings: Settings, replay: Path | None) -> None:
         )  # fmt: skip
 
 
-def _create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name: str) -> RunRecord:
+def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name: str) -> RunRecord:
+    """Enters a new run with what was asked for, so that it can be resumed and explained."""
     from podium.search.run.opening import KIND, create_run
     from podium.store import RunRecord
 
