@@ -27,8 +27,9 @@ def drawn(seed, count=60, jobs=3, gpus=4, with_features=False):
 class SlowModel:
     """Fits every effect at once, as one dense Gaussian regression."""
 
-    def __init__(self, observations, parameters, noise):
+    def __init__(self, observations, parameters, noise, pair_spread):
         self._parameters = parameters
+        self._pair_spread = pair_spread
         self._names = ["level", *parameters.features]
         for each in observations:
             for name in self._effects(each.job_type, each.gpu_type):
@@ -71,5 +72,5 @@ class SlowModel:
             return prior.level_spread
         if isinstance(name, str):
             return prior.feature_spread
-        kinds = {"job": prior.job_spread, "gpu": prior.gpu_spread, "pair": prior.pair_spread}
+        kinds = {"job": prior.job_spread, "gpu": prior.gpu_spread, "pair": self._pair_spread}
         return kinds[name[0]]

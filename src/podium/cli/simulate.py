@@ -85,6 +85,14 @@ Noise = Annotated[
     float | None,
     typer.Option("--noise", help="Spread of run times; 0.2: 20 % (online).", show_default=False),
 ]
+PairSpread = Annotated[
+    float | None,
+    typer.Option(
+        "--pair-spread",
+        help="How far jobs differ in which GPUs suit them, in ln(run time) (online).",
+        show_default=False,
+    ),
+]
 Neighbours = Annotated[
     float | None,
     typer.Option(
@@ -127,6 +135,7 @@ def simulate(
     job_types: JobTypes = None,
     gpu_types: GpuTypes = None,
     noise: Noise = None,
+    pair_spread: PairSpread = None,
     neighbours: Neighbours = None,
     is_json: Json = False,
 ) -> None:
@@ -150,7 +159,9 @@ def simulate(
     }
     settings = read_settings(ctx, flags)
     screen = Screen(settings.display)
-    wishes = simulate_online.Wishes(seeds, jobs, job_types, gpu_types, noise, neighbours)
+    wishes = simulate_online.Wishes(
+        seeds, jobs, job_types, gpu_types, noise, pair_spread, neighbours
+    )
     if simulate_online.is_meant(ctx, settings, wishes):
         found = simulate_online.run(screen, settings, wishes)
         return print_json(found) if is_json else show_online.show(screen, found)

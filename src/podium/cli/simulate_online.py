@@ -21,7 +21,7 @@ NEIGHBOURS = 0.2
 """Share of jobs that run beside another one, unless told otherwise."""
 
 MOST_JOBS, MOST_JOB_TYPES, MOST_GPU_TYPES = 100_000, 1000, 64
-WIDEST_NOISE = 2.0
+WIDEST = 2.0
 _FITTING = {"policy", "seed", "is_json"}
 
 
@@ -34,6 +34,7 @@ class Wishes:
     job_types: int | None
     gpu_types: int | None
     noise: float | None
+    pair_spread: float | None
     neighbours: float | None
 
 
@@ -81,7 +82,8 @@ def _trial(settings: Settings, wishes: Wishes) -> Trial:
     plan = WorldPlan(
         job_types=_within("job_types", wishes.job_types, usual.job_types, 1, MOST_JOB_TYPES),
         gpu_types=_within("gpu_types", wishes.gpu_types, usual.gpu_types, 1, MOST_GPU_TYPES),
-        noise=_within("noise", wishes.noise, usual.noise, 0.0, WIDEST_NOISE),
+        noise=_within("noise", wishes.noise, usual.noise, 0.0, WIDEST),
+        pair_spread=_within("pair_spread", wishes.pair_spread, usual.pair_spread, 0.0, WIDEST),
         neighbour_share=_within("neighbours", share, share, 0.0, 1.0),
     )
     jobs = _within("jobs", wishes.jobs, 1000, 1, MOST_JOBS)

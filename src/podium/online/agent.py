@@ -34,6 +34,8 @@ class Agent:
     def __init__(self, parameters: Parameters | None = None) -> None:
         self.parameters = parameters or Parameters()
         self._lock = threading.RLock()
+        # Held by all that learn, and by long readers of what was learned, who let others decide.
+        self._learning = threading.RLock()
         self._runtime = RuntimeModel(self.parameters)
         self._interference = Interference(self.parameters.prior.slowdown_spread)
         self._cap = ExplorationCap(
@@ -79,7 +81,7 @@ class Agent:
 
     def observe(self, observation: Observation) -> None:
         """Learns from a run; one with neighbours teaches about the neighbours alone."""
-        with self._lock:
+        with self._learning, self._lock:
             if observation.colocated_job_types:
                 self._interference.observe(observation, self.parameters.forgetting)
             else:
@@ -95,7 +97,7 @@ class Agent:
 
     def merge(self, other: Agent) -> None:
         """Takes over all that another agent has learned; decisions are not added up."""
-        with self._lock, other._lock:
+        with self._learning, other._learning, self._lock:
             self._runtime.merge(other._runtime)
             self._interference.merge(other._interference)
             self._observations += other._observations
@@ -115,36 +117,36 @@ class Agent:
 
     def figures(self) -> Figures:
         """Gives what was counted; nothing is decided."""
-        with self._lock:
+        with self._learning:
             sigmas = [
-                estimate.sigma
-                for job_type in self._runtime.job_types
-                for estimate in self._runtime.estimates(
-                    job_type, list(self._runtime.cells(job_type)), {}
-                )
+                sigma for job_type in self._runtime.job_types for sigma in self._sigmas(job_type)
             ]
-            regret = self._expected_s / self._best_s - 1.0 if self._best_s else 0.0
-            return Figures(
-                dict(self._cap.totals),
-                self._observations,
-                self._cap.ratio,
-                sum(sigmas) / len(sigmas) if sigmas else 0.0,
-                regret,
-            )
+            with self._lock:
+                return Figures(
+                    dict(self._cap.totals),
+                    self._observations,
+                    self._cap.ratio,
+                    sum(sigmas) / len(sigmas) if sigmas else 0.0,
+                    self._expected_s / self._best_s - 1.0 if self._best_s else 0.0,
+                    len(self._runtime.job_types),
+                    len(sigmas),
+                )
 
     def as_object(self) -> dict[str, Any]:
         """Gives the whole state as JSON, to be read back by `from_object`."""
-        with self._lock:
-            return {
-                "format": FORMAT,
-                "features": list(self.parameters.features),
-                "observations": self._observations,
-                "runtime": self._runtime.as_object(),
-                "interference": self._interference.as_object(),
-                "exploration": self._cap.as_object(),
-                "expected_s": self._expected_s,
-                "best_s": self._best_s,
-            }
+        with self._learning:
+            runtime, interference = self._runtime.as_object(), self._interference.as_object()
+            with self._lock:
+                return {
+                    "format": FORMAT,
+                    "features": list(self.parameters.features),
+                    "observations": self._observations,
+                    "runtime": runtime,
+                    "interference": interference,
+                    "exploration": self._cap.as_object(),
+                    "expected_s": self._expected_s,
+                    "best_s": self._best_s,
+                }
 
     @classmethod
     def from_object(cls, parameters: Parameters, data: Mapping[str, Any]) -> Agent:
@@ -169,6 +171,11 @@ class Agent:
         if self.parameters.enable_interference:
             slowdown = self._interference.slowdown(request.job_type, request.colocated_job_types)
         return candidates_of(names, estimates, slowdown, self.parameters)
+
+    def _sigmas(self, job_type: str) -> list[float]:
+        names = list(self._runtime.cells(job_type))
+        with self._lock:
+            return [each.sigma for each in self._runtime.estimates(job_type, names, {})]
 
     def _decide(self, candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
         best = min(candidates, key=_cost)

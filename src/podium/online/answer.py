@@ -71,6 +71,8 @@ class Figures:
     exploration_ratio: float  # in the window
     average_uncertainty_s: float  # sigma, over the pairs that were observed
     regret: float  # seconds expected above the best known type, over the seconds expected there
+    job_types: int  # that were seen alone
+    pairs: int  # of job type and GPU type
 
 
 @dataclass(frozen=True, slots=True)

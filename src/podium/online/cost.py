@@ -6,7 +6,9 @@ Every term is in seconds, so that the same weights serve jobs of milliseconds an
 
 - mu, sigma: mean and standard deviation of the expected run time (see `Estimate`);
 - ig: the information gain, ½ ln(1 + (sigma / mu)² / tau²) nats, times what a nat is worth: the
-  run time of the fastest candidate, for as many runs as the horizon says will profit;
+  run time of the fastest candidate, for as many runs as the horizon says will profit, times the
+  chance that this candidate is the faster one (where it is even, 1). What cannot change a choice
+  is worth nothing, however much there is to learn;
 - penalty: the seconds that the neighbours are expected to add, mu times the slowdown.
 """
 
@@ -58,12 +60,12 @@ def candidates_of(
     parameters: Parameters,
 ) -> tuple[Candidate, ...]:
     """Weighs each GPU type."""
-    scale = min(estimate.mu for estimate in estimates)
-    worth_s = scale * parameters.horizon
+    fastest = min(estimates, key=_expected)
+    worth_s = fastest.mu * parameters.horizon
     found = []
     for gpu_type, known in zip(gpu_types, estimates, strict=True):
         nats = 0.5 * math.log1p((known.sigma / known.mu) ** 2 / parameters.tau_squared)
-        ig = nats * worth_s
+        ig = nats * worth_s * _chance(known, fastest)
         penalty = known.mu * slowdown
         greedy = (
             known.mu
@@ -77,3 +79,15 @@ def candidates_of(
             )
         )
     return tuple(found)
+
+
+def _chance(known: Estimate, fastest: Estimate) -> float:
+    """Gives twice the probability that a candidate beats the one that is expected to be fastest."""
+    behind = known.log_mean - fastest.log_mean
+    if behind <= 0.0:
+        return 1.0
+    return math.erfc(behind / math.sqrt(2.0 * (known.log_variance + fastest.log_variance)))
+
+
+def _expected(known: Estimate) -> float:
+    return known.mu

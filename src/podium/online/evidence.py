@@ -4,10 +4,11 @@ The model of log run time, for job type j on GPU type g with features x:
 
     y = level + w·x + gpu[g] + job[j] + pair[j, g] + noise[j]
 
-All effects are Gaussian with fixed prior spreads. The rows of a cell split exactly into their
-mean, which knows the pair effect, and their scatter, which knows only w and the noise. Pair and
-job effects are integrated out in closed form, so that a job type of any number of rows becomes one
-small matrix over the shared effects (level, w, gpu): its evidence. Evidence adds up.
+All effects are Gaussian; the spread of the pair effects is learned too (`PairSpread`), the others
+are fixed. The runs in a cell split exactly into their mean, which knows the pair effect, and their
+scatter, which knows only w and the noise. Pair and job effects are integrated out in closed form,
+so that a job type of any number of runs becomes one small matrix over the shared effects (level,
+w, gpu): its evidence. Evidence adds up.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class Rows:
+    """Holds the cells of one job type as the rows of a regression."""
+
     gpus: list[int]
     weights: Vector
     means: Vector  # of log run time, above the prior level
@@ -67,30 +70,54 @@ class _Rows:
     comparable: tuple[bool, ...]
 
 
-def evidence_of(cells: Mapping[int, Cell], prior: Prior, width: int, level: float) -> Evidence:
-    """Sums up the cells of a job type; keys are indices of GPU types."""
-    rows = _rows(cells, prior, width, level)
-    strength = 1.0 / (prior.pair_spread**2 + rows.noise_variance / rows.weights)
-    job_precision = prior.job_spread**-2 + float(strength.sum())
-    pull, target = rows.design.T @ strength, float(strength @ rows.means)
-    precision = (rows.design.T * strength) @ rows.design - np.outer(pull, pull) / job_precision
-    shift = rows.design.T @ (strength * rows.means) - pull * (target / job_precision)
-    inner = slice(1, rows.features.shape[1] + 1)
-    precision[inner, inner] += rows.scatter[1:, 1:] / rows.noise_variance
-    shift[inner] += rows.scatter[1:, 0] / rows.noise_variance
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Holds what rows say about the shared effects, for several spreads of pairs at once."""
+
+    strength: Matrix  # by spread and row
+    job_precision: Vector
+    pull: Matrix
+    target: Vector
+    precision: NDArray[np.float64]
+    shift: Matrix
+    fit: Vector  # log likelihood where all shared effects are zero, up to a constant
+
+    @classmethod
+    def of(cls, rows: Rows, prior: Prior, spreads: Vector) -> Shared:
+        """Integrates the pair effects and the job effect out."""
+        strength = 1.0 / (spreads[:, None] ** 2 + rows.noise_variance / rows.weights)
+        job_precision = prior.job_spread**-2 + strength.sum(axis=1)
+        pull, target = strength @ rows.design, strength @ rows.means
+        precision = (rows.design.T * strength[:, None, :]) @ rows.design
+        precision -= pull[:, :, None] * (pull / job_precision[:, None])[:, None, :]
+        shift = (strength * rows.means) @ rows.design - pull * (target / job_precision)[:, None]
+        inner = slice(1, rows.features.shape[1] + 1)
+        precision[:, inner, inner] += rows.scatter[1:, 1:] / rows.noise_variance
+        shift[:, inner] += rows.scatter[1:, 0] / rows.noise_variance
+        squares = strength @ rows.means**2 - target**2 / job_precision
+        fit = 0.5 * (np.log(strength).sum(axis=1) - np.log(job_precision) - squares)
+        return cls(strength, job_precision, pull, target, precision, shift, fit)
+
+
+def evidence_of(rows: Rows, prior: Prior, width: int, pair_spread: float) -> Evidence:
+    """Sums up what the rows of a job type say, where pairs differ as far as the spread says."""
+    shared = Shared.of(rows, prior, np.array([pair_spread]))
+    job_precision = float(shared.job_precision[0])
     places = width - rows.features.shape[1]
     shares, means, designs = np.zeros(places), np.zeros(places), np.zeros((places, width))
-    shares[rows.gpus] = strength * prior.pair_spread**2
+    shares[rows.gpus] = shared.strength[0] * pair_spread**2
     means[rows.gpus] = rows.means
     designs[rows.gpus] = rows.design
     center = rows.weights @ rows.features / max(float(rows.weights.sum()), FADED)
     return Evidence(
-        precision, shift, rows.noise_variance, job_precision, target / job_precision,
-        pull / job_precision, shares, means, designs, center.tolist(), rows.comparable,
+        shared.precision[0], shared.shift[0], rows.noise_variance, job_precision,
+        float(shared.target[0]) / job_precision, shared.pull[0] / job_precision,
+        shares, means, designs, center.tolist(), rows.comparable,
     )  # fmt: skip
 
 
-def _rows(cells: Mapping[int, Cell], prior: Prior, width: int, level: float) -> _Rows:
+def rows_of(cells: Mapping[int, Cell], prior: Prior, width: int, level: float) -> Rows:
+    """Lays out the cells of a job type; keys are indices of GPU types."""
     features = next(iter(cells.values())).given.size
     kept = {gpu: cell for gpu, cell in cells.items() if cell.weight > FADED}
     scatter = np.zeros((features + 1, features + 1))
@@ -104,7 +131,7 @@ def _rows(cells: Mapping[int, Cell], prior: Prior, width: int, level: float) -> 
     design[:, 1 : features + 1] = means[:, 1:]
     design[np.arange(len(kept)), [features + 1 + gpu for gpu in kept]] = 1.0
     freedom = sum(max(cell.weight - 1.0, 0.0) for cell in kept.values())
-    return _Rows(
+    return Rows(
         list(kept), np.array([cell.weight for cell in kept.values()]), means[:, 0] - level,
         means[:, 1:], design, scatter, noise_variance(scatter, freedom, prior),
         tuple((given > FADED).tolist()),

@@ -23,7 +23,8 @@ class Prior:
     level_spread: float = 10.0
     job_spread: float = 3.0
     gpu_spread: float = 0.7
-    pair_spread: float = 0.8
+    pair_spread: float = 0.8  # as expected; see `PairSpread`
+    pair_spread_doubt: float = 0.7  # spread of its logarithm
     feature_spread: float = 0.5
     noise: float = 0.3
     noise_weight: float = 4.0  # observations that the prior of the noise is worth
@@ -38,7 +39,7 @@ class Parameters:
     beta_exploration: float = 0.7
     gamma_interference: float = 0.0
     tau_squared: float = 0.15  # relative variance that is worth half the logarithm of two
-    horizon: float = 8.0  # runs of a job type that profit from what one run teaches
+    horizon: float = 200.0  # runs of a job type that profit from what one run teaches
     exploration_cap: float = 0.25
     exploration_window: int = 100
     enable_interference: bool = False

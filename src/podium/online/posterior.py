@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.online.cell import Cell
-from podium.online.evidence import Evidence, evidence_of
+from podium.online.evidence import Evidence, Rows, evidence_of, rows_of
+from podium.online.forecast import Features, Forecast
 from podium.online.parameters import Parameters
+from podium.online.spread import PairSpread
 
-Features = tuple[float | None, ...]
+Array = NDArray[np.float64]
 _GPUS_AT_ONCE, _JOBS_AT_ONCE = 8, 16
+_MOST_FORECASTS = 1000
 
 
 class Posterior:
@@ -20,95 +23,115 @@ class Posterior:
 
     Job types and GPU types are numbered from 0. The evidence of every job type stands in one array,
     and the posterior is their sum with the prior, taken afresh: it depends on what is in the cells,
-    not on how it came there.
+    not on how it came there. It is worked out when it is next asked for, so that thousands of
+    observations in a row cost little.
     """
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
-        self._gpus = _GPUS_AT_ONCE
+        self._cells: Sequence[Mapping[int, Cell]] = ()
+        self._stale: set[int] = set()  # job types whose cells changed
+        self._gpus = self._gpus_seen = _GPUS_AT_ONCE
+        self._rows: list[Rows] = []
         self._evidence: list[Evidence] = []
-        self._mean: NDArray[np.float64] | None = None
-        self._covariance = np.zeros((0, 0))
-        self._grow(0)
+        self._effects: tuple[Array, Array] | None = None  # mean and covariance
+        self._forecasts: dict[int | None, Forecast] = {}
+        self._begin()
 
     @property
     def width(self) -> int:
         """Counts the shared effects, with room for more GPU types."""
         return 1 + len(self._parameters.features) + self._gpus
 
-    def update(self, jobs: Sequence[Mapping[int, Cell]], job: int, gpus: int) -> None:
-        """Takes the cells of one job type anew."""
-        if gpus > self._gpus:
-            self._gpus = -(-gpus // _GPUS_AT_ONCE) * _GPUS_AT_ONCE
-            self._evidence = []
-        if job >= len(self._precision) or not self._evidence:
-            self._grow(_JOBS_AT_ONCE + 2 * len(jobs))
-        for number in range(len(self._evidence), len(jobs)):
-            self._evidence.append(self._put(number, jobs[number]))
-        self._evidence[job] = self._put(job, jobs[job])
-        self._mean = None
+    @property
+    def pair_spread(self) -> float:
+        """Says how far pairs differ, by all that was seen."""
+        self._fitted()
+        return self._pair_spread
 
-    def _grow(self, room: int) -> None:
-        self._precision = np.zeros((room, self.width, self.width))
-        self._shift = np.zeros((room, self.width))
-        self._evidence = []
-        features = len(self._parameters.features)
-        self._unseen = Evidence.none(self._parameters.prior, self.width, features)
-
-    def _put(self, job: int, cells: Mapping[int, Cell]) -> Evidence:
-        made = evidence_of(cells, self._parameters.prior, self.width, self._parameters.level)
-        self._precision[job] = made.precision
-        self._shift[job] = made.shift
-        return made
+    def update(self, cells: Sequence[Mapping[int, Cell]], job: int, gpus: int) -> None:
+        """Hears that the cells of a job type changed."""
+        self._cells = cells
+        self._gpus_seen = max(gpus, self._gpus)
+        self._stale.add(job)
+        self._effects = None
 
     def noise_variance(self, job: int | None) -> float:
         """Gives the variance of single runs of a job type; the prior's where there is none."""
-        return (self._unseen if job is None else self._evidence[job]).noise_variance
-
-    def _fit(self) -> NDArray[np.float64]:
-        prior, count = self._parameters.prior, len(self._parameters.features)
-        spreads = np.full(self.width, prior.gpu_spread)
-        spreads[0], spreads[1 : count + 1] = prior.level_spread, prior.feature_spread
-        precision = self._precision.sum(axis=0) + np.diag(spreads**-2)
-        self._covariance = np.linalg.inv(precision)
-        mean: NDArray[np.float64] = self._covariance @ self._shift.sum(axis=0)
-        return mean
+        if job is None:
+            return self._parameters.prior.noise**2
+        self._refresh()
+        return self._rows[job].noise_variance
 
     def predict(
         self, job: int | None, gpus: Sequence[int | None], features: Features
     ) -> list[tuple[float, float]]:
         """Gives mean and variance of log run time without noise; None is a type never seen."""
-        if self._mean is None:
-            self._mean = self._fit()
-        prior, count = self._parameters.prior, len(features)
-        known = self._unseen if job is None else self._evidence[job]
-        place = [self._gpus if gpu is None else gpu for gpu in gpus]
-        design = np.zeros((len(gpus), self.width + 1))
-        design[:, 0] = 1.0
-        design[:, 1 : count + 1] = _filled(features, known)
-        design[range(len(gpus)), [1 + count + each for each in place]] = 1.0
-        share = known.shares[place]
-        rest = 1.0 - share
-        # What its own runs contain is known already, shared effects and all.
-        left = (
-            design[:, :-1] - np.outer(rest, known.job_slope) - share[:, None] * known.designs[place]
-        )
-        mean = rest * known.job_mean + share * known.means[place] + left @ self._mean
-        variance = (
-            prior.pair_spread**2 * rest
-            + rest**2 / known.job_precision
-            + prior.gpu_spread**2 * design[:, -1]
-            + ((left @ self._covariance) * left).sum(axis=1)
-        )
-        mean += self._parameters.level
-        return list(zip(mean.tolist(), variance.tolist(), strict=True))
+        effects = self._fitted()
+        forecast = self._forecasts.get(job)
+        if forecast is None:
+            if len(self._forecasts) >= _MOST_FORECASTS:
+                self._forecasts.clear()
+            known = self._unseen if job is None else self._evidence[job]
+            forecast = Forecast.of(known, effects, self._parameters, self._pair_spread)
+            self._forecasts[job] = forecast
+        return forecast.at([self._gpus if gpu is None else gpu for gpu in gpus], features)
 
+    def _begin(self) -> None:
+        prior, features = self._parameters.prior, len(self._parameters.features)
+        spreads = np.full(self.width, prior.gpu_spread)
+        spreads[0], spreads[1 : features + 1] = prior.level_spread, prior.feature_spread
+        self._shared_precision = spreads**-2
+        self._unseen = Evidence.none(prior, self.width, features)
+        self._spread = PairSpread(prior, self._shared_precision)
+        self._rows = []
+        self._follow(prior.pair_spread)
 
-def _filled(features: Features, known: Evidence) -> list[float]:
-    """Fills in features that cannot be compared: with those of the job type's usual runs.
+    def _follow(self, pair_spread: float) -> None:
+        """Takes all evidence anew for another spread of pairs; that is seldom."""
+        self._pair_spread = pair_spread
+        self._evidence = []
+        room = _JOBS_AT_ONCE + 2 * len(self._rows)
+        self._precision = np.zeros((room, self.width, self.width))
+        self._shift = np.zeros((room, self.width))
+        for job in range(len(self._rows)):
+            self._put(job)
 
-    A feature that is given now and never was with the observations of this job type, or the other
-    way round, says nothing about how this run differs from those.
-    """
-    usual = zip(features, known.center, known.comparable, strict=True)
-    return [value if value is not None and is_known else mean for value, mean, is_known in usual]
+    def _refresh(self) -> None:
+        if self._gpus_seen > self._gpus:
+            self._gpus = -(-self._gpus_seen // _GPUS_AT_ONCE) * _GPUS_AT_ONCE
+            self._begin()
+            self._stale.update(range(len(self._cells)))
+        for job in sorted(self._stale):
+            self._take(job)
+        self._stale.clear()
+
+    def _take(self, job: int) -> None:
+        prior, level = self._parameters.prior, self._parameters.level
+        rows = rows_of(self._cells[job], prior, self.width, level)
+        self._rows[job : job + 1] = [rows]
+        self._spread.update(job, rows)
+        if job >= len(self._precision):
+            self._follow(self._pair_spread)
+        else:
+            self._put(job)
+
+    def _put(self, job: int) -> None:
+        prior, width = self._parameters.prior, self.width
+        made = evidence_of(self._rows[job], prior, width, self._pair_spread)
+        self._evidence[job : job + 1] = [made]
+        self._precision[job] = made.precision
+        self._shift[job] = made.shift
+
+    def _fitted(self) -> tuple[Array, Array]:
+        if self._effects is None:
+            self._refresh()
+            spread = self._spread.likeliest()
+            if spread != self._pair_spread:
+                self._follow(spread)
+            precision = self._precision.sum(axis=0) + np.diag(self._shared_precision)
+            covariance = np.linalg.inv(precision)
+            mean = covariance @ self._shift.sum(axis=0)
+            self._effects = mean, covariance
+            self._forecasts.clear()
+        return self._effects

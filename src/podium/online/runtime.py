@@ -36,6 +36,11 @@ class RuntimeModel:
         """Lists the job types that were observed."""
         return list(self._jobs)
 
+    @property
+    def pair_spread(self) -> float:
+        """Says how far job types differ in which GPU types suit them, by all that was seen."""
+        return self._posterior.pair_spread
+
     def cells(self, job_type: str) -> dict[str, Cell]:
         """Gives what was seen of a job type, by GPU type."""
         if job_type not in self._jobs:

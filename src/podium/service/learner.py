@@ -15,23 +15,10 @@ class AgentLearner:
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
         self.agent = Agent(parameters)
-        self._gpus: dict[str, set[str]] = {}  # on which each job type was seen alone
-
-    @property
-    def job_types(self) -> int:
-        """Counts the job types that were seen alone."""
-        return len(self._gpus)
-
-    @property
-    def pairs(self) -> int:
-        """Counts the pairs of job type and GPU type that were seen alone."""
-        return sum(map(len, self._gpus.copy().values()))
 
     def observe(self, record: ObservationRecord) -> None:
         """Learns from an observation."""
         self.agent.observe(observation_of(record))
-        if not record.colocated_job_types:
-            self._gpus.setdefault(record.job_type, set()).add(record.gpu_type)
 
     def state(self) -> Mapping[str, Any]:
         """Gives all that was learned."""
@@ -40,7 +27,6 @@ class AgentLearner:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replaces all that was learned."""
         self.agent = Agent.from_object(self._parameters, state)
-        self._gpus = {job_type: set(cells) for job_type, cells in state["runtime"]["cells"].items()}
 
 
 def observation_of(record: ObservationRecord) -> Observation:

@@ -110,8 +110,6 @@ class Metrics:
         self.registry.register(AgentFigures(learner))
         rows: tuple[tuple[str, str, Callable[[], float]], ...] = (
             ("podium_learned_id", "Last observation that is learned.", lambda: memory.last_id),
-            ("podium_job_types", "Job types that are known.", lambda: learner.job_types),
-            ("podium_pairs", "Known pairs of job type and GPU type.", lambda: learner.pairs),
             ("podium_refused", "Observations that cannot be learned.", lambda: memory.refused),
         )
         for name, help, read in rows:
@@ -156,5 +154,7 @@ class AgentFigures(Collector):
                 "Observations that were learned from.",
                 float(figures.observations),
             ),
+            ("podium_job_types", "Job types that are known.", float(figures.job_types)),
+            ("podium_pairs", "Known pairs of job type and GPU type.", float(figures.pairs)),
         )
         return [GaugeMetricFamily(name, help, value=value) for name, help, value in rows]

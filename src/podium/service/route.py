@@ -6,7 +6,7 @@ the body is read within limits, checked by the compiled model, and what the func
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,7 +26,8 @@ MOST_FIELDS = 20
 
 def body_app(model: Any, answer: Answer, reader: BodyReader) -> ASGIApp:
     """Makes the application of a route from its model and its function."""
-    validate = TypeAdapter(model).validator.validate_json
+    adapter: TypeAdapter[Any] = TypeAdapter(model)
+    validate, known = adapter.validator.validate_json, field_names(adapter)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -36,7 +37,7 @@ def body_app(model: Any, answer: Answer, reader: BodyReader) -> ASGIApp:
         try:
             body = validate(raw)
         except ValidationError as error:
-            raise refusal(error) from None
+            raise refusal(error, known) from None
         sent = to_json(await answer(body, scope))
         headers = [
             (b"content-type", b"application/json"),
@@ -48,7 +49,14 @@ def body_app(model: Any, answer: Answer, reader: BodyReader) -> ASGIApp:
     return app
 
 
-def refusal(error: ValidationError) -> Problem:
+def field_names(adapter: TypeAdapter[Any]) -> tuple[str, ...]:
+    """Lists the fields of a body and of what it holds, for suggestions."""
+    schema = adapter.json_schema()
+    models = (schema, *schema.get("$defs", {}).values())
+    return tuple(dict.fromkeys(name for each in models for name in each.get("properties", {})))
+
+
+def refusal(error: ValidationError, known: Sequence[str]) -> Problem:
     """Says what is wrong with a body: it is no JSON, or not what is asked for."""
     details = error.errors(include_url=False, include_input=False)
     first = details[0]
@@ -66,7 +74,7 @@ def refusal(error: ValidationError) -> Problem:
     problem = "the body has a field that cannot be used"
     if count > 1:
         problem = f"the body has {count:,} fields that cannot be used"
-    return Problem(422, problem, hint=_advice(details), fields=fields[:MOST_FIELDS])
+    return Problem(422, problem, hint=_advice(details, known), fields=fields[:MOST_FIELDS])
 
 
 _ALTERNATIVES = (BY_COSTS, BY_JOBS, "constrained-float", "constrained-str", "bool")
@@ -82,16 +90,8 @@ def _name(location: tuple[int | str, ...]) -> str:
     return name.lstrip(".")
 
 
-def _advice(details: list[Any]) -> str:
+def _advice(details: list[Any], known: Sequence[str]) -> str:
     strangers = [each for each in details if each["type"] == "extra_forbidden"]
     if not strangers:
         return "GET /docs shows what every request takes"
-    name = str(strangers[0]["loc"][-1])[:60]
-    return UnknownName.among("field", name, KNOWN_FIELDS).hint
-
-
-KNOWN_FIELDS = (
-    "job_type", "gpu_type", "features", "candidate_gpu_types", "colocated_job_types", "job_id",
-    "measured_runtime_s", "actual_runtime", "success", "costs", "capacities", "jobs", "gpu_types",
-)  # fmt: skip
-"""Every field of every body, for suggestions."""
+    return UnknownName.among("field", str(strangers[0]["loc"][-1])[:60], known).hint

@@ -157,7 +157,7 @@ class Online:
         ),
     )
     horizon: float = field(
-        default=8.0,
+        default=200.0,
         metadata=about("runs of a job type that profit from what one run teaches", above=0),
     )
     exploration_cap: float = field(

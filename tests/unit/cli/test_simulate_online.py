@@ -55,8 +55,10 @@ def test_seeds_are_worlds_whose_means_are_taken(found):
 
 
 def test_options_make_the_world(found):
-    world = found("--noise", 0.1, "--neighbours", 0.5)["world"]
-    chosen = {"job_types": 3, "gpu_types": 2, "noise": 0.1, "neighbour_share": 0.5}
+    world = found("--noise", 0.1, "--neighbours", 0.5, "--pair-spread", 1)["world"]
+    chosen = {
+        "job_types": 3, "gpu_types": 2, "noise": 0.1, "neighbour_share": 0.5, "pair_spread": 1.0,
+    }  # fmt: skip
     assert world.items() >= chosen.items()
     assert found("--neighbours", 0)["slowdowns"] == []
 
@@ -121,6 +123,7 @@ def test_its_options_are_refused_with_other_policies(run, option):
         ("--gpu-types", "65"),
         ("--noise", "-0.1"),
         ("--noise", "nan"),
+        ("--pair-spread", "2.5"),
         ("--neighbours", "1.5"),
         ("--seed", "-1"),
     ],

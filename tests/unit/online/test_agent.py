@@ -8,6 +8,7 @@ import pytest
 
 from podium.errors import UsageError
 from podium.online import Agent, Observation, Parameters, Request
+from podium.online.runtime import RuntimeModel
 from podium.settings import default_settings, load_settings
 
 PARAMETERS = Parameters(gamma_interference=0.5, enable_interference=True)
@@ -27,8 +28,8 @@ def test_the_cost_is_the_sum_of_its_terms():
         assert each.cost == pytest.approx(whole)
         relative = each.sigma / each.mu
         assert each.ig_nats == pytest.approx(0.5 * math.log(1.0 + relative**2 / 0.15))
-    fastest = min(each.mu for each in answer.candidates)
-    assert answer.chosen.ig == pytest.approx(answer.chosen.ig_nats * fastest * PARAMETERS.horizon)
+    fastest = min(answer.candidates, key=lambda each: each.mu)
+    assert fastest.ig == pytest.approx(fastest.ig_nats * fastest.mu * PARAMETERS.horizon)
     assert answer.chosen.penalty == pytest.approx(answer.chosen.mu, rel=0.1)
 
 
@@ -37,6 +38,17 @@ def test_information_gain_falls_to_nothing_with_data():
     known(agent, "a", 20.0, count=2000)
     (found,) = agent.candidates(Request("j", ("a",)))
     assert found.ig / found.mu < 1e-3
+
+
+def test_information_is_worth_nothing_where_it_cannot_change_a_choice():
+    agent = Agent()
+    known(agent, "fast", 10.0)
+    known(agent, "rival", 11.0)
+    known(agent, "slow", 400.0, count=2)
+    fast, rival, slow = agent.candidates(Request("j", ("fast", "rival", "slow")))
+    assert slow.ig_nats > 3.0 * rival.ig_nats
+    assert slow.ig < 1e-3 * rival.ig
+    assert 0.0 < rival.ig < fast.ig
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e6])
@@ -200,6 +212,25 @@ def test_threads_lose_no_observation_and_keep_to_the_cap():
         figures.decisions["exploration"] + figures.decisions["exploitation"]
     )
     assert any(order)
+
+
+def test_decisions_are_made_while_the_state_is_read(monkeypatch):
+    agent = Agent()
+    known(agent, "a", 20.0)
+    scored = []
+
+    def decide():
+        scored.append(agent.score(Request("j", ("a", "b"))).chosen_gpu_type)
+
+    def read(_model):
+        thread = threading.Thread(target=decide)
+        thread.start()
+        thread.join(30.0)
+        return {"gpu_types": [], "cells": {}}
+
+    monkeypatch.setattr(RuntimeModel, "as_object", read)
+    agent.as_object()
+    assert scored == ["a"]
 
 
 def test_a_state_of_another_format_is_refused():

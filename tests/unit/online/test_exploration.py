@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from podium.online.exploration import EXPLOITATION, EXPLORATION, FORCED, ExplorationCap
@@ -21,6 +23,17 @@ def test_the_cap_is_used_up_and_not_exceeded():
 @pytest.mark.parametrize(("share", "window", "expected"), [(0.29, 100, 29), (0.1, 30, 3)])
 def test_a_share_that_binary_numbers_cannot_hold_is_used_in_full(share, window, expected):
     assert sum(greedy(ExplorationCap(share, window), window)) == expected
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.3, 0.4])
+def test_decisions_that_did_not_explore_earn_no_burst_later(share):
+    cap = ExplorationCap(share, 100)
+    for _ in range(300):
+        cap.count(EXPLOITATION)
+    taken = greedy(cap, 200)
+    for size in (10, 20, 50, 100):
+        most = max(sum(taken[start : start + size]) for start in range(len(taken) - size))
+        assert share * size - 1 <= most <= math.ceil(share * size)
 
 
 def test_nothing_is_explored_under_a_cap_of_zero_and_all_under_one():

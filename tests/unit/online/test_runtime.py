@@ -20,6 +20,11 @@ def model_of(observations, parameters=PARAMETERS):
     return model
 
 
+def slow_model(seen, model):
+    noise = {name: model.noise_variance(name) for name in model.job_types}
+    return SlowModel(seen, PARAMETERS, noise, model.pair_spread)
+
+
 def one(model, job_type, gpu_type, features=None):
     return model.estimates(job_type, [gpu_type], features or {})[0]
 
@@ -29,9 +34,7 @@ def one(model, job_type, gpu_type, features=None):
 def test_the_posterior_is_that_of_one_regression_over_all_effects(seed, with_features):
     seen = drawn(seed, count=40, with_features=with_features)
     model = model_of(seen)
-    slow = SlowModel(
-        seen, PARAMETERS, {name: model.noise_variance(name) for name in model.job_types}
-    )
+    slow = slow_model(seen, model)
     features = {"batch_size": 20.0, "gpu_mem_gb": 11.0} if with_features else {}
     for job_type in ("j0", "j1", "j2", "never seen"):
         for gpu_type in ("g0", "g1", "g2", "g3", "never seen"):
@@ -44,9 +47,7 @@ def test_the_posterior_is_that_of_one_regression_over_all_effects(seed, with_fea
 def test_many_job_types_and_gpu_types_leave_the_posterior_exact():
     seen = drawn(7, count=300, jobs=40, gpus=21)
     model = model_of(seen)
-    slow = SlowModel(
-        seen, PARAMETERS, {name: model.noise_variance(name) for name in model.job_types}
-    )
+    slow = slow_model(seen, model)
     for number in range(21):
         found = one(model, "j3", f"g{number}")
         assert found.log_mean == pytest.approx(slow.predict("j3", f"g{number}", {})[0], rel=1e-8)

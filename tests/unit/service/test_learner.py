@@ -21,7 +21,8 @@ def test_a_state_is_taken_up_again():
     asked = Request("job", ("a", "b", "c"))
     assert second.agent.candidates(asked) == first.agent.candidates(asked)
     for learner in (first, second):
-        assert (learner.job_types, learner.pairs) == (1, 2)
+        figures = learner.agent.figures()
+        assert (figures.job_types, figures.pairs) == (1, 2)
 
 
 def test_checkpoints_and_retention_follow_the_settings(tmp_path):
