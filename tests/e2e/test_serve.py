@@ -1,8 +1,10 @@
 import contextlib
 import http.client
+import shutil
 import signal
 import socket
 import ssl
+import subprocess
 import threading
 import time
 
@@ -69,6 +71,28 @@ def test_a_served_score_observation_and_assignment(tmp_path):
         assert (reply.status, reply.headers["x-request-id"]) == (400, "abc")
         assert process.end() == 0
         assert process.logs[-1]["message"] == "stopped"
+
+
+def test_the_head_of_an_answer_comes_without_its_body(tmp_path):
+    with served(tmp_path) as process, contextlib.closing(process.connect()) as connection:
+        for path in ("/healthz", "/", "/healthz"):
+            connection.request("HEAD", path)
+            reply = connection.getresponse()
+            assert (reply.status, reply.read()) == (200, b"")
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool of Prometheus is not there")
+def test_prometheus_itself_finds_nothing_wrong_with_the_metrics(tmp_path):
+    with served(tmp_path) as process:
+        for body in (OBSERVE, {**OBSERVE, "colocated_job_types": ["serve-llm"]}):
+            assert process.post("/v1/observe", body).status == 200
+        assert process.post("/v1/score", SCORE).status == 200
+        assert process.post("/v1/score", "{").status == 400
+        told = process.get("/metrics").body
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input=told, capture_output=True, check=False
+    )
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
 
 
 def test_what_was_learned_is_there_after_a_restart(tmp_path):

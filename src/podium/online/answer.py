@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.online.cost import Candidate
-from podium.online.exploration import EXPLORATION
+from podium.online.exploration import EXPLOITATION, EXPLORATION
 
 GPU_LABEL = "gpu.nvidia.com/class"
 
@@ -34,12 +34,22 @@ class Answer:
 
     @property
     def priority_score(self) -> float:
-        """Ranks the choice from the worst candidate, 0, to the best, 100; 50 if all are equal."""
-        costs = [candidate.cost for candidate in self.candidates]
+        """Ranks the choice from the worst candidate, 0, to the best, 100; 50 if all are equal.
+
+        A choice by what is known is ranked by what is known: that much could be learned elsewhere
+        does not make it a bad one.
+        """
+        rank = _greedy_cost if self.decision_type == EXPLOITATION else _cost
+        costs = [rank(candidate) for candidate in self.candidates]
         worst, best = max(costs), min(costs)
         if worst == best:
             return 50.0
-        return 100.0 * ((worst - self.chosen.cost) / (worst - best))
+        return 100.0 * ((worst - rank(self.chosen)) / (worst - best))
+
+    @property
+    def slowdown(self) -> float:
+        """Gives how much longer it is expected to run beside its neighbours; 0.5: half as long."""
+        return self.chosen.penalty / self.chosen.mu
 
     @property
     def gpu_selector(self) -> dict[str, Any]:
@@ -57,6 +67,7 @@ class Answer:
             "chosen_gpu_type": self.chosen.gpu_type,
             "exploration": self.exploration,
             "decision_type": self.decision_type,
+            "slowdown": self.slowdown,
             "candidates": [candidate.as_object() for candidate in self.candidates],
             "ignored_features": list(self.ignored_features),
         }
@@ -94,3 +105,11 @@ class Assignment:
             "cost": self.cost,
             "plan": [list(row) for row in self.plan],
         }
+
+
+def _cost(candidate: Candidate) -> float:
+    return candidate.cost
+
+
+def _greedy_cost(candidate: Candidate) -> float:
+    return candidate.greedy_cost

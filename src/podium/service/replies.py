@@ -44,6 +44,7 @@ class ScoreReply(Reply):
     chosen_gpu_type: str
     exploration: bool
     decision_type: Literal["exploration", "exploitation", "forced"]
+    slowdown: float
     candidates: list[CandidateReply]
     ignored_features: list[str]
 

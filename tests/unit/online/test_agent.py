@@ -31,6 +31,7 @@ def test_the_cost_is_the_sum_of_its_terms():
     fastest = min(answer.candidates, key=lambda each: each.mu)
     assert fastest.ig == pytest.approx(fastest.ig_nats * fastest.mu * PARAMETERS.horizon)
     assert answer.chosen.penalty == pytest.approx(answer.chosen.mu, rel=0.1)
+    assert answer.slowdown == pytest.approx(1.0, rel=0.1)
 
 
 def test_information_gain_falls_to_nothing_with_data():
@@ -78,8 +79,9 @@ def test_when_the_cap_binds_the_best_observed_type_is_taken():
     agent = Agent(Parameters(exploration_cap=0.0))
     known(agent, "slow", 40.0)
     known(agent, "fast", 20.0)
-    known(agent, "new", 5.0, job_type="another")
-    known(agent, "slow", 40.0, job_type="another")
+    for other in ("k", "l", "m"):
+        for gpu_type, runtime_s in (("slow", 80.0), ("fast", 40.0), ("new", 10.0)):
+            known(agent, gpu_type, runtime_s, job_type=other)
     answer = agent.score(Request("j", ("slow", "new", "fast")))
     assert answer.chosen_gpu_type == "fast"
     assert answer.decision_type == "exploitation"
@@ -120,6 +122,14 @@ def test_the_priority_is_a_hundred_for_the_cheapest_and_fifty_without_a_choice()
     known(agent, "b", 60.0)
     assert agent.score(Request("j", ("a", "b"))).priority_score == 100.0
     assert agent.score(Request("j", ("a", "a"))).priority_score == 50.0
+
+
+def test_a_choice_by_what_is_known_is_no_bad_one_because_much_could_be_learned_elsewhere():
+    agent = Agent(Parameters(exploration_cap=0.0))
+    known(agent, "a", 20.0, count=1)
+    answer = agent.score(Request("j", ("a", "new")))
+    assert answer.candidates[1].cost < answer.chosen.cost
+    assert answer.priority_score == 100.0
 
 
 def test_candidates_named_twice_are_one():

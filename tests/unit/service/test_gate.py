@@ -51,12 +51,19 @@ def test_answers_without_problems_are_logged_on_request(tmp_path, wanted):
         ("DELETE", "/v1/observe", 405, "method_not_allowed"),
         ("POST", "/healthz", 405, "method_not_allowed"),
         ("TRACE", "/", 405, "method_not_allowed"),
+        ("HEAD", "/v1/score", 405, "method_not_allowed"),
     ],
 )
 def test_what_is_not_there_is_said_in_the_one_shape(service, method, path, status, code):
     reply = service.ask(method, path)
     assert (reply.status, reply.error.code) == (status, code)
     assert ("allow" in reply.headers) == (status == 405)
+
+
+def test_probes_may_ask_for_the_head_alone(service):
+    for path in ("/healthz", "/readyz", "/"):
+        reply = service.ask("HEAD", path)
+        assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
 
 
 def test_a_failure_tells_nothing_of_the_inside(service, monkeypatch):
