@@ -1,5 +1,6 @@
 import contextlib
 import http.client
+import json
 import shutil
 import signal
 import socket
@@ -7,6 +8,7 @@ import ssl
 import subprocess
 import threading
 import time
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -79,6 +81,54 @@ def test_the_head_of_an_answer_comes_without_its_body(tmp_path):
             connection.request("HEAD", path)
             reply = connection.getresponse()
             assert (reply.status, reply.read()) == (200, b"")
+
+
+def spoken(process, *parts):
+    """Sends bytes as they are, and gives all that is answered until the service hangs up."""
+    host, port = urlsplit(process.url).hostname, urlsplit(process.url).port
+    with socket.create_connection((host, port), timeout=30) as connection:
+        for part in parts:
+            connection.sendall(part)
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        error = json.loads(answer.read())["error"]
+        assert connection.recv(1) == b""
+        return answer.status, error
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"hello\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /v1/score HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/score HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n",
+        b"GET / HTTP/1.1\r\nA\x00: b\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+    ],
+)
+def test_what_is_no_request_is_refused_in_the_one_shape(tmp_path, said):
+    with served(tmp_path) as process:
+        status, error = spoken(process, said)
+        assert (status, error["code"]) == (400, "malformed")
+        assert error["hint"]
+        assert process.get("/healthz").status == 200
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nX-Slow: "])
+def test_nobody_is_waited_for_too_long(tmp_path, said):
+    with served(tmp_path, PODIUM_SERVE_READ_LIMIT_S="0.5") as process:
+        status, error = spoken(process, said)
+        assert (status, error["code"]) == (408, "timeout")
+        whole = b"GET /healthz HTTP/1.1\r\nHost: podium\r\n\r\n"
+        with contextlib.closing(process.connect()) as connection:
+            for _ in range(2):
+                time.sleep(0.3)
+                assert process.get("/healthz", connection=connection).status == 200
+            connection.sock.sendall(whole[:20])
+            answer = http.client.HTTPResponse(connection.sock)
+            answer.begin()
+            assert answer.status == 408
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool of Prometheus is not there")

@@ -14,6 +14,7 @@ from podium.service.app import create_app
 from podium.service.credentials import check_tls
 from podium.service.parts import Parts
 from podium.service.phase import DRAINING
+from podium.service.wire import Wire
 from podium.settings import Serve
 
 BACKLOG = 2048
@@ -80,8 +81,10 @@ def run(parts: Parts, listener: socket.socket) -> int:
         PodiumError: what was learned cannot be read from the store.
     """
     serve = parts.settings.serve
+    bounded = type("BoundedWire", (Wire,), {"limit_s": serve.read_limit_s})
     config = uvicorn.Config(
         create_app(parts),
+        http=bounded,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -58,7 +58,8 @@ class Serve:
         default=1000, metadata=about("most requests at a time; more are put off", at_least=1)
     )
     read_limit_s: float = field(
-        default=10.0, metadata=about("seconds that a body may take to arrive", above=0)
+        default=10.0,
+        metadata=about("seconds that a request or its body may take to arrive", above=0),
     )
     drain_delay_s: float = field(
         default=0.0,
