@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from podium.reports.learning_plot import courses_of
+
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 LOADS = range(60, 131)
 PACKING = (
@@ -57,16 +59,12 @@ def packing(printed: Any) -> dict[str, Any]:
 
 def learning(printed: Any) -> dict[str, Any]:
     """Keeps regret over time by way and seed, and the figures that sum it up."""
-    courses: dict[str, dict[str, list[float]]] = {}
-    for found in printed["runs"]:
-        courses.setdefault(found["way"], {})[str(found["seed"])] = found["course"]
-    shown = {way: course for way, course in courses.items() if way != "oracle"}
     names = ("mean_regret", "late_regret", "time_excess", "exploration", "forced")
     ways = {
         way: {name: round(figures[name], 6) for name in names}
         for way, figures in printed["ways"].items()
     }
-    return {"jobs": printed["jobs"], "ways": ways, "course": shown}
+    return {"jobs": printed["jobs"], "ways": ways, "course": courses_of(printed)}
 
 
 def reproduction(printed: Any) -> dict[str, Any]:

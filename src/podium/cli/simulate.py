@@ -101,6 +101,16 @@ Neighbours = Annotated[
 ]
 
 
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        help="Draw what was lost while learning (.svg or .png) (online).",
+        show_default=False,
+    ),
+]
+
+
 @app.command()
 def simulate(
     ctx: typer.Context,
@@ -137,6 +147,7 @@ def simulate(
     noise: Noise = None,
     pair_spread: PairSpread = None,
     neighbours: Neighbours = None,
+    plot: Plot = None,
     is_json: Json = False,
 ) -> None:
     """Runs one policy on one trace and prints what came of it.
@@ -160,7 +171,7 @@ def simulate(
     settings = read_settings(ctx, flags)
     screen = Screen(settings.display)
     wishes = simulate_online.Wishes(
-        seeds, jobs, job_types, gpu_types, noise, pair_spread, neighbours
+        seeds, jobs, job_types, gpu_types, noise, pair_spread, neighbours, plot
     )
     if simulate_online.is_meant(ctx, settings, wishes):
         found = simulate_online.run(screen, settings, wishes)

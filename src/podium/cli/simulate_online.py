@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from podium.errors import UsageError
@@ -36,6 +37,7 @@ class Wishes:
     noise: float | None
     pair_spread: float | None
     neighbours: float | None
+    plot: Path | None
 
 
 def is_meant(ctx: typer.Context, settings: Settings, wishes: Wishes) -> bool:
@@ -66,10 +68,18 @@ def run(screen: Screen, settings: Settings, wishes: Wishes) -> dict[str, Any]:
     """Plays the loop of scoring and observing, and gives the figures."""
     from podium.online.trial import run_trial
     from podium.online.ways import WAYS
+    from podium.reports.learning_plot import plot_learning
+    from podium.reports.plot import check_plot
 
     trial = _trial(settings, wishes)
+    if wishes.plot is not None:
+        check_plot(wishes.plot)
     with screen.progress("learning", len(WAYS) * len(trial.seeds)) as advance:
-        return run_trial(trial, advance)
+        found = run_trial(trial, advance)
+    if wishes.plot is not None:
+        plot_learning(found, wishes.plot)
+        screen.note(f"drew {wishes.plot}")
+    return found
 
 
 def _trial(settings: Settings, wishes: Wishes) -> Trial:

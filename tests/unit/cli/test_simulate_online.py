@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli.main import app
+from podium.reports import plot
 
 SMALL = ("--jobs", 60, "--job-types", 3, "--gpu-types", 2)
 
@@ -145,3 +146,27 @@ def test_seeds_that_cannot_be_read_are_refused(run):
     result = run("--policy", "online", "--seeds", "1-")
     assert result.exit_code == 2
     assert "is no list of seeds" in result.stderr
+
+
+def test_a_plot_shows_every_way_that_has_something_to_regret(run, tmp_path):
+    drawn = []
+    for name in ("one.svg", "two.svg"):
+        result = run("--policy", "online", *SMALL, "--plot", tmp_path / name)
+        assert result.exit_code == 0, result.stderr
+        assert f"drew {tmp_path / name}" in result.stderr
+        drawn.append((tmp_path / name).read_bytes())
+    assert drawn[0] == drawn[1]
+    for label in (b"online  ", b"never-explore  ", b"epsilon  ", b"capped-oracle  "):
+        assert label in drawn[0]
+    assert b"oracle sends a job" in drawn[0]
+
+
+def test_a_plot_that_cannot_be_drawn_is_refused_before_anything_runs(run, tmp_path, monkeypatch):
+    result = run("--policy", "online", *SMALL, "--plot", tmp_path / "plot.gif")
+    assert result.exit_code == 2
+    assert "ends in .svg or .png" in result.stderr
+    monkeypatch.setattr(plot.importlib.util, "find_spec", lambda _: None)
+    result = run("--policy", "online", *SMALL, "--plot", tmp_path / "plot.svg")
+    assert result.exit_code == 3
+    assert "podium-scheduler[plots]" in result.stderr
+    assert not list(tmp_path.glob("plot.*"))
