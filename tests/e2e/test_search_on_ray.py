@@ -211,7 +211,7 @@ def _search(folder, plan, executor, watch, opened):
     folder.mkdir()
     store = open_store(f"sqlite:///{folder / 'runs.db'}")
     record = RunRecord("run-1", "search", "test", 0.0, folder=str(folder / "runs" / "run-1"))
-    create_run(store, folder / "runs", plan, record)
+    create_run(store, plan, record)
     means = Means(
         workers=WORKERS[executor], executor=executor, limits=LIMITS, is_validating=False, environ={}
     )

@@ -42,7 +42,7 @@ def search_from_nothing(screen: Screen) -> Found:
         root = Path(name)
         record = RunRecord("demo", KIND, "demo", 0.0, plan.as_object(), folder=str(root / "demo"))
         with open_store(f"sqlite:///{root / 'demo.db'}") as store:
-            create_run(store, root, plan, record)
+            create_run(store, plan, record)
             means = Means(os.cpu_count() or 1, is_validating=False)
             with (
                 follow(screen, budget) as watch,

@@ -272,14 +272,13 @@ def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name:
     from podium.store import RunRecord
 
     run_id = secrets.token_hex(4)
-    root = settings.search.folder
-    folder = str((root / run_id).absolute())
+    folder = str((settings.search.folder / run_id).absolute())
     asked = {
         **plan.as_object(), "budget": asdict(budget),
         "command": shlex.join(["podium", *sys.argv[1:]]), "version": podium.__version__,
     }  # fmt: skip
     record = RunRecord(run_id, KIND, name, time.time(), asked, folder=folder)
-    create_run(kept, root.absolute(), plan, record)
+    create_run(kept, plan, record)
     return record
 
 

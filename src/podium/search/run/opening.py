@@ -48,12 +48,12 @@ class Means:
             raise UnknownName.among("executor", self.executor, EXECUTORS)
 
 
-def create_run(store: Store, root: Path, plan: RunPlan, record: RunRecord) -> RunFolder:
-    """Enters a new run in the store and makes its folder."""
+def create_run(store: Store, plan: RunPlan, record: RunRecord) -> RunFolder:
+    """Enters a new run in the store and makes the folder that its record names."""
     for name, _ in plan.generators:
         if name not in GENERATORS:
             raise UnknownName.among("generator", name, GENERATORS)
-    folder = RunFolder(root / record.id)
+    folder = RunFolder(Path(record.folder))
     if folder.path.exists():
         raise UsageError(f"there is a run {record.id} already", where=str(folder.path))
     folder.write(PLAN, plan.as_object())

@@ -38,7 +38,7 @@ def record_in(tmp_path, name="one"):
 
 def test_a_run_is_opened_searched_and_closed(store, tmp_path):
     record = record_in(tmp_path)
-    folder = create_run(store, tmp_path, PLAN_OF_TESTS, record)
+    folder = create_run(store, PLAN_OF_TESTS, record)
     with open_search(store, record, MEANS) as search:
         assert folder.is_locked
         search.go(Budget(evaluations=1))
@@ -52,22 +52,22 @@ def test_a_run_is_opened_searched_and_closed(store, tmp_path):
 
 def test_a_failure_lets_go_of_the_run(store, tmp_path):
     record = record_in(tmp_path)
-    folder = create_run(store, tmp_path, PLAN_OF_TESTS, record)
+    folder = create_run(store, PLAN_OF_TESTS, record)
     with pytest.raises(RuntimeError), open_search(store, record, MEANS):
         raise RuntimeError
     assert not folder.is_locked
 
 
 def test_a_run_is_created_once(store, tmp_path):
-    create_run(store, tmp_path, PLAN_OF_TESTS, record_in(tmp_path))
+    create_run(store, PLAN_OF_TESTS, record_in(tmp_path))
     with pytest.raises(UsageError, match="already"):
-        create_run(store, tmp_path, PLAN_OF_TESTS, record_in(tmp_path))
+        create_run(store, PLAN_OF_TESTS, record_in(tmp_path))
 
 
 def test_an_unknown_generator_leaves_no_trace(store, tmp_path):
     plan = replace(PLAN_OF_TESTS, generators=(("gentic", 1.0),))
     with pytest.raises(UnknownName, match="gentic"):
-        create_run(store, tmp_path, plan, record_in(tmp_path))
+        create_run(store, plan, record_in(tmp_path))
     assert store.runs.all() == []
     assert not (tmp_path / "one").exists()
 
@@ -112,7 +112,7 @@ def test_a_run_begins_with_published_formulas_its_own_or_nothing():
 def test_the_best_is_validated_on_seeds_that_nothing_was_chosen_by(store, tmp_path):
     record = record_in(tmp_path)
     plan = replace(PLAN_OF_TESTS, tuning=Tuning(0))
-    create_run(store, tmp_path, plan, record)
+    create_run(store, plan, record)
     with open_search(store, record, replace(MEANS, is_validating=True)) as search:
         search.go(Budget(evaluations=1))
         assert search.validated.number == search.archive.best.number
