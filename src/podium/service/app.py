@@ -25,7 +25,7 @@ from podium.service.learning import Learning
 from podium.service.parts import Parts
 from podium.service.problem import CODES, Problem, problem_of
 from podium.service.replies import AssignReply, ErrorReply, ObserveReply, ScoreReply
-from podium.service.requests import AssignRequest, ObserveRequest, ScoreRequest
+from podium.service.requests import EXAMPLES, AssignRequest, ObserveRequest, ScoreRequest
 from podium.service.route import Answer, body_app
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -104,13 +104,18 @@ def _add_learning(app: FastAPI, parts: Parts, gate: Gate) -> None:
             methods=["POST"],
             response_model=reply,
             responses=ERRORS,
-            openapi_extra=extra,
+            openapi_extra={**extra, **_example(path)},
             name=path.rsplit("/", 1)[-1],
         )
         route = app.router.routes[-1]
         assert isinstance(route, Route)
         route.app = body_app(model, answer, reader)
         gate.shorten("POST", path, route.app)
+
+
+def _example(path: str) -> dict[str, Any]:
+    media = {"examples": {name: {"value": body} for name, body in EXAMPLES[path].items()}}
+    return {"requestBody": {"content": {"application/json": media}}}
 
 
 def _documented(model: Any, answer: Answer) -> Any:

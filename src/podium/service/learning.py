@@ -92,11 +92,11 @@ class Learning:
         return self._known(record, is_updated=body.success)
 
     async def assign(self, body: CostsRequest | JobsRequest, _scope: Scope) -> Mapping[str, Any]:
-        """Assigns a batch; one at a time, beside the loop that answers everybody."""
+        """Assigns many jobs at once, within capacities."""
         self._parts.phase.check()
         self._bound("capacities", body.capacities, MOST_COLUMNS)
         work = self._by_jobs(body) if isinstance(body, JobsRequest) else self._by_costs(body)
-        async with self._turn:
+        async with self._turn:  # one at a time, beside the loop that answers everybody
             return await asyncio.to_thread(work)
 
     def _by_costs(self, body: CostsRequest) -> Work:

@@ -5,9 +5,9 @@ Answers are sent as the agent gives them; a test holds them against these declar
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Reply(BaseModel):
@@ -19,51 +19,72 @@ class Reply(BaseModel):
 class Terms(Reply):
     """Holds the terms of a cost, in seconds."""
 
-    mu: float
-    sigma: float
-    ig: float
-    penalty: float
-    cost: float
+    mu: Annotated[float, Field(description="Expected run time, alone.")]
+    sigma: Annotated[
+        float, Field(description="What is not known of it; falls with every observation.")
+    ]
+    ig: Annotated[
+        float, Field(description="What a run there would teach, in seconds that it is worth.")
+    ]
+    penalty: Annotated[float, Field(description="Seconds that the neighbours are expected to add.")]
+    cost: Annotated[
+        float, Field(description="mu + lambda sigma - beta ig + gamma penalty; the lowest wins.")
+    ]
 
 
 class CandidateReply(Terms):
     """Holds what is known of one GPU type."""
 
     gpu_type: str
-    observations: int
-    ig_nats: float
+    observations: Annotated[int, Field(description="Runs that were observed of this pair.")]
+    ig_nats: Annotated[float, Field(description="Information gain of one run.")]
 
 
 class ScoreReply(Reply):
     """Says where a job should run and why."""
 
-    priority_score: float
-    gpu_selector: dict[str, Any]
-    avoid_co_locate_with: list[str]
-    terms: Terms
+    priority_score: Annotated[
+        float, Field(description="The choice between the worst candidate, 0, and the best, 100.")
+    ]
+    gpu_selector: Annotated[
+        dict[str, Any], Field(description="Fields of a pod that send it there.")
+    ]
+    avoid_co_locate_with: Annotated[
+        list[str], Field(description="Job types that it should not run beside.")
+    ]
+    terms: Annotated[Terms, Field(description="Of the chosen GPU type.")]
     chosen_gpu_type: str
-    exploration: bool
+    exploration: Annotated[bool, Field(description="Whether the choice is made to learn.")]
     decision_type: Literal["exploration", "exploitation", "forced"]
-    slowdown: float
+    slowdown: Annotated[
+        float, Field(description="What the neighbours add, as a share of the run time.")
+    ]
     candidates: list[CandidateReply]
-    ignored_features: list[str]
+    ignored_features: Annotated[list[str], Field(description="Features that are not learned from.")]
 
 
 class ObserveReply(Reply):
     """Says that an observation is kept, and what is left to learn about its pair."""
 
     status: Literal["ok"]
-    updated: bool
-    new_uncertainty: float
-    observations: int
+    updated: Annotated[
+        bool, Field(description="Whether it is learned from; runs that failed are not.")
+    ]
+    new_uncertainty: Annotated[float, Field(description="Sigma of the pair, in seconds.")]
+    observations: Annotated[int, Field(description="Runs that were observed of this pair.")]
 
 
 class AssignReply(Reply):
     """Says where each job goes: numbers of columns, or names of GPU types."""
 
-    assignment: list[int | str]
+    assignment: Annotated[
+        list[int | str], Field(description="For each job a column, or the name of a GPU type.")
+    ]
     cost: float
-    plan: list[list[float]]
+    plan: Annotated[
+        list[list[float]],
+        Field(description="Share of each job on each column, before it was rounded."),
+    ]
 
 
 class StatusReply(Reply):
@@ -77,8 +98,10 @@ class InfoReply(Reply):
 
     service: str
     version: str
-    config: dict[str, Any]
-    settings: dict[str, Any]
+    config: Annotated[dict[str, Any], Field(description="Parameters of the agent.")]
+    settings: Annotated[
+        dict[str, Any], Field(description="Every setting that matters here, by its path.")
+    ]
 
 
 class FieldError(Reply):

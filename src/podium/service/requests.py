@@ -139,3 +139,26 @@ AssignRequest = Annotated[
     Annotated[CostsRequest, Tag(BY_COSTS)] | Annotated[JobsRequest, Tag(BY_JOBS)],
     Discriminator(_kind),
 ]
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "/v1/score": {
+        "a job": {
+            "job_type": "train-bert",
+            "features": {"gpu_mem_gb": 40, "batch_size": 16},
+            "candidate_gpu_types": ["A100-80GB", "L4-24GB"],
+            "colocated_job_types": [],
+        }
+    },
+    "/v1/observe": {
+        "a run": {"job_type": "train-bert", "gpu_type": "A100-80GB", "measured_runtime_s": 73.4}
+    },
+    "/v1/assign": {
+        "by costs": {"costs": [[10, 100], [10, 12]], "capacities": [1, 1]},
+        "by what was learned": {
+            "jobs": [{"job_type": "train-bert"}],
+            "gpu_types": ["A100-80GB", "L4-24GB"],
+            "capacities": [4, 8],
+        },
+    },
+}
+"""Bodies to begin with, by path and title."""
