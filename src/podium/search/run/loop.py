@@ -12,27 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from podium.errors import MissingError, UsageError
 from podium.search.fitness import Outcome, fitness_named
-from podium.search.generator import Cost, Failure, Generator, Proposal, Spent
+from podium.search.generator import Generator, Proposal, Spent
 from podium.search.population import Archive
-from podium.search.run.executor import Context, Executor, Task
+from podium.search.run.ending import Ending
+from podium.search.run.executor import Context, Executor
 from podium.search.run.folder import BEST, STATE, RunFolder
+from podium.search.run.jury import Jury
+from podium.search.run.lessons import teach
 from podium.search.run.memory import Memory
 from podium.search.run.plan import Budget, RunPlan
 from podium.search.run.progress import Progress, Tally, Validated
 from podium.search.run.proposals import as_written
-from podium.search.run.samples import BRED, REPAIR, TUNED, Sample, first_batch, next_batch
-from podium.search.run.verdicts import entry_of, judged, problem_of, proposed, refused
-from podium.search.verdict import ALLOWLIST, COMPILE, CONTRACT, NOVELTY, SIGNATURE, SYNTAX, TINY
+from podium.search.run.repairs import repair_of
+from podium.search.run.samples import Sample, first_batch, next_batch
+from podium.search.run.stopwatch import Stopwatch
+from podium.search.run.verdicts import entry_of, proposed
 from podium.store import CandidateRecord, Store
-from podium.store.records import JUDGED
-
-REPAIRABLE = (SYNTAX, ALLOWLIST, SIGNATURE, TINY, CONTRACT, COMPILE)
-"""Gates whose refusal says what is wrong with the text."""
-
-MOST_IDLE = 20
-"""Batches without a candidate that was worth a run, and generators have nothing more to say."""
 
 Watch = Callable[[Progress], None]
 Validate = Callable[[int, str], Validated | None]
@@ -59,28 +55,25 @@ class Search:
     run_id: str
     plan: RunPlan
     parts: Parts
-    seconds_before: float = 0.0  # of earlier sittings
     tally: Tally = field(default_factory=Tally)
-    fingerprints: set[str] = field(default_factory=set)
     memory: Memory | None = None  # where a generator reads prompts
     validated: Validated | None = None
-    ending: str = ""  # why the run is over
-    _stopped: Spent | None = None  # a generator that cannot go on
-    _idle: int = 0  # batches in a row without a run
     archive: Archive = field(init=False)
-    _began: float = field(init=False)
+    _end: Ending = field(init=False)
+    _stopwatch: Stopwatch = field(init=False)
+    _jury: Jury = field(init=False)
     _baseline: list[dict[str, float]] = field(default_factory=list)
     _usual: float = field(init=False, default=0.0)
-    _marks: list[tuple[float, int]] = field(default_factory=list)
     _open: dict[int, CandidateRecord] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        plan, clock = self.plan, self.parts.clock
+        plan, state = self.plan, self.parts.folder.state()
         self.archive = Archive(plan.customs, plan.seed, plan.training.families)
         if any(each.reads_prompts for each in self.parts.generators.values()):
             self.memory = Memory()
-        self._began = clock()
-        self._take_up(self.parts.folder.state())
+        self._end = Ending(self.run_id)
+        self._stopwatch = Stopwatch(self.parts.clock, state.get("seconds", 0.0))
+        self._take_up(state)
 
     def get_ready(self) -> None:
         """Waits for the workers, which tell what fgd reaches."""
@@ -101,66 +94,60 @@ class Search:
     def step(self) -> None:
         """Does one batch."""
         self.get_ready()
-        if self.archive.batches == 0:
-            samples = first_batch(self.plan, self.parts.starters)
-        else:
-            samples = next_batch(self.plan, self.archive)
+        samples = self._plan_batch()
         if not samples:
-            self.ending = "nothing is left to tune"
+            self._end.reason = "nothing is left to tune"
             return
         context = self._context()
         found = self._judge(self._propose(samples), context)
-        by_number = {each.number: each for each in samples}
-        repairs = [self._repair(by_number[row.number], row) for row in found]
-        found += self._judge(self._propose([each for each in repairs if each]), context)
+        found += self._judge(self._propose(self._repairs(samples, found)), context)
         self._end_batch(found)
-        self._check_stop()
-        self._check_start(found)
-        self._idle = 0 if any(row.cost.get("evaluations") for row in found) else self._idle + 1
-        if self._idle >= MOST_IDLE:
-            last = next((row.reason for row in reversed(found) if row.reason), "")
-            self.ending = f"nothing new was proposed in {MOST_IDLE} batches" + (
-                f"; the last reason: {last}" if last else ""
-            )
+        self._end.end_batch(self.archive, found)
 
     def progress(self) -> Progress:
         """Gives the moment."""
         return Progress(
-            self.run_id, self.seconds, self._rate(), self.tally, self.archive, self._usual,
-            self.validated,
+            self.run_id, self.seconds, self._stopwatch.rate(self.tally.evaluations), self.tally,
+            self.archive, self._usual, self.validated,
         )  # fmt: skip
 
     @property
     def seconds(self) -> float:
         """Counts the time at work, earlier sittings included."""
-        return self.seconds_before + self.parts.clock() - self._began
+        return self._stopwatch.seconds
+
+    @property
+    def ending(self) -> str:
+        """Says why the run is over; nothing while it is not."""
+        return self._end.reason
 
     def _is_over(self, budget: Budget) -> bool:
         best = self.archive.best
-        if budget.evaluations is not None and self.tally.evaluations >= budget.evaluations:
-            self.ending = f"{budget.evaluations:,} evaluations are done"
-        elif budget.seconds is not None and self.seconds >= budget.seconds:
-            self.ending = f"{budget.seconds:g} seconds are over"
-        elif budget.target is not None and best is not None and best.fitness >= budget.target:
-            self.ending = f"the target of {budget.target:g} is reached"
+        fitness = best.fitness if best is not None else None
+        self._end.check_budget(budget, self.tally.evaluations, self.seconds, fitness)
         return bool(self.ending)
+
+    def _plan_batch(self) -> list[Sample]:
+        if self.archive.batches == 0:
+            return first_batch(self.plan, self.parts.starters)
+        return next_batch(self.plan, self.archive)
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
         """Reads what earlier sittings stored: whole batches, then the one that was cut off."""
-        self.seconds_before = state.get("seconds", 0.0)
         self.validated = Validated(**state["validated"]) if state.get("validated") else None
         for name, saved in state.get("generators", {}).items():
             if name in self.parts.generators:
                 self.parts.generators[name].restore(saved)
         records = self.parts.store.candidates.of(self.run_id)
         self.tally = Tally.of(records)
+        self._jury = Jury(self.plan, self.parts.store, self.parts.executor, self.tally)
         batches: dict[int, list[CandidateRecord]] = {}
         for record in records:
             batches.setdefault(record.batch, []).append(record)
         for batch in range(state.get("batches", 0)):
             rows = batches.pop(batch, [])
             self._fold(rows)
-            self.fingerprints |= {each.fingerprint for each in rows}
+            self._jury.fingerprints |= {each.fingerprint for each in rows}
         self._open = {each.number: each for rows in batches.values() for each in rows}
 
     def _propose(self, samples: Sequence[Sample]) -> list[CandidateRecord]:
@@ -170,16 +157,11 @@ class Search:
             rows = []
             for sample, proposal in written:
                 if isinstance(proposal, Spent):
-                    self._end_by(proposal)
+                    self._end.take_spent(proposal)
                 else:
                     rows.append(proposed(self.run_id, self.archive.batches, sample, proposal))
             self._keep_proposals(rows)
         return [self._open[each.number] for each in samples if each.number in self._open]
-
-    def _end_by(self, spent: Spent) -> None:
-        self.ending = self.ending or spent.reason
-        if spent.where and self._stopped is None:
-            self._stopped = spent
 
     def _keep_proposals(self, rows: Sequence[CandidateRecord]) -> None:
         self.parts.store.candidates.propose(rows)
@@ -198,59 +180,20 @@ class Search:
         return self.parts.generators[sample.generator].propose(request)
 
     def _judge(self, rows: Sequence[CandidateRecord], context: Context) -> list[CandidateRecord]:
-        """Judges what is not judged yet; every judgement is stored as soon as it is there."""
-        done = {row.number: row for row in rows if row.state == JUDGED}
-        tasks: list[Task] = []
-        for row in rows:
-            if row.number in done:
-                self.fingerprints.add(row.fingerprint)
-                continue
-            problem = problem_of(row) or self._unwanted(row)
-            if problem is not None:
-                done[row.number] = self._keep(refused(row, *problem))
-            else:
-                tasks.append(self._task(row))
-        waiting = {row.number: row for row in rows}
-        for each in self.parts.executor.run(tasks, context):
-            row = judged(waiting[each.number], each)
-            done[each.number] = self._keep(row)
-            self.parts.watch(self.progress())
-        return [done[row.number] for row in rows]
+        return self._jury.judge(rows, context, lambda: self.parts.watch(self.progress()))
 
-    def _unwanted(self, row: CandidateRecord) -> tuple[str, str] | None:
-        """Refuses what this run does not want; a text that is to be tuned is known on purpose."""
-        if row.kind == TUNED:
-            return None
-        if row.may_hold and not self.plan.may_hold:
-            return ALLOWLIST, "it may hold pods; place every pod on a node where it fits"
-        if row.fingerprint in self.fingerprints:
-            return NOVELTY, "it computes the same as a candidate that was judged before"
-        self.fingerprints.add(row.fingerprint)
-        return None
-
-    def _task(self, row: CandidateRecord) -> Task:
-        tuning = self.plan.tuning.evaluations if row.kind == TUNED else 0
-        return Task(row.number, row.text, row.complexity, tuning, self.plan.seed + row.number)
-
-    def _keep(self, row: CandidateRecord) -> CandidateRecord:
-        self.parts.store.candidates.judge([row])
-        self.tally.count_judgement(row)
-        return row
-
-    def _repair(self, sample: Sample, row: CandidateRecord) -> Sample | None:
-        """Plans one attempt at repair of what a gate refused, where the generator can."""
-        generator = self.parts.generators.get(sample.generator)
-        is_read = bool(row.text) and row.gate in REPAIRABLE  # no text: there is nothing to mend
-        if generator is None or not generator.can_repair or not is_read:
-            return None
-        assert sample.request is not None
-        failure = Failure(row.text, row.gate, row.reason)
-        request = replace(sample.request, failure=failure, seed=(*sample.request.seed, 1))
-        number = sample.number + self.plan.block // 2
-        return replace(sample, number=number, kind=REPAIR, request=request)
+    def _repairs(self, samples: Sequence[Sample], rows: Sequence[CandidateRecord]) -> list[Sample]:
+        by_number = {each.number: each for each in samples}
+        origins = [(by_number[row.number], row) for row in rows]
+        generators = self.parts.generators
+        planned = [
+            repair_of(self.plan, generators.get(sample.generator), sample, row)
+            for sample, row in origins
+        ]
+        return [each for each in planned if each]
 
     def _end_batch(self, rows: Sequence[CandidateRecord]) -> None:
-        self._teach(rows)
+        teach(self.parts.generators, self.archive, rows, self._usual)
         before = self.archive.best
         self._fold(rows)
         self._open.clear()
@@ -274,18 +217,6 @@ class Search:
         self.parts.folder.write(STATE, {"batches": self.archive.batches, "generators": states,
                                         "seconds": self.seconds, "validated": checked})  # fmt: skip
 
-    def _teach(self, rows: Sequence[CandidateRecord]) -> None:
-        """Tells generators what became of their proposals."""
-        for row in rows:
-            generator = self.parts.generators.get(row.source.partition(":")[0])
-            if generator is None or row.kind not in (BRED, REPAIR):
-                continue
-            parents = [found for each in row.parents if (found := self.archive.member(each))]
-            usual = max((each.fitness for each in parents), default=self._usual)
-            gain = row.fitness - usual if row.accepted and row.fitness is not None else None
-            cost: dict[str, Any] = {k: v for k, v in row.cost.items() if k != "evaluations"}
-            generator.learn(row.source, gain, Cost(**cost))
-
     def _context(self) -> Context:
         best = self.archive.best
         cases = self._cases_of(best.number) if best is not None else ()
@@ -293,28 +224,3 @@ class Search:
 
     def _cases_of(self, number: int) -> tuple[Mapping[str, float], ...]:
         return tuple(self.parts.store.candidates.get(self.run_id, number).cases)
-
-    def _check_stop(self) -> None:
-        """Stops a run that nobody writes for; what was written is kept."""
-        if self._stopped is not None:
-            raise MissingError(
-                self._stopped.reason, where=self._stopped.where,
-                hint=f"put that right, then podium search resume {self.run_id} goes on",
-            )  # fmt: skip
-
-    def _check_start(self, rows: Sequence[CandidateRecord]) -> None:
-        """Stops a run at once whose beginning is of no use, and says why."""
-        if self.archive.batches == 1 and self.archive.best is None:
-            why = [f"{row.source}: {row.gate}: {row.reason}" for row in rows[:3]]
-            told = "; ".join(why) or self.ending
-            raise UsageError(
-                "nothing that the run begins with is accepted", where=told,
-                hint="podium search evaluate FILE says more of each",
-            )  # fmt: skip
-
-    def _rate(self) -> float:
-        now = self.parts.clock()
-        self._marks = [each for each in self._marks if now - each[0] < 20][-500:]
-        self._marks.append((now, self.tally.evaluations))
-        first = self._marks[0]
-        return (self.tally.evaluations - first[1]) / max(1e-6, now - first[0])

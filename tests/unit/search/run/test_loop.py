@@ -3,8 +3,6 @@ from dataclasses import replace
 
 import pytest
 
-from podium.errors import MissingError, UsageError
-from podium.search.generator import Cost, Proposal, Spent
 from podium.search.genetic.generator import GeneticGenerator
 from podium.search.run.executor import LocalExecutor
 from podium.search.run.folder import BEST, STATE
@@ -14,17 +12,15 @@ from podium.store.records import JUDGED
 from support.searches import (
     LIMITS,
     PLAN_OF_TESTS,
-    STARTERS,
     TRAINING,
     Counting,
     Interrupting,
     Sittings,
     facts,
 )
+from support.writing import Writing, unlike, written_by
 
 BATCHES = 5
-BAD = "def score(pod, node):\n    return pod.name\n"
-GOOD = "def score(pod, node):\n    return -node.cpu_milli_left - {}\n"
 
 
 @pytest.fixture(scope="module")
@@ -32,49 +28,6 @@ def whole(executor, tmp_path_factory):
     """Is a run that nobody stopped."""
     run = Sittings(tmp_path_factory.mktemp("whole"), executor)
     return run, run.go(BATCHES)
-
-
-class Writing:
-    """Writes what a function says; remembers what it was asked for and what it heard."""
-
-    can_repair = True
-    reads_prompts = True
-
-    def __init__(self, write, name="command"):
-        self.name, self.write = name, write
-        self.asked, self.heard, self.restored = [], [], []
-
-    def propose(self, request):
-        """Answers."""
-        self.asked.append(request)
-        found = self.write(request)
-        return Proposal(found, self.name, cost=Cost(calls=1)) if isinstance(found, str) else found
-
-    def learn(self, source, gain, cost):
-        """Hears."""
-        self.heard.append((source, gain, cost))
-
-    def state(self):
-        """Counts."""
-        return {"asked": len(self.asked)}
-
-    def restore(self, state):
-        """Remembers."""
-        self.restored.append(state)
-
-    def close(self):
-        """Holds nothing."""
-
-
-def written_by(generator, path, executor, **others):
-    """Has a run written by one generator."""
-    plan = replace(PLAN_OF_TESTS, generators=((generator.name, 1.0),), **others)
-    return Sittings(path, executor, plan, lambda: {generator.name: generator})
-
-
-def unlike(request):
-    """Writes a text like no other."""
-    return GOOD.format(request.seed[1] * 10 + len(request.seed))
 
 
 def test_every_candidate_is_judged_and_kept_with_where_it_came_from(whole):
@@ -203,140 +156,6 @@ def test_what_a_generator_has_spent_is_written_down_before_anything_is_judged(ex
     assert generator.restored[-1] == {"asked": len(generator.asked)}
 
 
-def test_a_refused_answer_is_repaired_once(executor, tmp_path):
-    generator = Writing(lambda request: unlike(request) if request.failure else BAD)
-    run = written_by(generator, tmp_path, executor, tuning=replace(PLAN_OF_TESTS.tuning, every=0))
-    run.go(2)
-    repairs = [row for row in run.rows() if row.kind == "repair"]
-    assert len(repairs) == PLAN_OF_TESTS.batch
-    assert all(row.accepted or row.gate in ("novelty", "race") for row in repairs)
-    refused = {row.number: row for row in run.rows() if row.kind == "bred"}
-    half = PLAN_OF_TESTS.block // 2
-    for row in repairs:
-        origin = refused[row.number - half]
-        assert (row.island, row.parents) == (origin.island, origin.parents)
-    failures = [request.failure for request in generator.asked if request.failure]
-    assert {(each.text, each.gate) for each in failures} == {(BAD, "allow-list")}
-    assert all("pod.name" in each.reason for each in failures)
-
-
-def test_a_repair_that_fails_too_is_the_end_of_it(executor, tmp_path):
-    generator = Writing(lambda _request: BAD)
-    run = written_by(generator, tmp_path, executor, tuning=replace(PLAN_OF_TESTS.tuning, every=0))
-    run.go(2)
-    assert len(generator.asked) == 2 * PLAN_OF_TESTS.batch
-
-
-def test_what_never_came_is_not_repaired(executor, tmp_path):
-    generator = Writing(lambda _request: Proposal("", "command", problem="exit code 1"))
-    run = written_by(generator, tmp_path, executor, tuning=replace(PLAN_OF_TESTS.tuning, every=0))
-    run.go(2)
-    rows = [row for row in run.rows() if row.kind == "bred"]
-    assert {(row.gate, row.reason) for row in rows} == {("syntax", "exit code 1")}
-    assert len(generator.asked) == len(rows) == PLAN_OF_TESTS.batch
-
-
-def test_a_generator_that_is_spent_ends_the_run_and_what_came_before_is_kept(executor, tmp_path):
-    def write(request):
-        if request.failure:
-            return unlike(request)
-        return Spent("5 of 5 USD are spent") if request.seed[1] % 2 == 0 else BAD
-
-    generator = Writing(write)
-    run = written_by(generator, tmp_path, executor, tuning=replace(PLAN_OF_TESTS.tuning, every=0))
-    search = run.search()
-    search.go(Budget(evaluations=10**6))
-    assert search.ending == "5 of 5 USD are spent"
-    rows = {row.number: row for row in run.rows()}
-    bred = [row for row in rows.values() if row.kind == "bred"]
-    repairs = [row for row in rows.values() if row.kind == "repair"]
-    assert [row.number % 2 for row in bred] == [1, 1, 1]
-    # Each repair belongs to the candidate that was refused, not to one that never came.
-    half = PLAN_OF_TESTS.block // 2
-    assert [row.number - half for row in repairs] == [row.number for row in bred]
-    assert [row.parents for row in repairs] == [row.parents for row in bred]
-
-
-def test_a_generator_that_cannot_go_on_is_an_error_and_what_it_wrote_is_kept(executor, tmp_path):
-    def write(request):
-        is_gone = request.seed[1] % 2 == 0
-        return Spent("the key is refused", "http://there/v1") if is_gone else unlike(request)
-
-    run = written_by(Writing(write), tmp_path, executor)
-    search = run.search()
-    with pytest.raises(MissingError, match="the key is refused") as caught:
-        search.go(Budget(evaluations=10**6))
-    assert caught.value.where == "http://there/v1"
-    assert "podium search resume run goes on" in caught.value.hint
-    bred = [row for row in run.rows() if row.kind == "bred"]
-    assert [row.number % 2 for row in bred] == [1, 1, 1]
-    assert all(row.state == JUDGED for row in bred)
-    again = run.search(executor)
-    assert again.archive.batches == search.archive.batches
-
-
-def test_generators_hear_what_became_of_their_candidates(executor, tmp_path):
-    generator = Writing(unlike)
-    run = written_by(generator, tmp_path, executor, tuning=replace(PLAN_OF_TESTS.tuning, every=0))
-    search = run.go(2)
-    rows = [row for row in run.rows() if row.kind == "bred"]
-    assert len(generator.heard) == len(rows)
-    assert {source for source, _, _ in generator.heard} == {"command"}
-    for row, (_, gain, cost) in zip(rows, generator.heard, strict=True):
-        assert (gain is None) == (not row.accepted)
-        assert cost.calls == 1
-    assert search.tally.calls == len(rows)
-
-
-def test_a_text_that_was_judged_before_is_refused_unseen(executor, tmp_path):
-    generator = Writing(lambda _request: STARTERS[0][1].replace("def score", "\n\ndef score"))
-    run = written_by(generator, tmp_path, executor, tuning=replace(PLAN_OF_TESTS.tuning, every=0))
-    search = run.go(2)
-    rows = [row for row in run.rows() if row.kind == "bred"]
-    assert {row.gate for row in rows} == {"novelty"}
-    assert search.tally.evaluations == len(STARTERS)
-
-
-def test_who_decides_like_another_is_wanted_only_if_it_is_simpler(executor, tmp_path):
-    texts = [
-        "def score(pod, node):\n    return -node.cpu_milli_left * 2.5 * 2 + 7 - 3\n",
-        "def score(pod, node):\n    return -3 * node.cpu_milli_left - 1\n",
-        "def score(pod, node):\n    return -node.cpu_milli_left\n",
-    ]
-    plan = replace(PLAN_OF_TESTS, start=RANDOM)
-    found = []
-    for i, text in enumerate(texts):
-        folder = tmp_path / str(i)
-        folder.mkdir()
-        generator = Writing(lambda _request, text=text: text)
-        run = Sittings(
-            folder, executor, replace(plan, generators=(("command", 1.0),)),
-            lambda generator=generator: {"command": generator}, starters=[("one", texts[1])],
-        )  # fmt: skip
-        run.go(2)
-        row = next(row for row in run.rows() if row.kind == "bred")
-        found.append((row.accepted, row.gate))
-    assert found[0] == (False, "novelty")
-    assert found[1] == (False, "novelty")
-    assert found[2] == (True, "training")
-
-
-def test_who_may_hold_is_refused_where_holding_is_not_asked_for(executor, tmp_path):
-    text = (
-        "from podium.policies import HOLD\n\n\ndef score(pod, node):\n"
-        "    return HOLD if node.cpu_milli_left < 0 else -node.cpu_milli_left\n"
-    )
-    for may_hold in (False, True):
-        folder = tmp_path / str(may_hold)
-        folder.mkdir()
-        plan = replace(PLAN_OF_TESTS, may_hold=may_hold)
-        run = Sittings(folder, executor, plan, starters=[*STARTERS, ("holding", text)])
-        run.go(1)
-        row = run.rows()[-1]
-        assert row.may_hold
-        assert (row.gate == "allow-list") == (not may_hold)
-
-
 def test_tuned_candidates_keep_to_their_bounds_and_are_tuned_once(whole):
     run, search = whole
     tuned = [row for row in run.rows() if row.kind == "tuned"]
@@ -350,21 +169,6 @@ def test_tuned_candidates_keep_to_their_bounds_and_are_tuned_once(whole):
     assert all(1 <= each <= run.plan.tuning.evaluations + 1 for each in evaluations)
 
 
-@pytest.mark.parametrize(
-    ("budget", "ending"),
-    [
-        (Budget(evaluations=5), "5 evaluations are done"),
-        (Budget(seconds=1e-9), "1e-09 seconds are over"),
-        (Budget(target=1.0), "the target of 1 is reached"),
-    ],
-)
-def test_a_run_ends_when_its_budget_is_spent(executor, tmp_path, budget, ending):
-    run = Sittings(tmp_path, executor)
-    search = run.search()
-    search.go(budget)
-    assert search.ending == ending
-
-
 def test_a_run_that_is_over_does_nothing_more(whole):
     run, _ = whole
     before = run.rows()
@@ -372,22 +176,6 @@ def test_a_run_that_is_over_does_nothing_more(whole):
     again.go(Budget(evaluations=1))
     assert again.ending == "1 evaluations are done"
     assert run.rows() == before
-
-
-def test_a_beginning_of_no_use_is_told_at_once(executor, tmp_path):
-    run = Sittings(tmp_path, executor, starters=[("mine", BAD)])
-    with pytest.raises(UsageError, match="nothing that the run begins with") as error:
-        run.go(3)
-    assert "mine: allow-list" in str(error.value.where)
-
-
-def test_a_generator_that_is_spent_at_once_says_so(executor, tmp_path):
-    generator = Writing(lambda _request: Spent("no money"))
-    run = written_by(generator, tmp_path, executor, start=RANDOM)
-    run.others["starters"] = []
-    with pytest.raises(UsageError) as error:
-        run.go(1)
-    assert error.value.where == "no money"
 
 
 def test_the_best_is_written_down_and_validated_whenever_it_changes(executor, tmp_path):
