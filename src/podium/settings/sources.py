@@ -69,8 +69,9 @@ class Reading:
             if name not in known:
                 place = f"environment {name}"
                 self.problems.append(_unknown("environment variable", name, list(known), place))
+        heard = {**_in_capitals(environ), **environ}
         for key in keys().values():
-            self._add_variable(key, environ)
+            self._add_variable(key, heard)
 
     def _add_variable(self, key: Key, environ: Mapping[str, str]) -> None:
         found = {name: environ[name] for name in key.env_names if _is_given(environ, name)}
@@ -113,6 +114,12 @@ def _is_given(environ: Mapping[str, str], name: str) -> bool:
     # In a pod, PODIUM_SERVE_PORT may be the address of a service "podium-serve", not a port.
     is_link = _SERVICE_LINK.search(name) and "://" in environ.get(name, "")
     return bool(environ.get(name)) and not (is_link and "KUBERNETES_SERVICE_HOST" in environ)
+
+
+def _in_capitals(environ: Mapping[str, str]) -> dict[str, str]:
+    """Gives names that others gave settings as Podium knows them: they were heard in any case."""
+    names = {name: name.upper() for name in environ}
+    return {upper: environ[name] for name, upper in names.items() if upper.startswith("SCHEDULER_")}
 
 
 def _podium_names(environ: Mapping[str, str]) -> Iterator[str]:

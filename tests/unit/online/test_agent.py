@@ -260,7 +260,7 @@ def test_names_of_the_environment_that_other_agents_use_are_heeded(tmp_path):
         "SCHEDULER_GAMMA_INTERFERENCE": "0.4",
         "SCHEDULER_TAU_SQUARED": "0.5",
         "SCHEDULER_EXPLORATION_CAP": "0.05",
-        "SCHEDULER_ENABLE_INTERFERENCE": "true",
+        "scheduler_enable_interference": "true",
         "XDG_CONFIG_HOME": str(tmp_path),
     }
     settings = load_settings(environ=environ, folder=tmp_path)
