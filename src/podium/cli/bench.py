@@ -13,7 +13,7 @@ from podium.cli.render import Screen, print_json
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
-    from podium.reports.benchmark import Measurement
+    from podium.reports.measurement import Measurement
 
 app = new_app()
 
@@ -35,7 +35,8 @@ def bench(
     screen = Screen(settings.display)
 
     from podium.cli.watch import announce_compilation
-    from podium.reports.benchmark import MEASURES, OTHER_PROCESSES, machine, measure_all
+    from podium.reports.benchmark import MEASURES, OTHER_PROCESSES, measure_all
+    from podium.reports.machine import machine
 
     wanted = [name for name in MEASURES if not only or any(part in name for part in only)]
     if not wanted:

@@ -3,84 +3,23 @@
 from __future__ import annotations
 
 import itertools
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from podium.model import Cluster, NodeSpec, Workload
-from podium.policies import Policy, load, policy_of
-from podium.policies.source import read_source
+from podium.model import Cluster, Workload
+from podium.policies import Policy, load
 from podium.reports import process
+from podium.reports.fresh_policy import fresh_policy
+from podium.reports.measurement import Measurement
+from podium.reports.speed_case import SEED, dense_workload, openb_case, uniform_cluster
 from podium.sim import Inflation, Replay, Setup, simulate
-from podium.traces.catalogue import LoadOptions, load_trace
 
 REPEATS = 5
-SEED = 1000
-
-_FRESH_POLICY = '''
-"""Likes nodes by a formula nobody has used before."""
-
-
-def score(pod, node):
-    left = 0
-    tightest = 1000
-    for slot in range(node.gpu_count):
-        milli = node.gpu_milli_left[slot]
-        left += milli
-        if pod.gpu_milli <= milli < tightest:
-            tightest = milli
-    cpu = (node.cpu_milli_left - pod.cpu_milli) / node.cpu_milli_total
-    memory = (node.memory_mib_left - pod.memory_mib) / node.memory_mib_total
-    balance = cpu - memory if cpu > memory else memory - cpu
-    return {number} - cpu - 0.5 * balance - tightest / 1000 - left / 8000
-'''
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """Holds one figure, what it should be, and what the same machine does without the trick."""
-
-    name: str
-    value: float
-    unit: str
-    target: float
-    is_ceiling: bool  # the target is a most, not a least
-    reference: float | None
-    reference_name: str
-
-    @property
-    def ok(self) -> bool:
-        """Tells whether the target is met."""
-        return self.value <= self.target if self.is_ceiling else self.value >= self.target
-
-    @property
-    def ratio(self) -> float | None:
-        """Compares with the reference: above 1 is better than it."""
-        if not self.reference or not self.value:
-            return None
-        pair = (self.reference, self.value) if self.is_ceiling else (self.value, self.reference)
-        return pair[0] / pair[1]
-
-    def as_object(self) -> dict[str, object]:
-        """Gives the figure under its stable names."""
-        return {
-            "name": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "target": self.target,
-            "ok": self.ok,
-            "reference": self.reference,
-            "reference_name": self.reference_name,
-            "ratio": self.ratio,
-        }
-
 
 Measure = Callable[[str, Path | None], Measurement]
 
@@ -91,30 +30,12 @@ def measure_all(folder: Path | None, wanted: list[str]) -> Iterator[Measurement]
         yield MEASURES[name](name, folder)
 
 
-def machine() -> str:
-    """Describes the machine in one line."""
-    import llvmlite
-    import numba
-
-    return (
-        f"{_processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
-        f"numba {numba.__version__}, llvmlite {llvmlite.__version__}, numpy {np.__version__}"
-    )
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
 def _openb_16(name: str, folder: Path | None) -> Measurement:
-    return _throughput(name, *_openb("openb:16", folder), 2_000_000)
+    return _throughput(name, *openb_case("openb:16", folder), 2_000_000)
 
 
 def _openb_1213(name: str, folder: Path | None) -> Measurement:
-    return _throughput(name, *_openb("openb", folder), 700_000)
+    return _throughput(name, *openb_case("openb", folder), 700_000)
 
 
 def _dense(nodes: int, alive: int, target: float) -> Measure:
@@ -148,29 +69,24 @@ def _rate(cluster: Cluster, workload: Workload, policy: Policy, tier: str) -> fl
 
 
 def _replay_16(name: str, folder: Path | None) -> Measurement:
-    case, policy = _openb("openb:16", folder), load("best-fit")
+    case, policy = openb_case("openb:16", folder), load("best-fit")
     slow = timed(lambda: simulate(*case, policy, Replay(), Setup(tier="python")), 3)
     fast = timed(lambda: simulate(*case, policy), 4 * REPEATS)
     return Measurement(name, fast, "s", 0.005, True, slow, "python tier")
 
 
 def _fgd_inflation(name: str, folder: Path | None) -> Measurement:
-    case, policy = _openb("openb", folder), load("fgd")
+    case, policy = openb_case("openb", folder), load("fgd")
     slow = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED, "scan")), 1)
     fast = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED)))
     return Measurement(name, fast, "s", 0.6, True, slow, "scan tier")
 
 
-def _fresh(number: int) -> Policy:
-    text = _FRESH_POLICY.replace("{number}", str(number))
-    return policy_of(read_source(text, "fresh.py"), "fresh")
-
-
 def _new_policy(name: str, folder: Path | None) -> Measurement:
-    case = _openb("openb", folder)
+    case = openb_case("openb", folder)
     numbers = itertools.count(10**6)
     setup = Setup(tier="python")
-    spent = timed(lambda: simulate(*case, _fresh(next(numbers)), Replay(), setup))
+    spent = timed(lambda: simulate(*case, fresh_policy(next(numbers)), Replay(), setup))
     return Measurement(name, spent, "s", 0.15, True, _compile_seconds(), "compiling it")
 
 
@@ -182,7 +98,7 @@ def _compile_seconds() -> float:
     numbers = itertools.count(2 * 10**6)
 
     def compile_one() -> None:
-        policy = _fresh(next(numbers))
+        policy = fresh_policy(next(numbers))
         if policy.kind == "pair":
             policy.native(1, 8)
 
@@ -263,37 +179,6 @@ def timed(work: Callable[[], object], repeats: int = REPEATS) -> float:
         work()
         spans.append(time.perf_counter() - began)
     return statistics.median(spans)
-
-
-def _openb(name: str, folder: Path | None) -> tuple[Cluster, Workload]:
-    options = LoadOptions(folder=folder, seed=SEED)
-    trace = load_trace(name, options)
-    pods = load_trace("openb:default", options) if folder else trace
-    if trace.cluster is None or pods.workload is None:
-        raise RuntimeError(f"{name} has no nodes or pods")
-    return trace.cluster, pods.workload
-
-
-def uniform_cluster(nodes: int) -> Cluster:
-    """Makes a cluster of equal nodes: 96 cores, 768 GiB, 8 GPUs."""
-    return Cluster.of(
-        (NodeSpec(f"node-{i}", 96_000, 786_432, 8, "G2") for i in range(nodes)), name="uniform"
-    )
-
-
-def dense_workload(alive: int, pods: int = 100_000) -> Workload:
-    """Draws OpenB's shapes, one arrival a second, with so many pods alive on average."""
-    from dataclasses import replace
-
-    trace = load_trace("openb", LoadOptions(seed=SEED, pods=pods))
-    if trace.workload is None:
-        raise RuntimeError("the embedded profile has no pods")
-    random = np.random.default_rng(SEED)
-    return replace(
-        trace.workload,
-        arrival_s=np.arange(pods, dtype=np.float64),
-        duration_s=np.ceil(random.exponential(alive, pods)),
-    )
 
 
 MEASURES: dict[str, Measure] = {

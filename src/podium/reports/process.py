@@ -16,7 +16,7 @@ SIMULATE = ["-m", "podium", "simulate", "--policy", "best-fit", "--cluster", "op
 _MEMORY = """
 from pathlib import Path
 from podium.policies import load
-from podium.reports.benchmark import dense_workload, uniform_cluster
+from podium.reports.speed_case import dense_workload, uniform_cluster
 from podium.sim import simulate
 simulate(uniform_cluster({nodes}), dense_workload(60_000), load("best-fit"))
 status = Path("/proc/self/status").read_text()

@@ -4,7 +4,8 @@ import pytest
 
 from podium.cli.main import app
 from podium.reports import benchmark
-from podium.reports.benchmark import MEASURES, Measurement
+from podium.reports.benchmark import MEASURES
+from podium.reports.measurement import Measurement
 
 
 @pytest.fixture
