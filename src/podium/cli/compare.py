@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli import figures
-from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings
-from podium.cli.render import Screen, print_json
-from podium.cli.simulate import (
+from podium.cli.case_options import (
     ClusterName,
     IgnoreUnknown,
     Load,
@@ -26,6 +23,9 @@ from podium.cli.simulate import (
     SkipBad,
     TraceName,
 )
+from podium.cli.group import new_app
+from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.render import Screen, print_json
 from podium.errors import UsageError
 
 if TYPE_CHECKING:

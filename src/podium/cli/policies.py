@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli import figures
-from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings
-from podium.cli.render import Screen, print_json
-from podium.cli.simulate import (
+from podium.cli.case_options import (
     ClusterName,
     IgnoreUnknown,
     Load,
@@ -24,6 +21,9 @@ from podium.cli.simulate import (
     SkipBad,
     TraceName,
 )
+from podium.cli.group import new_app
+from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.render import Screen, print_json
 from podium.errors import UnknownName
 from podium.model.records import GPU_MILLI
 

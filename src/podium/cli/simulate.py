@@ -4,111 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from podium.cli import figures, show_online, simulate_online
+from podium.cli.case_options import (
+    ClusterName,
+    HoldLimit,
+    IgnoreUnknown,
+    Load,
+    MaxHolds,
+    MaxRounds,
+    NodeOrder,
+    Nodes,
+    Orders,
+    Pods,
+    Policy,
+    ProtocolName,
+    Ratio,
+    Seed,
+    SkipBad,
+    TierName,
+    TraceName,
+)
 from podium.cli.group import new_app
+from podium.cli.online_options import (
+    GpuTypes,
+    Jobs,
+    JobTypes,
+    Neighbours,
+    Noise,
+    PairSpread,
+    Plot,
+    Seeds,
+)
 from podium.cli.options import Json, TracesFolder, place_of, read_settings
 from podium.cli.render import Screen, print_json
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
+    from podium.cli.case import Inputs
+    from podium.settings import Settings
     from podium.sim import Result
 
     Writer = Callable[[Result, Path], int]
 
 app = new_app()
-
-Policy = Annotated[
-    str | None, typer.Option("--policy", help="Policy by name or file.", show_default=False)
-]
-TraceName = Annotated[
-    str | None, typer.Option("--trace", help="Trace by name or file.", show_default=False)
-]
-ClusterName = Annotated[
-    str | None, typer.Option("--cluster", help="Cluster by name or file.", show_default=False)
-]
-ProtocolName = Annotated[
-    str | None, typer.Option("--protocol", help="replay, inflation or rounds.", show_default=False)
-]
-Load = Annotated[
-    float | None,
-    typer.Option("--load", help="Divides the time between arrivals (replay).", show_default=False),
-]
-Ratio = Annotated[
-    float | None,
-    typer.Option("--ratio", help="GPU demand over capacity (inflation).", show_default=False),
-]
-Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.", show_default=False)]
-Orders = Annotated[
-    Path | None,
-    typer.Option("--orders", help="Arrival orders and node ranks (.jsonl, .jsonl.gz)."),
-]
-Nodes = Annotated[int | None, typer.Option("--nodes", help="Nodes of a generated cluster.", min=1)]
-Pods = Annotated[int | None, typer.Option("--pods", help="Pods of a generated trace.", min=1)]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out bad rows and list them.")]
-NodeOrder = Annotated[
-    Literal["shuffled", "listed"],
-    typer.Option("--node-order", help="Who wins ties: a seeded shuffle, or the order listed."),
-]
-TierName = Annotated[
-    str | None,
-    typer.Option("--tier", help="auto, python, cached or scan; never changes a result."),
-]
-HoldLimit = Annotated[
-    int | None, typer.Option("--hold-limit", help="Decisions until a held pod returns.")
-]
-MaxHolds = Annotated[int | None, typer.Option("--max-holds", help="Holds allowed per pod.")]
-MaxRounds = Annotated[
-    int | None, typer.Option("--max-rounds", help="How often the queue is offered (rounds).")
-]
-IgnoreUnknown = Annotated[
-    bool,
-    typer.Option("--ignore-unknown-plugins", help="Leave unknown scheduler plugins out, named."),
-]
-Seeds = Annotated[
-    str | None,
-    typer.Option("--seeds", help="Worlds: 1000-1019 or 1,5,9 (online).", show_default=False),
-]
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", help="Jobs that arrive (online).", show_default=False)
-]
-JobTypes = Annotated[
-    int | None, typer.Option("--job-types", help="Types of jobs (online).", show_default=False)
-]
-GpuTypes = Annotated[
-    int | None, typer.Option("--gpu-types", help="Types of GPUs (online).", show_default=False)
-]
-Noise = Annotated[
-    float | None,
-    typer.Option("--noise", help="Spread of run times; 0.2: 20 % (online).", show_default=False),
-]
-PairSpread = Annotated[
-    float | None,
-    typer.Option(
-        "--pair-spread",
-        help="How far jobs differ in which GPUs suit them, in ln(run time) (online).",
-        show_default=False,
-    ),
-]
-Neighbours = Annotated[
-    float | None,
-    typer.Option(
-        "--neighbours", help="Share of jobs beside another one (online).", show_default=False
-    ),
-]
-
-
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
-        help="Draw what was lost while learning (.svg or .png) (online).",
-        show_default=False,
-    ),
-]
 
 
 @app.command()
@@ -177,28 +119,40 @@ def simulate(
         found = simulate_online.run(screen, settings, wishes)
         return print_json(found) if is_json else show_online.show(screen, found)
 
-    from podium.cli.case import Inputs, load_case, named_policy
-    from podium.cli.watch import inform, run_watched
-    from podium.reports.summary import summarise
+    from podium.cli.case import Inputs
 
     inputs = Inputs(orders, nodes, pods, is_skipping_bad, node_order)
     writers = _writers(placements, timeline)
-    chosen = named_policy(
+    found = _run(screen, settings, inputs, writers, is_ignoring_unknown=is_ignoring_unknown)
+    return print_json(found) if is_json else show(screen, found)
+
+
+def _run(
+    screen: Screen,
+    settings: Settings,
+    inputs: Inputs,
+    writers: list[tuple[Writer, Path, str]],
+    *,
+    is_ignoring_unknown: bool,
+) -> dict[str, Any]:
+    """Runs the policy on the case, writes what is to be written, and gives the figures."""
+    from podium.cli.case import load_case, named_policy
+    from podium.cli.watch import inform, run_watched
+    from podium.reports.summary import summarise
+
+    policy = named_policy(
         settings.simulate.policy,
         place_of(settings, "simulate.policy"),
         is_ignoring_unknown=is_ignoring_unknown,
     )
     case = load_case(settings, inputs)
-    notes = [*case.notes, *chosen.notes]
+    notes = [*case.notes, *policy.notes]
     inform(screen, notes)
-    result = run_watched(screen, case, chosen)
-    figures_found = summarise(result)
+    result = run_watched(screen, case, policy)
+    found = summarise(result)
     for write, path, what in writers:
         screen.note(f"wrote {write(result, path):,} {what} to {path}")
-    if is_json:
-        print_json({**figures_found, "notes": notes})
-    else:
-        show(screen, figures_found)
+    return {**found, "notes": notes}
 
 
 def _writers(placements: Path | None, timeline: Path | None) -> list[tuple[Writer, Path, str]]:

@@ -1,0 +1,56 @@
+"""Holds the options that say what is simulated: on what, by which rules, and with which seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Policy = Annotated[
+    str | None, typer.Option("--policy", help="Policy by name or file.", show_default=False)
+]
+TraceName = Annotated[
+    str | None, typer.Option("--trace", help="Trace by name or file.", show_default=False)
+]
+ClusterName = Annotated[
+    str | None, typer.Option("--cluster", help="Cluster by name or file.", show_default=False)
+]
+ProtocolName = Annotated[
+    str | None, typer.Option("--protocol", help="replay, inflation or rounds.", show_default=False)
+]
+Load = Annotated[
+    float | None,
+    typer.Option("--load", help="Divides the time between arrivals (replay).", show_default=False),
+]
+Ratio = Annotated[
+    float | None,
+    typer.Option("--ratio", help="GPU demand over capacity (inflation).", show_default=False),
+]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.", show_default=False)]
+Orders = Annotated[
+    Path | None,
+    typer.Option("--orders", help="Arrival orders and node ranks (.jsonl, .jsonl.gz)."),
+]
+Nodes = Annotated[int | None, typer.Option("--nodes", help="Nodes of a generated cluster.", min=1)]
+Pods = Annotated[int | None, typer.Option("--pods", help="Pods of a generated trace.", min=1)]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out bad rows and list them.")]
+NodeOrder = Annotated[
+    Literal["shuffled", "listed"],
+    typer.Option("--node-order", help="Who wins ties: a seeded shuffle, or the order listed."),
+]
+TierName = Annotated[
+    str | None,
+    typer.Option("--tier", help="auto, python, cached or scan; never changes a result."),
+]
+HoldLimit = Annotated[
+    int | None, typer.Option("--hold-limit", help="Decisions until a held pod returns.")
+]
+MaxHolds = Annotated[int | None, typer.Option("--max-holds", help="Holds allowed per pod.")]
+MaxRounds = Annotated[
+    int | None, typer.Option("--max-rounds", help="How often the queue is offered (rounds).")
+]
+IgnoreUnknown = Annotated[
+    bool,
+    typer.Option("--ignore-unknown-plugins", help="Leave unknown scheduler plugins out, named."),
+]
