@@ -12,7 +12,8 @@ from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.runs import StoreUrl, opened
 from podium.cli.search import options as given
-from podium.cli.search.run import create, llm_options
+from podium.cli.search.generators import llm_options
+from podium.cli.search.record import create
 
 if TYPE_CHECKING:
     from podium.search.arms import Row, Trial
@@ -36,18 +37,10 @@ def compare(
     trace: given.Traces = None,
     seeds: given.Seeds = 8,
     nodes: given.Nodes = None,
-    start: Annotated[
-        str, typer.Option("--start", help="seeds: published formulas; random: nothing.")
-    ] = "seeds",
+    start: given.Start = "seeds",
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first run.", min=0)] = 1000,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", help="Language model; repeatable.", show_default=False),
-    ] = None,
-    command: Annotated[
-        str | None,
-        typer.Option("--command", help="Program: prompt in, policy out.", show_default=False),
-    ] = None,
+    model: given.Models = None,
+    command: given.Command = None,
     workers: given.Workers = None,
     executor: given.ExecutorName = "local",
     ray_address: given.RayAddress = "",

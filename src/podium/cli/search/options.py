@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from podium.cli.options import blaming, traces_folder
-from podium.errors import InputError, UsageError
+from podium.errors import UsageError
 
 if TYPE_CHECKING:
     from podium.search.run.opening import Means
@@ -66,6 +65,15 @@ Tokens = Annotated[
 Target = Annotated[
     float | None, typer.Option("--target", help="End at this fitness.", show_default=False)
 ]
+Start = Annotated[str, typer.Option("--start", help="seeds: published formulas; random: nothing.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", help="Language model; repeatable.", show_default=False),
+]
+Command = Annotated[
+    str | None,
+    typer.Option("--command", help="Program: prompt in, policy out.", show_default=False),
+]
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -117,14 +125,6 @@ def means(
     wanted = settings.search.workers if workers is None else workers
     with blaming("flag --executor"):
         return Means(wanted or os.cpu_count() or 1, executor, address, limits)
-
-
-def read_starter(path: Path) -> tuple[str, str]:
-    """Reads a policy file to begin with."""
-    try:
-        return path.stem, path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError.at(path, f"cannot be read: {error}", hint="give a policy file") from error
 
 
 def read_weights(texts: list[str]) -> tuple[tuple[str, float], ...]:

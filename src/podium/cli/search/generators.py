@@ -1,0 +1,68 @@
+"""Says what the generators of a plan are given: models and money, or a program to ask."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from podium.cli.options import blaming
+from podium.errors import UsageError
+
+if TYPE_CHECKING:
+    from podium.settings import Settings
+
+
+def generator_options(
+    settings: Settings, generators: list[str], price: list[str] | None, replay: Path | None,
+    command: str | None,
+) -> dict[str, dict[str, Any]]:  # fmt: skip
+    """Gives the options of each generator that has any, and refuses what none can work with."""
+    from podium.search.command import CommandSettings, open_command
+
+    found: dict[str, dict[str, Any]] = {}
+    if "llm" in generators:
+        found["llm"] = llm_options(settings, price, replay)
+    if "command" in generators:
+        if not command:
+            raise UsageError("the generator command has no command", hint="add --command PROGRAM")
+        with blaming("flag --command"):
+            open_command(CommandSettings(command), os.environ)
+        found["command"] = {"command": command}
+    return found
+
+
+def llm_options(settings: Settings, price: list[str] | None, replay: Path | None) -> dict[str, Any]:
+    """Says which language models a plan asks, where, and for how much."""
+    from podium.search.llm.prices import read_prices
+
+    search = settings.search
+    models = [each.strip() for each in search.models.split(",") if each.strip()]
+    if not models:
+        raise UsageError("no language model is named", hint="add --model NAME")
+    _check_llm(settings, replay)
+    prices = read_prices(price or [])
+    return {
+        "models": models, "base_url": search.base_url, "usd": search.usd or None,
+        "tokens": search.tokens or None, "mode": "replay" if replay else "record",
+        "cassette": str(replay.absolute()) if replay else "",
+        "prices": {each: [p.usd_in, p.usd_out, p.usd_request] for each, p in prices.items()},
+    }  # fmt: skip
+
+
+def _check_llm(settings: Settings, replay: Path | None) -> None:
+    """Refuses what language models cannot be asked with, before there is a run."""
+    from podium.search.llm.cassette import read_cassette
+    from podium.search.llm.endpoint import find_endpoint
+
+    search = settings.search
+    if replay is not None:
+        read_cassette(replay)
+        return
+    with blaming("flag --base-url" if search.base_url else "environment"):
+        find_endpoint(os.environ, search.base_url)
+    if not search.usd and not search.tokens:
+        raise UsageError(
+            "there is no budget for language models", where="flags --usd and --tokens",
+            hint="add --usd 2, or --tokens 1000000, or both",
+        )  # fmt: skip

@@ -1,0 +1,33 @@
+"""Enters new runs with what was asked for, so that they can be resumed and explained."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import sys
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import podium
+
+if TYPE_CHECKING:
+    from podium.search.run.plan import Budget, RunPlan
+    from podium.settings import Settings
+    from podium.store import RunRecord, Store
+
+
+def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name: str) -> RunRecord:
+    """Enters a run under a new id, with its plan, its budget and the command that began it."""
+    from podium.search.run.opening import KIND, create_run
+    from podium.store import RunRecord
+
+    run_id = secrets.token_hex(4)
+    folder = str((settings.search.folder / run_id).absolute())
+    asked = {
+        **plan.as_object(), "budget": asdict(budget),
+        "command": shlex.join(["podium", *sys.argv[1:]]), "version": podium.__version__,
+    }  # fmt: skip
+    record = RunRecord(run_id, KIND, name, time.time(), asked, folder=folder)
+    create_run(kept, plan, record)
+    return record
