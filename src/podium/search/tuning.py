@@ -12,11 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podium.errors import PodiumError
+from podium.search.bench import Bench
 from podium.search.constants import Constant, read_constants, with_constants
 from podium.search.engine import engine_for
 from podium.search.fitness import Fitness, Outcome
 from podium.search.measurement import Values, measure_case
-from podium.search.trial import Bench, Rejected, hopeful, read_policy
+from podium.search.race import hopeful
+from podium.search.rejection import Rejected
+from podium.search.trial import read_policy
 from podium.sim.execution import execute
 
 SIGMA = 0.25

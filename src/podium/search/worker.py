@@ -45,10 +45,10 @@ def main() -> None:
 
 def serve(channel: Channel, setup: dict[str, Any]) -> None:
     """Gets ready, locks the process in, and answers."""
+    from podium.search.bench import Bench
     from podium.search.confinement import Confinement
     from podium.search.fitness import fitness_named
     from podium.search.training import TrainingSet
-    from podium.search.trial import Bench
 
     try:
         bench = Bench.of(TrainingSet.from_object(setup["training"]))
@@ -75,7 +75,7 @@ def guarded(
     request: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     """Does a piece of work for a candidate; whatever it raises becomes the last message."""
-    from podium.search.trial import Rejected
+    from podium.search.rejection import Rejected
 
     try:
         told = work(channel, bench, fitness, request)
@@ -146,7 +146,8 @@ def _warm_up(bench: Any) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
     from podium.search.fitness import Fitness
     from podium.search.losses import Usual
-    from podium.search.trial import Parent, Rejected, try_candidate
+    from podium.search.rejection import Rejected
+    from podium.search.trial import Parent, try_candidate
     from podium.search.tuning import Tuner, tune
 
     parent = Parent(lambda _message: None, lambda _decisions: True)

@@ -1,18 +1,12 @@
 import numpy as np
 import pytest
 
-from podium.search.engine import engine_as_written, engine_for
+from podium.search.bench import Bench
+from podium.search.contract import decisions_of
+from podium.search.engine import engine_as_written
 from podium.search.probe import AXES, MOST_NODES, Probe
-from podium.search.speed import bred_texts
 from podium.search.training import Case, TrainingSet
-from podium.search.trial import (
-    Bench,
-    Rejected,
-    check_contract,
-    decisions_of,
-    is_proven,
-    read_policy,
-)
+from podium.search.trial import read_policy
 
 HEAD = "from podium.policies import HOLD\n"
 
@@ -91,29 +85,3 @@ def test_held_pods_are_counted(bench):
     assert decisions(bench, "HOLD").behaviour == (0.5, 0.5, 0.5, 1.0)
     some = decisions(bench, "HOLD if pod.gpu_milli < 1000 else 1.0").behaviour[axis]
     assert 0 < some < 1
-
-
-@pytest.mark.parametrize("expression", ["float('nan')", "float('inf')"])
-def test_scores_that_are_no_numbers_are_refused_on_the_states_of_the_probe(bench, expression):
-    wanted = f"{expression} if node.cpu_milli_left % 7 == 3 else 1.0"
-    with pytest.raises(Rejected, match="NaN or infinite: for Pod"):
-        decisions(bench, wanted)
-
-
-def test_a_bred_program_decides_alike_interpreted_and_as_written(bench):
-    for text in bred_texts(12):
-        policy = read_policy(text)
-        written = engine_as_written(policy, bench.plans, is_compiled=False)
-        engine = engine_for(text, policy, bench.plans, is_compiled=False)
-        assert engine.is_interpreted
-        assert is_proven(engine, bench, check_contract(policy, bench))
-        assert decisions_of(policy, bench, engine) == decisions_of(policy, bench, written)
-
-
-def test_an_engine_that_scores_otherwise_than_the_text_is_not_proven(bench):
-    one, other = (read_policy(f"def score(pod, node):\n    return {sign}node.cpu_milli_left\n")
-                  for sign in ("", "-"))  # fmt: skip
-    scores = check_contract(one, bench)
-    text = "def score(pod, node):\n    return -node.cpu_milli_left\n"
-    assert not is_proven(engine_for(text, other, bench.plans, is_compiled=False), bench, scores)
-    assert is_proven(engine_as_written(other, bench.plans, is_compiled=False), bench, scores)

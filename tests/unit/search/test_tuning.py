@@ -1,9 +1,9 @@
 import pytest
 
+from podium.search.bench import Bench
 from podium.search.constants import read_constants, with_constants
 from podium.search.fitness import fitness_named
 from podium.search.training import Case, TrainingSet
-from podium.search.trial import Bench
 from podium.search.tuning import POINTS, Tuner, tune
 
 HEAD = "from podium.policies import tunable\n"

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.search.fitness import Outcome, fitness_named
-from podium.search.trial import RACE_MARGIN, Rejected, check_race, hopeful
+from podium.search.race import RACE_MARGIN, check_race, hopeful
+from podium.search.rejection import Rejected
 
 FITNESS = fitness_named("fragmentation")
 PERCENT = st.floats(0, 90)
