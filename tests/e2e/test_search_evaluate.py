@@ -11,23 +11,29 @@ COMPILED = cache_folder()
 QUICK = ["--seeds", "1", "--json"]
 
 
+def judged(folder, text, *options):
+    """Judges a text as anyone would, from a file."""
+    (folder / "candidate.py").write_bytes(text if isinstance(text, bytes) else text.encode())
+    command = [*PODIUM, "search", "evaluate", "candidate.py", *options]
+    kept = {"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}
+    return run(command, folder, OPENROUTER_API_KEY="secret", **kept)
+
+
 @pytest.fixture
 def evaluate(tmp_path):
-    """Judges a text as anyone would, from a file."""
-
-    def judge(text, *options, name="candidate.py"):
-        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-        command = [*PODIUM, "search", "evaluate", name, *options]
-        kept = {"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}
-        return run(command, tmp_path, OPENROUTER_API_KEY="secret", **kept)
-
-    return judge
+    """Judges texts in a folder of their own."""
+    return lambda text, *options: judged(tmp_path, text, *options)
 
 
-def test_a_good_candidate_is_accepted_with_its_scores(evaluate):
-    done = evaluate(GOOD, *QUICK)
-    assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """Is how a good candidate was judged."""
+    return judged(tmp_path_factory.mktemp("good"), GOOD, *QUICK)
+
+
+def test_a_good_candidate_is_accepted_with_its_scores(good):
+    assert (good.returncode, good.stderr) == (0, "")
+    found = json.loads(good.stdout)
     assert list(found) == ["accepted", "gate", "reason", "scores", "seconds"]
     assert (found["accepted"], found["gate"], found["reason"]) == (True, "training", "")
     assert 0 < found["scores"]["fitness"] <= 100
@@ -35,8 +41,8 @@ def test_a_good_candidate_is_accepted_with_its_scores(evaluate):
     assert found["seconds"] > 0
 
 
-def test_the_same_candidate_gets_the_same_scores(evaluate):
-    one, other = (json.loads(evaluate(GOOD, *QUICK).stdout)["scores"] for _ in range(2))
+def test_the_same_candidate_gets_the_same_scores(good, evaluate):
+    one, other = (json.loads(done.stdout)["scores"] for done in (good, evaluate(GOOD, *QUICK)))
     assert one == other
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -51,10 +52,10 @@ def server():
         yield server
 
 
-def podium(folder, *arguments, key=KEY):
+def podium(folder, *arguments, key=KEY, program=PODIUM):
     """Runs a verb of searches to its end."""
     given = {"OPENROUTER_API_KEY": "", "OPENAI_API_KEY": "", "PODIUM_LLM_KEY": key}
-    return run([*PODIUM, "search", *arguments], folder, **KEPT, **given)
+    return run([*program, "search", *arguments], folder, **KEPT, **given)
 
 
 def rows(folder):
@@ -217,8 +218,20 @@ def test_what_models_cannot_be_asked_with_is_told_before_there_is_a_run(
     assert not (tmp_path / ".data" / "podium" / "runs").exists()
 
 
+IMPATIENT = """
+from podium.cli.main import main
+from podium.search.llm import pace
+
+pace.FIRST_WAIT_S = 0.01
+main()
+"""
+
+
 def test_an_address_where_nobody_answers_is_an_error(tmp_path):
     given = ["--base-url", "http://127.0.0.1:9/v1", "--tokens", "900000"]
-    done = podium(tmp_path, "run", *MODELS, *given, *SMALL, "--evaluations", "500")
+    done = podium(
+        tmp_path, "run", *MODELS, *given, *SMALL, "--evaluations", "500",
+        program=[sys.executable, "-c", IMPATIENT],
+    )  # fmt: skip
     assert (done.returncode, done.stdout) == (3, "")
     assert "nobody answers at the address of the service" in done.stderr

@@ -146,17 +146,6 @@ def test_policies_are_compared_on_a_file(podium):
     assert "3 seeds" in result.stderr
 
 
-def test_the_demo_shows_packing_and_queueing_and_what_comes_next(podium):
-    result = podium("demo")
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith("Packing: 1,213 nodes, 6,212 GPUs; pods arrive until")
-    packed, queued = result.stdout.split("Queueing: ")
-    assert packed.splitlines()[2].split()[0] == "policy"
-    assert packed.splitlines()[3].split()[0] == "fed-gpu"
-    assert "longest wait" in queued
-    assert "podium policies list" in queued
-
-
 def test_a_benchmark_is_a_list_of_figures(podium):
     result = podium("bench", "--only", "help", "--json")
     (figure,) = json.loads(result.stdout)
