@@ -10,9 +10,9 @@ from typing import Any
 from podium.search.diagnostics import Stock, diagnose
 from podium.search.fitness import BASELINE, Fitness, Outcome, fitness_named, mean_values
 from podium.search.gates import read_candidate
+from podium.search.hearing import Trial, Wants, anything
 from podium.search.limits import Limits
 from podium.search.measurement import Values
-from podium.search.process import Trial, Wants, anything
 from podium.search.sandbox import Pool
 from podium.search.training import TrainingSet
 from podium.search.verdict import Judgement, Verdict

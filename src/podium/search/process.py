@@ -4,66 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from podium.errors import PodiumError
 from podium.policies.jit import cache_folder
 from podium.search.fitness import Outcome
+from podium.search.hearing import Hearing, Trial, Wants, anything
 from podium.search.limits import Limits
-from podium.search.losses import Losses, are_losses
-from podium.search.measurement import is_measurement
+from podium.search.losses import Losses
 from podium.search.message import Channel, ChannelClosed, ChannelGarbled, ChannelTimeout
-from podium.search.probe import AXES, Decisions
-from podium.search.verdict import COMPILE, CONTRACT, NOVELTY, RACE, TINY, TRAINING, Verdict
-from podium.search.worker import SPOILED
+from podium.search.verdict import CONTRACT, NOVELTY, TINY
 
 _SHORT = (TINY, CONTRACT, NOVELTY)
-_INSIDE = (TINY, CONTRACT, NOVELTY, COMPILE, RACE, TRAINING)
 _BOOT = "import sys; sys.path.extend({path!r}); from podium.search.worker import main; main()"
-_SIGNATURE = re.compile("[0-9a-f]{16}")
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
-
-
-Wants = Callable[[Decisions], bool]
-"""Says of a candidate's decisions whether it is still wanted."""
-
-
-def anything(_decisions: Decisions) -> bool:
-    """Wants every candidate."""
-    return True
-
-
-@dataclass(slots=True)
-class Trial:
-    """Holds how far a candidate came inside a worker."""
-
-    gate: str = TINY
-    reason: str = ""
-    is_done: bool = False
-    is_spoiled: bool = True
-    cases: list[dict[str, float]] = field(default_factory=list)
-    losses: list[Losses] = field(default_factory=list)  # case by case, once it is accepted
-    seconds: float = 0.0
-    simulated_s: float = 0.0  # processor time in the simulator, on the training cases
-    processor_s: float = 0.0  # processor time of the worker, for all of it
-    decisions: Decisions | None = None
-    tuned: dict[str, float] = field(default_factory=dict)
-    evaluations: int = 0  # that tuning took
-
-    @property
-    def verdict(self) -> Verdict:
-        """Gives the verdict of the gates inside the worker."""
-        return Verdict(self.is_done and not self.reason, self.gate, self.reason)
 
 
 class Worker:
@@ -121,15 +82,17 @@ class Worker:
         return trial
 
     def _ask(self, request: dict[str, Any], time_s: float, trial_s: float, wants: Wants) -> Trial:
-        trial, began = Trial(), time.monotonic()
+        hearing = Hearing(self._kinds, wants, is_tuning="tuning" in request)
+        trial, began = hearing.trial, time.monotonic()
         deadline, short = began + time_s, began + min(time_s, trial_s)
         self.tried += 1
         try:
             self._channel.send({**request, "time_s": time_s, "memory_mib": self._limits.memory_mib})
             while not trial.is_done:
                 until = short if trial.gate in _SHORT else deadline
-                message = self._channel.receive(until)
-                self._take(trial, message, wants, is_tuning="tuning" in request)
+                reply = hearing.take(self._channel.receive(until))
+                if reply is not None:
+                    self._channel.send(reply)
         except ChannelTimeout:
             limit_s = trial_s if trial.gate in _SHORT else time_s
             trial.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
@@ -139,55 +102,6 @@ class Worker:
             trial.reason = self._cause_of_death()
         trial.seconds = time.monotonic() - began
         return trial
-
-    def _take(
-        self, trial: Trial, message: dict[str, Any], wants: Wants, *, is_tuning: bool
-    ) -> None:
-        if message.get("gate") in _INSIDE:
-            trial.gate = message["gate"]
-        elif "case" in message:
-            self._take_case(trial, message)
-        elif "losses" in message:
-            self._take_losses(trial, message)
-        elif "signature" in message and trial.decisions is None:
-            trial.decisions = _decisions(message)
-            self._channel.send({"is_wanted": wants(trial.decisions)})
-        elif message.get("done"):
-            if not message.get("reason"):
-                self._complete(trial, message, is_tuning=is_tuning)
-            trial.reason = str(message.get("reason", ""))
-            trial.processor_s = _seconds(message, "processor_s")
-            trial.is_done, trial.is_spoiled = True, bool(message.get(SPOILED, True))
-        else:
-            raise ChannelGarbled("a message of no known kind")
-
-    def _complete(self, trial: Trial, message: dict[str, Any], *, is_tuning: bool) -> None:
-        """Refuses a good ending that lacks what was asked for."""
-        if is_tuning:
-            trial.tuned, trial.evaluations = _tuned(message)
-        elif len(trial.cases) != len(self._kinds):
-            raise ChannelGarbled("fewer cases than it was given")
-        elif trial.decisions is None:
-            raise ChannelGarbled("no decisions")
-        elif len(trial.losses) != len(self._kinds):
-            raise ChannelGarbled("fewer losses than cases")
-
-    def _take_case(self, trial: Trial, message: dict[str, Any]) -> None:
-        index: Any = message["case"]
-        values: Any = message.get("values")
-        is_next = type(index) is int and index == len(trial.cases) < len(self._kinds)
-        if not is_next or not is_measurement(values, self._kinds[index]):
-            raise ChannelGarbled("figures that no run can have")
-        trial.cases.append(values)
-        trial.simulated_s += _seconds(message, "simulated_s")
-
-    def _take_losses(self, trial: Trial, message: dict[str, Any]) -> None:
-        index: Any = message["losses"]
-        values: Any = message.get("values")
-        is_next = type(index) is int and index == len(trial.losses) < len(trial.cases)
-        if not is_next or not are_losses(values):
-            raise ChannelGarbled("losses that no run can have")
-        trial.losses.append(values)
 
     def _cause_of_death(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -208,39 +122,6 @@ class Worker:
                 with contextlib.suppress(OSError):
                     pipe.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _decisions(message: dict[str, Any]) -> Decisions:
-    signature: Any = message["signature"]
-    behaviour: Any = message.get("behaviour")
-    is_digest = isinstance(signature, str) and _SIGNATURE.fullmatch(signature) is not None
-    is_row = isinstance(behaviour, list) and len(behaviour) == len(AXES)
-    if not is_digest or not is_row or not all(_is_part(each) for each in behaviour):
-        raise ChannelGarbled("decisions that nobody can make")
-    return Decisions(signature, tuple(float(each) for each in behaviour))
-
-
-def _tuned(message: dict[str, Any]) -> tuple[dict[str, float], int]:
-    values: Any = message.get("tuned")
-    evaluations: Any = message.get("evaluations")
-    is_told = isinstance(values, dict) and type(evaluations) is int and evaluations >= 0
-    if not is_told or not all(type(each) in (int, float) for each in values.values()):
-        raise ChannelGarbled("constants that are no numbers")
-    try:
-        return {name: float(each) for name, each in values.items()}, evaluations
-    except OverflowError as error:
-        raise ChannelGarbled("constants that no machine holds") from error
-
-
-def _seconds(message: dict[str, Any], key: str) -> float:
-    """Reads a time that nothing depends on; nonsense is none."""
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        return float(message.get(key, 0.0))
-    return 0.0
-
-
-def _is_part(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= value <= 1  # type: ignore[operator]
 
 
 def _spawn(folder: str) -> subprocess.Popen[bytes]:

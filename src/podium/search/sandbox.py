@@ -10,9 +10,10 @@ from types import TracebackType
 
 from podium.errors import UsageError
 from podium.search.fitness import Outcome
+from podium.search.hearing import Trial, Wants, anything
 from podium.search.limits import Limits
 from podium.search.losses import Losses
-from podium.search.process import Trial, Wants, Worker, anything
+from podium.search.process import Worker
 from podium.search.training import TrainingSet
 
 MOST_COMPILED = 300

@@ -1,8 +1,11 @@
 import pytest
 
+from podium.search import process
 from podium.search.judge import Judge
 from podium.search.limits import Limits
+from podium.search.process import Worker
 from podium.search.training import Case, TrainingSet
+from support.forgery import KIND, imposter
 
 CASES = (Case(nodes=8, pods=80, seed=1000), Case(nodes=8, pods=80, seed=1001, is_perturbed=True))
 LIMITS = Limits(time_s=20.0, trial_s=1.5, memory_mib=256)
@@ -20,3 +23,21 @@ def compiling_judge():
     """Judges on two tiny cases, compiled, with one worker."""
     with Judge(TrainingSet(CASES, is_compiled=True), "inflation", 1, LIMITS) as judge:
         yield judge
+
+
+@pytest.fixture
+def taken_over(monkeypatch):
+    """Makes a worker whose process says what it likes, once it is asked."""
+
+    def start(*messages):
+        script = imposter(*messages).replace("{", "{{").replace("}", "}}")
+        monkeypatch.setattr(process, "_BOOT", script)
+        limits = Limits(time_s=6.0, trial_s=1.5, tuning_s=20.0, memory_mib=256)
+        workers.append(Worker({}, limits, (KIND,)))
+        workers[-1].get_ready()
+        return workers[-1]
+
+    workers = []
+    yield start
+    for worker in workers:
+        worker.close()
