@@ -16,11 +16,15 @@ from support.chat_server import KEY, Answer, error, fenced, running_chat_server
 
 # Read before any test cleans its environment.
 COMPILED = cache_folder()
-KEPT = {"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}
+# To start a second worker takes longer than these searches.
+GIVEN = {
+    "PODIUM_SEARCH_WORKERS": "1",
+    **({"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}),
+}
 MODELS = ["--generator", "llm", "--model", "small", "--model", "large"]
 SMALL = [
     *("--seeds", "1", "--seed", "1007", "--batch", "8", "--islands", "2", "--tune-every", "0"),
-    *("--store", "runs.db", "--time-limit", "60", "--workers", "1"),
+    *("--store", "runs.db", "--time-limit", "60"),
 ]
 WHOLE, HALF = ["--evaluations", "50"], ["--evaluations", "25"]
 
@@ -55,7 +59,7 @@ def server():
 def podium(folder, *arguments, key=KEY, program=PODIUM):
     """Runs a verb of searches to its end."""
     given = {"OPENROUTER_API_KEY": "", "OPENAI_API_KEY": "", "PODIUM_LLM_KEY": key}
-    return run([*program, "search", *arguments], folder, **KEPT, **given)
+    return run([*program, "search", *arguments], folder, **GIVEN, **given)
 
 
 def rows(folder):

@@ -8,13 +8,17 @@ from support.binary import PODIUM, run
 
 # Read before any test cleans its environment.
 COMPILED = cache_folder()
-KEPT = {"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}
+# To start a second worker takes longer than these searches.
+GIVEN = {
+    "PODIUM_SEARCH_WORKERS": "1",
+    **({"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}),
+}
 STORE = ("--store", "runs.db")
 SMALL = ("--seeds", "2", "--largest", "40", "--tune-every", "0", "--evaluations", "20", *STORE)
 
 
 def podium(folder, *arguments):
-    return run([*PODIUM, "search", *arguments], folder, **KEPT)
+    return run([*PODIUM, "search", *arguments], folder, **GIVEN)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,11 @@ from support.binary import PODIUM, clean_environment, run
 
 # Read before any test cleans its environment.
 COMPILED = cache_folder()
-KEPT = {"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}
+# To start a second worker takes longer than these searches.
+GIVEN = {
+    "PODIUM_SEARCH_WORKERS": "1",
+    **({"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}),
+}
 SMALL = [
     *("--seeds", "1", "--seed", "1007", "--batch", "16", "--islands", "2", "--largest", "40"),
     *("--tune-every", "2", "--tune-evaluations", "10", "--store", "runs.db", "--time-limit", "60"),
@@ -38,14 +42,14 @@ def score(pod, node):
 def start(folder, *arguments):
     """Starts a search in a process of its own."""
     return subprocess.Popen(
-        [*PODIUM, "search", *arguments], cwd=folder, env=clean_environment(folder, **KEPT),
+        [*PODIUM, "search", *arguments], cwd=folder, env=clean_environment(folder, **GIVEN),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
 def podium(folder, *arguments, **environ):
     """Runs a search to its end."""
-    return run([*PODIUM, "search", *arguments], folder, **KEPT, **environ)
+    return run([*PODIUM, "search", *arguments], folder, **GIVEN, **environ)
 
 
 def rows(folder):
@@ -106,7 +110,7 @@ def children_of(process):
 def whole(tmp_path_factory):
     """Is a search with one worker that nobody stopped."""
     folder = tmp_path_factory.mktemp("whole")
-    done = podium(folder, "run", *SMALL, *EVALUATIONS, "--workers", "1", "--json")
+    done = podium(folder, "run", *SMALL, *EVALUATIONS, "--json")
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
 
@@ -223,7 +227,7 @@ def test_people_are_shown_how_a_search_went(killed):
 
 
 def test_ctrl_c_interrupts_and_says_how_to_go_on(tmp_path):
-    process = start(tmp_path, "run", *SMALL, "--evaluations", "100000", "--workers", "1")
+    process = start(tmp_path, "run", *SMALL, "--evaluations", "100000")
     record = wait_for(process, tmp_path, is_in_mid_batch)
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=120)
@@ -235,7 +239,7 @@ def test_ctrl_c_interrupts_and_says_how_to_go_on(tmp_path):
 
 
 def test_ctrl_c_while_workers_start_interrupts_too(tmp_path):
-    process = start(tmp_path, "run", *SMALL, "--workers", "1")
+    process = start(tmp_path, "run", *SMALL)
     record = wait_for(process, tmp_path, lambda found: not found)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)

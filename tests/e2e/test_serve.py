@@ -46,12 +46,15 @@ class Teller(threading.Thread):
                     self.refused.append(reply)
 
 
-def told_by_many(process, seconds):
-    """Runs tellers for a while."""
+def told_by_many(process, each):
+    """Runs tellers; each has so many observations acknowledged by now, and goes on telling."""
     tellers = [Teller(process, f"job-{number}") for number in range(8)]
     for teller in tellers:
         teller.start()
-    time.sleep(seconds)
+    deadline = time.monotonic() + 60
+    while any(teller.acknowledged < each for teller in tellers):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     return tellers
 
 
@@ -75,8 +78,15 @@ def test_a_served_score_observation_and_assignment(tmp_path):
         assert process.logs[-1]["message"] == "stopped"
 
 
-def test_the_head_of_an_answer_comes_without_its_body(tmp_path):
-    with served(tmp_path) as process, contextlib.closing(process.connect()) as connection:
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory):
+    """Is a service that tests share; whatever they say to it, it stands."""
+    with served(tmp_path_factory.mktemp("standing")) as process:
+        yield process
+
+
+def test_the_head_of_an_answer_comes_without_its_body(standing):
+    with contextlib.closing(standing.connect()) as connection:
         for path in ("/healthz", "/", "/healthz"):
             connection.request("HEAD", path)
             reply = connection.getresponse()
@@ -107,28 +117,37 @@ def spoken(process, *parts):
         b"\x16\x03\x01\x02\x00\x01\x00",
     ],
 )
-def test_what_is_no_request_is_refused_in_the_one_shape(tmp_path, said):
-    with served(tmp_path) as process:
-        status, error = spoken(process, said)
-        assert (status, error["code"]) == (400, "malformed")
-        assert error["hint"]
-        assert process.get("/healthz").status == 200
+def test_what_is_no_request_is_refused_in_the_one_shape(standing, said):
+    status, error = spoken(standing, said)
+    assert (status, error["code"]) == (400, "malformed")
+    assert error["hint"]
+    assert standing.get("/healthz").status == 200
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory):
+    """Is a service that waits for half a second."""
+    with served(tmp_path_factory.mktemp("hasty"), PODIUM_SERVE_READ_LIMIT_S="0.5") as process:
+        yield process
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nX-Slow: "])
-def test_nobody_is_waited_for_too_long(tmp_path, said):
-    with served(tmp_path, PODIUM_SERVE_READ_LIMIT_S="0.5") as process:
-        status, error = spoken(process, said)
-        assert (status, error["code"]) == (408, "timeout")
-        whole = b"GET /healthz HTTP/1.1\r\nHost: podium\r\n\r\n"
-        with contextlib.closing(process.connect()) as connection:
-            for _ in range(2):
-                time.sleep(0.3)
-                assert process.get("/healthz", connection=connection).status == 200
-            connection.sock.sendall(whole[:20])
-            answer = http.client.HTTPResponse(connection.sock)
-            answer.begin()
-            assert answer.status == 408
+def test_nobody_is_waited_for_too_long(hasty, said):
+    status, error = spoken(hasty, said)
+    assert (status, error["code"]) == (408, "timeout")
+    assert hasty.get("/healthz").status == 200
+
+
+def test_the_time_to_wait_begins_anew_with_every_request_of_a_connection(hasty):
+    whole = b"GET /healthz HTTP/1.1\r\nHost: podium\r\n\r\n"
+    with contextlib.closing(hasty.connect()) as connection:
+        for _ in range(2):
+            time.sleep(0.3)
+            assert hasty.get("/healthz", connection=connection).status == 200
+        connection.sock.sendall(whole[:20])
+        answer = http.client.HTTPResponse(connection.sock)
+        answer.begin()
+        assert answer.status == 408
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool of Prometheus is not there")
@@ -157,7 +176,7 @@ def test_what_was_learned_is_there_after_a_restart(tmp_path):
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path):
     process = Process(tmp_path)
-    tellers = told_by_many(process, 1.5)
+    tellers = told_by_many(process, 30)
     assert process.end(signal.SIGKILL) == -signal.SIGKILL
     for teller in tellers:
         teller.join(10)
@@ -173,7 +192,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path):
 
 def test_an_end_in_order_under_load_loses_and_refuses_nothing(tmp_path):
     process = Process(tmp_path)
-    tellers = told_by_many(process, 1.0)
+    tellers = told_by_many(process, 30)
     assert process.end(signal.SIGTERM) == 0
     for teller in tellers:
         teller.join(10)

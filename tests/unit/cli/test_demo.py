@@ -17,6 +17,7 @@ def run(runner, monkeypatch):
     monkeypatch.setattr(demo, "QUEUEING", ("first-fit", "worst-fit"))
     monkeypatch.setattr(demo_search, "EVALUATIONS", 150)
     monkeypatch.setattr(demo_search, "CASES", 6)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # starting workers is most of a short search
 
     def invoke(*arguments):
         result = runner.invoke(app, ["demo", *arguments])
