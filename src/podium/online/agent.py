@@ -42,6 +42,7 @@ class Agent:
             self.parameters.exploration_cap, self.parameters.exploration_window
         )
         self._weighed: dict[Hashable, tuple[Candidate, ...]] = {}  # until the next observation
+        self._sigmas: dict[str, list[float]] = {}  # until the job type is observed again
         self._observations = 0
         self._expected_s = 0.0  # of all choices with a known alternative
         self._best_s = 0.0  # of the best known alternatives
@@ -88,6 +89,7 @@ class Agent:
                 self._runtime.observe(observation)
             self._observations += 1
             self._weighed.clear()
+            self._sigmas.pop(observation.job_type, None)
             self._learn_slowdowns(observation.job_type)
 
     def replay(self, observations: Iterable[Observation]) -> None:
@@ -102,6 +104,7 @@ class Agent:
             self._interference.merge(other._interference)
             self._observations += other._observations
             self._weighed.clear()
+            self._sigmas.clear()
             for job_type in self._runtime.job_types:
                 self._learn_slowdowns(job_type)
 
@@ -116,10 +119,16 @@ class Agent:
         return Assignment(found.columns, found.cost, found.plan, names)
 
     def figures(self) -> Figures:
-        """Gives what was counted; nothing is decided."""
+        """Gives what was counted; nothing is decided.
+
+        The uncertainty of a job type is that after its own last run: what runs of others told about
+        it since is left out, for thousands of job types are asked for every few seconds.
+        """
         with self._learning:
             sigmas = [
-                sigma for job_type in self._runtime.job_types for sigma in self._sigmas(job_type)
+                sigma
+                for job_type in self._runtime.job_types
+                for sigma in self._known_sigmas(job_type)
             ]
             with self._lock:
                 return Figures(
@@ -172,10 +181,14 @@ class Agent:
             slowdown = self._interference.slowdown(request.job_type, request.colocated_job_types)
         return candidates_of(names, estimates, slowdown, self.parameters)
 
-    def _sigmas(self, job_type: str) -> list[float]:
-        names = list(self._runtime.cells(job_type))
-        with self._lock:
-            return [each.sigma for each in self._runtime.estimates(job_type, names, {})]
+    def _known_sigmas(self, job_type: str) -> list[float]:
+        found = self._sigmas.get(job_type)
+        if found is None:
+            names = list(self._runtime.cells(job_type))
+            with self._lock:
+                estimates = self._runtime.estimates(job_type, names, {})
+            found = self._sigmas[job_type] = [each.sigma for each in estimates]
+        return found
 
     def _decide(self, candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
         best = min(candidates, key=_cost)

@@ -12,25 +12,27 @@ from podium.online.evidence import Evidence, Rows, evidence_of, rows_of
 from podium.online.forecast import Features, Forecast
 from podium.online.parameters import Parameters
 from podium.online.spread import PairSpread
+from podium.online.totals import Totals
 
 Array = NDArray[np.float64]
-_GPUS_AT_ONCE, _JOBS_AT_ONCE = 8, 16
+_GPUS_AT_ONCE = 8
 _MOST_FORECASTS = 1000
 
 
 class Posterior:
     """Holds the Gaussian posterior of level, feature weights and GPU effects.
 
-    Job types and GPU types are numbered from 0. The evidence of every job type stands in one array,
-    and the posterior is their sum with the prior, taken afresh: it depends on what is in the cells,
-    not on how it came there. It is worked out when it is next asked for, so that thousands of
-    observations in a row cost little.
+    Job types and GPU types are numbered from 0. The posterior is the sum of the evidence of all job
+    types with the prior, taken afresh: it depends on what is in the cells, not on how it came
+    there. It is worked out when it is next asked for, so that thousands of observations in a row
+    cost little.
     """
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
         self._cells: Sequence[Mapping[int, Cell]] = ()
         self._stale: set[int] = set()  # job types whose cells changed
+        self._unweighed: set[int] = set()  # job types whose rows changed
         self._gpus = self._gpus_seen = _GPUS_AT_ONCE
         self._rows: list[Rows] = []
         self._evidence: list[Evidence] = []
@@ -91,11 +93,8 @@ class Posterior:
         """Takes all evidence anew for another spread of pairs; that is seldom."""
         self._pair_spread = pair_spread
         self._evidence = []
-        room = _JOBS_AT_ONCE + 2 * len(self._rows)
-        self._precision = np.zeros((room, self.width, self.width))
-        self._shift = np.zeros((room, self.width))
-        for job in range(len(self._rows)):
-            self._put(job)
+        self._totals = Totals(self.width)
+        self._unweighed = set(range(len(self._rows)))
 
     def _refresh(self) -> None:
         if self._gpus_seen > self._gpus:
@@ -111,27 +110,25 @@ class Posterior:
         rows = rows_of(self._cells[job], prior, self.width, level)
         self._rows[job : job + 1] = [rows]
         self._spread.update(job, rows)
-        if job >= len(self._precision):
-            self._follow(self._pair_spread)
-        else:
-            self._put(job)
+        self._unweighed.add(job)
 
-    def _put(self, job: int) -> None:
-        prior, width = self._parameters.prior, self.width
-        made = evidence_of(self._rows[job], prior, width, self._pair_spread)
-        self._evidence[job : job + 1] = [made]
-        self._precision[job] = made.precision
-        self._shift[job] = made.shift
+    def _weigh(self) -> None:
+        spread = self._spread.likeliest()
+        if spread != self._pair_spread:
+            self._follow(spread)
+        for job in sorted(self._unweighed):
+            made = evidence_of(self._rows[job], self._parameters.prior, self.width, spread)
+            self._evidence[job : job + 1] = [made]
+            self._totals.put(job, made)
+        self._unweighed.clear()
 
     def _fitted(self) -> tuple[Array, Array]:
-        if self._effects is None:
-            self._refresh()
-            spread = self._spread.likeliest()
-            if spread != self._pair_spread:
-                self._follow(spread)
-            precision = self._precision.sum(axis=0) + np.diag(self._shared_precision)
-            covariance = np.linalg.inv(precision)
-            mean = covariance @ self._shift.sum(axis=0)
-            self._effects = mean, covariance
-            self._forecasts.clear()
-        return self._effects
+        if self._effects is not None:
+            return self._effects
+        self._refresh()
+        self._weigh()
+        precision, shift = self._totals.sums()
+        covariance = np.linalg.inv(precision + np.diag(self._shared_precision))
+        effects = self._effects = covariance @ shift, covariance
+        self._forecasts.clear()
+        return effects

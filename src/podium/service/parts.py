@@ -34,7 +34,7 @@ class Parts:
         """Replays what is in the store; the service is ready afterwards."""
         while self.phase.name == REPLAYING:
             try:
-                count = await asyncio.to_thread(self.memory.replay)
+                count = await asyncio.to_thread(self._replay)
             except MissingError as error:
                 self.log.warning("the store cannot be reached", problem=str(error), hint=error.hint)
                 await asyncio.sleep(RETRY_S)
@@ -45,6 +45,11 @@ class Parts:
                 self.memory.start()
                 self.phase.wake()
                 self.log.info("ready", replayed=count, last_id=self.memory.last_id)
+
+    def _replay(self) -> int:
+        count = self.memory.replay()
+        self.learner.agent.figures()  # or the first request would wait for the posterior
+        return count
 
     async def rest(self) -> None:
         """Stores and saves what is left."""
