@@ -128,7 +128,8 @@ class Posterior:
         self._refresh()
         self._weigh()
         precision, shift = self._totals.sums()
-        covariance = np.linalg.inv(precision + np.diag(self._shared_precision))
-        effects = self._effects = covariance @ shift, covariance
+        covariance: Array = np.linalg.inv(precision + np.diag(self._shared_precision))
+        mean: Array = covariance @ shift
+        self._effects = mean, covariance
         self._forecasts.clear()
-        return effects
+        return self._effects
