@@ -128,7 +128,8 @@ class Posterior:
         self._refresh()
         self._weigh()
         precision, shift = self._totals.sums()
-        covariance: Array = np.linalg.inv(precision + np.diag(self._shared_precision))
+        inverse = np.linalg.inv(precision + np.diag(self._shared_precision))
+        covariance = np.asarray(inverse, dtype=np.float64)
         mean: Array = covariance @ shift
         self._effects = mean, covariance
         self._forecasts.clear()
