@@ -9,18 +9,20 @@ DATABASES = ("sqlite", "postgresql")
 
 
 @pytest.fixture(scope="session")
-def new_database():
+def databases():
     """Starts PostgreSQL once for all tests of a process."""
-    with postgres_server() as new:
-        yield new
+    with postgres_server() as databases:
+        yield databases
 
 
 @pytest.fixture(params=DATABASES)
 def url(request, tmp_path):
     """Addresses a database that does not exist yet, or is empty."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'new' / 'podium.db'}"
-    return request.getfixturevalue("new_database")()
+        yield f"sqlite:///{tmp_path / 'new' / 'podium.db'}"
+        return
+    with request.getfixturevalue("databases").lent() as address:
+        yield address
 
 
 @pytest.fixture

@@ -507,11 +507,11 @@ def test_a_server_that_is_not_there_is_missing(tmp_path):
     assert "server runs" in caught.value.hint
 
 
-def test_a_database_that_is_not_there_is_missing(new_database):
-    address = new_database()
-    name = address.partition("?")[0].rpartition("/")[2]
-    with pytest.raises(MissingError, match=r'database "no_such_.*" does not exist'):
-        open_store(address.replace(name, f"no_such_{name}"))
+def test_a_database_that_is_not_there_is_missing(databases):
+    with databases.lent() as address:
+        name = address.partition("?")[0].rpartition("/")[2]
+        with pytest.raises(MissingError, match=r'database "no_such_.*" does not exist'):
+            open_store(address.replace(name, f"no_such_{name}"))
 
 
 def test_a_file_that_is_something_else_is_refused(tmp_path):

@@ -248,8 +248,8 @@ def store_url(request, tmp_path):
     if request.param == "sqlite":
         yield str(tmp_path / "podium.db")
         return
-    with postgres_server() as new:
-        yield new()
+    with postgres_server() as databases, databases.lent() as address:
+        yield address
 
 
 def test_two_replicas_learn_the_same(tmp_path, store_url):
