@@ -87,10 +87,3 @@ def test_a_file_that_is_not_there_is_a_mistake_of_usage(tmp_path):
     done = run([*PODIUM, "search", "evaluate", "nothing.py"], tmp_path)
     assert done.returncode == 2
     assert "no such file" in done.stderr
-
-
-@pytest.mark.parametrize("fitness", ["speed", "mix:inflation=0"])
-def test_an_unknown_fitness_names_the_flag(evaluate, fitness):
-    done = evaluate(GOOD, "--fitness", fitness)
-    assert done.returncode == 2
-    assert "flag --fitness" in done.stderr

@@ -67,13 +67,8 @@ def test_one_seed_proves_nothing_and_nothing_is_written(folder):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("promote", "nowhere"), 'run "nowhere"'),
         (("promote", "{first}", "--trace", "opnb"), 'held-out trace "opnb"'),
         (("promote", "{first}", "--candidate", "99999"), "99999"),
-        (("run", "--from", "nowhere"), 'run "nowhere"'),
-        (("compare", "genetik"), 'arm "genetik"'),
-        (("run", "--time", "soon"), '"soon" is no time'),
-        (("run", "--generator", "genetic=x"), "is no generator with a weight"),
     ],
 )
 def test_a_mistake_is_told_in_three_lines(folder, arguments, told):

@@ -275,17 +275,7 @@ def test_any_program_writes_candidates(tmp_path):
     ("arguments", "told"),
     [
         (["run", "--generator", "gentic"], 'unknown generator "gentic"'),
-        (["run", "--generator", "command"], "add --command PROGRAM"),
-        (["run", "--generator", "llm"], "add --model NAME"),
-        (["run", "--fitness", "speed"], "flag --fitness"),
-        (["run", "--time", "soon"], '"soon" is no time'),
-        (["run", "--executor", "cloud"], "flag --executor"),
-        (["run", "--batch", "2"], "does not reach all 4 islands"),
-        (["run", "--policy", "nothing.py"], "nothing.py"),
-        (["run", "--start", "middle"], "no such start"),
-        (["run", "--nodes", "8"], "--nodes needs --trace"),
         (["resume", "nobody"], 'unknown run "nobody"'),
-        (["status", "nobody"], 'unknown run "nobody"'),
     ],
 )
 def test_mistakes_are_told_before_anything_starts(tmp_path, arguments, told):
