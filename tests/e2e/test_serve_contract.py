@@ -18,13 +18,8 @@ checks.positive_data_acceptance.enabled = false
 """
 
 
-# A token closes the door; behind it is the same service, so that fewer drawn bodies will do.
-@pytest.mark.parametrize(
-    ("token", "examples"), [("", "30"), (TOKEN, "10")], ids=["open", "with a token"]
-)
-def test_generated_requests_find_nothing_that_differs_from_the_description(
-    tmp_path, token, examples
-):
+@pytest.mark.parametrize("token", ["", TOKEN], ids=["open", "with a token"])
+def test_generated_requests_find_nothing_that_differs_from_the_description(tmp_path, token):
     pytest.importorskip("schemathesis")
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
     environ = {"PODIUM_SERVE_TOKEN": token} if token else {}
@@ -33,7 +28,7 @@ def test_generated_requests_find_nothing_that_differs_from_the_description(
         done = subprocess.run(
             [
                 str(ST), "run", f"{process.url}/openapi.json", *header, "--no-color",
-                "--phases", "coverage,fuzzing", "--max-examples", examples, "--continue-on-failure",
+                "--phases", "coverage,fuzzing", "--max-examples", "30", "--continue-on-failure",
                 "--generation-deterministic",
             ],
             cwd=tmp_path,
