@@ -90,8 +90,6 @@ class Tuner:
 
 def tune(tuner: Tuner, evaluations: int, seed: int) -> Mapping[str, float]:
     """Finds better constants with so many evaluations; none are declared: nothing is done."""
-    import cma
-
     tuner.constants = tuple(c for c in read_constants(tuner.text) if c.high > c.low)
     tuner.constants = tuner.constants[:MOST_CONSTANTS]
     if not tuner.constants:
@@ -102,6 +100,8 @@ def tune(tuner: Tuner, evaluations: int, seed: int) -> Mapping[str, float]:
     padded = start if len(start) > 1 else [*start, 0.5]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        import cma
+
         strategy = cma.CMAEvolutionStrategy(padded, SIGMA, _options(evaluations, seed))
         while not strategy.stop() and tuner.evaluations + POINTS <= evaluations:
             points = strategy.ask()
