@@ -26,8 +26,8 @@ class Prior:
     pair_spread: float = 0.8  # as expected; see `PairSpread`
     pair_spread_doubt: float = 0.7  # spread of its logarithm
     feature_spread: float = 0.5
-    noise: float = 0.3
-    noise_weight: float = 4.0  # observations that the prior of the noise is worth
+    noise: float = 0.2
+    noise_weight: float = 2.0  # observations that the prior of the noise is worth
     slowdown_spread: float = 0.5
 
 
