@@ -30,13 +30,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-RATE, CONNECTIONS = 300, 32
+RATE, OBSERVE_RATE, CONNECTIONS = 300, 50, 32
 ROUNDS = 3
 JOBS = [f"job-{number}" for number in range(10)]
 GPUS = ["A100-80GB", "A100-40GB", "L4-24GB", "H100-80GB", "V100M32"]
 LIMITS = {
     "score_p50_ms": ("at most", 1.5),
     "score_p99_ms": ("at most", 10.0),
+    "mixed_score_p50_ms": ("at most", 1.5),
+    "mixed_score_p99_ms": ("at most", 10.0),
     "peak_over_empty": ("at least", 0.6),
     "unlike_over_empty": ("at least", 0.6),
     "observe_per_s": ("at least", 500.0),
@@ -268,6 +270,11 @@ async def measured(service: Target, empty: Target, seconds: float) -> dict[str, 
     await at_peak(empty, empty_requests, 0.5)
     empty_latencies = sorted(await at_rate(empty.port, empty_requests, RATE, seconds))
     latencies = sorted(await at_rate(service.port, scores(3), RATE, seconds))
+    mixed, told = await asyncio.gather(
+        at_rate(service.port, scores(6), RATE, seconds),
+        at_rate(service.port, observations(7), OBSERVE_RATE, seconds),
+    )
+    mixed.sort()
     pairs = [
         (
             await at_peak(empty, empty_requests, seconds / 2),
@@ -286,6 +293,9 @@ async def measured(service: Target, empty: Target, seconds: float) -> dict[str, 
     return {
         "score_p50_ms": share(latencies, 0.5) * 1e3,
         "score_p99_ms": share(latencies, 0.99) * 1e3,
+        "mixed_score_p50_ms": share(mixed, 0.5) * 1e3,
+        "mixed_score_p99_ms": share(mixed, 0.99) * 1e3,
+        "mixed_observe_p99_ms": share(sorted(told), 0.99) * 1e3,
         "empty_p50_ms": share(empty_latencies, 0.5) * 1e3,
         "empty_p99_ms": share(empty_latencies, 0.99) * 1e3,
         "score_per_s": statistics.median(score.per_s for _, score in pairs),
