@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -191,11 +192,11 @@ class Agent:
         return found
 
     def _decide(self, candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
-        best = min(candidates, key=_cost)
+        best = min(candidates, key=attrgetter("cost"))
         observed = [each for each in candidates if each.observations]
         if not observed:
             return best, FORCED
-        known = min(observed, key=_greedy_cost)
+        known = min(observed, key=attrgetter("greedy_cost"))
         is_exploring = best is not known and self._cap.allows()
         chosen = best if is_exploring else known
         self._expected_s += chosen.mu
@@ -215,14 +216,6 @@ class Agent:
     def _costs(self, request: Request, names: tuple[str, ...]) -> list[float]:
         weighed = {each.gpu_type: each for each in self.candidates(request)}
         return [weighed[name].greedy_cost if name in weighed else np.inf for name in names]
-
-
-def _cost(candidate: Candidate) -> float:
-    return candidate.cost
-
-
-def _greedy_cost(candidate: Candidate) -> float:
-    return candidate.greedy_cost
 
 
 def _check(parameters: Parameters, data: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from podium.online.cost import Candidate
@@ -39,12 +40,14 @@ class Answer:
         A choice by what is known is ranked by what is known: that much could be learned elsewhere
         does not make it a bad one.
         """
-        rank = _greedy_cost if self.decision_type == EXPLOITATION else _cost
-        costs = [rank(candidate) for candidate in self.candidates]
+        is_known = self.decision_type == EXPLOITATION
+        rank = attrgetter("greedy_cost" if is_known else "cost")
+        costs: list[float] = [rank(candidate) for candidate in self.candidates]
         worst, best = max(costs), min(costs)
         if worst == best:
             return 50.0
-        return 100.0 * ((worst - rank(self.chosen)) / (worst - best))
+        own: float = rank(self.chosen)
+        return 100.0 * ((worst - own) / (worst - best))
 
     @property
     def slowdown(self) -> float:
@@ -105,11 +108,3 @@ class Assignment:
             "cost": self.cost,
             "plan": [list(row) for row in self.plan],
         }
-
-
-def _cost(candidate: Candidate) -> float:
-    return candidate.cost
-
-
-def _greedy_cost(candidate: Candidate) -> float:
-    return candidate.greedy_cost

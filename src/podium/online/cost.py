@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from podium.online.estimate import Estimate
@@ -60,7 +61,7 @@ def candidates_of(
     parameters: Parameters,
 ) -> tuple[Candidate, ...]:
     """Weighs each GPU type."""
-    fastest = min(estimates, key=_expected)
+    fastest = min(estimates, key=attrgetter("mu"))
     worth_s = fastest.mu * parameters.horizon
     found = []
     for gpu_type, known in zip(gpu_types, estimates, strict=True):
@@ -87,7 +88,3 @@ def _chance(known: Estimate, fastest: Estimate) -> float:
     if behind <= 0.0:
         return 1.0
     return math.erfc(behind / math.sqrt(2.0 * (known.log_variance + fastest.log_variance)))
-
-
-def _expected(known: Estimate) -> float:
-    return known.mu

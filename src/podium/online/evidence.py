@@ -34,7 +34,6 @@ class Evidence:
 
     precision: Matrix
     shift: Vector  # the precision times the estimate
-    noise_variance: float
     job_precision: float
     job_mean: float  # of the job effect, where all shared effects are zero
     job_slope: Vector  # how it falls with the shared effects
@@ -50,7 +49,7 @@ class Evidence:
         places = width - features
         zeros, precision = np.zeros(width), prior.job_spread**-2
         return cls(
-            np.zeros((width, width)), zeros, prior.noise**2, precision, 0.0, zeros,
+            np.zeros((width, width)), zeros, precision, 0.0, zeros,
             np.zeros(places), np.zeros(places), np.zeros((places, width)),
             [0.0] * features, (True,) * features,
         )  # fmt: skip
@@ -110,7 +109,7 @@ def evidence_of(rows: Rows, prior: Prior, width: int, pair_spread: float) -> Evi
     designs[rows.gpus] = rows.design
     center = rows.weights @ rows.features / max(float(rows.weights.sum()), FADED)
     return Evidence(
-        shared.precision[0], shared.shift[0], rows.noise_variance, job_precision,
+        shared.precision[0], shared.shift[0], job_precision,
         float(shared.target[0]) / job_precision, shared.pull[0] / job_precision,
         shares, means, designs, center.tolist(), rows.comparable,
     )  # fmt: skip

@@ -19,13 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from podium.errors import UsageError
 from podium.online.cell import Cell
 from podium.online.company import Company
 from podium.online.evidence import FADED
-from podium.online.observation import Observation
+from podium.online.observation import MOST_GPU_TYPES, MOST_JOB_TYPES, Observation, too_many
 
-MOST_JOB_TYPES, MOST_GPU_TYPES = 10_000, 64
 MOST_NEIGHBOURS = 64
 """Job types that one job type is compared with."""
 
@@ -46,11 +44,11 @@ class Interference:
         beside = {*company.neighbours, *observation.colocated_job_types}
         gpu_types = {*company.runs, observation.gpu_type}
         if len(self._companies) + (job_type not in self._companies) > MOST_JOB_TYPES:
-            raise _too_many(MOST_JOB_TYPES, "job types that ran beside others", "job_type")
+            raise too_many(MOST_JOB_TYPES, "job types that ran beside others", "job_type")
         if len(gpu_types) > MOST_GPU_TYPES:
-            raise _too_many(MOST_GPU_TYPES, f"GPU types of {job_type}", "gpu_type")
+            raise too_many(MOST_GPU_TYPES, f"GPU types of {job_type}", "gpu_type")
         if len(beside) > MOST_NEIGHBOURS:
-            raise _too_many(MOST_NEIGHBOURS, f"job types beside {job_type}", "colocated_job_types")
+            raise too_many(MOST_NEIGHBOURS, f"job types beside {job_type}", "colocated_job_types")
 
     def observe(self, observation: Observation, forgetting: float) -> None:
         """Takes a run with neighbours."""
@@ -124,8 +122,3 @@ class Interference:
     def _note(self, job_type: str) -> None:
         for name in self._companies[job_type].neighbours:
             self._disturbed.setdefault(name, set()).add(job_type)
-
-
-def _too_many(most: int, what: str, where: str) -> UsageError:
-    hint = "name types, not single jobs or devices"
-    return UsageError(f"there are more than {most:,} {what}", where=where, hint=hint)

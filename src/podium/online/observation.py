@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from podium.errors import UsageError
 
 SHORTEST_S, LONGEST_S = 1e-6, 1e10
+MOST_JOB_TYPES, MOST_GPU_TYPES = 10_000, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,12 @@ def feature_vector(
 ) -> tuple[float | None, ...]:
     """Gives ln(1 + value) for each name, None for one that is not given."""
     return tuple(_entry(name, features.get(name)) for name in names)
+
+
+def too_many(most: int, what: str, where: str) -> UsageError:
+    """Says that names are used for what they are not made for."""
+    hint = "name types, not single jobs or devices"
+    return UsageError(f"there are more than {most:,} {what}", where=where, hint=hint)
 
 
 def _entry(name: str, value: float | None) -> float | None:

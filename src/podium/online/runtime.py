@@ -9,11 +9,15 @@ from typing import Any
 from podium.errors import UsageError
 from podium.online.cell import Cell
 from podium.online.estimate import Estimate
-from podium.online.observation import Observation, feature_vector
+from podium.online.observation import (
+    MOST_GPU_TYPES,
+    MOST_JOB_TYPES,
+    Observation,
+    feature_vector,
+    too_many,
+)
 from podium.online.parameters import Parameters
 from podium.online.posterior import Posterior
-
-MOST_JOB_TYPES, MOST_GPU_TYPES = 10_000, 64
 
 
 class RuntimeModel:
@@ -132,9 +136,9 @@ class RuntimeModel:
 
     def _check_names(self, job_type: str, gpu_type: str) -> None:
         if job_type not in self._jobs and len(self._jobs) >= MOST_JOB_TYPES:
-            raise _too_many("job", MOST_JOB_TYPES)
+            raise too_many(MOST_JOB_TYPES, "job types", "job_type")
         if gpu_type not in self._gpus and len(self._gpus) >= MOST_GPU_TYPES:
-            raise _too_many("GPU", MOST_GPU_TYPES)
+            raise too_many(MOST_GPU_TYPES, "GPU types", "gpu_type")
 
     def _cell(self, job_type: str, gpu_type: str) -> Cell:
         self._check_names(job_type, gpu_type)
@@ -149,11 +153,3 @@ class RuntimeModel:
 
     def _update(self, job_type: str) -> None:
         self._posterior.update(self._cells, self._jobs[job_type], len(self._gpus))
-
-
-def _too_many(kind: str, most: int) -> UsageError:
-    return UsageError(
-        f"there are more than {most:,} {kind} types",
-        where=f"{kind.lower()}_type",
-        hint="name types, not single jobs or devices",
-    )
