@@ -41,7 +41,7 @@ from podium.cli.online_options import (
 )
 from podium.cli.options import Json, TracesFolder, place_of, read_settings
 from podium.cli.render import Screen, print_json
-from podium.errors import UsageError
+from podium.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from podium.cli.case import Inputs
@@ -140,11 +140,15 @@ def _run(
     from podium.cli.watch import inform, run_watched
     from podium.reports.summary import summarise
 
-    policy = named_policy(
-        settings.simulate.policy,
-        place_of(settings, "simulate.policy"),
-        is_ignoring_unknown=is_ignoring_unknown,
-    )
+    try:
+        policy = named_policy(
+            settings.simulate.policy,
+            place_of(settings, "simulate.policy"),
+            is_ignoring_unknown=is_ignoring_unknown,
+        )
+    except UnknownName as error:
+        error.hint += f"; {simulate_online.POLICY} is the agent that learns run times"
+        raise
     case = load_case(settings, inputs)
     notes = [*case.notes, *policy.notes]
     inform(screen, notes)

@@ -170,3 +170,9 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_anything_runs(run, tmp_pa
     assert result.exit_code == 3
     assert "podium-scheduler[plots]" in result.stderr
     assert not list(tmp_path.glob("plot.*"))
+
+
+def test_a_policy_that_nobody_knows_is_told_of_the_agent(run):
+    result = run("--policy", "onlin")
+    assert result.exit_code == 2
+    assert "online is the agent that learns run times" in result.stderr
