@@ -4,6 +4,7 @@ import pytest
 
 from podium.store import open_store
 from support.postgres import postgres_server
+from support.stored import RUN, bred, judged
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -29,3 +30,12 @@ def url(request, tmp_path):
 def store(url):
     with open_store(url) as opened:
         yield opened
+
+
+@pytest.fixture
+def filled(store):
+    """Gives a store with a run of five candidates, two of them judged."""
+    store.runs.create(RUN)
+    store.candidates.propose([bred(number) for number in range(5)])
+    store.candidates.judge([judged(bred(1), 1.0), judged(bred(3), 3.0)])
+    return store

@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -151,6 +152,24 @@ def _wait(word):
 def _say(*words):
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
+
+
+def ids_in(store, after=0):
+    """Lists the ids of the observations in a store."""
+    return [record.id for record in store.observations.since(after, 100_000)]
+
+
+def wait_until(is_true):
+    """Waits until something has happened."""
+    deadline_s = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.001)
+
+
+def save(store, last_id, name="online", **state):
+    """Saves a checkpoint."""
+    return store.checkpoints.save(CheckpointRecord(name, last_id, state, recorded_s=1.5))
 
 
 if __name__ == "__main__":

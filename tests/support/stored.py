@@ -6,9 +6,10 @@ says "ready", waits for a line, opens the store, then proposes and judges COUNT 
 number FIRST on, one by one, and prints each number as soon as the store has acknowledged it.
 """
 
+import struct
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from podium.store import JUDGED, CandidateRecord, RunRecord, open_store
 from support.binary import TESTS, clean_environment
@@ -98,6 +99,22 @@ def _write(url, run_id, first, count):
 def _say(*words):
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
+
+
+def bits(value):
+    """Writes a value so that floats are equal only if all their bits are."""
+    if isinstance(value, float):
+        return struct.pack(">d", value).hex()
+    if isinstance(value, dict):
+        return {name: bits(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [bits(each) for each in value]
+    return value
+
+
+def all_bits(record):
+    """Writes a record so, field by field."""
+    return {item.name: bits(getattr(record, item.name)) for item in fields(record)}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,111 @@
+"""What the writer of observations must do, whatever database it writes to."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import event, text
+
+from podium.errors import InputError, MissingError, UsageError
+from podium.store import (
+    ObservationWriter,
+)
+from podium.store.engine import reading, writing
+from podium.store.turn import take_turn
+from support.observed import seen, wait_until
+
+
+def test_threads_that_wait_share_transactions(store):
+    with ObservationWriter(store.observations) as writer:
+        with writing(store.engine) as connection:
+            take_turn(connection)
+            first = writer.submit([seen(0, "a")])
+            wait_until(lambda: writer.waiting == 0)
+            others = [writer.submit([seen(number, "a")]) for number in range(1, 40)]
+            assert not first.done()
+        commits = []
+        event.listen(store.engine, "commit", commits.append)
+        assert [each.result(60) for each in (first, *others)] == [[id] for id in range(1, 41)]
+    assert len(commits) <= 2
+    assert store.observations.count() == 40
+
+
+def test_threads_each_hear_of_their_own_observations(store):
+    def add(number):
+        ids = writer.add([seen(number, "a"), seen(number, "b")])
+        with reading(store.engine):
+            found = store.observations.since(ids[0] - 1, 2)
+        return [record.key for record in found] == [f"a-{number}", f"b-{number}"]
+
+    with ObservationWriter(store.observations) as writer, ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(add, range(100)))
+    assert store.observations.count() == 200
+
+
+def test_a_bad_observation_is_told_to_its_submitter_alone(store):
+    with ObservationWriter(store.observations) as writer:
+        with pytest.raises(UsageError, match="NaN is no number"):
+            writer.submit([seen(0, runtime_s=float("nan"))])
+        assert writer.add([seen(1)]) == [1]
+
+
+def test_what_a_database_refuses_does_not_take_its_neighbours_along(store):
+    with writing(store.engine) as connection:
+        connection.execute(text("CREATE UNIQUE INDEX odd ON observations (recorded_s)"))
+    with ObservationWriter(store.observations) as writer:
+        with writing(store.engine) as connection:
+            take_turn(connection)
+            first = writer.submit([seen(0)])
+            wait_until(lambda: writer.waiting == 0)
+            others = [writer.submit([seen(number)]) for number in (1, 0, 2)]
+        assert first.result(60) == [1]
+        with pytest.raises(UsageError, match="the database refuses the observations"):
+            others[1].result(60)
+        assert [others[0].result(60), others[2].result(60)] == [[2], [3]]
+
+
+def test_closing_stores_all_that_was_submitted(store):
+    writer = ObservationWriter(store.observations)
+    promised = [writer.submit([seen(number)]) for number in range(500)]
+    writer.close()
+    assert [each.result(0) for each in promised] == [[id] for id in range(1, 501)]
+    with pytest.raises(UsageError, match="the writer of observations is closed"):
+        writer.submit([seen(0)])
+    writer.close()
+
+
+def test_a_full_queue_refuses_at_once_and_takes_more_later(store):
+    with ObservationWriter(store.observations, capacity=3) as writer:
+        with writing(store.engine) as connection:
+            take_turn(connection)
+            first = writer.submit([seen(0)])
+            wait_until(lambda: writer.waiting == 0)
+            taken = writer.submit([seen(1), seen(2)])
+            more = writer.submit([seen(3)])
+            with pytest.raises(MissingError, match="3 observations wait to be stored already"):
+                writer.submit([seen(4)])
+        assert [first.result(60), taken.result(60), more.result(60)] == [[1], [2, 3], [4]]
+        assert writer.add([seen(5)]) == [5]
+
+
+def test_a_submission_larger_than_the_queue_is_taken(store):
+    with ObservationWriter(store.observations, capacity=3) as writer:
+        assert writer.add(seen(number) for number in range(5)) == [1, 2, 3, 4, 5]
+        assert writer.add([]) == []
+
+
+def test_a_submission_cannot_be_cancelled(store):
+    with ObservationWriter(store.observations) as writer:
+        promised = writer.submit([seen(0)])
+        assert not promised.cancel()
+        assert promised.result(60) == [1]
+
+
+def test_an_error_of_the_database_goes_to_whoever_waits_and_the_writer_goes_on(store):
+    with ObservationWriter(store.observations) as writer:
+        with writing(store.engine) as connection:
+            connection.execute(text("ALTER TABLE observations RENAME TO hidden"))
+        with pytest.raises((InputError, MissingError), match="observations"):
+            writer.add([seen(0)])
+        with writing(store.engine) as connection:
+            connection.execute(text("ALTER TABLE hidden RENAME TO observations"))
+        assert writer.add([seen(1)]) == [1]
