@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -147,7 +148,8 @@ def _run(
             is_ignoring_unknown=is_ignoring_unknown,
         )
     except UnknownName as error:
-        error.hint += f"; {simulate_online.POLICY} is the agent that learns run times"
+        if get_close_matches(settings.simulate.policy, [simulate_online.POLICY]):
+            error.hint = f"did you mean {simulate_online.POLICY}, the agent that learns run times"
         raise
     case = load_case(settings, inputs)
     notes = [*case.notes, *policy.notes]

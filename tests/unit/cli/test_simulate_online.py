@@ -172,7 +172,8 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_anything_runs(run, tmp_pa
     assert not list(tmp_path.glob("plot.*"))
 
 
-def test_a_policy_that_nobody_knows_is_told_of_the_agent(run):
-    result = run("--policy", "onlin")
+@pytest.mark.parametrize(("name", "is_meant"), [("onlin", True), ("bestfit", False)])
+def test_whoever_misspells_the_agent_is_told_its_name(run, name, is_meant):
+    result = run("--policy", name)
     assert result.exit_code == 2
-    assert "online is the agent that learns run times" in result.stderr
+    assert ("did you mean online, the agent" in result.stderr) == is_meant
