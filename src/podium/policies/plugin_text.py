@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import fill
+from textwrap import wrap
 
 from podium.errors import UsageError
+from podium.policies.literal import documented, literal
 from podium.policies.plugins import Draft
 
 FGD = "FGDScore"
@@ -56,9 +57,9 @@ def policy_text(
         body = _cluster_body(enabled)
     else:
         body = _pair_body(enabled, gpu_method)
-    settings = f'GPU_CHOICE = "{"best" if gpu_method == FGD else gpu_method}"'
+    settings = f"GPU_CHOICE = {literal('best' if gpu_method == FGD else gpu_method)}"
     if not _needs_all_nodes(enabled):
-        settings = f'TIES = "{_ties(enabled)}"\n{settings}'
+        settings = f"TIES = {literal(_ties(enabled))}\n{settings}"
     head = [_docstring(enabled, neutral, origin), _imports(enabled), settings]
     functions = [plugin.draft.text for plugin in enabled if plugin.draft.text]
     return "\n\n\n".join(["\n\n".join(part for part in head if part), *functions, body]) + "\n"
@@ -86,8 +87,9 @@ def _docstring(enabled: Sequence[Enabled], neutral: Sequence[str], origin: str) 
     names = " + ".join(f"{p.weight} {p.name}" for p in enabled) or "no score plugin"
     alike = f" ({', '.join(neutral)}: alike on all nodes)" if neutral else ""
     titles = [f"{p.name}: {p.draft.title}." for p in enabled]
-    told = "\n".join(fill(line, 96) for line in [f"From {origin}.", *titles])
-    return f'"""Scores {names}{alike}.\n\n{told}\n"""'
+    told = [line for title in titles for line in wrap(title, 96)]
+    # The origin names a file and a scheduler: its line holds whatever the file says.
+    return "\n".join(documented([f"Scores {names}{alike}.", "", f"From {origin}.", *told]))
 
 
 def _imports(enabled: Sequence[Enabled]) -> str:
@@ -130,13 +132,11 @@ def _cluster_body(enabled: Sequence[Enabled]) -> str:
         name = "None"
         if plugin.draft.scale != "chance":
             name = f"term_{index}"
-            functions.append(
-                f'def {name}(pod, node):\n    """Gives {plugin.name}."""\n'
-                f"    return {plugin.draft.call}"
-            )
-        terms.append(f'        Term({plugin.weight}, {name}, "{plugin.draft.scale}"),')
+            (told,) = documented([f"Gives {plugin.name}."], "    ")
+            functions.append(f"def {name}(pod, node):\n{told}\n    return {plugin.draft.call}")
+        terms.append(f"        Term({plugin.weight}, {name}, {literal(plugin.draft.scale)}),")
     chooser = (
         'class Policy(Mixture):\n    """Adds up the plugins\' scores by weight."""\n\n'
-        f'    ties = "{_ties(enabled)}"\n    terms = (\n' + "\n".join(terms) + "\n    )"
+        f"    ties = {literal(_ties(enabled))}\n    terms = (\n" + "\n".join(terms) + "\n    )"
     )
     return "\n\n\n".join([*functions, chooser])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podium.policies.literal import docstring, literal
 from podium.search.genetic.expression import (
     FUNCTIONS,
     REDUCTIONS,
@@ -22,18 +23,10 @@ DOCSTRING = '"""Scores a pod on a node; the highest score wins."""'
 def write(program: Program) -> str:
     """Gives the text of a policy file; reading it gives the same program again."""
     arguments = "pod, node, gpu" if program.takes_gpu else "pod, node"
-    head = [*_docstring(program.summary), *_imports(program), *_top(program)]
+    told = docstring((program.summary or SUMMARY).strip())
+    head = [*told, *_imports(program), *_top(program)]
     body = [f"{INDENT}{DOCSTRING}", *_block(program.block, INDENT)]
     return "\n".join([*head, "", "", f"def score({arguments}):", *body, ""]).lstrip("\n")
-
-
-def _docstring(summary: str) -> list[str]:
-    text = (summary or SUMMARY).strip().replace("\\", r"\\")
-    text = text.replace('"""', r"\"\"\"")
-    lines = (text[:-1] + r"\"" if text.endswith('"') else text).split("\n")
-    if len(lines) == 1:
-        return [f'"""{lines[0]}"""']
-    return [f'"""{lines[0]}', *lines[1:], '"""']
 
 
 def _imports(program: Program) -> list[str]:
@@ -46,7 +39,7 @@ def _imports(program: Program) -> list[str]:
 
 
 def _top(program: Program) -> list[str]:
-    lines = [f'{name} = "{value}"' for name, value in program.settings]
+    lines = [f"{name} = {literal(value)}" for name, value in program.settings]
     lines += [f"{constant.name} = {_value(constant)}" for constant in program.constants]
     return ["", *lines] if lines else []
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Iterator
 
 from podium.errors import PolicyError
+from podium.policies.literal import comment, literal
+from podium.policies.literal import docstring as docstring_lines
 from podium.search import genetic
 from podium.search.allowlist import is_docstring
 from podium.search.genetic.layout import INDENT, WIDTH, statement_lines
@@ -35,17 +36,9 @@ def _head(tree: ast.Module, numbers: tuple[Named, ...], docstring: str) -> list[
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     imports = list(_imports(tree, used))
     constants = [*_constants(numbers), *_others(tree)]
-    lines = [*_docstring(docstring)]
+    lines = docstring_lines(docstring.strip())
     lines += ["", *imports] if imports else []
     return [*lines, "", *constants] if constants else lines
-
-
-def _docstring(docstring: str) -> list[str]:
-    text = docstring.strip().replace("\\", r"\\").replace('"""', r"\"\"\"")
-    if text.endswith('"'):
-        text = text[:-1] + r"\""
-    lines = text.split("\n")
-    return [f'"""{lines[0]}"""'] if len(lines) == 1 else [f'"""{lines[0]}', *lines[1:], '"""']
 
 
 def _imports(tree: ast.Module, used: set[str]) -> Iterator[str]:
@@ -63,7 +56,7 @@ def _imports(tree: ast.Module, used: set[str]) -> Iterator[str]:
 
 def _constants(numbers: tuple[Named, ...]) -> Iterator[str]:
     for number in numbers:
-        yield from textwrap.wrap(number.comment, WIDTH, initial_indent="# ", subsequent_indent="# ")
+        yield from comment(number.comment, width=WIDTH)
         yield f"{number.name} = {number.value!r}"
 
 
@@ -71,7 +64,14 @@ def _others(tree: ast.Module) -> Iterator[str]:
     """Writes settings such as TIES, and tuples."""
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
-            yield ast.unparse(statement).replace("'", '"')
+            targets = " = ".join(ast.unparse(each) for each in statement.targets)
+            yield f"{targets} = {_value(statement.value)}"
+
+
+def _value(value: ast.expr) -> str:
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return literal(value.value)
+    return ast.unparse(value)
 
 
 def _plain(function: ast.FunctionDef) -> list[str]:
