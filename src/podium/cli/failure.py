@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
@@ -20,6 +19,7 @@ from typing import Any
 
 from typer import TyperException, style
 
+from podium.cli.terminal import json_text, on_one_line, unguarded
 from podium.errors import InputError, PodiumError, UsageError
 
 INTERRUPTED = 130
@@ -38,9 +38,9 @@ def fail(error: Exception, arguments: list[str]) -> int:
     if is_debugging(arguments):
         traceback.print_exception(error)
     if "--json" in arguments:
-        print(json.dumps({"error": as_object(shown)}, ensure_ascii=False), file=sys.stderr)
+        print(json_text({"error": as_object(shown)}), file=sys.stderr)
     else:
-        print(in_three_lines(shown), file=sys.stderr)
+        print(in_three_lines(shown), file=unguarded(sys.stderr))
     return shown.exit_code
 
 
@@ -62,9 +62,9 @@ def as_object(error: PodiumError) -> dict[str, str]:
 def in_three_lines(error: PodiumError) -> str:
     """Says what happened, where, and what to do next; several places take a line each."""
     label = style("error:", fg="red", bold=True) if _has_color() else "error:"
-    places = [f"  at:  {place}" for place in error.where.splitlines()]
-    advice = [f"  try: {error.hint}"] if error.hint else []
-    return "\n".join([f"{label} {error.message}", *places, *advice])
+    places = [f"  at:  {on_one_line(place)}" for place in error.where.split("\n") if place]
+    advice = [f"  try: {on_one_line(error.hint)}"] if error.hint else []
+    return "\n".join([f"{label} {on_one_line(error.message)}", *places, *advice])
 
 
 def as_podium_error(error: Exception) -> PodiumError:

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from podium.cli.failure import BROKEN_PIPE, INTERRUPTED, fail
+from podium.cli.terminal import guarding
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -72,8 +73,12 @@ class VerbGroup(NounGroup):
         """Runs the command line and exits; only without `standalone_mode` do errors pass."""
         given = hoisted(list(sys.argv[1:] if args is None else args))
         extra.update(complete_var=complete_var, windows_expand_args=windows_expand_args)
-        if not standalone_mode:
-            return super().main(given, prog_name, standalone_mode=False, **extra)
+        with guarding():
+            if not standalone_mode:
+                return super().main(given, prog_name, standalone_mode=False, **extra)
+            sys.exit(self._code(given, prog_name, extra))
+
+    def _code(self, given: list[str], prog_name: str | None, extra: dict[str, Any]) -> int:
         try:
             code = super().main(given, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
@@ -87,7 +92,7 @@ class VerbGroup(NounGroup):
             code = fail(error, given)
         if code == INTERRUPTED:
             print("interrupted", file=sys.stderr)
-        sys.exit(code if isinstance(code, int) else 0)
+        return code if isinstance(code, int) else 0
 
 
 def hoisted(arguments: list[str]) -> list[str]:

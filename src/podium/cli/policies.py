@@ -24,6 +24,7 @@ from podium.cli.case_options import (
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
+from podium.cli.watch import inform
 from podium.errors import UnknownName
 from podium.model.records import GPU_MILLI
 
@@ -74,8 +75,7 @@ def show(
         print_json({**facts, "source": text})
         return
     screen = Screen(read_settings(ctx).display)
-    for note in policy.notes:
-        screen.note(f"note: {note}")
+    inform(screen, policy.notes)
     if text:
         print(text.rstrip())
     else:
@@ -145,7 +145,7 @@ def explain(
     screen = Screen(settings.display)
 
     from podium.cli.case import Inputs, load_case, named_policy
-    from podium.cli.watch import inform, run_watched
+    from podium.cli.watch import run_watched
     from podium.reports.explanation import explain
 
     policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TextIO, cast
 
 from podium.cli.figures import Figure, text_of
+from podium.cli.terminal import guarding, json_text, on_one_line, unguarded, visible
 from podium.settings import Display
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ class Screen:
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Prints rows below their titles; columns of numbers are aligned right."""
         are_right = [_is_numeric([row[i] for row in rows]) for i in range(len(titles))]
-        cells = [[text_of(value) for value in row] for row in rows]
+        cells = [[on_one_line(text_of(value)) for value in row] for row in rows]
+        titles = [on_one_line(title) for title in titles]
         if sys.stdout.isatty() or self.display.color == "always":
             self._draw(titles, cells, are_right)
         else:
@@ -49,14 +50,15 @@ class Screen:
 
     def fields(self, values: Mapping[str, object]) -> None:
         """Prints names and values, one pair a line."""
-        width = max((len(name) for name in values), default=0)
-        for name, value in values.items():
-            print(f"{name:<{width}}  {text_of(value)}".rstrip())
+        shown = [(on_one_line(name), on_one_line(text_of(each))) for name, each in values.items()]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, text in shown:
+            print(f"{name:<{width}}  {text}".rstrip())
 
     def note(self, text: str) -> None:
         """Prints words for people to standard error, unless asked to be quiet."""
         if not self.display.quiet:
-            print(text, file=sys.stderr)
+            print(visible(text), file=sys.stderr)
 
     @contextmanager
     def progress(self, label: str, total: int | None = None) -> Iterator[Advance]:
@@ -67,10 +69,17 @@ class Screen:
         if not (self.display.progress and not self.display.quiet and sys.stderr.isatty()):
             yield _stand_still
             return
-        from rich.progress import Progress
+        from rich.progress import Progress, TextColumn
 
-        with Progress(console=self.console(sys.stderr), transient=True) as bar:
-            task = bar.add_task(label, total=total)
+        # A policy's name is a label: what looks like markup in it is shown.
+        words = TextColumn("{task.description}", style="progress.description", markup=False)
+        columns = (words, *Progress.get_default_columns()[1:])
+        # While a bar is shown, rich takes what is printed and draws it above.
+        with (
+            Progress(*columns, console=self.console(sys.stderr), transient=True) as bar,
+            guarding(),
+        ):
+            task = bar.add_task(on_one_line(label), total=total)
 
             def advance(steps: int = 1) -> None:
                 bar.advance(task, steps)
@@ -99,7 +108,7 @@ class Screen:
         from rich.console import Console
 
         return Console(
-            file=stream,
+            file=unguarded(cast("TextIO", stream)),
             highlight=False,
             no_color=self.display.color == "never" or None,
             force_terminal=self.display.color == "always" or None,
@@ -141,7 +150,7 @@ def column_widths(
 
 def print_json(value: object) -> None:
     """Prints one JSON document: keys in the order given, full precision, NaN as null."""
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    print(json_text(plain(value), indent=2))
 
 
 def plain(value: Any) -> Any:

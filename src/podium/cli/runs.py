@@ -12,6 +12,7 @@ from podium.cli import figures
 from podium.cli.group import new_app
 from podium.cli.options import Json, blaming, place_of, read_settings
 from podium.cli.render import Screen, plain, print_json
+from podium.cli.terminal import on_one_line
 from podium.errors import UsageError
 from podium.settings import Settings
 
@@ -116,7 +117,8 @@ def _ask(record: RunRecord, count: int) -> None:
         advice = f"podium runs delete {record.id} --yes"
         raise UsageError("deleting a run is not asked for by accident", hint=advice)
     candidates = figures.counted(count, "candidate")
-    typer.confirm(f"Delete run {record.id} ({record.name}, {candidates})?", abort=True, err=True)
+    asked = on_one_line(f"Delete run {record.id} ({record.name}, {candidates})?")
+    typer.confirm(asked, abort=True, err=True)
 
 
 def _listed(kept: Store, run: RunRecord) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from podium.cli.figures import Figure, decimal, duration, percent, size
 from podium.cli.render import Screen
+from podium.cli.watch import inform
 
 _TIMES = (("arrival_s", "arrival"), ("inter_arrival_s", "between arrivals"),
           ("duration_s", "duration"))  # fmt: skip
@@ -21,8 +22,7 @@ def show_description(screen: Screen, described: Mapping[str, Any]) -> None:
         _show_workload(screen, described["workload"])
     if "demand" in described:
         _show_demand(screen, described["demand"])
-    for note in described["notes"]:
-        screen.note(f"note: {note}")
+    inform(screen, described["notes"])
 
 
 def _experiment(experiment: Mapping[str, Any] | None) -> dict[str, object]:

@@ -12,6 +12,8 @@ from podium.cli.figures import count
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
 from podium.cli.render import Screen, print_json
+from podium.cli.terminal import on_one_line
+from podium.cli.watch import inform
 from podium.errors import InputError, UnknownName, UsageError
 from podium.settings import Settings
 
@@ -96,7 +98,7 @@ def check(
     if is_json:
         print_json({"trace": reference, "is_sound": not found, "findings": found})
     elif found:
-        print("\n".join(found))
+        print("\n".join(map(on_one_line, found)))
     else:
         Screen(settings.display).note(f"{reference}: nothing amiss")
     raise typer.Exit(1 if found else 0)
@@ -212,9 +214,8 @@ def _loaded(reference: str, cluster: str | None, options: LoadOptions) -> Trace:
 def _save(screen: Screen, trace: Trace, target: Path) -> None:
     from podium.traces import save_trace
 
-    print("\n".join(str(path) for path in save_trace(trace, target)))
+    print("\n".join(on_one_line(str(path)) for path in save_trace(trace, target)))
     nodes = len(trace.cluster) if trace.cluster is not None else 0
     pods = len(trace.workload) if trace.workload is not None else 0
     screen.note(f"{count(nodes)} nodes, {count(pods)} pods")
-    for note in trace.notes:
-        screen.note(f"note: {note}")
+    inform(screen, trace.notes)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.cli import figures
 from podium.cli.render import Screen
+from podium.cli.terminal import guarding, on_one_line
 
 if TYPE_CHECKING:
     from podium.search.run.loop import Search
@@ -30,7 +31,8 @@ def follow(screen: Screen, budget: Budget) -> Iterator[Watch]:
     from rich.live import Live
 
     last = 0.0
-    with Live(console=screen.console(sys.stderr), transient=True, auto_refresh=False) as live:
+    console = screen.console(sys.stderr)
+    with Live(console=console, transient=True, auto_refresh=False) as live, guarding():
 
         def watch(progress: Progress) -> None:
             nonlocal last
@@ -128,10 +130,11 @@ def _panel(progress: Progress, budget: Budget) -> Any:
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
+    from rich.text import Text
 
     grid = Table.grid(padding=(0, 2))
     for key, value in facts_of(progress, budget).items():
-        grid.add_row(key, value)
+        grid.add_row(Text(on_one_line(key)), Text(on_one_line(value)))
     return Group(grid, ProgressBar(total=1.0, completed=part_of(progress, budget), width=60))
 
 

@@ -15,6 +15,7 @@ from podium.cli.options import Json, TracesFolder, blaming, read_settings, trace
 from podium.cli.render import Screen, print_json
 from podium.cli.runs import RunId, StoreUrl, opened
 from podium.cli.search import options as given
+from podium.cli.terminal import on_one_line
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def _object(outcome: Outcome) -> dict[str, Any]:
 
 def _show(screen: Screen, outcome: Outcome) -> None:
     for refusal in outcome.refusals:
-        print(f"{refusal.name} is refused: {refusal.reason}")
+        print(on_one_line(f"{refusal.name} is refused: {refusal.reason}"))
     for each in outcome.promotions:
         reduced = outcome.reduced[each.name]
         gain = each.gain
