@@ -21,6 +21,9 @@ from typing import ClassVar
 MOST_NAMES = 20
 """An advice lists no more names than this: pods come in thousands."""
 
+LONGEST_NAME = 200
+"""Likeness is not looked for in longer names: it would take time without end."""
+
 
 class PodiumError(Exception):
     """Says what went wrong, where, and what to do next."""
@@ -55,6 +58,7 @@ class UnknownName(UsageError):  # noqa: N818 - reads as the sentence it makes
     @classmethod
     def among(cls, kind: str, name: str, known: Iterable[str], *, where: str = "") -> UnknownName:
         """Suggests the closest of the known names."""
+        name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + "..."
         names = sorted(known)
         close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         others = len(names) - MOST_NAMES

@@ -20,10 +20,12 @@ from typing import Any
 from typer import TyperException, style
 
 from podium.cli.terminal import json_text, on_one_line, unguarded
-from podium.errors import InputError, PodiumError, UsageError
+from podium.errors import InputError, MissingError, PodiumError, UsageError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+LONGEST_TEXT = 2_000
+"""Errors quote files, and files hold texts of any length."""
 
 
 class InternalError(PodiumError):
@@ -62,9 +64,13 @@ def as_object(error: PodiumError) -> dict[str, str]:
 def in_three_lines(error: PodiumError) -> str:
     """Says what happened, where, and what to do next; several places take a line each."""
     label = style("error:", fg="red", bold=True) if _has_color() else "error:"
-    places = [f"  at:  {on_one_line(place)}" for place in error.where.split("\n") if place]
-    advice = [f"  try: {on_one_line(error.hint)}"] if error.hint else []
-    return "\n".join([f"{label} {on_one_line(error.message)}", *places, *advice])
+    places = [f"  at:  {_short(place)}" for place in error.where.split("\n") if place]
+    advice = [f"  try: {_short(error.hint)}"] if error.hint else []
+    return "\n".join([f"{label} {_short(error.message)}", *places, *advice])
+
+
+def _short(text: str) -> str:
+    return on_one_line(text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}...")
 
 
 def as_podium_error(error: Exception) -> PodiumError:
@@ -76,6 +82,11 @@ def as_podium_error(error: Exception) -> PodiumError:
     if isinstance(error, OSError) and error.filename:
         problem = f"the file cannot be used: {error.strerror}"
         return InputError.at(error.filename, problem, hint="look at its path and its rights")
+    if isinstance(error, MemoryError):
+        return MissingError(
+            "there is not enough memory",
+            hint="give a smaller file, or more memory to this process",
+        )
     return InternalError(
         f"internal error: {type(error).__name__}: {error}",
         where=_last_place(error),

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from podium.cli.failure import LONGEST_TEXT
 from podium.cli.terminal import on_one_line
 from podium.errors import PolicyError
 
@@ -83,4 +84,4 @@ def inform(screen: Screen, notes: Iterable[str], noted: set[str] | None = None) 
     for note in notes:
         if note not in seen:
             seen.add(note)
-            screen.note(f"note: {on_one_line(note)}")
+            screen.note(f"note: {on_one_line(note[:LONGEST_TEXT])}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from podium.errors import InputError, MissingError, UnknownName
+from podium.files.text_file import read_text
 from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import Source, read_source
 from podium.settings import load_settings
@@ -20,6 +21,9 @@ _FOLDERS: dict[Origin, Path] = {
 
 
 RUN = "run:"
+MOST_BYTES = 1 << 20
+"""Bytes of a policy file."""
+
 BEST = "best.py"
 """What a run of a search keeps in its folder: the best policy so far."""
 
@@ -98,9 +102,6 @@ def _describe(name: str, origin: Origin) -> PolicyInfo:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise InputError.at(path, "no such file", hint="give the path of a policy file") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError.at(path, f"cannot be read: {error}") from error
+    if not path.exists():
+        raise InputError.at(path, "no such file", hint="give the path of a policy file")
+    return read_text(path, MOST_BYTES)

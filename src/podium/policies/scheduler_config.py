@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, UsageError
+from podium.files.excerpt import excerpt
+from podium.files.json_text import JsonError, parse_value
+from podium.files.text_file import read_text, reading
+from podium.files.yaml_tree import parse_yaml
 from podium.policies.plugin_sets import NEUTRAL, NOT_SCORING, enabled_scores
 from podium.policies.plugin_text import GPU_METHODS, Enabled, policy_text
 from podium.policies.plugins import PLUGINS
@@ -19,6 +22,8 @@ GROUP = "kubescheduler.config.k8s.io"
 KIND = "KubeSchedulerConfiguration"
 VERSIONS = ("v1", "v1beta3", "v1beta2", "v1beta1")
 GPU_SHARE = "Open-Gpu-Share"
+MOST_BYTES = 16 << 20
+"""Bytes of a configuration; a ConfigMap holds a sixteenth of it."""
 
 _IRRELEVANT = (
     "apiVersion", "kind", "metadata", "leaderElection", "clientConnection", "healthzBindAddress",
@@ -73,40 +78,31 @@ def load_scheduler_config(path: Path, *, ignore_unknown_plugins: bool = False) -
 
 
 def _document(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise InputError.at(path, "no such file", hint=f"give the path of a {KIND}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError.at(path, f"cannot be read: {error}") from error
-    documents = _json(path, text) if path.suffix == ".json" else _yaml(path, text)
+    if not path.exists():
+        raise InputError.at(path, "no such file", hint=f"give the path of a {KIND}")
+    documents = _json(path) if path.suffix == ".json" else _yaml(path)
     for document in documents:
         if isinstance(document, dict) and document.get("kind") == KIND:
             return document
-    kinds = sorted({str(each.get("kind")) for each in documents if isinstance(each, dict)})
+    kinds = sorted(
+        {excerpt(each.get("kind"), quote="") for each in documents if isinstance(each, dict)}
+    )
     found = f" ({', '.join(kinds)} instead)" if kinds else ""
     raise InputError.at(
         path, f"there is no {KIND} in it{found}", hint="clusters go to --cluster, pods to --trace"
     )
 
 
-def _json(path: Path, text: str) -> list[Any]:
+def _json(path: Path) -> list[Any]:
     try:
-        return [json.loads(text)]
-    except json.JSONDecodeError as error:
-        raise InputError.at(path, f"not JSON: {error.msg}", line=error.lineno) from error
+        return [parse_value(read_text(path, MOST_BYTES))]
+    except JsonError as error:
+        raise InputError.at(path, f"not JSON: {error}", line=error.line) from error
 
 
-def _yaml(path: Path, text: str) -> list[Any]:
-    import yaml
-
-    try:
-        return list(yaml.safe_load_all(text))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else 0
-        problem = getattr(error, "problem", None) or "it cannot be parsed"
-        raise InputError.at(path, f"not YAML: {problem}", line=line) from error
+def _yaml(path: Path) -> list[Any]:
+    with reading(path, most_bytes=MOST_BYTES) as stream:
+        return [root.typed_value(path) for root in parse_yaml(stream, path)]
 
 
 def _profile(root: Section) -> Profile:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, UnknownName
+from podium.files.excerpt import excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Section:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise self.error(f"{_shown(value)} is not a list", key=key)
+            raise self.error(f"{excerpt(value, 40)} is not a list", key=key)
         return [
             Section(self.file, f"{self._place(key)}[{i}]", self._mapping(each, f"{key}[{i}]"))
             for i, each in enumerate(value)
@@ -54,7 +55,7 @@ class Section:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise self.error(f"{_shown(value)} is not a text", key=key)
+            raise self.error(f"{excerpt(value, 40)} is not a text", key=key)
         return value
 
     def number(self, key: str, low: int, high: int, default: int) -> int:
@@ -63,7 +64,7 @@ class Section:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            message = f"{_shown(value)} is not a whole number from {low} to {high}"
+            message = f"{excerpt(value, 40)} is not a whole number from {low} to {high}"
             raise self.error(message, key=key)
         return value
 
@@ -82,10 +83,5 @@ class Section:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise self.error(f"{_shown(value)} is not a mapping", key=key)
+            raise self.error(f"{excerpt(value, 40)} is not a mapping", key=key)
         return value
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -69,11 +69,13 @@ def read_source(text: str, path: str) -> Source:
     """Parses and checks a policy's text; raises PolicyError with the line and the reason."""
     try:
         tree = ast.parse(text, path)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        source = Source(path, text, tree, _code(tree, path))
+    except (RecursionError, MemoryError) as error:
+        raise PolicyError("not Python: it is nested too deeply", where=path) from error
+    except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", 0) or 0
-        reason = getattr(error, "msg", "") or str(error) or "it is nested too deeply"
+        reason = getattr(error, "msg", "") or str(error)
         raise PolicyError(f"not Python: {reason}", where=_where(path, line)) from error
-    source = Source(path, text, tree, _code(tree, path))
     if not source.is_pair and not _has_class(tree):
         raise PolicyError("the file defines no policy", where=path, hint=_HINT)
     found = problems(tree) if source.is_pair else []

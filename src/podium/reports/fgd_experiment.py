@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podium.errors import InputError, MissingError, UnknownName
+from podium.files.text_file import reading
 from podium.model import Cluster, Workload
 from podium.policies import Policy
 from podium.sim import Inflation, Result, Setup, read_order, simulate
@@ -80,7 +81,7 @@ def read_published(path: Path) -> Published:
             hint="name the file with --published (columns: trace, policy, seed, alloc_95, ...)",
         )
     found: Published = {}
-    with path.open(newline="", encoding="utf-8") as file:
+    with reading(path) as file:
         rows = csv.DictReader(file)
         lacking = {"trace", "policy", "seed", *COLUMNS} - set(rows.fieldnames or ())
         if lacking:

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podium.errors import SettingsError
+from podium.errors import InputError, SettingsError
+from podium.files.text_file import read_text
+
+MOST_BYTES = 64 << 10
+LONGEST_STATEMENT = 50
+"""Lines of a value; what follows a longer one is told without its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +36,20 @@ def read_document(path: Path, label: str) -> Document:
     import tomllib
 
     try:
-        text = path.read_text(encoding="utf-8")
+        if not path.exists():
+            return Document({}, {}, label, path.parent)
+        text = read_text(path, MOST_BYTES)
         data = tomllib.loads(text)
-    except FileNotFoundError:
-        return Document({}, {}, label, path.parent)
-    except (OSError, UnicodeDecodeError) as problem:
-        raise SettingsError(f"the file cannot be read: {problem}", where=label) from problem
+        _check_numbers(data)
+    except (OSError, InputError) as problem:
+        told = getattr(problem, "message", "") or str(problem)
+        raise SettingsError(f"the file cannot be read: {told}", where=label) from problem
     except tomllib.TOMLDecodeError as problem:
         raise _malformed(str(problem), label) from problem
+    except RecursionError as problem:
+        raise _unreadable("it is nested too deeply", label) from problem
+    except ValueError as problem:  # int() refuses numbers with thousands of digits
+        raise _unreadable("a number has too many digits", label) from problem
     return Document(data, key_lines(text), label, path.parent)
 
 
@@ -57,7 +68,9 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
         statement.append(line)
         try:
             parsed = tomllib.loads("\n".join(statement))
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
+            if len(statement) > LONGEST_STATEMENT:
+                break
             continue
         is_header = statement[0].lstrip().startswith("[")
         paths = list(_paths(parsed))
@@ -74,6 +87,20 @@ def _paths(table: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield (name,)
         if isinstance(value, dict):
             yield from ((name, *rest) for rest in _paths(value))
+
+
+def _check_numbers(value: Any) -> None:
+    """Refuses whole numbers beyond 64 bits, as TOML does; Python would not even write them out."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        raise ValueError("beyond 64 bits")
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in inner:
+        _check_numbers(each)
+
+
+def _unreadable(problem: str, label: str) -> SettingsError:
+    hint = "see whether it is the file that you meant"
+    return SettingsError(f"not TOML: {problem}", where=label, hint=hint)
 
 
 def _malformed(message: str, label: str) -> SettingsError:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import InputError
+from podium.errors import MOST_NAMES, InputError
+from podium.files.excerpt import excerpt
+from podium.files.json_text import JsonError, parse_value
+from podium.files.text_file import reading
 from podium.model import Cluster, Workload
 from podium.model.workload import gpu_demand
 
@@ -77,12 +77,12 @@ def _thinned(
 
 def read_order(path: Path, seed: int) -> Order:
     """Reads the line of a seed from a file of orders (`jsonl`, plain or gzip)."""
-    seeds: list[int] = []
+    seeds: list[Any] = []
     for number, row in _rows(path):
         if row.get("seed") == seed:
             return _order(row, path, number)
         seeds.append(row.get("seed", -1))
-    known = ", ".join(str(seed) for seed in seeds) or "none"
+    known = ", ".join(excerpt(seed) for seed in seeds[:MOST_NAMES]) or "none"
     raise InputError.at(path, f"no order for seed {seed}", hint=f"it holds the seeds: {known}")
 
 
@@ -92,21 +92,17 @@ def read_seeds(path: Path) -> list[int]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                yield number, _row(line, path, number)
-    except FileNotFoundError as error:
-        raise InputError.at(path, "no such file", hint="give a .jsonl or .jsonl.gz file") from error
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise InputError.at(path, f"not a file of orders: {error}") from error
+    if not path.exists():
+        raise InputError.at(path, "no such file", hint="give a .jsonl or .jsonl.gz file")
+    with reading(path) as stream:
+        for number, line in enumerate(stream, 1):
+            yield number, _row(line, path, number)
 
 
 def _row(line: str, path: Path, number: int) -> dict[str, Any]:
     try:
-        row = json.loads(line)
-    except ValueError as error:
+        row = parse_value(line)
+    except JsonError as error:
         raise InputError.at(path, f"not JSON: {error}", line=number) from error
     if not isinstance(row, dict):
         raise InputError.at(path, "a JSON object is expected", line=number)

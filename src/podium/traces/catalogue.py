@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from podium.errors import InputError, MissingError, UnknownName, UsageError
+from podium.files.text_file import format_suffix
 from podium.traces.csv_file import read_csv
 from podium.traces.documents import SUFFIXES, read_documents
 from podium.traces.manifest import read_manifests
@@ -21,7 +22,6 @@ from podium.traces.profile import (
 )
 from podium.traces.rejects import Rejects
 from podium.traces.simon import is_simon_config, read_simon
-from podium.traces.text_file import format_suffix
 from podium.traces.trace import Trace
 
 EMBEDDED = "openb"

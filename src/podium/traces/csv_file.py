@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from podium.errors import InputError
+from podium.files.text_file import reading
 from podium.model.cluster import Cluster, NodeSpec, node_problem
 from podium.model.records import GPU_MILLI
 from podium.model.workload import PodSpec, Workload, pod_problem
-from podium.traces.csv_table import Row, Table
+from podium.traces.csv_table import LONGEST_ROW, Row, Table
 from podium.traces.fields import FieldError
 from podium.traces.rejects import Rejects
-from podium.traces.text_file import reading
 from podium.traces.times import time_notes
 from podium.traces.trace import Trace
 
@@ -33,7 +33,7 @@ _HINT = f"a node list has {', '.join(NODE_COLUMNS)}; a pod list has {', '.join(P
 
 def read_csv(path: Path, rejects: Rejects) -> Trace:
     """Reads a node list as a cluster, or a pod list as a workload."""
-    with reading(path) as stream:
+    with reading(path, longest_line=LONGEST_ROW) as stream:
         table = Table.opened(stream, path, _HINT)
         is_nodes = "sn" in table.columns
         required = NODE_COLUMNS if is_nodes else POD_COLUMNS

@@ -15,6 +15,8 @@ from podium.model.cluster import LIMIT
 from podium.traces.fields import FieldError
 from podium.traces.rejects import Rejects
 
+LONGEST_ROW = 1 << 20
+
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 
 
@@ -58,6 +60,23 @@ class Row:
         return seconds
 
 
+class _Lines:
+    """Gives the lines of a stream for as long as rows come of them: quotes join lines to a row."""
+
+    def __init__(self, stream: TextIO, path: Path) -> None:
+        self.stream = stream
+        self.path = path
+        self.taken = 0  # characters of the row
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.stream:
+            self.taken += len(line)
+            if self.taken > LONGEST_ROW:
+                message = f"a row is longer than {LONGEST_ROW:,} characters"
+                raise InputError.at(self.path, message, hint="see whether a quote is not closed")
+            yield line
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Holds an open CSV file behind its header."""
@@ -66,11 +85,13 @@ class Table:
     columns: tuple[str, ...]
     _lines: Iterator[list[str]]
     _line_number: Callable[[], int]
+    _source: _Lines
 
     @classmethod
     def opened(cls, stream: TextIO, path: Path, hint: str) -> Table:
         """Reads the header."""
-        reader = csv.reader(stream, strict=True)
+        lines = _Lines(stream, path)
+        reader = csv.reader(lines, strict=True)
         try:
             header = next(reader, None)
         except csv.Error as error:
@@ -82,7 +103,7 @@ class Table:
         if twice:
             message = f"the header names {', '.join(twice)} twice"
             raise InputError.at(path, message, line=1, hint="give every column once")
-        return cls(path, columns, reader, lambda: reader.line_num)
+        return cls(path, columns, reader, lambda: reader.line_num, lines)
 
     def rows(self, rejects: Rejects) -> Iterator[tuple[int, Row]]:
         """Yields the line and cells of every row that has a cell for every column."""
@@ -100,6 +121,7 @@ class Table:
         rejects.add(InputError.at(self.path, str(error), line=line, column=column))
 
     def _next(self) -> list[str] | None:
+        self._source.taken = 0
         try:
             return next(self._lines, None)
         except csv.Error as error:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from podium.files.text_file import writing
 from podium.model.cluster import Cluster, NodeSpec
 from podium.model.workload import PodSpec, Workload
-from podium.traces.text_file import writing
 
 
 def write_nodes(cluster: Cluster, path: Path) -> None:

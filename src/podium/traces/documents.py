@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError
-from podium.traces.json_items import parse_json
-from podium.traces.text_file import format_suffix, reading
-from podium.traces.yaml_tree import YamlNode, parse_yaml
+from podium.files.bounded import MOST_BYTES
+from podium.files.json_items import parse_json
+from podium.files.text_file import format_suffix, reading
+from podium.files.yaml_tree import YamlNode, parse_yaml
 
 YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 SUFFIXES = YAML_SUFFIXES | {".json"}
@@ -33,7 +34,8 @@ class Document:
 
 def read_documents(path: Path) -> Iterator[Document]:
     """Yields every object of a file; those in a List come one by one."""
-    with reading(path) as stream:
+    # Dumps in one line are common; the parsers have bounds of their own.
+    with reading(path, longest_line=MOST_BYTES) as stream:
         if format_suffix(path) == ".json":
             for line, value in parse_json(stream.read(), path):
                 yield from _json_objects(value, line, path)

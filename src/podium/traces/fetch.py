@@ -50,7 +50,9 @@ def fetch_openb(
 
 
 def _is_whole(path: Path, file: OpenbFile) -> bool:
-    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
+    if not path.is_file() or path.stat().st_size != file.size_bytes:
+        return False
+    return hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
 
 
 def _download(
@@ -74,9 +76,11 @@ def _copy(response: Any, output: IO[bytes], file: OpenbFile, report: Progress) -
     digest = hashlib.sha256()
     size = 0
     while chunk := response.read(_CHUNK_BYTES):
+        size += len(chunk)
+        if size > file.size_bytes:
+            break  # whatever this is, it is not the file
         digest.update(chunk)
         output.write(chunk)
-        size += len(chunk)
         report(file.file_name, size, file.size_bytes)
     return digest.hexdigest(), size
 
@@ -87,6 +91,12 @@ def _check(digest: str, size: int, url: str, file: OpenbFile) -> None:
             f"the download ended after {size} of {file.size_bytes} bytes",
             where=url,
             hint="run the command again; what is complete is kept",
+        )
+    if size > file.size_bytes:
+        raise InputError(
+            f"the download is larger than the {file.size_bytes:,} bytes of the file",
+            where=url,
+            hint="something on the way changes it; see whether a proxy answers instead",
         )
     if digest != file.sha256:
         raise InputError(

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from podium.files.excerpt import excerpt
 from podium.model.cluster import LIMIT
 from podium.model.quantity import parse_quantity
 
@@ -122,8 +123,7 @@ def time_of(value: Any, field: str) -> float:
 
 def shown(value: Any) -> str:
     """Shows a value in a message, cut to one short line."""
-    text = " ".join((f'"{value}"' if isinstance(value, str) else repr(value)).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    return excerpt(value, quote='"')
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from podium.errors import InputError
+from podium.files.text_file import format_suffix
 from podium.model.cluster import Cluster, NodeSpec, node_problem
 from podium.model.workload import PodSpec, Workload
 from podium.traces.documents import SUFFIXES, Document, read_documents
@@ -15,7 +16,6 @@ from podium.traces.fields import FieldError
 from podium.traces.node_manifest import node_spec
 from podium.traces.pod_manifest import PodDraft, pod_draft
 from podium.traces.rejects import Rejects
-from podium.traces.text_file import format_suffix
 from podium.traces.times import time_notes
 from podium.traces.trace import Trace
 from podium.traces.wording import counted, some

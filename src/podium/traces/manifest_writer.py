@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
+from podium.files.text_file import format_suffix, writing
 from podium.model.cluster import NodeSpec
 from podium.model.records import GPU_MILLI as WHOLE_GPU
 from podium.model.workload import PodSpec
 from podium.traces import keys
-from podium.traces.text_file import format_suffix, writing
 from podium.traces.trace import Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

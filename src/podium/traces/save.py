@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from podium.errors import UsageError
+from podium.files.text_file import format_suffix, is_gzip
 from podium.traces.csv_writer import write_nodes, write_pods
 from podium.traces.documents import SUFFIXES
 from podium.traces.manifest_writer import write_manifests
-from podium.traces.text_file import format_suffix, is_gzip
 from podium.traces.trace import Trace
 
 

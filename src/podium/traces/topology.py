@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from podium.errors import InputError, UsageError
+from podium.files.bounded import MOST_BYTES
+from podium.files.json_text import JsonError, parse_value
+from podium.files.text_file import format_suffix, reading, writing
+from podium.files.yaml_tree import YamlNode, parse_yaml
 from podium.traces.documents import SUFFIXES, YAML_SUFFIXES, is_list_kind
 from podium.traces.keys import RACK_LABELS, SERVER_LABEL
-from podium.traces.text_file import format_suffix, reading, writing
-from podium.traces.yaml_tree import YamlNode, parse_yaml
 
 RACK_LABEL = RACK_LABELS[0]
 
@@ -30,7 +32,7 @@ def write_topology(source: Path, target: Path, servers_per_rack: int) -> int:
         )
     _check_formats(source, target)
     racks = _Racks(servers_per_rack)
-    with writing(target) as output, reading(source) as stream:
+    with writing(target) as output, reading(source, longest_line=MOST_BYTES) as stream:
         if format_suffix(source) in YAML_SUFFIXES:
             _copy_yaml(stream, output, source, racks)
         else:
@@ -192,12 +194,9 @@ def _flow(labels: dict[str, str]) -> str:
 
 def _copy_json(stream: TextIO, output: TextIO, source: Path, racks: _Racks) -> None:
     try:
-        value = json.load(stream)
-    except RecursionError as error:
-        raise InputError.at(source, "is nested too deeply") from error
-    except ValueError as error:
-        line = getattr(error, "lineno", 0)
-        raise InputError.at(source, f"is not valid JSON: {error}", line=line) from error
+        value = parse_value(stream.read())
+    except JsonError as error:
+        raise InputError.at(source, f"is not valid JSON: {error}", line=error.line) from error
     for node in _json_nodes(value):
         metadata = node.get("metadata")
         labels = metadata.get("labels") if isinstance(metadata, dict) else None

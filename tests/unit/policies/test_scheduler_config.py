@@ -340,7 +340,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("a.yaml", "kind: [", "not YAML"),
+        ("a.yaml", "kind: [", "not valid YAML"),
         ("a.json", "{", "not JSON"),
         ("a.yaml", "", "there is no KubeSchedulerConfiguration"),
         ("a.yaml", "- 1", "there is no KubeSchedulerConfiguration"),
@@ -364,7 +364,7 @@ def test_a_file_that_is_something_else_is_told(tmp_path, name, text, told):
 def test_a_file_that_is_no_text_is_told(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is not UTF-8 text"):
         load(str(path))
 
 

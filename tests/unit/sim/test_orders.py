@@ -134,14 +134,14 @@ def test_a_damaged_archive_is_an_input_error(tmp_path, damage):
     row = {"seed": 1, "arrivals": shuffled_rank(5000, 0).tolist()}
     path = write(tmp_path / "o.jsonl.gz", json.dumps(row))
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match="not a file of orders"):
+    with pytest.raises(InputError, match="gzip data cannot be read"):
         read_order(path, 1)
 
 
 def test_bytes_that_are_not_text_are_an_input_error(tmp_path):
     path = tmp_path / "o.jsonl"
     path.write_bytes(b'{"seed": "\xff"}\n')
-    with pytest.raises(InputError, match="not a file of orders"):
+    with pytest.raises(InputError, match="not UTF-8 text"):
         read_seeds(path)
 
 

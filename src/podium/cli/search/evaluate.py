@@ -11,6 +11,8 @@ from podium.cli import figures
 from podium.cli.options import Json, blaming, read_settings
 from podium.cli.render import Screen, print_json
 from podium.errors import InputError
+from podium.files.text_file import read_bytes
+from podium.policies.registry import MOST_BYTES
 
 if TYPE_CHECKING:
     from podium.search.judge import Judge
@@ -63,10 +65,9 @@ def evaluate(
 
 def _text(file: Path) -> str:
     """Reads a file; what is no text is left for the first gate to refuse."""
-    try:
-        return file.read_bytes().decode("utf-8", "backslashreplace")
-    except FileNotFoundError as error:
-        raise InputError.at(file, "no such file", hint="give the path of a policy file") from error
+    if not file.exists():
+        raise InputError.at(file, "no such file", hint="give the path of a policy file")
+    return read_bytes(file, MOST_BYTES).decode("utf-8", "backslashreplace")
 
 
 def _show(screen: Screen, judge: Judge, found: Judgement) -> None:

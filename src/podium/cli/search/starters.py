@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from podium.cli.options import blaming
 from podium.cli.runs import opened
-from podium.errors import InputError
+from podium.files.text_file import read_text
+from podium.policies.registry import MOST_BYTES
 
 if TYPE_CHECKING:
     from podium.settings import Settings
@@ -34,7 +35,5 @@ def find_starters(
 
 def read_starter(path: Path) -> tuple[str, str]:
     """Reads a policy file to begin with."""
-    try:
-        return path.stem, path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError.at(path, f"cannot be read: {error}", hint="give a policy file") from error
+    with blaming(f"policy {path}", "give a policy file"):
+        return path.stem, read_text(path, MOST_BYTES)

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from podium.errors import InputError
+from podium.files.excerpt import excerpt
+from podium.files.json_text import parse_value
+from podium.files.text_file import reading
 from podium.search.llm.budget import Charge
 from podium.search.llm.reply import Exchange, Reply, Try
 
@@ -83,26 +86,32 @@ class Player:
 
 def read_cassette(path: Path) -> list[dict[str, Any]]:
     """Reads every exchange; a last line that was cut off by a crash is left out."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError as error:
+    if not path.exists():
         raise InputError.at(
             path, "there is no such cassette",
             hint="give the file cassette.jsonl in the folder of a recorded run",
-        ) from error  # fmt: skip
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError.at(path, f"the cassette cannot be read: {error}") from error
+        )  # fmt: skip
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(lines[:-1], 1):
-        try:
-            row = json.loads(line)
-            _check_row(row, number)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError.at(path, f"not a cassette: {error!r}", line=number) from error
-        rows += [row] if number > 1 else []
-    if len(lines) < 2:
+    number = 0
+    with reading(path, newline="\n") as stream:
+        for line in stream:
+            if not line.endswith("\n"):
+                break
+            number += 1
+            rows += [_row(line, path, number)]
+    if not rows:
         raise InputError.at(path, "not a cassette: it has no line", hint="record one first")
-    return rows
+    return rows[1:]
+
+
+def _row(line: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        row: dict[str, Any] = parse_value(line)
+        _check_row(row, number)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"not a cassette: {excerpt(error, 200)}"
+        raise InputError.at(path, message, line=number) from error
+    return row
 
 
 def _drop_cut_line(path: Path) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, MissingError, UsageError
+from podium.files.json_text import JsonError, parse_value
+from podium.files.text_file import read_text
 from podium.policies.registry import BEST
 
 PLAN, STATE, LOCK, CASSETTE = "plan.json", "state.json", "lock", "cassette.jsonl"
-
+MOST_BYTES = 256 << 20
 
 __all__ = ["BEST", "PLAN", "STATE", "RunFolder"]
 
@@ -82,14 +84,14 @@ class RunFolder:
 
     def read(self, name: str) -> dict[str, Any]:
         """Reads a JSON file of the run."""
-        try:
-            found = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
+        if not (self.path / name).exists():
             raise MissingError(
                 f"the run has no {name}", where=str(self.path),
                 hint="the folder of the run was moved or emptied; begin a new run",
-            ) from error  # fmt: skip
-        except ValueError as error:
+            )  # fmt: skip
+        try:
+            found = parse_value(read_text(self.path / name, MOST_BYTES))
+        except JsonError as error:
             raise _broken(self.path / name, str(error)) from error
         if not isinstance(found, dict):
             raise _broken(self.path / name, "it is no object")

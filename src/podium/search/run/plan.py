@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from podium.errors import UsageError
+from podium.errors import InputError, UsageError
+from podium.files.excerpt import excerpt
 from podium.search.fitness import fitness_named
 from podium.search.population.archive import Customs
 from podium.search.training import TrainingSet
@@ -70,7 +71,19 @@ class RunPlan:
 
     @classmethod
     def from_object(cls, given: Mapping[str, Any]) -> RunPlan:
-        """Reads what `as_object` wrote."""
+        """Reads what `as_object` wrote.
+
+        Raises:
+            InputError: nothing wrote it so.
+        """
+        try:
+            return cls._read(given)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            message = f"the plan of the run is not as a run wrote it: {excerpt(error, 200)}"
+            raise InputError(message, hint="begin a new run") from error
+
+    @classmethod
+    def _read(cls, given: Mapping[str, Any]) -> RunPlan:
         parts = dict(given)
         parts["training"] = TrainingSet.from_object(given["training"])
         parts["generators"] = tuple((name, weight) for name, weight in given["generators"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError, UsageError
-from podium.traces.text_file import format_suffix, reading, writing
+from podium.files.text_file import format_suffix, reading, writing
 
 PACKED = gzip.compress(b"text" * 999, mtime=0)
 

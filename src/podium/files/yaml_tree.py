@@ -4,22 +4,43 @@ PyYAML's own composer recurses in C and crashes the interpreter on deep nesting,
 unquoted texts into dates and numbers, and forgets positions. This one is built on the same
 parser's events: any depth up to a limit, texts as they were written, lines for messages, and
 offsets so that a file can be edited in place.
+
+Everything is counted before it is built. Aliases let a kilobyte stand for gigabytes: what they
+stand for counts as if it were written out, and may be ten times what is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from podium.errors import InputError
+from podium.files.excerpt import excerpt
 
 MAX_DEPTH = 100
 """Nesting beyond which a document is refused; Kubernetes objects stay below 30."""
 
+LONGEST_VALUE = 16 * 1024 * 1024
+"""Characters of one text, key or comment."""
+
+FREE_PARTS = 200_000
+CHARACTERS_PER_PART = 5
+"""A document has at most so many keys and values, or one for so many of its characters."""
+
+FREE_COPIES = 100_000
+COPIES_PER_PART = 10
+"""Aliases may stand for so many parts, and for so many times the parts that are written."""
+
+_ORDINARY = "see whether it is the file that you meant"
+_CHARACTERS_PER_COPY = 32  # of a text that an alias stands for: it counts by its length
+_LONGEST_NUMBER = 100
+
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-_NULL_TAG = "tag:yaml.org,2002:null"
+_TAGS = "tag:yaml.org,2002:"
+_NULL_TAG, _TEXT_TAG = f"{_TAGS}null", f"{_TAGS}str"
+_BY_LOOKS = "?"
 
 
 @dataclass(slots=True, eq=False)
@@ -37,7 +58,9 @@ class YamlNode:
     is_alias: bool = False  # stands for a part that is written elsewhere
     is_open: bool = False  # still being parsed
     height: int = 0  # levels below it, those behind aliases included
+    weight: int = 1  # parts in it, those behind aliases included
     items: list[YamlNode] = field(default_factory=list)  # a mapping's are key, value, key, value
+    tag: str = ""  # what a scalar stands for, where that may be something else than its text
     value_memo: Any = None
 
     def get(self, key: str) -> YamlNode | None:
@@ -65,28 +88,60 @@ class YamlNode:
                 self.value_memo = self._mapping_value()
         return self.value_memo
 
+    def typed_value(self, path: Path) -> Any:
+        """Gives plain values with numbers and booleans as YAML means them; nothing is shared."""
+        if self.kind == "list":
+            return [item.typed_value(path) for item in self.items]
+        if self.kind == "mapping":
+            return _merged(self.pairs(), lambda node: node.typed_value(path))
+        return _typed(self, path)
+
     def _mapping_value(self) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        written: dict[str, Any] = {}
-        for key, value in self.pairs():
-            if key.text == "<<" and value.kind != "scalar":
-                sources = value.items if value.kind == "list" else [value]
-                for source in reversed(sources):
-                    part = source.value()
-                    merged.update(part if isinstance(part, dict) else {})
-            else:
-                written[key.text or ""] = value.value()
-        return merged | written
+        return _merged(self.pairs(), YamlNode.value)
+
+
+def _merged(
+    pairs: list[tuple[YamlNode, YamlNode]], value_of: Callable[[YamlNode], Any]
+) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    written: dict[str, Any] = {}
+    for key, value in pairs:
+        if key.text == "<<" and value.kind != "scalar":
+            sources = value.items if value.kind == "list" else [value]
+            for source in reversed(sources):
+                part = value_of(source)
+                merged.update(part if isinstance(part, dict) else {})
+        else:
+            written[key.text or ""] = value_of(value)
+    return merged | written
+
+
+def _typed(node: YamlNode, path: Path) -> Any:
+    import yaml
+
+    if not node.tag or node.text is None or len(node.text) > _LONGEST_NUMBER:
+        return node.text
+    loader: Any = yaml.SafeLoader("")
+    tag = node.tag
+    if tag == _BY_LOOKS:
+        tag = loader.resolve(yaml.ScalarNode, node.text, (True, False))
+    try:
+        return loader.construct_object(yaml.ScalarNode(tag, node.text))
+    except (yaml.YAMLError, ValueError) as error:
+        message = f"{excerpt(node.text)} cannot be read as {excerpt(tag.removeprefix(_TAGS))}"
+        raise InputError.at(path, message, line=node.line) from error
 
 
 def parse_yaml(stream: TextIO, path: Path) -> Iterator[YamlNode]:
-    """Yields the documents of a stream one by one, empty ones left out."""
+    """Yields the documents of a stream one by one, empty ones left out; the one door to YAML."""
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     composer = _Composer(path)
+    feed: Any = _Feed(stream, path)
     try:
-        for event in yaml.parse(stream, Loader=loader):
+        for event in yaml.parse(feed, Loader=loader):
+            feed.waiting = 0
             root = composer.take(event)
             if root is not None:
                 yield root
@@ -98,6 +153,24 @@ def parse_yaml(stream: TextIO, path: Path) -> Iterator[YamlNode]:
         raise InputError.at(path, f"is not valid YAML: {what}", line=line, hint=hint) from error
 
 
+class _Feed:
+    """Lets the parser read for as long as it makes something of what it reads."""
+
+    def __init__(self, stream: TextIO, path: Path) -> None:
+        self.stream = stream
+        self.path = path
+        self.waiting = 0  # characters since the last event
+
+    def read(self, size: int = -1) -> str:
+        """Reads for the parser."""
+        chunk = self.stream.read(size)
+        self.waiting += len(chunk)
+        if self.waiting > LONGEST_VALUE:
+            message = f"a text is longer than {LONGEST_VALUE:,} characters"
+            raise InputError.at(self.path, message, hint=_ORDINARY)
+        return chunk
+
+
 class _Composer:
     """Builds one tree at a time from parser events."""
 
@@ -106,6 +179,9 @@ class _Composer:
         self.stack: list[YamlNode] = []
         self.anchors: dict[str, YamlNode] = {}
         self.root: YamlNode | None = None
+        self.start = 0  # of the document
+        self.written = 0  # parts of the document
+        self.copied = 0  # parts that its aliases stand for
 
     def take(self, event: Any) -> YamlNode | None:
         """Adds an event; gives the tree when its document ends."""
@@ -119,7 +195,8 @@ class _Composer:
         elif kind == "AliasEvent":
             self._place(self._anchored(event), None)
         elif kind == "DocumentStartEvent":
-            self.anchors, self.root = {}, None
+            self.anchors, self.root, self.start = {}, None, event.start_mark.index
+            self.written = self.copied = 0
         elif kind == "DocumentEndEvent":
             root, self.root = self.root, None
             return None if root is None or (root.kind == "scalar" and root.text is None) else root
@@ -137,8 +214,24 @@ class _Composer:
         node.end, node.is_open = event.end_mark.index, False
         if self.stack:
             self.stack[-1].height = max(self.stack[-1].height, node.height + 1)
+            self.stack[-1].weight += node.weight
+
+    def _count(self, node: YamlNode) -> None:
+        if node.is_alias:
+            self.copied += node.weight
+            if self.copied > FREE_COPIES + COPIES_PER_PART * self.written:
+                message = "its aliases stand for far more than is written"
+                hint = "write out what is repeated, or split the file"
+                raise InputError.at(self.path, message, line=node.line, hint=hint)
+            return
+        self.written += 1
+        length = node.start - self.start
+        if self.written > FREE_PARTS and CHARACTERS_PER_PART * self.written > length:
+            message = f"a document has more than {FREE_PARTS:,} parts of almost nothing"
+            raise InputError.at(self.path, message, line=node.line, hint=_ORDINARY)
 
     def _place(self, node: YamlNode, anchor: str | None) -> None:
+        self._count(node)
         if anchor is not None:
             self.anchors[anchor] = node
         if not self.stack:
@@ -146,9 +239,10 @@ class _Composer:
             return
         if len(self.stack) + node.height >= MAX_DEPTH:
             message = f"is nested more than {MAX_DEPTH} levels deep"
-            raise InputError.at(self.path, message, line=node.line)
+            raise InputError.at(self.path, message, line=node.line, hint=_ORDINARY)
         parent = self.stack[-1]
         parent.height = max(parent.height, node.height + 1)
+        parent.weight += 0 if node.is_open else node.weight  # what is open counts when it ends
         is_key = parent.kind == "mapping" and len(parent.items) % 2 == 0
         if is_key and node.kind != "scalar":
             message = "a key is expected to be a text, not a list or a mapping"
@@ -175,5 +269,13 @@ def _scalar(event: Any) -> YamlNode:
     is_plain = event.implicit[0] and not event.style
     is_null = event.tag == _NULL_TAG or (is_plain and event.value in _NULLS)
     node.text = None if is_null else event.value
+    node.weight = 1 + len(event.value) // _CHARACTERS_PER_COPY
+    node.tag = _tag(event, is_plain)
     node.is_block_text = event.style in ("|", ">")
     return node
+
+
+def _tag(event: Any, is_plain: bool) -> str:
+    if event.tag not in (None, "!", _TEXT_TAG):
+        return str(event.tag)
+    return _BY_LOOKS if is_plain and event.tag is None else ""

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError
-from podium.traces.json_items import parse_json
+from podium.files.json_items import parse_json
 
 
 def parse(text):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError
+from podium.files.json_text import TOO_DEEP, TOO_LONG, is_too_deep
 
 _HINT = "correct the file there; it may be cut short"
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -26,10 +27,11 @@ def parse_json(text: str, path: Path) -> Iterator[tuple[int, Any]]:
         message = f"is not valid JSON: {error.msg}"
         raise InputError.at(path, message, line=error.lineno, hint=_HINT) from error
     except RecursionError as error:
-        raise InputError.at(path, "is nested too deeply", line=reader.line) from error
+        message = f"is not valid JSON: {TOO_DEEP}"
+        raise InputError.at(path, message, line=reader.line, hint=_HINT) from error
     except ValueError as error:
         # int() refuses numbers with thousands of digits.
-        message = f"is not valid JSON: {error}"
+        message = f"is not valid JSON: {TOO_LONG}"
         raise InputError.at(path, message, line=reader.line, hint=_HINT) from error
 
 
@@ -83,6 +85,8 @@ class _JsonReader:
     def _value(self) -> Any:
         self._peek()
         value, end = self._decode(self.text, self.at)
+        if is_too_deep(value):
+            raise RecursionError
         self._move(end)
         return value
 

@@ -1,4 +1,4 @@
-"""Opens text files for reading and writing, plain or gzip by their suffix."""
+"""Opens text files for reading and writing, plain or gzip by their suffix; the one door to them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from io import TextIOWrapper
+from contextlib import contextmanager, suppress
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import IO, TextIO, cast
 
 from podium.errors import InputError, UsageError
+from podium.files.bounded import (
+    LONGEST_LINE,
+    MOST_BYTES,
+    BoundedBytes,
+    NotText,
+    open_file,
+    too_large,
+)
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_CHUNK_BYTES = 1 << 16
 
 
 def is_gzip(path: Path) -> bool:
@@ -31,12 +40,22 @@ def format_suffix(path: Path) -> str:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[TextIO]:
+def reading(
+    path: Path,
+    *,
+    most_bytes: int = MOST_BYTES,
+    longest_line: int = LONGEST_LINE,
+    newline: str | None = "",
+) -> Iterator[TextIO]:
     """Opens a UTF-8 file; what cannot be read becomes an InputError that says why."""
     try:
-        with _opened(path) as raw, TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
+        with (
+            BoundedBytes(path, most_bytes, longest_line) as raw,
+            BufferedReader(raw, _CHUNK_BYTES) as buffered,
+            TextIOWrapper(buffered, encoding="utf-8-sig", newline=newline) as text,
+        ):
             yield text
-    except UnicodeDecodeError as error:
+    except (UnicodeDecodeError, NotText) as error:
         raise _not_text(path) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError.at(
@@ -44,6 +63,21 @@ def reading(path: Path) -> Iterator[TextIO]:
         ) from error
     except OSError as error:
         raise InputError.at(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def read_text(path: Path, most_bytes: int) -> str:
+    """Reads a small file as a whole, its lines ended by newlines."""
+    with reading(path, most_bytes=most_bytes, longest_line=most_bytes, newline=None) as stream:
+        return stream.read()
+
+
+def read_bytes(path: Path, most_bytes: int) -> bytes:
+    """Reads a small file as a whole, as it is."""
+    with open_file(path) as file:
+        found = file.read(most_bytes + 1)
+    if len(found) > most_bytes:
+        raise too_large(path, most_bytes)
+    return found
 
 
 @contextmanager
@@ -70,10 +104,6 @@ def writing(path: Path) -> Iterator[TextIO]:
         partial.unlink(missing_ok=True)
 
 
-def _opened(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path, "rb")) if is_gzip(path) else path.open("rb")
-
-
 @contextmanager
 def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
     if not is_gzip(path):
@@ -84,21 +114,28 @@ def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 
 
 def _not_text(path: Path) -> InputError:
-    try:
-        with _opened(path) as raw:
+    line, message, is_packed = 0, "the file is not UTF-8 text", False
+    if path.is_file():  # a pipe gives nothing a second time
+        with suppress(OSError, EOFError, zlib.error), _reopened(path) as raw:
             line, message = _first_bad_line(raw)
-    except (OSError, EOFError, zlib.error):
-        line, message = 0, "the file is not UTF-8 text"
-    with path.open("rb") as head:
-        is_packed = head.read(2) == _GZIP_MAGIC and not is_gzip(path)
+        with path.open("rb") as head:
+            is_packed = head.read(2) == _GZIP_MAGIC and not is_gzip(path)
     hint = "the file looks compressed: let its name end in .gz" if is_packed else "save it as UTF-8"
     return InputError.at(path, message, line=line, hint=hint)
 
 
+def _reopened(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path, "rb")) if is_gzip(path) else path.open("rb")
+
+
 def _first_bad_line(raw: IO[bytes]) -> tuple[int, str]:
-    for number, line in enumerate(raw, start=1):
+    number = 0
+    while line := raw.readline(LONGEST_LINE):
+        number += 1
         try:
             line.decode("utf-8")
         except UnicodeDecodeError as error:
             return number, f"byte {error.start + 1} of the line is not UTF-8 text"
+        if b"\0" in line:
+            return number, f"byte {line.index(0) + 1} of the line is 0, which no text holds"
     return 0, "the file is not UTF-8 text"
