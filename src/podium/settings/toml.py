@@ -43,7 +43,8 @@ def read_document(path: Path, label: str) -> Document:
         _check_numbers(data)
     except (OSError, InputError) as problem:
         told = getattr(problem, "message", "") or str(problem)
-        raise SettingsError(f"the file cannot be read: {told}", where=label) from problem
+        hint = "see whether it is the file that you meant"
+        raise SettingsError(f"the file cannot be read: {told}", where=label, hint=hint) from problem
     except tomllib.TOMLDecodeError as problem:
         raise _malformed(str(problem), label) from problem
     except RecursionError as problem:

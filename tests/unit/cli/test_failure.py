@@ -57,5 +57,13 @@ def test_a_file_that_cannot_be_used_is_bad_input(tmp_path):
     assert error.where == str(tmp_path / "none" / "file")
 
 
+def test_memory_that_is_not_there_is_something_missing_and_no_bug():
+    assert as_podium_error(MemoryError()).exit_code == 3
+
+
+def test_an_error_that_quotes_a_whole_file_is_cut():
+    assert len(in_three_lines(UsageError("x" * 10**6, where="y" * 10**6))) < 5000
+
+
 def test_an_operating_system_error_without_a_file_is_a_bug():
     assert as_podium_error(OSError("no reason")).exit_code == 4

@@ -5,7 +5,14 @@ import pytest
 import yaml
 
 from podium.errors import InputError
-from podium.files.yaml_tree import MAX_DEPTH, parse_yaml
+from podium.files.yaml_tree import (
+    COPIES_PER_PART,
+    FREE_COPIES,
+    FREE_PARTS,
+    LONGEST_VALUE,
+    MAX_DEPTH,
+    parse_yaml,
+)
 
 
 def trees(text):
@@ -100,3 +107,85 @@ def test_depth_behind_aliases_counts():
     deep = "[" * (MAX_DEPTH - 10) + "]" * (MAX_DEPTH - 10)
     with pytest.raises(InputError, match="nested more than"):
         trees(f"a: &a {deep}\nb: [[[[[[[[[[[*a]]]]]]]]]]]")
+
+
+def laughs(levels):
+    lines = ["a0: &a0 [x, x]"]
+    return lines + [f"a{i}: &a{i} [{f'*a{i - 1}, ' * 9}]" for i in range(1, levels)]
+
+
+def merges(levels):
+    lines = ["m0: &m0 {k: v}"]
+    return lines + [f"m{i}: &m{i} {{<<: [{f'*m{i - 1}, ' * 9}]}}" for i in range(1, levels)]
+
+
+@pytest.mark.parametrize("bomb", [laughs(12), laughs(40), merges(12), merges(40)])
+def test_aliases_that_stand_for_far_more_than_is_written_are_refused(bomb):
+    with pytest.raises(InputError, match="aliases stand for far more than is written"):
+        values("\n".join(bomb))
+
+
+def test_an_alias_of_a_long_text_counts_by_its_length():
+    text = f"a: &a {'x' * 1_000_000}\n" + "b: [" + "*a, " * 200 + "]\n"
+    with pytest.raises(InputError, match="aliases stand for far more than is written"):
+        values(text)
+
+
+def test_aliases_are_counted_by_document():
+    shared = "- &a {k: [v, w], l: m}\n" + "- *a\n" * 2000
+    assert 7 * 2000 < FREE_COPIES < 7 * 2000 * 10
+    assert [len(each) for each in values("---\n".join([shared] * 10))] == [2001] * 10
+
+
+def test_many_nodes_may_share_their_labels():
+    nodes = "".join(f"- {{name: n{i}, labels: *l}}\n" for i in range(30_000))
+    text = f"- &l {{{', '.join(f'k{i}: v{i}' for i in range(12))}}}\n{nodes}"
+    assert FREE_COPIES < 25 * 30_000
+    assert COPIES_PER_PART * 5 * 30_000 > 25 * 30_000
+    assert len(values(text)[0]) == 30_001
+
+
+def test_parts_of_almost_nothing_are_refused_in_their_hundreds_of_thousands():
+    with pytest.raises(InputError, match="parts of almost nothing"):
+        trees("[" + "[]," * (FREE_PARTS + 9) + "]")
+    assert trees("[" + "[], " * (FREE_PARTS // 4) + "]")
+
+
+def test_a_text_without_end_is_refused():
+    class Endless(io.StringIO):
+        given = 0
+
+        def read(self, size=-1):
+            self.given += size
+            return "x" * size
+
+    stream = Endless()
+    with pytest.raises(InputError, match="a text is longer than"):
+        list(parse_yaml(stream, Path("f.yaml")))
+    assert stream.given <= LONGEST_VALUE + (1 << 17)
+
+
+def typed(text):
+    return trees(text)[0].typed_value(Path("f.yaml"))
+
+
+def test_typed_values_are_those_of_the_library():
+    text = """
+        a: [1, 0x10, 1.5, .inf, true, no, ~, null, "1", 'yes', text, 1_000, "", -3, 0o7, 010]
+        b: {<<: &b {c: 1, d: two}, d: 2}
+        e: [*b, !!str 5, !!int "6"]
+        f: |
+          9
+    """
+    assert typed(text) == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "1" + ":1" * 100_000, "0x" + "f" * 9999])
+def test_a_number_of_thousands_of_digits_is_a_text(number):
+    assert typed(f"a: {number}") == {"a": number}
+
+
+@pytest.mark.parametrize("text", ["a: !!int x", "a: !!python/name:os.system x", "a: 2023-99-99"])
+def test_what_is_not_of_its_type_is_told_with_its_line(text):
+    with pytest.raises(InputError, match=r"f\.yaml, line 1: .* cannot be read as"):
+        typed(text)

@@ -65,6 +65,17 @@ def test_a_wrong_checksum_is_an_input_error_and_nothing_stays(server, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_download_larger_than_the_file_is_left_at_once(server, tmp_path):
+    first = openb_index().files[0]
+    server.files[first.file_name] = b"x" * (first.size_bytes + (64 << 20))
+    seen = []
+    with pytest.raises(InputError, match="the download is larger than") as caught:
+        fetch_openb(tmp_path, lambda _name, done, _size: seen.append(done), base_url=server.url)
+    assert max(seen, default=0) <= first.size_bytes
+    assert first.file_name in caught.value.where
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_the_server_lacks_is_missing_data(server, tmp_path):
     with pytest.raises(MissingError, match="cannot be downloaded") as caught:
         fetch_openb(tmp_path, base_url=server.url)

@@ -110,7 +110,8 @@ def _row(line: str, path: Path, number: int) -> dict[str, Any]:
         _check_row(row, number)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"not a cassette: {excerpt(error, 200)}"
-        raise InputError.at(path, message, line=number) from error
+        hint = "give the file cassette.jsonl in the folder of a recorded run"
+        raise InputError.at(path, message, line=number, hint=hint) from error
     return row
 
 
