@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, MissingError, UsageError
+from podium.files.excerpt import excerpt
 from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import read_text
 from podium.policies.registry import BEST
 
 PLAN, STATE, LOCK, CASSETTE = "plan.json", "state.json", "lock", "cassette.jsonl"
 MOST_BYTES = 256 << 20
+MOST_BATCHES = 100_000
 
 __all__ = ["BEST", "PLAN", "STATE", "RunFolder"]
 
@@ -80,7 +83,19 @@ class RunFolder:
 
     def state(self) -> dict[str, Any]:
         """Reads how far the run was when its last batch ended; nothing for a new one."""
-        return self.read(STATE) if (self.path / STATE).exists() else {}
+        found = self.read(STATE) if (self.path / STATE).exists() else {}
+        batches = found.get("batches", 0)
+        if type(batches) is not int or not 0 <= batches <= MOST_BATCHES:
+            raise _broken(self.path / STATE, f"batches is {excerpt(batches)}")
+        return found
+
+    @contextmanager
+    def reading_state(self) -> Iterator[None]:
+        """Blames the file for what is wrong with its content."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _broken(self.path / STATE, excerpt(error, 200)) from error
 
     def read(self, name: str) -> dict[str, Any]:
         """Reads a JSON file of the run."""

@@ -72,7 +72,8 @@ class Search:
         if any(each.reads_prompts for each in self.parts.generators.values()):
             self.memory = Memory()
         self._end = Ending(self.run_id)
-        self._stopwatch = Stopwatch(self.parts.clock, state.get("seconds", 0.0))
+        with self.parts.folder.reading_state():
+            self._stopwatch = Stopwatch(self.parts.clock, float(state.get("seconds", 0.0)))
         self._take_up(state)
 
     def get_ready(self) -> None:
@@ -134,10 +135,11 @@ class Search:
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
         """Reads what earlier sittings stored: whole batches, then the one that was cut off."""
-        self.validated = Validated(**state["validated"]) if state.get("validated") else None
-        for name, saved in state.get("generators", {}).items():
-            if name in self.parts.generators:
-                self.parts.generators[name].restore(saved)
+        with self.parts.folder.reading_state():
+            self.validated = Validated(**state["validated"]) if state.get("validated") else None
+            for name, saved in state.get("generators", {}).items():
+                if name in self.parts.generators:
+                    self.parts.generators[name].restore(saved)
         records = self.parts.store.candidates.of(self.run_id)
         self.tally = Tally.of(records)
         self._jury = Jury(self.plan, self.parts.store, self.parts.executor, self.tally)

@@ -54,6 +54,25 @@ def test_a_broken_file_is_told(folder, text):
         folder.state()
 
 
+@pytest.mark.parametrize("batches", ['"x"', "-1", "1e3", "true", str(10**12), "[[]]"])
+def test_a_state_with_batches_that_cannot_be_is_told(folder, batches):
+    folder.write_text(STATE, f'{{"batches": {batches}}}')
+    with pytest.raises(InputError, match="not as a run wrote it: batches is"):
+        folder.state()
+
+
+def test_a_state_is_blamed_for_what_it_holds(folder):
+    for mistake in (KeyError("x"), TypeError("x"), AttributeError("x")):
+        with pytest.raises(InputError, match="not as a run wrote it"), folder.reading_state():
+            raise mistake
+
+
+def test_a_file_that_is_nested_without_end_is_told(folder):
+    folder.write_text(STATE, '{"generators":' + "[" * 99_999)
+    with pytest.raises(InputError, match="nested too deeply"):
+        folder.state()
+
+
 def test_two_cannot_work_on_one_run(folder):
     assert not folder.is_locked
     folder.lock()

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from podium.errors import PodiumError, UsageError
+from podium.errors import InputError, PodiumError, UsageError
 from podium.search.population.archive import Customs
 from podium.search.run.plan import RunPlan, Tuning
 from support.searches import TRAINING
@@ -52,3 +52,9 @@ def test_an_unknown_start_is_refused():
 def test_an_unknown_fitness_is_refused():
     with pytest.raises(PodiumError, match="speed"):
         RunPlan(TRAINING, "speed")
+
+
+@pytest.mark.parametrize("given", [{}, {"training": 5}, {"training": {"cases": [1]}}])
+def test_a_plan_that_nothing_wrote_is_told(given):
+    with pytest.raises(InputError, match="not as a run wrote it"):
+        RunPlan.from_object(given)
