@@ -25,7 +25,7 @@ def say(told):
     sys.stdout.buffer.flush()
 def answer(told):
     hear()
-    ready = b'{"ready": true, "baseline": [], "losses": [], "doors": []}'
+    ready = b'{"ready": true, "baseline": [], "losses": [], "walls": []}'
     say(struct.pack(">I", len(ready)) + ready)
     hear()
     say(bytes.fromhex(told))
