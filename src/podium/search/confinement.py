@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from podium.search.privileges import die_with, drop_privileges
 from podium.search.seccomp import Descriptors, refuse_system_calls
@@ -56,6 +56,8 @@ class Confinement:
             SYSTEM_CALLS: refuse_system_calls(self._open_files()),
             AUDIT: True,
         }
+        # Some imports raise no audit event; what the hook sees cannot be undone.
+        sys.meta_path.insert(0, self)
         sys.addaudithook(self._refuse)
         return [wall for wall, stands in walls.items() if stands]
 
@@ -88,11 +90,26 @@ class Confinement:
             return
         if event != "import":
             raise PermissionError(f"a candidate may not cause {event}")
-        name = str(arguments[0])
+        self.find_spec(str(arguments[0]))
+
+    def find_spec(self, name: str, *_given: object) -> NoReturn:
+        """Refuses an import, and notes who is to blame for it."""
         # A library that loads a part of itself late is no fault of the candidate's.
-        if sys._getframe(1).f_code.co_filename != self._own_name and name not in self._absent:
+        if _importer() != self._own_name and name not in self._absent:
             self._lacking.add(name)
         raise ImportError("a candidate imports nothing")
+
+
+def _importer() -> str:
+    """Names the file whose code wants to import something."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame.f_code.co_filename
+
+
+def _is_machinery(file: str) -> bool:
+    return file == __file__ or "importlib" in file
 
 
 def _has_proc() -> bool:
