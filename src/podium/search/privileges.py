@@ -18,7 +18,7 @@ _NOBODY = 65534
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Calls prctl(2); -1 where there is none, or it refuses."""
+    """Asks the kernel to change this process; -1 where it refuses, or is another one."""
     if sys.platform != "linux":
         return -1
     call = ctypes.CDLL(None, use_errno=True).prctl

@@ -1,7 +1,10 @@
 import os
 import signal
 import struct
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -195,6 +198,55 @@ def test_candidates_are_not_judged_where_a_wall_is_missing(monkeypatch, walls):
         pool.run(GOOD)
     assert SYSTEM_CALLS in caught.value.message
     assert "--allow-unconfined" in caught.value.hint
+
+
+def test_a_worker_outlives_the_thread_that_first_used_it():
+    with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
+        with ThreadPoolExecutor(1) as threads:
+            trial = threads.submit(_run, pool, f'{GET}("os")._exit(3)').result()
+            assert "exit 3" in trial.reason
+            expected = threads.submit(pool.run, GOOD).result()
+            before = pool.processes()
+        assert pool.run(GOOD).cases == expected.cases
+        assert pool.processes() == before
+
+
+PARENT = """
+from podium.search.sandbox import Pool
+from podium.search.limits import Limits
+from podium.search.training import Case, TrainingSet
+with Pool(TrainingSet((Case(nodes=8, pods=60),)), "inflation", 1, Limits(600.0, 600.0)) as pool:
+    pool.get_ready()
+    print(pool.processes()[0], flush=True)
+    pool.run("def score(pod, node):\\n    while True:\\n        pod\\n")
+"""
+
+
+@pytest.mark.parametrize("name", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_parent_that_is_killed_leaves_no_process_and_no_folder(tmp_path, name):
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells a process of the death of its parent")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, env=environment
+    ) as parent:
+        pid = int(parent.stdout.readline())
+        began = _processor_ticks(pid)
+        _wait_for(lambda: _processor_ticks(pid) > began + 20)
+        parent.send_signal(name)
+    _wait_for(lambda: not _is_alive(pid))
+    assert list(tmp_path.iterdir()) == []
+
+
+def _processor_ticks(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
+def _wait_for(is_so):
+    deadline = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.01)
 
 
 def test_no_process_outlives_its_pool():

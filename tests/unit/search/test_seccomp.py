@@ -119,7 +119,9 @@ def test_only_the_given_files_are_read_and_written():
 say([call(0, file, bytes(4), 4), call(1, file, b"x", 1), call(17, file, bytes(4), 4, 0)])
 say(call(0, 3, bytes(4), 4)[1])
 """
-    before = "file = os.open('/etc/hostname', os.O_RDONLY)\nos.dup2(file, 3)\nfile = os.dup2(file, 9)"
+    before = (
+        "file = os.open('/etc/hostname', os.O_RDONLY)\nos.dup2(file, 3)\nfile = os.dup2(file, 9)"
+    )
     code, said = run_confined(program, before=before)
     assert (code, said) == (0, [[REFUSED] * 3, 0])
 
