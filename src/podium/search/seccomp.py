@@ -118,7 +118,7 @@ def filter_program(machine: str, open_files: Descriptors) -> bytes:
 def _body(conditions: dict[int, tuple[int, ...]]) -> Iterator[bytes]:
     """Allows a call if its arguments are as they must be; ends in every case."""
     for place, values in conditions.items():
-        # All of these are 32 bits wide for the kernel: it does not look at the upper half.
+        # Nothing that the kernel heeds stands in the upper half of any of these.
         yield _step(_LOAD, _ARGUMENTS_AT + 8 * place)
         for i, value in enumerate(values):
             yield _step(_EQUAL, value, len(values) - i, 0)
