@@ -30,7 +30,7 @@ MOST_PLAIN = 20_000
 MOST_KILLED = 3
 """So often in a row a process may be killed by somebody else before that is an error."""
 
-MOST_MODULES = 200
+MOST_MODULES = 60
 """So many modules may turn out to be needed late."""
 
 
@@ -95,16 +95,12 @@ class Pool:
         """Has a worker do something; again in another one if the first was not let finish."""
         self.get_ready()
         killed: list[str] = []
-        while True:
-            trial = self._attempt(work, killed)
-            if trial is None:
-                continue
-            if not trial.lacking:
-                return trial
-            self._learn(trial.lacking)
+        while (trial := self._attempt(work, killed)) is None:
+            pass
+        return trial
 
     def _attempt(self, work: Callable[[Worker], Trial], killed: list[str]) -> Trial | None:
-        """Tries once; nothing if the process was killed, which is noted."""
+        """Tries once; nothing if the process was killed, or lacked something, which is noted."""
         worker = self._next_worker()
         try:
             trial = work(worker) if self._get_ready(worker, killed) else None
@@ -118,6 +114,9 @@ class Pool:
             self._idle.put(worker)
         if trial is not None and trial.killed_by:
             self._note(trial.killed_by, killed)
+            return None
+        if trial is not None and trial.lacking:
+            self._learn(trial.lacking, worker.modules)
             return None
         return trial
 
@@ -151,13 +150,12 @@ class Pool:
         self._idle.put(None)  # for the next who waits
         raise PodiumError("the processes for candidates were ended")
 
-    def _learn(self, modules: tuple[str, ...]) -> None:
+    def _learn(self, modules: tuple[str, ...], loaded: tuple[str, ...]) -> None:
         """Has processes load what one lacked before they lock themselves in."""
         with self._lock:
-            known = set(self._modules)
+            known = self._modules  # others may have lacked the same meanwhile
             self._modules += tuple(name for name in modules if name not in known)
-            is_stuck = known.issuperset(modules) or len(self._modules) > MOST_MODULES
-        if is_stuck:
+        if set(loaded).issuperset(modules) or len(self._modules) > MOST_MODULES:
             raise PodiumError(
                 f"a process for candidates lacks the module {modules[0]}, which it has loaded",
                 hint="report this: it is no fault of the candidate, and the run can be resumed",

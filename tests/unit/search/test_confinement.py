@@ -42,6 +42,18 @@ def test_root_becomes_nobody_for_good():
 
 
 @linux
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+def test_all_walls_stand_for_who_is_not_root_too():
+    someone = (
+        "import resource\nos.setgroups([])\nos.setresgid(*[1000] * 3)\nos.setresuid(*[1000] * 3)\n"
+    )
+    _, said = run_confined(READ, before=STATUS + someone)
+    walls, status = said[0]
+    assert tuple(walls) == WALLS
+    assert set(status["Uid"].split()) == {"1000"}
+
+
+@linux
 def test_a_wall_that_the_kernel_refuses_is_not_said_to_stand():
     """Takes the filter away as a kernel does that has none: prctl fails."""
     before = "import podium.search.seccomp as s\ns.prctl = lambda *_given: -1\n"

@@ -175,6 +175,13 @@ def test_what_a_library_loads_late_is_loaded_before_the_next_attempt(line):
         assert pool.processes() == before
 
 
+def test_two_who_lack_the_same_at_once_are_both_tried_again():
+    text = GOOD.replace("    # It", f'    {GET}("numpy").f2py\n    # It')
+    with Pool(TRAINING, "inflation", 2, LIMITS) as pool, ThreadPoolExecutor(2) as threads:
+        trials = list(threads.map(pool.run, [text, text]))
+    assert [trial.verdict.accepted for trial in trials] == [True, True]
+
+
 def test_a_process_that_lacks_what_it_has_loaded_is_an_error_and_no_verdict(monkeypatch):
     told = {**DONE, "reason": "lacks", "lacking": ["numba.late"]}
     script = imposter(told).replace("{", "{{").replace("}", "}}")

@@ -173,6 +173,45 @@ def test_the_filter_is_one_that_the_kernel_can_take(machine):
     assert allowed_numbers(machine) <= tested
 
 
+def decide(machine, number, *arguments, spoken=None):
+    """Does what the kernel does with the filter."""
+    program = filter_program(machine, Descriptors((3,), (4,), (5,)))
+    padded = [each % 2**64 for each in (*arguments, *[0] * (6 - len(arguments)))]
+    data = struct.pack("=IIQ6Q", number, MACHINES[spoken or machine], 0, *padded)
+    at, value = 0, 0
+    while True:
+        code, if_true, if_false, given = struct.unpack_from("=HBBI", program, 8 * at)
+        if code == 0x06:
+            return {0x7FFF0000: "allow", 0x80000000: "kill"}.get(given, "refuse")
+        if code == 0x20:
+            (value,) = struct.unpack_from("=I", data, given)
+        else:
+            is_so = value == given if code == 0x15 else value >= given
+            at += if_true if is_so else if_false
+        at += 1
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_filter_decides_alike_on_every_machine(machine):
+    index = list(MACHINES).index(machine)
+    number = {name: numbers[index] for name, numbers in NUMBERS.items()}
+    free = {number[name] for name in ("munmap", "brk", "getcwd", "exit_group")}
+    heedless = {n for n in range(501) if decide(machine, n, *[2**32 - 1] * 6) == "allow"}
+    assert heedless == free
+    asked = {
+        "read": (3,), "write": (4,), "pread64": (5,), "mmap": (0, 9, 3, 0x22, -1, 0),
+        "mprotect": (0, 9, 5), "futex": (0, 129), "prlimit64": (0, 9), "clock_gettime": (3,),
+        "sched_getaffinity": (0,),
+    }  # fmt: skip
+    assert {decide(machine, number[name], *given) for name, given in asked.items()} == {"allow"}
+    assert free | {number[name] for name in asked} == allowed_numbers(machine)
+    assert decide(machine, number["mprotect"], 0, 9, 7) == "refuse"
+    assert decide(machine, number["prlimit64"], 77, 9) == "refuse"
+    assert decide(machine, number["read"] + 0x40000000, 3) == "kill"
+    (other,) = set(MACHINES) - {machine}
+    assert decide(machine, number["read"], 3, spoken=other) == "kill"
+
+
 def test_numbers_are_told_apart_on_each_machine():
     for machine in MACHINES:
         assert len(allowed_numbers(machine)) == len(NUMBERS)
