@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,11 @@ def test_a_file_that_is_not_there_is_a_mistake_of_usage(tmp_path):
     done = run([*PODIUM, "search", "evaluate", "nothing.py"], tmp_path)
     assert done.returncode == 2
     assert "no such file" in done.stderr
+
+
+def test_a_file_that_never_ends_is_refused_by_the_first_gate(tmp_path):
+    if not Path("/dev/zero").exists():
+        pytest.skip("this system has no such file")
+    done = run([*PODIUM, "search", "evaluate", "/dev/zero", "--json"], tmp_path)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["gate"] == "syntax"

@@ -139,7 +139,7 @@ def test_what_a_killed_actor_was_judging_is_judged_by_another(executor, local, r
     assert _facts(done) == expected
 
 
-def test_a_candidate_whose_actors_keep_dying_is_refused_in_the_end(executor, local, monkeypatch):
+def test_actors_that_keep_dying_are_an_error_and_no_verdict(executor, local, monkeypatch):
     _, context, _ = local
     monkeypatch.setattr("podium.search.run.ray_executor.MOST_ATTEMPTS", 1)
     _wait_for(lambda: _all_ready(executor))
@@ -149,9 +149,13 @@ def test_a_candidate_whose_actors_keep_dying_is_refused_in_the_end(executor, loc
     assert first.judgement.scores or first.judgement.verdict.gate == RACE
     (busy,) = (member for member in executor.crew.members if member.task is not None)
     os.kill(busy.pid, signal.SIGKILL)
-    (second,) = run
-    assert second.number == task.number
-    assert "were lost 1 times" in second.judgement.verdict.reason
+    with pytest.raises(MissingError, match=f"candidate #{task.number} were lost 1 times"):
+        list(run)
+
+
+def test_every_actor_tells_its_walls(executor):
+    executor.baseline()
+    assert executor.missing_walls() == ()
 
 
 def test_tasks_that_nobody_waits_for_do_not_mix_with_the_next(executor, local):

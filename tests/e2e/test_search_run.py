@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import time
@@ -226,16 +227,37 @@ def test_people_are_shown_how_a_search_went(killed):
     assert "def score(pod, node" in told["after"].stdout
 
 
-def test_ctrl_c_interrupts_and_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_and_the_like_interrupt_and_say_how_to_go_on(tmp_path, name):
     process = start(tmp_path, "run", *SMALL, "--evaluations", "100000")
     record = wait_for(process, tmp_path, is_in_mid_batch)
-    process.send_signal(signal.SIGINT)
+    workers = children_of(process)
+    process.send_signal(name)
     out, errors = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert f"podium search resume {record.id} continues" in errors
     assert "Traceback" not in errors
     with open_store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
         assert store.runs.get(record.id).status == "interrupted"
+    assert workers
+    assert not any(_is_alive(each) for each in workers)
+
+
+def test_a_search_whose_workers_are_killed_finds_what_it_would_have_found(whole, tmp_path):
+    process = start(tmp_path, "run", *SMALL, *EVALUATIONS, "--workers", "2")
+    for _ in range(4):
+        record = wait_for(process, tmp_path, is_in_mid_batch)
+        for worker in children_of(process):
+            os.kill(int(worker.name), signal.SIGKILL)
+        seen = len(rows(tmp_path))
+        wait_for(process, tmp_path, lambda found, seen=seen: len(found) > seen)
+        if len(rows(tmp_path)) > len(rows(whole[0])) - 20:
+            break
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert rows(tmp_path) == rows(whole[0])
+    with open_store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        assert store.runs.get(record.id).status == "finished"
 
 
 def test_ctrl_c_while_workers_start_interrupts_too(tmp_path):

@@ -23,9 +23,9 @@ def hear():
 def say(told):
     sys.stdout.buffer.write(told)
     sys.stdout.buffer.flush()
-def answer(told):
+def answer(walls, told):
     hear()
-    ready = b'{"ready": true, "baseline": [], "losses": [], "doors": []}'
+    ready = b'{"ready": true, "baseline": [], "losses": [], "walls": ' + walls + b"}"
     say(struct.pack(">I", len(ready)) + ready)
     hear()
     say(bytes.fromhex(told))
@@ -39,9 +39,10 @@ def packed(*messages):
     return b"".join(struct.pack(">I", len(body)) + body for body in bodies)
 
 
-def imposter(*messages):
+def imposter(*messages, walls=()):
     """Writes a program that gets ready like a worker and answers with the messages."""
-    return _READY + f'answer("{packed(*messages).hex()}")\n'
+    told = json.dumps(list(walls)).encode()
+    return _READY + f'answer({told!r}, "{packed(*messages).hex()}")\n'
 
 
 def forging(*messages, head=""):

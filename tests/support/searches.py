@@ -69,6 +69,10 @@ class Interrupting:
         """Gives what fgd reaches on each case."""
         return self.executor.baseline()
 
+    def missing_walls(self):
+        """Names the walls that the executor lacks."""
+        return self.executor.missing_walls()
+
     def run(self, tasks, context):
         """Judges so many tasks, in their order."""
         for done in self.executor.run(tasks, context):

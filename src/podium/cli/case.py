@@ -12,6 +12,7 @@ from podium.cli.protocol import Choice, check_order_of
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
 from podium.policies import Policy, load
+from podium.policies.registry import RUN
 from podium.settings import Settings
 from podium.sim import Protocol, Setup
 from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
@@ -43,6 +44,10 @@ class Case:
 def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = False) -> Policy:
     """Loads a policy; an error says where it was named, and what to do about the file."""
     with blaming(where, "correct the file, or name another one"):
+        if reference.startswith(RUN):
+            from podium.search.run.found import load_found
+
+            return load_found(reference)
         return load(reference, ignore_unknown_plugins=is_ignoring_unknown)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from podium.cli.figures import duration, size
 from podium.cli.finding import Finding
 from podium.cli.options import traces_folder
-from podium.errors import MissingExtra
+from podium.errors import MissingExtra, PodiumError
 from podium.settings import Settings
 from podium.traces.wording import counted, some
 
@@ -97,6 +97,27 @@ def memory_bytes(limit_file: Path = Path("/sys/fs/cgroup/memory.max")) -> int | 
         return min(machine, int(limit_file.read_text()))
     except (OSError, ValueError):
         return machine
+
+
+def check_sandbox(settings: Settings) -> Iterator[Finding]:
+    """Locks a process in as candidates are, and looks which walls stand."""
+    from podium.search.confinement import WALLS
+    from podium.search.sandbox import missing_walls
+
+    try:
+        missing = missing_walls()
+    except PodiumError as error:
+        yield Finding("sandbox", "broken", str(error), error.hint)
+        return
+    standing = [wall for wall in WALLS if wall not in missing]
+    if not missing:
+        yield Finding("sandbox", "ok", ", ".join(standing))
+        return
+    told = "they are judged all the same" if settings.search.allow_unconfined else "none is judged"
+    yield Finding(
+        "sandbox", "warning", f"no wall of {', '.join(missing)} around candidates: {told}",
+        "use Linux on x86-64 or arm64, with seccomp allowed",
+    )  # fmt: skip
 
 
 def check_traces(settings: Settings) -> Iterator[Finding]:
@@ -182,6 +203,7 @@ CHECKS: tuple[Check, ...] = (
     check_compiler,
     check_cache,
     check_machine,
+    check_sandbox,
     check_traces,
     check_extras,
 )

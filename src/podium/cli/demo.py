@@ -13,6 +13,8 @@ from podium.cli.demo_search import Found, search_from_nothing
 from podium.cli.group import new_app
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
+from podium.cli.search.signals import stoppable
+from podium.errors import MissingError
 from podium.settings import Settings, Simulate
 
 app = new_app()
@@ -25,19 +27,21 @@ BAR_CELLS = 24
 
 
 @app.command()
+@stoppable
 def demo(ctx: typer.Context, is_json: Json = False) -> None:
     """Compares schedulers on an embedded cluster, and finds a better one from nothing."""
     settings = read_settings(ctx)
     screen = Screen(settings.display)
     packed = _runs(screen, _only(settings, trace="openb", protocol="inflation"), PACKING)
     queued = _runs(screen, _only(settings, trace="openb:16", load=LOAD), QUEUEING)
-    found = search_from_nothing(screen)
+    found = _found(screen)
     if is_json:
-        print_json({"packing": packed, "queueing": queued, "search": asdict(found)})
+        print_json({"packing": packed, "queueing": queued, "search": found and asdict(found)})
         return
     _show_packing(screen, packed)
     _show_queueing(screen, queued)
-    _show_search(screen, found)
+    if found is not None:
+        _show_search(screen, found)
     print("Next:")
     print("  podium simulate --policy fgd --protocol inflation  one run in full")
     print("  podium compare fgd my_policy.py                    your own score(pod, node)")
@@ -45,6 +49,15 @@ def demo(ctx: typer.Context, is_json: Json = False) -> None:
     print(
         "  podium search run --time 10m                       a longer search, kept and resumable"
     )
+
+
+def _found(screen: Screen) -> Found | None:
+    """Searches; nothing where candidates cannot be confined, which is no reason to show less."""
+    try:
+        return search_from_nothing(screen)
+    except MissingError as error:
+        screen.note(f"no search here: {error.message}")
+        return None
 
 
 def _only(settings: Settings, **chosen: Any) -> Settings:

@@ -60,6 +60,7 @@ class Trial:
     validation: float  # of the same candidate, on held-out seeds
     baseline: float  # of fgd there
     complexity: int
+    missing_walls: tuple[str, ...] = ()  # of the sandbox
 
 
 @dataclass(frozen=True, slots=True)

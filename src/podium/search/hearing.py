@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +14,14 @@ from podium.search.measurement import is_measurement
 from podium.search.message import ChannelGarbled
 from podium.search.probe import AXES, Decisions
 from podium.search.verdict import COMPILE, CONTRACT, NOVELTY, RACE, TINY, TRAINING, Verdict
-from podium.search.worker import SPOILED
+from podium.search.worker import LACKING, SPOILED
 
 _INSIDE = (TINY, CONTRACT, NOVELTY, COMPILE, RACE, TRAINING)
 _SIGNATURE = re.compile("[0-9a-f]{16}")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
+_LIBRARIES = frozenset({"cma", "llvmlite", "numba", "numpy", "podium", *sys.stdlib_module_names})
+_AT_WORK_WHEN_LOADED = frozenset({"antigravity", "idlelib", "test", "this", "turtledemo"})
+_MOST_LACKING = 50
 
 Wants = Callable[[Decisions], bool]
 """Says of a candidate's decisions whether it is still wanted."""
@@ -43,6 +48,8 @@ class Trial:
     decisions: Decisions | None = None
     tuned: dict[str, float] = field(default_factory=dict)
     evaluations: int = 0  # that tuning took
+    killed_by: str = ""  # a signal that somebody else sent: nothing is known of the candidate
+    lacking: tuple[str, ...] = ()  # modules without which nothing is known of it either
 
     @property
     def verdict(self) -> Verdict:
@@ -83,6 +90,7 @@ class Hearing:
             self._complete(message)
         trial.reason = str(message.get("reason", ""))
         trial.processor_s = _seconds(message, "processor_s")
+        trial.lacking = _modules(message)
         trial.is_done, trial.is_spoiled = True, bool(message.get(SPOILED, True))
 
     def _complete(self, message: dict[str, Any]) -> None:
@@ -137,6 +145,16 @@ def _tuned(message: dict[str, Any]) -> tuple[dict[str, float], int]:
         return {name: float(each) for name, each in values.items()}, evaluations
     except OverflowError as error:
         raise ChannelGarbled("constants that no machine holds") from error
+
+
+def _modules(message: dict[str, Any]) -> tuple[str, ...]:
+    """Reads which modules of libraries a process could no longer load; others are not loaded."""
+    told: Any = message.get(LACKING, [])
+    if not isinstance(told, list) or len(told) > _MOST_LACKING:
+        raise ChannelGarbled("modules that nobody needs")
+    names = [each for each in told if isinstance(each, str) and _MODULE.fullmatch(each)]
+    roots = _LIBRARIES - _AT_WORK_WHEN_LOADED
+    return tuple(name for name in names if name.partition(".")[0] in roots)
 
 
 def _seconds(message: dict[str, Any], key: str) -> float:

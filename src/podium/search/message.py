@@ -38,6 +38,11 @@ class Channel:
         self._read = b""
         self._held_back = b""
 
+    @property
+    def pipes(self) -> tuple[int, int]:
+        """Gives the file descriptors, to read from and to write to."""
+        return self._reading, self._writing
+
     def put(self, message: dict[str, Any]) -> None:
         """Takes a message that may wait for the next one that is sent.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from podium.errors import PodiumError
@@ -23,8 +22,20 @@ from podium.search.message import Channel, ChannelClosed, ChannelGarbled, Channe
 from podium.search.verdict import CONTRACT, NOVELTY, TINY
 
 _SHORT = (TINY, CONTRACT, NOVELTY)
-_BOOT = "import sys; sys.path.extend({path!r}); from podium.search.worker import main; main()"
+_BOOT = (
+    "import sys; sys.path.extend({path!r}); from podium.search.worker import main; main({parent})"
+)
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
+_NOWHERE = f"{os.devnull}/compiled"  # no folder can be made there
+
+_OWN_DOING = frozenset(
+    {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}
+)
+"""Signals that a process brings upon itself; whatever else it dies of, somebody sent."""
+
+
+class WorkerKilled(Exception):  # noqa: N818 - reads as the sentence it makes
+    """Somebody else killed the process before it was ready."""
 
 
 class Worker:
@@ -33,12 +44,12 @@ class Worker:
     def __init__(self, setup: dict[str, Any], limits: Limits, kinds: tuple[str, ...]) -> None:
         self.baseline: list[dict[str, float]] = []
         self.losses: list[Losses] = []  # of fgd
-        self.doors: tuple[str, ...] = ()
+        self.walls: tuple[str, ...] = ()
+        self.modules: tuple[str, ...] = tuple(setup.get("modules", ()))  # that it loads first
         self.tried = 0
         self._limits, self._kinds = limits, kinds
         self._deadline: float | None = time.monotonic() + limits.start_s
-        self._folder = tempfile.mkdtemp(prefix="podium-candidate-")
-        self._process = _spawn(self._folder)
+        self._process = _starter(os.getpid()).submit(_spawn).result()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._channel = Channel(self._process.stdout.fileno(), self._process.stdin.fileno())
@@ -57,13 +68,16 @@ class Worker:
         try:
             message = self._channel.receive(self._deadline)
         except (ChannelClosed, ChannelTimeout, ChannelGarbled) as error:
+            sent = self._signal() if isinstance(error, ChannelClosed) else ""
             self.close()
-            raise _not_started(type(error).__name__) from error
+            if sent and sent not in _OWN_DOING:
+                raise WorkerKilled(sent) from error
+            raise _not_started(sent or type(error).__name__) from error
         if not message.get("ready"):
             self.close()
             raise _not_started(str(message.get("failure", "no reason given")))
         self.baseline, self.losses = message["baseline"], message["losses"]
-        self.doors = tuple(message["doors"])
+        self.walls = tuple(message["walls"])
         self._deadline = None
 
     def run(self, text: str, race: tuple[Outcome, ...], wants: Wants) -> Trial:
@@ -100,46 +114,67 @@ class Worker:
             trial.reason = f"the process answered with {error}"
         except ChannelClosed:
             trial.reason = self._cause_of_death()
+            sent = self._signal()
+            trial.killed_by = "" if sent in _OWN_DOING else sent
         trial.seconds = time.monotonic() - began
         return trial
 
     def _cause_of_death(self) -> str:
+        sent = self._signal()
+        if sent == "SIGXCPU":
+            return "used up its processor time; is there an endless loop?"
+        if sent:
+            return f"the process died of {sent}; is memory used up?"
+        return f"the process ended by itself (exit {self._process.returncode})"
+
+    def _signal(self) -> str:
+        """Names the signal that the process died of; nothing if it ended by itself."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         code = self._process.returncode
-        if code == -getattr(signal, "SIGXCPU", 0):
-            return "used up its processor time; is there an endless loop?"
-        if code is not None and code < 0:
-            return f"the process died of {signal.Signals(-code).name}; is memory used up?"
-        return f"the process ended by itself (exit {code})"
+        if code is None or code >= 0:
+            return ""
+        try:
+            return signal.Signals(-code).name
+        except ValueError:
+            return f"signal {-code}"
 
     def close(self) -> None:
-        """Kills the process and takes its folder away."""
+        """Kills the process."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _spawn(folder: str) -> subprocess.Popen[bytes]:
+@functools.cache
+def _starter(_pid: int) -> ThreadPoolExecutor:
+    """Keeps the one thread of a process that starts workers.
+
+    The kernel kills a worker when the thread that started it ends, so this one ends last.
+    """
+    return ThreadPoolExecutor(1, thread_name_prefix="podium-starter")
+
+
+def _spawn() -> subprocess.Popen[bytes]:
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    cache = cache_folder()
     environment |= {
         "LC_ALL": "C.UTF-8",
         "PYTHONDONTWRITEBYTECODE": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
         "NUMBA_NUM_THREADS": "1",
-        "PODIUM_COMPILE_CACHE": str(cache or Path(folder) / "compiled"),
+        "PODIUM_COMPILE_CACHE": str(cache_folder() or _NOWHERE),
     }
-    boot = _BOOT.format(path=[part for part in sys.path if part])
+    path = [os.path.abspath(part) for part in sys.path if part]  # noqa: PTH100 - kept as it is
+    boot = _BOOT.format(path=path, parent=os.getpid())
     return subprocess.Popen(
         [sys.executable, "-I", "-X", "utf8", "-c", boot],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env=environment, cwd=folder, bufsize=0, close_fds=True, start_new_session=True,
+        # No folder of its own: none can stay behind.
+        env=environment, cwd="/", bufsize=0, close_fds=True, start_new_session=True,
     )  # fmt: skip
 
 

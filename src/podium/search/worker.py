@@ -7,17 +7,24 @@ kills the process when that takes too long.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from podium.search.confinement import Confinement
 from podium.search.message import Channel, ChannelClosed
+from podium.search.privileges import die_with
 
 SPOILED = "spoiled"
 """Marks an answer after which the process is not to be used again."""
+
+LACKING = "lacking"
+"""Marks an answer that depends on modules which this process could no longer load."""
 
 PLAIN = "def score(pod, node):\n    return -node.cpu_milli_left\n"
 TUNABLE = """from podium.policies import tunable
@@ -33,15 +40,37 @@ FAILING = """def score(pod, node):
 """Passes in plain Python and does not compile: the words for that are loaded too."""
 
 
-def main() -> None:
+RICH = """import math
+from podium.policies import tunable
+W = tunable(0.5, 0, 1)
+WEIGHTS = (1.0, 2.0, 3.0)
+def pair(a, b):
+    return a + 1, b * 2.0
+def score(pod, node):
+    first, second = pair(node.cpu_milli_left, node.gpu_count)
+    while first > 1000:
+        first = first // 2
+    total = 0
+    for slot in range(node.gpu_count):
+        total += node.gpu_milli_left[slot]
+    kept = (first, second, W)
+    most = max(total, sum(node.gpu_milli_left))
+    return -kept[0] - math.log1p(most) * WEIGHTS[node.gpu_count % 3] - round(second, 1)
+"""
+"""Has of everything: functions of its own, loops, tuples, constants."""
+
+
+def main(parent: int) -> None:
     """Serves one parent until it goes away."""
+    die_with(parent)
+    # Whoever sends a signal ends the process: the candidate is not to blame, and is tried again.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _spare_imports()
     channel = _private_channel()
-    try:
-        setup = channel.receive()
-        serve(channel, setup)
-    except ChannelClosed:
-        return
+    with contextlib.suppress(ChannelClosed):
+        serve(channel, channel.receive(), parent)
+    # The usual end of Python needs more of the system than is left.
+    os._exit(0)
 
 
 def _spare_imports() -> None:
@@ -53,31 +82,52 @@ def _spare_imports() -> None:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 
-def serve(channel: Channel, setup: dict[str, Any]) -> None:
+def serve(channel: Channel, setup: dict[str, Any], parent: int) -> None:
     """Gets ready, locks the process in, and answers."""
-    from podium.search.bench import Bench
-    from podium.search.confinement import Confinement
-    from podium.search.fitness import fitness_named
-    from podium.search.training import TrainingSet
+    from podium.search.trial import CANDIDATE
 
     try:
-        bench = Bench.of(TrainingSet.from_object(setup["training"]))
-        fitness = fitness_named(setup["fitness"])
-        baseline = bench.baseline() if setup["needs_baseline"] else []
-        _warm_up(bench)
-        confinement = Confinement()
-        doors = confinement.enter()
+        absent = _load(setup["modules"])
+        bench, fitness, baseline = _prepared(setup)
+        confinement = Confinement(channel.pipes, CANDIDATE, absent)
+        walls = confinement.enter(parent)
     except Exception as error:  # noqa: BLE001 - told to the parent, who raises it
         channel.send({"failure": f"{type(error).__name__}: {error}"})
         return
     figures, losses = [each for each, _ in baseline], [each for _, each in baseline]
-    channel.send({"ready": True, "baseline": figures, "losses": losses, "doors": doors})
+    channel.send({"ready": True, "baseline": figures, "losses": losses, "walls": walls})
     while True:
         request = channel.receive()
         began_s = time.thread_time()  # a limit makes the clock of the process a coarse one
         confinement.allow(request["time_s"], request["memory_mib"])
         answer = guarded(serve_request, channel, bench, fitness, request)
-        channel.send({**answer, "processor_s": time.thread_time() - began_s})
+        answer |= {LACKING: confinement.lacking(), "processor_s": time.thread_time() - began_s}
+        channel.send(answer)
+
+
+def _prepared(setup: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Builds what candidates are tried on; nothing for who only asks which walls stand."""
+    from podium.search.bench import Bench
+    from podium.search.fitness import fitness_named
+    from podium.search.training import TrainingSet
+
+    if setup["training"] is None:
+        return None, None, []
+    bench = Bench.of(TrainingSet.from_object(setup["training"]))
+    baseline = bench.baseline() if setup["needs_baseline"] else []
+    _warm_up(bench)
+    return bench, fitness_named(setup["fitness"]), baseline
+
+
+def _load(modules: Iterable[str]) -> list[str]:
+    """Loads what an earlier process lacked; names what is not installed, and not to be missed."""
+    absent = []
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            absent.append(name)
+    return absent
 
 
 def guarded(
@@ -156,22 +206,32 @@ def _warm_up(bench: Any) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
     from podium.search.fitness import Fitness
     from podium.search.losses import Usual
-    from podium.search.rejection import Rejected
-    from podium.search.trial import Parent, try_candidate
     from podium.search.tuning import Tuner, tune
 
-    parent = Parent(lambda _message: None, lambda _decisions: True)
     by_kind = {plan.protocol.name: plan for plan in bench.plans}
     plans = (bench.tiny, *by_kind.values())
     few = replace(bench, plans=plans, usual=(Usual(),) * len(plans))
-    for text in (PLAIN, BY_GPU, FAILING):
-        with contextlib.suppress(Rejected):
-            try_candidate(few, text, [], Fitness("", ()), parent)
+    _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))
+    if _may_compile(bench):
+        _try_all(replace(few, is_compiled=True), (RICH, BY_GPU, FAILING))
     # CMA-ES opens files when it is imported, and some more when it is first used.
     tiny = replace(bench, plans=(bench.tiny,))
     tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(bench.tiny.protocol.name, {})]), 30, 1)
 
 
-if __name__ == "__main__":
-    main()
-    sys.exit(0)
+def _may_compile(bench: Any) -> bool:
+    from podium.search.engine import engine_as_written
+    from podium.search.trial import read_policy
+
+    return engine_as_written(read_policy(PLAIN), bench.plans, bench.is_compiled).is_compiled
+
+
+def _try_all(bench: Any, texts: Iterable[str]) -> None:
+    from podium.search.fitness import Fitness
+    from podium.search.rejection import Rejected
+    from podium.search.trial import Parent, try_candidate
+
+    parent = Parent(lambda _message: None, lambda _decisions: True)
+    for text in texts:
+        with contextlib.suppress(Rejected):
+            try_candidate(bench, text, [], Fitness("", ()), parent)

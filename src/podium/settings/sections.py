@@ -105,6 +105,10 @@ class Search:
     workers: int = field(
         default=0, metadata=about("processes that judge candidates; 0: one a core", at_least=0)
     )
+    allow_unconfined: bool = field(
+        default=False,
+        metadata=about("judge candidates even where a wall of the sandbox is missing"),
+    )
     models: str = field(
         default="",
         metadata=about("language models, the cheapest first, commas between", flag="--model"),

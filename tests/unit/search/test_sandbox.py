@@ -1,15 +1,23 @@
 import os
+import signal
 import struct
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from podium.errors import PodiumError, UsageError
+from podium.errors import MissingError, PodiumError, UsageError
+from podium.search import process
+from podium.search.confinement import SYSTEM_CALLS, WALLS
 from podium.search.limits import Limits
 from podium.search.sandbox import Pool
 from podium.search.training import Case, TrainingSet
 from podium.search.verdict import TINY
+from support.forgery import DONE, imposter
 from support.hostile import GOOD
 
 TRAINING = TrainingSet((Case(nodes=8, pods=60),))
@@ -84,19 +92,168 @@ def test_a_worker_is_kept_for_the_next_candidate_and_replaced_after_an_overrun()
         assert pool.run(GOOD).cases == first.cases
 
 
-def test_the_process_gets_no_secret_and_an_empty_folder(monkeypatch):
+def test_the_process_gets_no_secret_and_no_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENROUTER_API_KEY", "secret")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
         pool.get_ready()
         (pid,) = pool.processes()
         if not Path(f"/proc/{pid}").exists():
             pytest.skip("this system does not show processes as files")
         environment = Path(f"/proc/{pid}/environ").read_bytes()
-        folder = Path(f"/proc/{pid}/cwd").readlink()
         assert b"secret" not in environment
         assert b"PATH=" not in environment.split(b"LD_LIBRARY_PATH")[0]
-        assert list(folder.iterdir()) == []
-    assert not folder.exists()
+        assert Path(f"/proc/{pid}/cwd").readlink() == Path("/")
+        assert list(tmp_path.iterdir()) == []
+
+
+def killing(pool, name, times):
+    """Wants every candidate, after somebody killed the process that asks, so many times."""
+    left = [times]
+
+    def wants(_decisions):
+        if left[0]:
+            left[0] -= 1
+            os.kill(pool.processes()[0], name)
+        return True
+
+    return wants
+
+
+@pytest.mark.parametrize("name", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_candidate_whose_process_was_killed_by_others_is_tried_again(pool, name):
+    expected = pool.run(GOOD)
+    found = pool.run(GOOD, wants=killing(pool, name, 1))
+    assert found.verdict.accepted, found
+    assert found.cases == expected.cases
+
+
+def test_a_process_that_was_killed_while_it_waited_condemns_nobody(pool):
+    pool.run(GOOD)
+    os.kill(pool.processes()[0], signal.SIGKILL)
+    assert pool.run(GOOD).verdict.accepted
+
+
+def test_a_process_that_was_killed_before_it_was_ready_is_replaced():
+    with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
+        os.kill(pool.processes()[0], signal.SIGKILL)
+        assert pool.run(GOOD).verdict.accepted
+        assert pool.baseline
+
+
+def test_processes_that_are_killed_again_and_again_are_an_error_and_no_verdict(pool):
+    with pytest.raises(MissingError, match="was killed 3 times, last by SIGKILL") as caught:
+        pool.run(GOOD, wants=killing(pool, signal.SIGKILL, 3))
+    assert "resume" in caught.value.hint
+    assert pool.run(GOOD).verdict.accepted
+
+
+def test_a_candidate_that_kills_its_own_process_is_refused_the_first_time(pool):
+    trial = _run(pool, f'{GET}("ctypes").string_at(1)[0]')
+    assert trial.reason.startswith("the process died of SIGSEGV")
+    assert not trial.killed_by
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'{GET}("numpy").f2py',  # loaded when it is first asked for
+        '__builtins__["exec"]("import numba.misc.timsort")',
+        '__builtins__["exec"]("import importlib; importlib.import_module(\\"wave\\")")',
+        '__builtins__["exec"]("try: import numba.nothing\\nexcept ImportError: pass")',
+    ],
+)
+def test_what_a_library_loads_late_is_loaded_before_the_next_attempt(line):
+    """Imports from code that is not the candidate's own, as compilers do."""
+    with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
+        expected = pool.run(GOOD)
+        trial = pool.run(GOOD.replace("    # It", f"    {line}\n    # It"))
+        assert trial.verdict.accepted, trial.reason
+        assert trial.cases == expected.cases
+        before = pool.processes()
+        assert pool.run(GOOD.replace("    # It", f"    {line}\n    # It")).verdict.accepted
+        assert pool.processes() == before
+
+
+def test_two_who_lack_the_same_at_once_are_both_tried_again():
+    text = GOOD.replace("    # It", f'    {GET}("numpy").f2py\n    # It')
+    with Pool(TRAINING, "inflation", 2, LIMITS) as pool, ThreadPoolExecutor(2) as threads:
+        trials = list(threads.map(pool.run, [text, text]))
+    assert [trial.verdict.accepted for trial in trials] == [True, True]
+
+
+def test_a_process_that_lacks_what_it_has_loaded_is_an_error_and_no_verdict(monkeypatch):
+    told = {**DONE, "reason": "lacks", "lacking": ["numba.late"]}
+    script = imposter(told).replace("{", "{{").replace("}", "}}")
+    monkeypatch.setattr(process, "_BOOT", script)
+    limits = replace(LIMITS, allows_unconfined=True)
+    with (
+        Pool(TRAINING, "inflation", 1, limits) as pool,
+        pytest.raises(PodiumError, match=r"lacks the module numba\.late"),
+    ):
+        pool.run(GOOD)
+
+
+@pytest.mark.parametrize("walls", [[], ["audit"], [each for each in WALLS if each != SYSTEM_CALLS]])
+def test_candidates_are_not_judged_where_a_wall_is_missing(monkeypatch, walls):
+    script = imposter(DONE, walls=walls).replace("{", "{{").replace("}", "}}")
+    monkeypatch.setattr(process, "_BOOT", script)
+    with (
+        Pool(TRAINING, "inflation", 1, LIMITS) as pool,
+        pytest.raises(MissingError, match="cannot be confined on this machine") as caught,
+    ):
+        pool.run(GOOD)
+    assert SYSTEM_CALLS in caught.value.message
+    assert "--allow-unconfined" in caught.value.hint
+
+
+def test_a_worker_outlives_the_thread_that_first_used_it():
+    with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
+        with ThreadPoolExecutor(1) as threads:
+            trial = threads.submit(_run, pool, f'{GET}("os")._exit(3)').result()
+            assert "exit 3" in trial.reason
+            expected = threads.submit(pool.run, GOOD).result()
+            before = pool.processes()
+        assert pool.run(GOOD).cases == expected.cases
+        assert pool.processes() == before
+
+
+PARENT = """
+from podium.search.sandbox import Pool
+from podium.search.limits import Limits
+from podium.search.training import Case, TrainingSet
+with Pool(TrainingSet((Case(nodes=8, pods=60),)), "inflation", 1, Limits(600.0, 600.0)) as pool:
+    pool.get_ready()
+    print(pool.processes()[0], flush=True)
+    pool.run("def score(pod, node):\\n    while True:\\n        pod\\n")
+"""
+
+
+@pytest.mark.parametrize("name", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_parent_that_is_killed_leaves_no_process_and_no_folder(tmp_path, name):
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells a process of the death of its parent")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, env=environment
+    ) as parent:
+        pid = int(parent.stdout.readline())
+        began = _processor_ticks(pid)
+        _wait_for(lambda: _processor_ticks(pid) > began + 20)
+        parent.send_signal(name)
+    _wait_for(lambda: not _is_alive(pid))
+    assert list(tmp_path.iterdir()) == []
+
+
+def _processor_ticks(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
+def _wait_for(is_so):
+    deadline = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.01)
 
 
 def test_no_process_outlives_its_pool():

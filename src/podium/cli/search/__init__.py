@@ -7,9 +7,10 @@ from podium.cli.search.compare import compare
 from podium.cli.search.evaluate import evaluate
 from podium.cli.search.promote import promote
 from podium.cli.search.run import resume, run
+from podium.cli.search.signals import stoppable
 from podium.cli.search.status import status
 
 app = new_app("Finds policies: searches, compares, promotes, and judges any candidate.")
 
 for verb in (run, resume, status, compare, promote, evaluate):
-    app.command()(verb)
+    app.command()(stoppable(verb))

@@ -12,8 +12,10 @@ from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.runs import StoreUrl, opened
 from podium.cli.search import options as given
+from podium.cli.search.display import warn_of_walls
 from podium.cli.search.generators import llm_options
 from podium.cli.search.record import create
+from podium.cli.search.sitting import settled
 
 if TYPE_CHECKING:
     from podium.search.arms import Row, Trial
@@ -44,13 +46,15 @@ def compare(
     workers: given.Workers = None,
     executor: given.ExecutorName = "local",
     ray_address: given.RayAddress = "",
+    is_unconfined: given.AllowUnconfined = False,
     store: StoreUrl = None,
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
     """Compares arms at equal budgets over several seeds, on held-out cases."""
     flags = {"store.url": store, "traces.folder": traces,
-             "search.models": ",".join(model) if model else None}  # fmt: skip
+             "search.models": ",".join(model) if model else None,
+             "search.allow_unconfined": is_unconfined or None}  # fmt: skip
     settings = read_settings(ctx, flags)
     screen = Screen(settings.display)
 
@@ -67,7 +71,8 @@ def compare(
     if "command" in names:
         extra["command"] = {"command": command or ""}
     base = RunPlan(training, fitness, seed, start=start, options=extra)
-    means = given.means(settings, workers, executor, ray_address, Limits())
+    limits = Limits(allows_unconfined=settings.search.allow_unconfined)
+    means = given.means(settings, workers, executor, ray_address, limits)
     plans = [
         (name, replace(plan_of(name, base, evaluations), seed=seed + i))
         for i in range(runs)
@@ -79,6 +84,7 @@ def compare(
         for name, plan in plans:
             trials.append(_trial(kept, settings, means, (name, plan), evaluations))
             advance()
+    warn_of_walls(screen, sorted({wall for each in trials for wall in each.missing_walls}))
     rows = summarise_arms(sorted(trials, key=lambda each: names.index(each.arm)))
     if is_json:
         print_json({"arms": [asdict(row) for row in rows], "runs": [asdict(t) for t in trials]})
@@ -89,19 +95,22 @@ def compare(
 def _trial(
     kept: Store, settings: Settings, means: Means, arm: tuple[str, RunPlan], evaluations: int
 ) -> Trial:
+    screen = Screen(settings.display)
+
     from podium.search.arms import Trial
     from podium.search.run.opening import open_search
     from podium.search.run.plan import Budget
     from podium.search.run.validator import Validator
-    from podium.store.records import FINISHED
 
     name, plan = arm
     budget = Budget(evaluations)
     record = create(kept, settings, plan, budget, f"compare {name} {plan.seed}")
-    with open_search(kept, record, replace(means, is_validating=False)) as search:
+    with (
+        open_search(kept, record, replace(means, is_validating=False)) as search,
+        settled(screen, kept, record),
+    ):
         search.go(budget)
         summary, best = search.progress().summary(), search.archive.best
-    kept.runs.update(record.id, status=FINISHED)
     assert best is not None  # a run whose beginning is of no use stops at once
     validator = Validator(plan.training, plan.fitness, means.limits)
     try:
@@ -111,6 +120,7 @@ def _trial(
     return Trial(
         name, plan.seed, record.id, summary["evaluations"], summary["seconds"], best.fitness,
         scores["fitness"], scores["fgd"]["fitness"], best.complexity,
+        tuple(summary["missing_walls"]),
     )  # fmt: skip
 
 

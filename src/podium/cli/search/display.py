@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,8 @@ def facts_of_summary(summary: dict[str, Any]) -> dict[str, str]:
         "validation": _validation(summary),
         "time": figures.duration(summary["seconds"]),
     }
+    if summary.get("missing_walls"):
+        facts["walls missing"] = ", ".join(summary["missing_walls"])
     if summary["calls"]:
         facts["spend"] = _spend(summary)
         if summary["usd"]:
@@ -109,6 +111,12 @@ def show_end(screen: Screen, run_id: str, search: Search) -> None:
         f"podium search promote {run_id} validates it; podium search resume {run_id} {more} "
         "searches on"
     )
+
+
+def warn_of_walls(screen: Screen, missing: Sequence[str]) -> None:
+    """Says that candidates run less confined than they should."""
+    if missing:
+        screen.note(f"warning: candidates are not confined here: no wall of {', '.join(missing)}")
 
 
 def show_islands(screen: Screen, summary: dict[str, Any]) -> None:

@@ -10,6 +10,8 @@ import typer
 from podium.cli import figures
 from podium.cli.options import Json, blaming, read_settings
 from podium.cli.render import Screen, print_json
+from podium.cli.search.display import warn_of_walls
+from podium.cli.search.options import AllowUnconfined
 from podium.errors import InputError
 from podium.files.text_file import read_bytes
 from podium.policies.registry import MOST_BYTES
@@ -17,6 +19,9 @@ from podium.policies.registry import MOST_BYTES
 if TYPE_CHECKING:
     from podium.search.judge import Judge
     from podium.search.verdict import Judgement
+
+MOST_BYTES = 1 << 20
+"""So much of a file is read; the first gate refuses much less."""
 
 
 def evaluate(
@@ -37,10 +42,12 @@ def evaluate(
     memory_limit: Annotated[
         int, typer.Option("--memory-limit", help="MiB that the candidate may add.", min=16)
     ] = 512,
+    is_unconfined: AllowUnconfined = False,
     is_json: Json = False,
 ) -> None:
     """Sends a file through every gate, in a sandbox; exit 1 if it is rejected."""
-    screen = Screen(read_settings(ctx).display)
+    settings = read_settings(ctx, {"search.allow_unconfined": is_unconfined or None})
+    screen = Screen(settings.display)
 
     from podium.cli.watch import announce_compilation
     from podium.search.fitness import fitness_named
@@ -51,10 +58,13 @@ def evaluate(
     text = _text(file)
     with blaming("flag --fitness"):
         cases = demo_cases(fitness_named(fitness).kinds, seeds)
-    limits = Limits(time_s=time_limit, memory_mib=memory_limit)
+    limits = Limits(
+        time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
+    )
     announce_compilation(screen)
     with Judge(TrainingSet(cases, is_compiled=True), fitness, 1, limits) as judge:
         found = judge.judge(text)
+        warn_of_walls(screen, judge.pool.missing_walls)
     if is_json:
         print_json(found.as_object())
     else:

@@ -48,6 +48,9 @@ TimeLimit = Annotated[
 MemoryLimit = Annotated[
     int, typer.Option("--memory-limit", help="MiB that a candidate may add.", min=16)
 ]
+AllowUnconfined = Annotated[
+    bool, typer.Option("--allow-unconfined", help="Judge even where a wall is missing.")
+]
 Evaluations = Annotated[
     int | None,
     typer.Option("--evaluations", help="End after so many.", min=1, show_default=False),

@@ -15,6 +15,7 @@ from podium.cli.options import Json, TracesFolder, blaming, read_settings, trace
 from podium.cli.render import Screen, print_json
 from podium.cli.runs import RunId, StoreUrl, opened
 from podium.cli.search import options as given
+from podium.cli.search.display import warn_of_walls
 from podium.cli.terminal import on_one_line
 from podium.errors import UsageError
 
@@ -53,12 +54,15 @@ def promote(
     ] = 0.02,
     incumbent: Annotated[str, typer.Option("--incumbent", help="Policy to beat.")] = "fgd",
     workers: given.Workers = None,
+    is_unconfined: given.AllowUnconfined = False,
     store: StoreUrl = None,
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
     """Validates the best of a run on held-out cases and writes what wins as a policy file."""
-    settings = read_settings(ctx, {"store.url": store, "traces.folder": traces})
+    flags = {"store.url": store, "traces.folder": traces,
+             "search.allow_unconfined": is_unconfined or None}  # fmt: skip
+    settings = read_settings(ctx, flags)
     screen = Screen(settings.display)
 
     from podium.cli.watch import announce_compilation
@@ -82,10 +86,13 @@ def promote(
     with blaming("flag --trace"):
         cases = held_out.cases()
     rule = Rule(incumbent, _figure(plan.fitness), trained=frozenset(_trained(plan)))
+    limits = Limits(60.0, allows_unconfined=settings.search.allow_unconfined)
     with (
-        Judge(plan.training, plan.fitness, 1, Limits(time_s=60.0)) as judge,
+        Judge(plan.training, plan.fitness, 1, limits) as judge,
         _stages(screen) as progress,
     ):
+        judge.pool.get_ready()
+        warn_of_walls(screen, judge.pool.missing_walls)
         wanted = Settings(scorer(judge), folder, cases, rule, Thrift(loss), jobs=workers or 0)
         outcome = promote_all(nominees, wanted, progress)
     if is_json:

@@ -26,6 +26,7 @@ def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name:
     folder = str((settings.search.folder / run_id).absolute())
     asked = {
         **plan.as_object(), "budget": asdict(budget),
+        "allow_unconfined": settings.search.allow_unconfined,
         "command": shlex.join(["podium", *sys.argv[1:]]), "version": podium.__version__,
     }  # fmt: skip
     record = RunRecord(run_id, KIND, name, time.time(), asked, folder=folder)

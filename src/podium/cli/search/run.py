@@ -82,6 +82,7 @@ def run(
     ray_address: given.RayAddress = "",
     time_limit: given.TimeLimit = 10.0,
     memory_limit: given.MemoryLimit = 512,
+    is_unconfined: given.AllowUnconfined = False,
     store: StoreUrl = None,
     traces: TracesFolder = None,
     is_json: Json = False,
@@ -89,6 +90,7 @@ def run(
     """Searches for a policy; ctrl-C stops it, resume continues."""
     flags = {"store.url": store, "traces.folder": traces, "search.base_url": base_url,
              "search.usd": usd, "search.tokens": tokens,
+             "search.allow_unconfined": is_unconfined or None,
              "search.models": ",".join(model) if model else None}  # fmt: skip
     settings = read_settings(ctx, flags)
 
@@ -107,7 +109,9 @@ def run(
         may_hold or fitness_named(fitness).may_hold, largest,
         generator_options(settings, [each for each, _ in generators], price, replay, command),
     )  # fmt: skip
-    limits = Limits(time_s=time_limit, memory_mib=memory_limit)
+    limits = Limits(
+        time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
+    )
     means = given.means(settings, workers, executor, ray_address, limits)
     budget = budget_of(evaluations, time_span, target)
     with opened(settings) as kept:
@@ -132,15 +136,19 @@ def resume(
     ray_address: given.RayAddress = "",
     time_limit: given.TimeLimit = 10.0,
     memory_limit: given.MemoryLimit = 512,
+    is_unconfined: given.AllowUnconfined = False,
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
     """Continues a run where it stopped; nothing that was judged is judged again."""
-    settings = read_settings(ctx, {"store.url": store})
+    flags = {"store.url": store, "search.allow_unconfined": is_unconfined or None}
+    settings = read_settings(ctx, flags)
 
     from podium.search.limits import Limits
 
-    limits = Limits(time_s=time_limit, memory_mib=memory_limit)
+    limits = Limits(
+        time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
+    )
     means = given.means(settings, workers, executor, ray_address, limits)
     means = replace(means, usd=usd, tokens=tokens)
     with opened(settings) as kept:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from podium.cli.render import Screen, print_json
-from podium.cli.search.display import follow, show_end
+from podium.cli.search.display import follow, show_end, warn_of_walls
 
 if TYPE_CHECKING:
     from podium.search.run.opening import Means
@@ -28,8 +28,10 @@ def work(
     with (
         follow(screen, budget) as watch,
         open_search(kept, record, means, watch) as search,
-        _settled(screen, kept, record),
+        settled(screen, kept, record),
     ):
+        search.get_ready()
+        warn_of_walls(screen, search.missing_walls)
         search.go(budget)
         summary = search.progress().summary()
     if is_json:
@@ -39,7 +41,7 @@ def work(
 
 
 @contextmanager
-def _settled(screen: Screen, kept: Store, record: RunRecord) -> Iterator[None]:
+def settled(screen: Screen, kept: Store, record: RunRecord) -> Iterator[None]:
     """Writes down how a sitting ended."""
     from podium.store.records import FAILED, FINISHED, INTERRUPTED, RUNNING
 

@@ -57,6 +57,10 @@ class Executor(Protocol):
         """Gives what fgd reaches on each case."""
         ...
 
+    def missing_walls(self) -> tuple[str, ...]:
+        """Names the walls of the sandbox that somebody who judges lacks."""
+        ...
+
     def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Done]:
         """Judges tasks and gives each as soon as it is done."""
         ...
@@ -77,6 +81,10 @@ class LocalExecutor:
         """Gives what fgd reaches on each case."""
         self._judge.pool.get_ready()
         return self._judge.pool.baseline
+
+    def missing_walls(self) -> tuple[str, ...]:
+        """Names the walls of the sandbox that this machine lacks."""
+        return self._judge.pool.missing_walls
 
     def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Done]:
         """Judges tasks and gives each as soon as it is done."""

@@ -58,6 +58,7 @@ class Search:
     tally: Tally = field(default_factory=Tally)
     memory: Memory | None = None  # where a generator reads prompts
     validated: Validated | None = None
+    missing_walls: tuple[str, ...] = ()  # of the sandbox, in any sitting
     archive: Archive = field(init=False)
     _end: Ending = field(init=False)
     _stopwatch: Stopwatch = field(init=False)
@@ -80,10 +81,16 @@ class Search:
         """Waits for the workers, which tell what fgd reaches."""
         if not self._baseline:
             self._baseline = self.parts.executor.baseline()
+            self._note_walls()
             kinds = [case.protocol for case in self.plan.training.cases]
             rows = zip(kinds, self._baseline, self._baseline, strict=True)
             outcomes = [Outcome(*row) for row in rows]
             self._usual = fitness_named(self.plan.fitness).score(outcomes)
+
+    def _note_walls(self) -> None:
+        """Keeps in mind that candidates ran less confined than they should, for good."""
+        known = {*self.missing_walls, *self.parts.executor.missing_walls()}
+        self.missing_walls = tuple(sorted(known))
 
     def go(self, budget: Budget) -> None:
         """Searches until the budget is spent or a generator is."""
@@ -109,7 +116,7 @@ class Search:
         """Gives the moment."""
         return Progress(
             self.run_id, self.seconds, self._stopwatch.rate(self.tally.evaluations), self.tally,
-            self.archive, self._usual, self.validated,
+            self.archive, self._usual, self.validated, self.missing_walls,
         )  # fmt: skip
 
     @property
@@ -137,6 +144,7 @@ class Search:
         """Reads what earlier sittings stored: whole batches, then the one that was cut off."""
         with self.parts.folder.reading_state():
             self.validated = Validated(**state["validated"]) if state.get("validated") else None
+            self.missing_walls = tuple(state.get("missing_walls", ()))
             for name, saved in state.get("generators", {}).items():
                 if name in self.parts.generators:
                     self.parts.generators[name].restore(saved)
@@ -216,8 +224,10 @@ class Search:
     def _save_state(self) -> None:
         states = {name: dict(each.state()) for name, each in self.parts.generators.items()}
         checked = asdict(self.validated) if self.validated else None
+        self._note_walls()
         self.parts.folder.write(STATE, {"batches": self.archive.batches, "generators": states,
-                                        "seconds": self.seconds, "validated": checked})  # fmt: skip
+                                        "seconds": self.seconds, "validated": checked,
+                                        "missing_walls": list(self.missing_walls)})  # fmt: skip
 
     def _context(self) -> Context:
         best = self.archive.best

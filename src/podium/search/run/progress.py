@@ -75,6 +75,7 @@ class Progress:
     archive: Archive
     baseline: float  # fitness of fgd on the training set
     validated: Validated | None = None
+    missing_walls: tuple[str, ...] = ()  # of the sandbox, in any sitting
 
     def summary(self) -> dict[str, Any]:
         """Describes the moment in what JSON knows."""
@@ -99,6 +100,7 @@ class Progress:
             "validated": checked.number if checked else None,
             "validation_fitness": checked.fitness if checked else None,
             "validation_fitness_fgd": checked.baseline if checked else None,
+            "missing_walls": list(self.missing_walls),
             "islands": [_island(each) for each in self.archive.islands],
             "transfers": self.archive.transfers[-50:],
         }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
@@ -70,7 +72,7 @@ class RayCluster:
         )  # fmt: skip
 
     def _init(self, **options: Any) -> None:
-        with _environment(_QUIET):
+        with _environment(_QUIET), _own_signals():
             self.ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
 
 
@@ -107,6 +109,17 @@ def _no_ray(address: str, error: Exception) -> MissingError:
 def _short_folder() -> str:
     usual = tempfile.gettempdir()
     return usual if len(usual) <= 16 else "/tmp"
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Leaves it to the program what a request to end does: Ray would exit at once."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

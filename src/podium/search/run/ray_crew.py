@@ -56,6 +56,7 @@ class Crew:
     start_s: float
     baseline: list[dict[str, float]] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
+    missing_walls: set[str] = field(default_factory=set)  # of the sandbox, on any machine
     _failed_starts: int = 0
 
     def start(self) -> None:
@@ -124,6 +125,7 @@ class Crew:
         if PROBLEM in told:
             raise error_of(told)
         member.pid, member.machine = told["pid"], told["machine"]
+        self.missing_walls.update(told["missing_walls"])
         if self.baseline and self.baseline != told["baseline"]:
             raise PodiumError(
                 "fgd reaches other figures on this machine than on the others",

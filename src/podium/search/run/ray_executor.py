@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from podium.errors import UsageError
+from podium.errors import MissingError, UsageError
 from podium.search.limits import Limits
 from podium.search.run.executor import Context, Done, Task
 from podium.search.run.ray_cluster import RayCluster
@@ -22,10 +22,9 @@ from podium.search.run.ray_message import (
     task_as_object,
 )
 from podium.search.training import TrainingSet
-from podium.search.verdict import TRAINING, Judgement, Verdict
 
 MOST_ATTEMPTS = 4
-"""A candidate whose actors keep dying is refused after so many."""
+"""So often actors may be lost over one candidate before that is an error."""
 
 
 class RayExecutor:
@@ -51,6 +50,10 @@ class RayExecutor:
         self.crew.wait_until_ready()
         return self.crew.baseline
 
+    def missing_walls(self) -> tuple[str, ...]:
+        """Names the walls of the sandbox that some machine lacks."""
+        return tuple(sorted(self.crew.missing_walls))
+
     def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Done]:
         """Judges tasks and gives each as soon as it is done."""
         crew, attempts = self.crew, Counter[int]()
@@ -66,7 +69,7 @@ class RayExecutor:
                 found = []
                 for answer in crew.listen() if by_number else ():
                     attempts[answer.task] += 1
-                    done = _done(answer, by_number[answer.task], attempts[answer.task])
+                    done = _done(answer, attempts[answer.task])
                     if done is None:
                         waiting.appendleft(by_number[answer.task])
                     else:
@@ -95,11 +98,14 @@ class RayExecutor:
         )
 
 
-def _done(answer: Answer, task: Task, attempts: int) -> Done | None:
+def _done(answer: Answer, attempts: int) -> Done | None:
     """Reads the answer to a task; nothing if somebody else is to try it."""
     if answer.told is not None:
         return done_from(answer.told)
     if attempts < MOST_ATTEMPTS:
         return None
-    reason = f"the actors that judged it were lost {attempts} times: {answer.reason}"
-    return Done(task.number, task.text, Judgement(Verdict(False, TRAINING, reason)))
+    # A candidate is locked in: that an actor dies says nothing of the one it was judging.
+    raise MissingError(
+        f"actors that judged candidate #{answer.task} were lost {attempts} times: {answer.reason}",
+        hint="ray status shows the cluster; put that right, then podium search resume goes on",
+    )

@@ -36,7 +36,11 @@ class RayJudge:
             self._judge.pool.get_ready()
         except PodiumError as error:
             return problem_of(error, machine)
-        return {"machine": machine, "pid": os.getpid(), "baseline": self._judge.pool.baseline}
+        pool = self._judge.pool
+        return {
+            "machine": machine, "pid": os.getpid(), "baseline": pool.baseline,
+            "missing_walls": pool.missing_walls,
+        }  # fmt: skip
 
     def perform(self, task: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
         """Does one task."""

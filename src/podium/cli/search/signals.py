@@ -1,0 +1,48 @@
+"""Ends a verb in good order when the system asks for it, as ctrl-C does."""
+
+from __future__ import annotations
+
+import functools
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_ASKING = ("SIGTERM", "SIGHUP")
+
+
+def stoppable(verb: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Lets a verb close what it has open, and write down how far it is, before it ends."""
+
+    @functools.wraps(verb)
+    def stopped(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        with stopping():
+            return verb(*arguments, **options)
+
+    return stopped
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Takes a request to end as ctrl-C; one that is ignored, as under nohup, stays so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {name: _heed(name) for name in _ASKING if hasattr(signal, name)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def _heed(name: str) -> signal.Handlers | Callable[..., object] | int | None:
+    number = getattr(signal, name)
+    before = signal.getsignal(number)
+    if before is not signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler)
+    return before

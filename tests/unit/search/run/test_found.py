@@ -1,0 +1,47 @@
+import pytest
+
+from podium.cli.case import named_policy
+from podium.errors import MissingError, PolicyError
+from podium.search.run.found import load_found
+
+GOOD = "def score(pod, node):\n    return 7 - node.cpu_milli_left\n"
+FOREIGN = {
+    "a comprehension": "def score(pod, node):\n    return sum([x for x in node.gpu_milli_left])\n",
+    "a prepare": "def prepare(shapes):\n    return [1.0]\n\n\n" + GOOD,
+    "a table": "def score(pod, node, table):\n    return 1.0\n",
+    "an import": "import os\n\n\ndef score(pod, node):\n    return len(os.environ)\n",
+    "no Python": "def score(pod, node)\n",
+    "more than a candidate": GOOD + "# filler\n" * 3000,
+    "bytes": "\x00\x01",
+}
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Writes what a run keeps as its best policy."""
+    monkeypatch.setenv("PODIUM_SEARCH_FOLDER", str(tmp_path))
+    (tmp_path / "ab12").mkdir()
+    return (tmp_path / "ab12" / "best.py").write_text
+
+
+@pytest.mark.parametrize("load", [load_found, lambda name: named_policy(name, "flag --policy")])
+def test_what_a_run_found_is_loaded_by_its_id(kept, load):
+    kept(GOOD)
+    policy = load("run:ab")
+    assert policy.name == "run:ab"
+    assert policy.source.text == GOOD
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("load", [load_found, lambda name: named_policy(name, "flag --policy")])
+def test_what_no_run_can_have_written_is_not_loaded(kept, name, load):
+    kept(FOREIGN[name])
+    with pytest.raises(PolicyError, match="not what the run wrote") as caught:
+        load("run:ab12")
+    assert "best.py" in caught.value.where + str(caught.value)
+
+
+def test_a_run_without_a_policy_is_told(kept):
+    kept(GOOD)
+    with pytest.raises(MissingError, match="no policy is kept"):
+        load_found("run:zz")
