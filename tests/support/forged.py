@@ -166,7 +166,19 @@ def _fewer_decisions(_draw, result, _pod):
     return Forgery("fewer decisions", replace(result, decisions=decided - 1), True)
 
 
+def _forgotten(_draw, result, pod):
+    """Takes a placed pod out of the run: the room that it had is there, and it was not held."""
+    forged = result
+    for name, value in (("node", -1), ("slots", 0), ("status", UNPLACED), ("start_s", np.nan)):
+        forged = with_column(forged, name, pod, value)
+    at = np.flatnonzero(result.changes == pod + 1)[0]
+    after = result.changes_after - (result.changes_after > at)
+    changes = result.changes[np.abs(result.changes) != pod + 1]
+    return Forgery("forgotten", replace(forged, changes=changes, changes_after=after), True)
+
+
 OF_PLACED = (
+    _forgotten,
     _moved, _other_slots, _no_node, _one_slot_less, _one_slot_more, _shifted, _too_soon, _denied,
     _other_arrival, _twice, _never, _never_released, _released_first, _other_steps,
     _held_below_nothing, _fewer_decisions,
