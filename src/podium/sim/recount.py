@@ -62,13 +62,12 @@ def recount(result: Result) -> Recount:
     return Recount(())
 
 
-def check_possible(result: Result) -> None:
-    """Refuses a run that cannot be, by the name of its policy."""
-    found = recount(result)
+def require_possible(found: Recount, policy: str) -> None:
+    """Refuses the figures of a run that cannot be, by the name of its policy."""
     if not found.is_possible:
         raise PolicyError(
             found.refusal,
-            where=result.plan.policy.name,
+            where=policy,
             hint="a policy only reads the pod and the node it is given",
         )
 
