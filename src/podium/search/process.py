@@ -19,6 +19,7 @@ from podium.search.fitness import Outcome
 from podium.search.hearing import Hearing, Trial, Wants, anything
 from podium.search.limits import Limits
 from podium.search.losses import Losses
+from podium.search.measurement import Values
 from podium.search.message import Channel, ChannelClosed, ChannelGarbled, ChannelTimeout
 from podium.search.verdict import CONTRACT, NOVELTY, TINY
 
@@ -33,6 +34,7 @@ class Worker:
     def __init__(self, setup: dict[str, Any], limits: Limits, kinds: tuple[str, ...]) -> None:
         self.baseline: list[dict[str, float]] = []
         self.losses: list[Losses] = []  # of fgd
+        self.bounds: tuple[Values, ...] = ()  # of each case
         self.doors: tuple[str, ...] = ()
         self.tried = 0
         self._limits, self._kinds = limits, kinds
@@ -63,14 +65,17 @@ class Worker:
             self.close()
             raise _not_started(str(message.get("failure", "no reason given")))
         self.baseline, self.losses = message["baseline"], message["losses"]
-        self.doors = tuple(message["doors"])
+        self.doors, self.bounds = tuple(message["doors"]), tuple(message.get("bounds", ()))
         self._deadline = None
 
-    def run(self, text: str, race: tuple[Outcome, ...], wants: Wants) -> Trial:
+    def run(
+        self, text: str, race: tuple[Outcome, ...], wants: Wants, *, may_hold: bool = True
+    ) -> Trial:
         """Tries a candidate; whatever happens to the process, a trial comes back."""
         limits = self._limits
         told = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
-        return self._ask({"text": text, "race": told}, limits.time_s, limits.trial_s, wants)
+        request = {"text": text, "race": told, "may_hold": may_hold}
+        return self._ask(request, limits.time_s, limits.trial_s, wants)
 
     def tune(self, text: str, tuning: dict[str, Any]) -> Trial:
         """Tunes a candidate's constants; the trial holds the values, not yet checked."""
@@ -82,7 +87,7 @@ class Worker:
         return trial
 
     def _ask(self, request: dict[str, Any], time_s: float, trial_s: float, wants: Wants) -> Trial:
-        hearing = Hearing(self._kinds, wants, is_tuning="tuning" in request)
+        hearing = Hearing(self._kinds, wants, "tuning" in request, self.bounds)
         trial, began = hearing.trial, time.monotonic()
         deadline, short = began + time_s, began + min(time_s, trial_s)
         self.tried += 1

@@ -21,10 +21,12 @@ from podium.search.measurement import Values, measure_case
 from podium.search.probe import Decisions
 from podium.search.race import check_race
 from podium.search.rejection import Rejected
+from podium.search.scrutiny import check_figures, check_run
 from podium.search.verdict import COMPILE, CONTRACT, NOVELTY, RACE, TINY, TRAINING
 from podium.sim import Result
 from podium.sim.execution import execute
 from podium.sim.plan import Plan
+from podium.sim.recount import seal
 from podium.sim.tiers import Tier
 
 CANDIDATE = "candidate"
@@ -40,6 +42,7 @@ class Parent:
 
     tell: Tell
     wants: Callable[[Decisions], bool]  # whether a candidate with such decisions is still wanted
+    may_hold: bool = True  # whether a candidate that holds pods is
 
 
 def try_candidate(
@@ -54,7 +57,7 @@ def try_candidate(
     tell({"gate": RACE if race else TRAINING})
     found: list[Outcome] = []
     results: list[Result] = []
-    for index, values in enumerate(_measured(bench, engine, tell, results)):
+    for index, values in enumerate(_measured(bench, engine, parent, results)):
         if index < len(race):
             incumbent = race[index]
             found.append(Outcome(incumbent.kind, values, incumbent.baseline))
@@ -70,7 +73,7 @@ def _admitted(bench: Bench, text: str, parent: Parent) -> Engine:
     tell = parent.tell
     tell({"gate": TINY})
     policy = read_policy(text)
-    _run(bench.tiny, policy, "python")
+    _run(bench.tiny, policy, "python", may_hold=parent.may_hold)
     tell({"gate": CONTRACT})
     scores = check_contract(policy, bench)
     tell({"gate": NOVELTY})
@@ -85,14 +88,18 @@ def _admitted(bench: Bench, text: str, parent: Parent) -> Engine:
     return engine
 
 
-def _measured(bench: Bench, engine: Engine, tell: Tell, results: list[Result]) -> Iterator[Values]:
+def _measured(
+    bench: Bench, engine: Engine, parent: Parent, results: list[Result]
+) -> Iterator[Values]:
     """Runs case after case, and keeps what is looked at again if all of them are done."""
     for index, plan in enumerate(bench.plans):
         began_s = time.thread_time()
-        result = _run(plan, engine.policy, engine.tier(plan))
+        result = _run(plan, engine.policy, engine.tier(plan), may_hold=parent.may_hold)
         values = measure_case(result)
+        check_figures(result, values)
         simulated_s = time.thread_time() - began_s
-        tell({"case": index, "values": values, "simulated_s": simulated_s})
+        held = [result.held_decisions, result.decisions]
+        parent.tell({"case": index, "values": values, "held": held, "simulated_s": simulated_s})
         results.append(replace(result, derived={}))
         yield values
 
@@ -110,10 +117,13 @@ def read_policy(text: str) -> PairPolicy:
         raise Rejected.by(error) from error
 
 
-def _run(plan: Plan, policy: PairPolicy, tier: Tier) -> Result:
+def _run(plan: Plan, policy: PairPolicy, tier: Tier, *, may_hold: bool) -> Result:
+    sealed = seal(plan)
     try:
-        return execute(replace(plan, policy=policy, tier=tier))
+        result = execute(replace(plan, policy=policy, tier=tier))
     except PolicyError as error:
         if isinstance(error.__cause__, MemoryError):
             raise error.__cause__ from error
         raise Rejected.by(error) from error
+    check_run(result, sealed, may_hold=may_hold)
+    return result

@@ -19,8 +19,10 @@ from podium.search.fitness import Fitness, Outcome
 from podium.search.measurement import Values, measure_case
 from podium.search.race import hopeful
 from podium.search.rejection import Rejected
+from podium.search.scrutiny import check_run
 from podium.search.trial import read_policy
 from podium.sim.execution import execute
+from podium.sim.recount import seal
 
 SIGMA = 0.25
 """The first steps, as a part of the distance between the bounds."""
@@ -43,6 +45,7 @@ class Tuner:
     text: str
     fitness: Fitness
     baseline: Sequence[tuple[str, Values]]  # protocol and measurement of fgd on each case
+    may_hold: bool = True  # whether a variant that holds pods is wanted
     constants: tuple[Constant, ...] = ()
     evaluations: int = 0
     best: float = -math.inf
@@ -65,7 +68,11 @@ class Tuner:
         scores: list[float] = []
         try:
             outcomes = self._outcomes(with_constants(self.text, values), scores)
-        except (Rejected, PodiumError):
+        except Rejected as error:
+            if error.is_spoiling:
+                raise
+            return 1e9
+        except PodiumError:
             return 1e9
         if len(outcomes) < len(self.baseline):
             return -sum(scores) / len(scores) + MARGIN
@@ -80,7 +87,9 @@ class Tuner:
         outcomes: list[Outcome] = []
         for plan, (kind, usual) in zip(self.bench.plans, self.baseline, strict=True):
             run = replace(plan, policy=engine.policy, tier=engine.tier(plan))
-            outcomes.append(Outcome(kind, measure_case(execute(run)), usual))
+            sealed, result = seal(run), execute(run)
+            check_run(result, sealed, may_hold=self.may_hold)
+            outcomes.append(Outcome(kind, measure_case(result), usual))
             scores.append(self.fitness.score(outcomes[-1:]))
             apart = [own - best for own, best in zip(scores, self.best_scores, strict=False)]
             if apart and hopeful(apart) < -MARGIN:

@@ -80,12 +80,15 @@ def promote(
     held_out = HeldOut(seeds, str(traces_folder(settings) or ""), tuple(trace or ()))
     with blaming("flag --trace"):
         cases = held_out.cases()
-    rule = Rule(incumbent, _figure(plan.fitness), trained=frozenset(_trained(plan)))
+    rule = Rule(
+        incumbent, _figure(plan.fitness), trained=frozenset(_trained(plan)), may_hold=plan.may_hold
+    )
     with (
         Judge(plan.training, plan.fitness, 1, Limits(time_s=60.0)) as judge,
         _stages(screen) as progress,
     ):
-        wanted = Settings(scorer(judge), folder, cases, rule, Thrift(loss), jobs=workers or 0)
+        score = scorer(judge, may_hold=plan.may_hold)
+        wanted = Settings(score, folder, cases, rule, Thrift(loss), jobs=workers or 0)
         outcome = promote_all(nominees, wanted, progress)
     if is_json:
         print_json(_object(outcome))
@@ -192,6 +195,7 @@ def _object(outcome: Outcome) -> dict[str, Any]:
             {
                 "name": each.name, "accepted": each.accepted, "reasons": list(each.reasons),
                 "gain": asdict(each.gain), "p_value": each.p_value, "may_hold": each.may_hold,
+                "held": each.held[0], "decisions": each.held[1],
                 "table": [row.as_object() for row in each.table],
             }
             for each in outcome.promotions
@@ -213,6 +217,7 @@ def _show(screen: Screen, outcome: Outcome) -> None:
                 "because": "; ".join(each.reasons),
                 "gain": f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]",
                 "p": figures.decimal(each.p_value, 4),
+                "holds": each.holds,
                 "parts": f"{reduced.size_before} reduced to {reduced.size}",
             }
         )
