@@ -24,7 +24,12 @@ REFUSALS = (
     "-1e300 * node.cpu_milli_total ** 3",
     "-1e308 / 1e-9",
 )
-LOW = ("-1.7976931348623155e308", "-1e308", "-1e300 * node.cpu_milli_total")
+LOW = (
+    "-1.7976931348623157e308",
+    "-1.7976931348623155e308",
+    "-1e308",
+    "-1e300 * node.cpu_milli_total",
+)
 TUNABLE = f"""from podium.policies import tunable
 W = tunable(0.9, 0, 1)
 
