@@ -10,34 +10,33 @@ from collections.abc import Sequence
 from podium.search.measurement import Values, contradictions
 from podium.search.rejection import Rejected
 from podium.sim import Result
-from podium.sim.recount import IMPOSSIBLE, recount, seal
+from podium.sim.recount import IMPOSSIBLE, Recount, recount, seal
 
 Held = tuple[int, int]
 """Decisions that held a pod, and all decisions of a run."""
 
 
-def check_run(result: Result, sealed: str, *, may_hold: bool) -> None:
-    """Refuses a run that cannot be, or that held a pod where none may be held.
-
-    `sealed` is the seal of the plan from before the run.
-    """
-    if seal(result.plan) != sealed:
-        raise Rejected(f"{IMPOSSIBLE}: the trace is another than before the run", is_spoiling=True)
-    found = recount(result)
-    if not found.is_possible:
-        # Whatever wrote where it must not may have written elsewhere too.
-        raise Rejected(found.refusal, is_spoiling=True)
+def check_held(result: Result, *, may_hold: bool) -> None:
+    """Refuses a run that held a pod where none may be held."""
     if not may_hold and result.held_decisions:
         plan = result.plan
         name = f"{plan.trace.name} {plan.protocol.name} seed {plan.seed}"
         raise Rejected(hold_refusal([(result.held_decisions, result.decisions)], [name]))
 
 
-def check_figures(result: Result, values: Values) -> None:
-    """Refuses figures that do not follow from the placements."""
-    found = contradictions(result, values)
-    if found:
-        raise Rejected(f"{IMPOSSIBLE}: {'; '.join(found)}", is_spoiling=True)
+def check_run(result: Result, values: Values, sealed: str) -> None:
+    """Refuses a run that cannot be, and figures that do not follow from its placements.
+
+    `sealed` is the seal of the plan from before any candidate ran on it. Whatever wrote where it
+    must not may have written elsewhere too, so the process is not to be used again.
+    """
+    if seal(result.plan) != sealed:
+        raise Rejected(f"{IMPOSSIBLE}: the trace is another than before the run", is_spoiling=True)
+    found = recount(result)
+    if found.is_possible:
+        found = Recount(tuple(contradictions(result, values)))
+    if not found.is_possible:
+        raise Rejected(found.refusal, is_spoiling=True)
 
 
 def hold_refusal(held: Sequence[Held], names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from podium.search.measurement import Values, measure_case
 from podium.search.probe import Decisions
 from podium.search.race import check_race
 from podium.search.rejection import Rejected
-from podium.search.scrutiny import check_figures, check_run
+from podium.search.scrutiny import check_held, check_run
 from podium.search.verdict import COMPILE, CONTRACT, NOVELTY, RACE, TINY, TRAINING
 from podium.sim import Result
 from podium.sim.execution import execute
@@ -52,11 +53,12 @@ def try_candidate(
 
     `race` holds the incumbent's outcomes on the first cases, or nothing.
     """
+    sealed = _seals(bench)
     engine = _admitted(bench, text, parent)
     tell = parent.tell
     tell({"gate": RACE if race else TRAINING})
     found: list[Outcome] = []
-    results: list[Result] = []
+    results: list[tuple[Result, Values]] = []
     for index, values in enumerate(_measured(bench, engine, parent, results)):
         if index < len(race):
             incumbent = race[index]
@@ -64,8 +66,16 @@ def try_candidate(
             check_race(found, race, fitness)
         if index + 1 == len(race):
             tell({"gate": TRAINING})
-    for index, (result, usual) in enumerate(zip(results, bench.usual, strict=True)):
+    rows = zip(results, sealed, bench.usual, strict=True)
+    for index, ((result, values), seal_before, usual) in enumerate(rows):
+        check_run(result, values, seal_before)
         tell({"losses": index, "values": measure_losses(result, usual)})
+
+
+@functools.lru_cache(maxsize=4)
+def _seals(bench: Bench) -> tuple[str, ...]:
+    """Seals the cases before the first candidate meets them."""
+    return tuple(seal(plan) for plan in bench.plans)
 
 
 def _admitted(bench: Bench, text: str, parent: Parent) -> Engine:
@@ -89,18 +99,17 @@ def _admitted(bench: Bench, text: str, parent: Parent) -> Engine:
 
 
 def _measured(
-    bench: Bench, engine: Engine, parent: Parent, results: list[Result]
+    bench: Bench, engine: Engine, parent: Parent, results: list[tuple[Result, Values]]
 ) -> Iterator[Values]:
     """Runs case after case, and keeps what is looked at again if all of them are done."""
     for index, plan in enumerate(bench.plans):
         began_s = time.thread_time()
         result = _run(plan, engine.policy, engine.tier(plan), may_hold=parent.may_hold)
         values = measure_case(result)
-        check_figures(result, values)
         simulated_s = time.thread_time() - began_s
         held = [result.held_decisions, result.decisions]
         parent.tell({"case": index, "values": values, "held": held, "simulated_s": simulated_s})
-        results.append(replace(result, derived={}))
+        results.append((replace(result, derived={}), values))
         yield values
 
 
@@ -118,12 +127,11 @@ def read_policy(text: str) -> PairPolicy:
 
 
 def _run(plan: Plan, policy: PairPolicy, tier: Tier, *, may_hold: bool) -> Result:
-    sealed = seal(plan)
     try:
         result = execute(replace(plan, policy=policy, tier=tier))
     except PolicyError as error:
         if isinstance(error.__cause__, MemoryError):
             raise error.__cause__ from error
         raise Rejected.by(error) from error
-    check_run(result, sealed, may_hold=may_hold)
+    check_held(result, may_hold=may_hold)
     return result

