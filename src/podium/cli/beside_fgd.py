@@ -47,7 +47,9 @@ def compare_all(
     done = run_all(screen, settings, material, jobs, attempt)
     return [
         compare(
-            reference, may_hold=policy.may_hold, attempts=done[i * len(runs) : (i + 1) * len(runs)]
+            reference,
+            names_hold=policy.may_hold,
+            attempts=done[i * len(runs) : (i + 1) * len(runs)],
         )
         for i, (reference, policy) in enumerate(zip(references, policies, strict=True))
     ]

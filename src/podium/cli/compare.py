@@ -109,14 +109,25 @@ def compare(
     inform(screen, (f"{policy.name}: {note}" for policy in chosen for note in policy.notes))
     found = run_all(screen, settings, inputs, chosen, read_seeds(seeds), jobs)
     ranked_by = metric or ("wait_mean_s" if _is_replay(found) else "gpu_allocation")
-    holding = frozenset(policy.name for policy in chosen if policy.may_hold)
-    comparison = compare(found, ranked_by, holding)
+    comparison = compare(found, ranked_by, _holding(screen, chosen, found))
     if is_json:
         print_json(
             {"comparison": comparison, "runs": [run for runs in found.values() for run in runs]}
         )
     else:
         show(screen, comparison, found)
+
+
+def _holding(
+    screen: Screen, policies: list[Policy], found: dict[str, list[dict[str, Any]]]
+) -> frozenset[str]:
+    """Names the policies that say they may hold pods, and those that did; the latter are noted."""
+    from podium.cli.watch import inform
+    from podium.reports.summary import hold_note
+
+    notes = {policy.name: hold_note(policy, found[policy.name]) for policy in policies}
+    inform(screen, (f"{name}: {note}" for name, note in notes.items() if note))
+    return frozenset(each.name for each in policies if each.may_hold or notes[each.name])
 
 
 def load_all(references: list[str], is_ignoring_unknown: bool) -> list[Policy]:

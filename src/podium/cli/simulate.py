@@ -139,7 +139,7 @@ def _run(
     """Runs the policy on the case, writes what is to be written, and gives the figures."""
     from podium.cli.case import load_case, named_policy
     from podium.cli.watch import inform, run_watched
-    from podium.reports.summary import summarise
+    from podium.reports.summary import hold_note, summarise
 
     try:
         policy = named_policy(
@@ -156,9 +156,11 @@ def _run(
     inform(screen, notes)
     result = run_watched(screen, case, policy)
     found = summarise(result)
+    held = list(filter(None, [hold_note(policy, [found])]))
+    inform(screen, held)
     for write, path, what in writers:
         screen.note(f"wrote {write(result, path):,} {what} to {path}")
-    return {**found, "notes": notes}
+    return {**found, "notes": [*notes, *held]}
 
 
 def _writers(placements: Path | None, timeline: Path | None) -> list[tuple[Writer, Path, str]]:
@@ -200,7 +202,7 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             **_waiting(found),
             **_loads(found),
             "decisions": f"{found['decisions']:,} in {figures.duration(found['wall_s'])} "
-            f"({found['tier']})",
+            f"({found['tier']})" + (f", {found['holds']:,} of them held" if found["holds"] else ""),
             "digest": found["digest"],
         }
     )

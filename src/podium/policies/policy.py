@@ -17,7 +17,7 @@ from podium.model.fit import fits, fitting_slots
 from podium.model.records import GPU_MILLI, node_view, pod_view
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
-from podium.policies.source import Source, pair_form
+from podium.policies.source import REFUSALS, Source, pair_form
 
 HOLD = -math.inf
 """A score that refuses a node; a pod refused everywhere is held and offered again."""
@@ -207,7 +207,9 @@ def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
     """
     title = name or function.__name__
     doc = (function.__doc__ or "").strip().splitlines()
-    return PairPolicy(title, function, pair_form(function, title), doc[0] if doc else "")
+    form, summary = pair_form(function, title), doc[0] if doc else ""
+    names_hold = any(word in function.__code__.co_names for word in REFUSALS)
+    return PairPolicy(title, function, form, summary, may_hold=names_hold)
 
 
 def _setting(names: dict[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:

@@ -20,6 +20,9 @@ PAIR_FORMS = (
     ("pod", "node", "table"),
     ("pod", "node", "gpu", "table"),
 )
+REFUSALS = ("HOLD", "inf")
+"""Names of the score that refuses a node."""
+
 _HINT = "define score(pod, node), or a class Policy with choose(self, pod, nodes, feasible)"
 
 
@@ -61,7 +64,10 @@ class Source:
 
     @property
     def mentions_hold(self) -> bool:
-        """Tells whether the policy can refuse a node."""
+        """Tells whether the policy names the score that refuses a node.
+
+        It may still refuse by a number that becomes infinite: what counts is what a run did.
+        """
         return any(_is_infinite(node) for node in ast.walk(self.tree))
 
 
@@ -116,9 +122,9 @@ def _has_class(tree: ast.Module) -> bool:
 
 def _is_infinite(node: ast.AST) -> bool:
     if isinstance(node, ast.Name):
-        return node.id in ("HOLD", "inf")
+        return node.id in REFUSALS
     if isinstance(node, ast.Attribute):
-        return node.attr in ("HOLD", "inf")
+        return node.attr in REFUSALS
     value = node.value if isinstance(node, ast.Constant) else None
     if isinstance(value, str):
         return value.strip().lstrip("+-").lower() in ("inf", "infinity")

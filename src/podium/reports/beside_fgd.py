@@ -117,13 +117,14 @@ def attempt(
     return Attempt(Outcome(experiment, figures_of(result), published[experiment]), held)
 
 
-def compare(policy: str, *, may_hold: bool, attempts: Sequence[Attempt]) -> Comparison:
-    """Averages over the seeds of each trace."""
+def compare(policy: str, *, names_hold: bool, attempts: Sequence[Attempt]) -> Comparison:
+    """Averages over the seeds of each trace; who held may hold, whatever it names."""
     traces = dict.fromkeys(each.outcome.experiment.trace for each in attempts)
     rows = [
         _row(trace, [each for each in attempts if each.outcome.experiment.trace == trace])
         for trace in traces
     ]
+    may_hold = names_hold or any(row.held for row in rows)
     return Comparison(policy, may_hold, tuple(rows))
 
 

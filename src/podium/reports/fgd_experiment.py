@@ -18,6 +18,7 @@ from podium.policies import Policy
 from podium.sim import Inflation, Result, Setup, read_order, simulate
 from podium.sim.load_curve import load_curve
 from podium.sim.orders import read_seeds
+from podium.sim.recount import recount, require_possible
 
 POLICY_NAMES = {
     "Random": "random",
@@ -177,6 +178,7 @@ def run_again(
 
 def figures_of(result: Result) -> dict[str, float]:
     """Takes the published columns of a run, rounded as they are published."""
+    require_possible(recount(result), result.plan.policy.name)
     curve = load_curve(result)
     found = {}
     for column in COLUMNS:

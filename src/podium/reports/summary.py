@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from podium.policies import Policy
+from podium.sim.audit import audit
 from podium.sim.load_curve import load_curve
 from podium.sim.metrics import Metrics, measure
 from podium.sim.protocols import Inflation, Replay
-from podium.sim.result import Result
+from podium.sim.recount import require_possible
+from podium.sim.result import Result, unnamed_hold
 
 
 def summarise(result: Result) -> dict[str, Any]:
-    """Gives every figure of a run under its stable name; allocations are fractions."""
+    """Gives every figure of a run under its stable name; allocations are fractions.
+
+    The run is counted again first: what cannot be is refused.
+    """
     plan = result.plan
     figures = measure(result)
+    require_possible(audit(result, figures), plan.policy.name)
     return {
         "policy": plan.policy.name,
         "trace": plan.trace.name,
@@ -38,6 +46,12 @@ def summarise(result: Result) -> dict[str, Any]:
         "wall_s": result.wall_s,
         "digest": result.digest,
     }
+
+
+def hold_note(policy: Policy, summaries: Sequence[dict[str, Any]]) -> str:
+    """Says of a policy that never names HOLD how often it held in some runs, if it did."""
+    held, decisions = (sum(each[name] for each in summaries) for name in ("holds", "decisions"))
+    return unnamed_hold(held, decisions, is_named=policy.may_hold)
 
 
 def _intensity(result: Result) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import tokenize
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from podium.policies.source import PAIR_FORMS
+from podium.policies.source import PAIR_FORMS, REFUSALS
 from podium.search.allowlist import functions, problems
 from podium.search.novelty import fingerprint
 from podium.search.parsing import parse_text
@@ -17,9 +17,6 @@ from podium.search.verdict import ALLOWLIST, NOVELTY, SIGNATURE, SYNTAX, Verdict
 from podium.search.vocabulary import LONGEST_BYTES
 
 MOST_PROBLEMS = 5
-
-REFUSALS = ("HOLD", "inf")
-"""Names of the score that refuses a node."""
 
 FORMS = tuple(form for form in PAIR_FORMS if "table" not in form)
 """Candidates bring no `prepare`, so none takes a table."""
@@ -39,7 +36,7 @@ class Candidate:
 
     @property
     def may_hold(self) -> bool:
-        """Tells whether it can refuse a node."""
+        """Tells whether it names the score that refuses a node."""
         if not any(word in self.text for word in REFUSALS):
             return False
         names = (getattr(n, "id", getattr(n, "attr", "")) for n in walked(self.tree))

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.search.losses import Losses, are_losses
-from podium.search.measurement import is_measurement
+from podium.search.measurement import Values, is_measurement
 from podium.search.message import ChannelGarbled
 from podium.search.probe import AXES, Decisions
+from podium.search.scrutiny import Held
 from podium.search.verdict import COMPILE, CONTRACT, NOVELTY, RACE, TINY, TRAINING, Verdict
 from podium.search.worker import LACKING, SPOILED
 
 _INSIDE = (TINY, CONTRACT, NOVELTY, COMPILE, RACE, TRAINING)
+_MOST_DECISIONS = 2**53
 _SIGNATURE = re.compile("[0-9a-f]{16}")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
 _LIBRARIES = frozenset({"cma", "llvmlite", "numba", "numpy", "podium", *sys.stdlib_module_names})
@@ -41,6 +43,7 @@ class Trial:
     is_done: bool = False
     is_spoiled: bool = True
     cases: list[dict[str, float]] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)  # decisions of each case
     losses: list[Losses] = field(default_factory=list)  # case by case, once it is accepted
     seconds: float = 0.0
     simulated_s: float = 0.0  # processor time in the simulator, on the training cases
@@ -64,6 +67,7 @@ class Hearing:
     kinds: tuple[str, ...]  # protocol of each case
     wants: Wants
     is_tuning: bool = False
+    bounds: tuple[Values, ...] = ()  # what is possible on each case, where it is known
     trial: Trial = field(default_factory=Trial)
 
     def take(self, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -110,9 +114,11 @@ class Hearing:
         index: Any = message["case"]
         values: Any = message.get("values")
         is_next = type(index) is int and index == len(trial.cases) < len(kinds)
-        if not is_next or not is_measurement(values, kinds[index]):
+        bounds = self.bounds[index] if is_next and self.bounds else None
+        if not is_next or not is_measurement(values, kinds[index], bounds):
             raise ChannelGarbled("figures that no run can have")
         trial.cases.append(values)
+        trial.held.append(_held(message))
         trial.simulated_s += _seconds(message, "simulated_s")
 
     def _take_losses(self, message: dict[str, Any]) -> None:
@@ -120,7 +126,7 @@ class Hearing:
         index: Any = message["losses"]
         values: Any = message.get("values")
         is_next = type(index) is int and index == len(trial.losses) < len(trial.cases)
-        if not is_next or not are_losses(values):
+        if not is_next or not are_losses(values, trial.cases[index]):
             raise ChannelGarbled("losses that no run can have")
         trial.losses.append(values)
 
@@ -133,6 +139,14 @@ def _decisions(message: dict[str, Any]) -> Decisions:
     if not is_digest or not is_row or not all(_is_part(each) for each in behaviour):
         raise ChannelGarbled("decisions that nobody can make")
     return Decisions(signature, tuple(float(each) for each in behaviour))
+
+
+def _held(message: dict[str, Any]) -> Held:
+    told: Any = message.get("held")
+    is_pair = isinstance(told, list) and len(told) == 2 and {*map(type, told)} == {int}
+    if not is_pair or not 0 <= told[0] <= told[1] <= _MOST_DECISIONS:
+        raise ChannelGarbled("decisions that nobody can make")
+    return told[0], told[1]
 
 
 def _tuned(message: dict[str, Any]) -> tuple[dict[str, float], int]:

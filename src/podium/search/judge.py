@@ -14,6 +14,7 @@ from podium.search.hearing import Trial, Wants, anything
 from podium.search.limits import Limits
 from podium.search.measurement import Values
 from podium.search.sandbox import Pool
+from podium.search.scrutiny import hold_refusal
 from podium.search.training import TrainingSet
 from podium.search.verdict import Judgement, Verdict
 
@@ -39,24 +40,38 @@ class Judge:
 
     def judge(
         self, text: str, known: Collection[str] = (), incumbent: Sequence[Values] = (),
-        wants: Wants = anything,
+        wants: Wants = anything, *, may_hold: bool = True,
     ) -> Judgement:  # fmt: skip
-        """Judges one text; an incumbent's measurements let a clearly worse one stop early."""
+        """Judges one text; an incumbent's measurements let a clearly worse one stop early.
+
+        Where pods may not be held, who holds one is refused; elsewhere it is marked.
+        """
         began = time.perf_counter()
         read = read_candidate(text, known)
         reading_s = time.perf_counter() - began
         if isinstance(read, Verdict):
             return Judgement(read, seconds=reading_s)
         self.pool.get_ready()
-        trial = self.pool.run(read.text, tuple(self.outcomes(incumbent)), wants)
-        scores = self.scores(trial.cases) if trial.verdict.accepted else {}
+        race = tuple(self.outcomes(incumbent))
+        trial = self.pool.run(read.text, race, wants, may_hold=may_hold)
+        verdict = self._verdict(trial, may_hold)
+        scores = self.scores(trial.cases) if verdict.accepted else {}
         if scores:  # policies that may hold pods are compared among themselves
-            scores["may_hold"] = read.may_hold
+            held, decisions = (sum(column) for column in zip(*trial.held, strict=True))
+            may_hold = read.may_hold or held > 0
+            scores |= {"may_hold": may_hold, "held": held, "decisions": decisions}
         return Judgement(
-            trial.verdict, scores, reading_s + trial.seconds, tuple(trial.cases), trial.decisions,
+            verdict, scores, reading_s + trial.seconds, tuple(trial.cases), trial.decisions,
             self._diagnostics(trial) if scores else "", trial.processor_s,
             trial.simulated_s,
         )  # fmt: skip
+
+    def _verdict(self, trial: Trial, may_hold: bool) -> Verdict:
+        """Takes the worker's verdict, unless what it tells is against it."""
+        names = [case.name for case in self.training.cases]
+        refusal = "" if may_hold else hold_refusal(trial.held, names)
+        is_against = trial.verdict.accepted and refusal
+        return Verdict(False, trial.gate, refusal) if is_against else trial.verdict
 
     def _diagnostics(self, trial: Trial) -> str:
         names = [case.name for case in self.training.cases]

@@ -58,11 +58,15 @@ def measure_losses(result: Result, usual: Usual) -> dict[str, float]:
     return {key: min(100.0, max(0.0, round(value, _DIGITS))) for key, value in found.items()}
 
 
-def are_losses(values: object) -> bool:
-    """Tells whether a report has what is measured here, all of it possible."""
+def are_losses(values: object, figures: Mapping[str, float]) -> bool:
+    """Tells whether a report has what is measured here, all of it possible beside the figures."""
     if not isinstance(values, dict) or not set(LOSSES) <= set(values) <= {*LOSSES, *POD_CLASSES}:
         return False
-    return all(type(v) in (int, float) and 0 <= v <= 100 + _SLACK for v in values.values())
+    if not all(type(v) in (int, float) and 0 <= v <= 100 + _SLACK for v in values.values()):
+        return False
+    # What is allocated at the end is not free, and at 130 % there was no more of it.
+    together: float = figures.get("allocation_130", 0.0) + sum(values[key] for key in LOSSES)
+    return together <= 100 + len(LOSSES) * 10.0**-_DIGITS
 
 
 def _at_the_end(result: Result) -> tuple[Flags, Flags]:

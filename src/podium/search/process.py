@@ -18,6 +18,7 @@ from podium.search.fitness import Outcome
 from podium.search.hearing import Hearing, Trial, Wants, anything
 from podium.search.limits import Limits
 from podium.search.losses import Losses
+from podium.search.measurement import Values
 from podium.search.message import Channel, ChannelClosed, ChannelGarbled, ChannelTimeout
 from podium.search.verdict import CONTRACT, NOVELTY, TINY
 
@@ -46,6 +47,7 @@ class Worker:
         self.losses: list[Losses] = []  # of fgd
         self.walls: tuple[str, ...] = ()
         self.modules: tuple[str, ...] = tuple(setup.get("modules", ()))  # that it loads first
+        self.bounds: tuple[Values, ...] = ()  # of each case
         self.tried = 0
         self._limits, self._kinds = limits, kinds
         self._deadline: float | None = time.monotonic() + limits.start_s
@@ -77,14 +79,17 @@ class Worker:
             self.close()
             raise _not_started(str(message.get("failure", "no reason given")))
         self.baseline, self.losses = message["baseline"], message["losses"]
-        self.walls = tuple(message["walls"])
+        self.walls, self.bounds = tuple(message["walls"]), tuple(message.get("bounds", ()))
         self._deadline = None
 
-    def run(self, text: str, race: tuple[Outcome, ...], wants: Wants) -> Trial:
+    def run(
+        self, text: str, race: tuple[Outcome, ...], wants: Wants, *, may_hold: bool = True
+    ) -> Trial:
         """Tries a candidate; whatever happens to the process, a trial comes back."""
         limits = self._limits
         told = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
-        return self._ask({"text": text, "race": told}, limits.time_s, limits.trial_s, wants)
+        request = {"text": text, "race": told, "may_hold": may_hold}
+        return self._ask(request, limits.time_s, limits.trial_s, wants)
 
     def tune(self, text: str, tuning: dict[str, Any]) -> Trial:
         """Tunes a candidate's constants; the trial holds the values, not yet checked."""
@@ -96,7 +101,7 @@ class Worker:
         return trial
 
     def _ask(self, request: dict[str, Any], time_s: float, trial_s: float, wants: Wants) -> Trial:
-        hearing = Hearing(self._kinds, wants, is_tuning="tuning" in request)
+        hearing = Hearing(self._kinds, wants, "tuning" in request, self.bounds)
         trial, began = hearing.trial, time.monotonic()
         deadline, short = began + time_s, began + min(time_s, trial_s)
         self.tried += 1

@@ -80,15 +80,20 @@ class Pool:
             self._is_ready = True
             self._idle.put(self._first)
 
-    def run(self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything) -> Trial:
+    def run(
+        self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything, *,
+        may_hold: bool = True,
+    ) -> Trial:  # fmt: skip
         """Tries a candidate in the next free worker, and replaces the worker if that spoils it."""
-        return self._lend(lambda worker: worker.run(text, race, wants))
+        return self._lend(lambda worker: worker.run(text, race, wants, may_hold=may_hold))
 
-    def tune(self, text: str, evaluations: int, seed: int) -> Trial:
+    def tune(self, text: str, evaluations: int, seed: int, *, may_hold: bool = True) -> Trial:
         """Tunes a candidate's constants in the next free worker."""
         self.get_ready()
         baseline = list(zip(self._kinds, self.baseline, strict=True))
-        tuning = {"evaluations": evaluations, "seed": seed, "baseline": baseline}
+        tuning = {
+            "evaluations": evaluations, "seed": seed, "baseline": baseline, "may_hold": may_hold,
+        }  # fmt: skip
         return self._lend(lambda worker: worker.tune(text, tuning))
 
     def _lend(self, work: Callable[[Worker], Trial]) -> Trial:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +22,12 @@ from podium.search.measurement import Values, measure_case
 from podium.search.probe import Decisions
 from podium.search.race import check_race
 from podium.search.rejection import Rejected
+from podium.search.scrutiny import check_held, check_run
 from podium.search.verdict import COMPILE, CONTRACT, NOVELTY, RACE, TINY, TRAINING
 from podium.sim import Result
 from podium.sim.execution import execute
 from podium.sim.plan import Plan
+from podium.sim.recount import seal
 from podium.sim.tiers import Tier
 
 CANDIDATE = "candidate"
@@ -40,6 +43,7 @@ class Parent:
 
     tell: Tell
     wants: Callable[[Decisions], bool]  # whether a candidate with such decisions is still wanted
+    may_hold: bool = True  # whether a candidate that holds pods is
 
 
 def try_candidate(
@@ -49,20 +53,29 @@ def try_candidate(
 
     `race` holds the incumbent's outcomes on the first cases, or nothing.
     """
+    sealed = _seals(bench)
     engine = _admitted(bench, text, parent)
     tell = parent.tell
     tell({"gate": RACE if race else TRAINING})
     found: list[Outcome] = []
-    results: list[Result] = []
-    for index, values in enumerate(_measured(bench, engine, tell, results)):
+    results: list[tuple[Result, Values]] = []
+    for index, values in enumerate(_measured(bench, engine, parent, results)):
         if index < len(race):
             incumbent = race[index]
             found.append(Outcome(incumbent.kind, values, incumbent.baseline))
             check_race(found, race, fitness)
         if index + 1 == len(race):
             tell({"gate": TRAINING})
-    for index, (result, usual) in enumerate(zip(results, bench.usual, strict=True)):
+    rows = zip(results, sealed, bench.usual, strict=True)
+    for index, ((result, values), seal_before, usual) in enumerate(rows):
+        check_run(result, values, seal_before)
         tell({"losses": index, "values": measure_losses(result, usual)})
+
+
+@functools.lru_cache(maxsize=4)
+def _seals(bench: Bench) -> tuple[str, ...]:
+    """Seals the cases before the first candidate meets them."""
+    return tuple(seal(plan) for plan in bench.plans)
 
 
 def _admitted(bench: Bench, text: str, parent: Parent) -> Engine:
@@ -70,7 +83,7 @@ def _admitted(bench: Bench, text: str, parent: Parent) -> Engine:
     tell = parent.tell
     tell({"gate": TINY})
     policy = read_policy(text)
-    _run(bench.tiny, policy, "python")
+    _run(bench.tiny, policy, "python", may_hold=parent.may_hold)
     tell({"gate": CONTRACT})
     scores = check_contract(policy, bench)
     tell({"gate": NOVELTY})
@@ -85,15 +98,18 @@ def _admitted(bench: Bench, text: str, parent: Parent) -> Engine:
     return engine
 
 
-def _measured(bench: Bench, engine: Engine, tell: Tell, results: list[Result]) -> Iterator[Values]:
+def _measured(
+    bench: Bench, engine: Engine, parent: Parent, results: list[tuple[Result, Values]]
+) -> Iterator[Values]:
     """Runs case after case, and keeps what is looked at again if all of them are done."""
     for index, plan in enumerate(bench.plans):
         began_s = time.thread_time()
-        result = _run(plan, engine.policy, engine.tier(plan))
+        result = _run(plan, engine.policy, engine.tier(plan), may_hold=parent.may_hold)
         values = measure_case(result)
         simulated_s = time.thread_time() - began_s
-        tell({"case": index, "values": values, "simulated_s": simulated_s})
-        results.append(replace(result, derived={}))
+        held = [result.held_decisions, result.decisions]
+        parent.tell({"case": index, "values": values, "held": held, "simulated_s": simulated_s})
+        results.append((replace(result, derived={}), values))
         yield values
 
 
@@ -110,10 +126,12 @@ def read_policy(text: str) -> PairPolicy:
         raise Rejected.by(error) from error
 
 
-def _run(plan: Plan, policy: PairPolicy, tier: Tier) -> Result:
+def _run(plan: Plan, policy: PairPolicy, tier: Tier, *, may_hold: bool) -> Result:
     try:
-        return execute(replace(plan, policy=policy, tier=tier))
+        result = execute(replace(plan, policy=policy, tier=tier))
     except PolicyError as error:
         if isinstance(error.__cause__, MemoryError):
             raise error.__cause__ from error
         raise Rejected.by(error) from error
+    check_held(result, may_hold=may_hold)
+    return result

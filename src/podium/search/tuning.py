@@ -19,6 +19,7 @@ from podium.search.fitness import Fitness, Outcome
 from podium.search.measurement import Values, measure_case
 from podium.search.race import hopeful
 from podium.search.rejection import Rejected
+from podium.search.scrutiny import check_held
 from podium.search.trial import read_policy
 from podium.sim.execution import execute
 
@@ -43,6 +44,7 @@ class Tuner:
     text: str
     fitness: Fitness
     baseline: Sequence[tuple[str, Values]]  # protocol and measurement of fgd on each case
+    may_hold: bool = True  # whether a variant that holds pods is wanted
     constants: tuple[Constant, ...] = ()
     evaluations: int = 0
     best: float = -math.inf
@@ -80,7 +82,9 @@ class Tuner:
         outcomes: list[Outcome] = []
         for plan, (kind, usual) in zip(self.bench.plans, self.baseline, strict=True):
             run = replace(plan, policy=engine.policy, tier=engine.tier(plan))
-            outcomes.append(Outcome(kind, measure_case(execute(run)), usual))
+            result = execute(run)  # counted again when the best of all is judged
+            check_held(result, may_hold=self.may_hold)
+            outcomes.append(Outcome(kind, measure_case(result), usual))
             scores.append(self.fitness.score(outcomes[-1:]))
             apart = [own - best for own, best in zip(scores, self.best_scores, strict=False)]
             if apart and hopeful(apart) < -MARGIN:

@@ -84,6 +84,7 @@ def _spare_imports() -> None:
 
 def serve(channel: Channel, setup: dict[str, Any], parent: int) -> None:
     """Gets ready, locks the process in, and answers."""
+    from podium.search.measurement import bounds_of
     from podium.search.trial import CANDIDATE
 
     try:
@@ -95,7 +96,9 @@ def serve(channel: Channel, setup: dict[str, Any], parent: int) -> None:
         channel.send({"failure": f"{type(error).__name__}: {error}"})
         return
     figures, losses = [each for each, _ in baseline], [each for _, each in baseline]
-    channel.send({"ready": True, "baseline": figures, "losses": losses, "walls": walls})
+    bounds = [bounds_of(plan) for plan in bench.plans]
+    ready = {"baseline": figures, "losses": losses, "walls": walls, "bounds": bounds}
+    channel.send({"ready": True, **ready})
     while True:
         request = channel.receive()
         began_s = time.thread_time()  # a limit makes the clock of the process a coarse one
@@ -140,7 +143,7 @@ def guarded(
     try:
         told = work(channel, bench, fitness, request)
     except Rejected as error:
-        return {"done": True, "reason": str(error)[:2000], SPOILED: False}
+        return {"done": True, "reason": str(error)[:2000], SPOILED: error.is_spoiling}
     except MemoryError:
         reason = f"needs more than its {request['memory_mib']} MiB of memory"
         return {"done": True, "reason": reason, SPOILED: True}
@@ -168,7 +171,7 @@ def tune_candidate(
 
     wanted = request["tuning"]
     baseline = [(kind, values) for kind, values in wanted["baseline"]]
-    tuner = Tuner(bench, request["text"], fitness, baseline)
+    tuner = Tuner(bench, request["text"], fitness, baseline, bool(wanted["may_hold"]))
     values = tune(tuner, wanted["evaluations"], wanted["seed"])
     return {"tuned": dict(values), "evaluations": tuner.evaluations}
 
@@ -188,8 +191,8 @@ def judge_candidate(
         # Time limits go by the gate, so it is told at once; figures wait for the next word.
         (channel.send if "gate" in message else channel.put)(message)
 
-    race = [Outcome(*each) for each in request["race"]]
-    try_candidate(bench, request["text"], race, fitness, Parent(tell, wants))
+    race, may_hold = [Outcome(*each) for each in request["race"]], bool(request["may_hold"])
+    try_candidate(bench, request["text"], race, fitness, Parent(tell, wants, may_hold))
     return {}
 
 

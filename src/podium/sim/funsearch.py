@@ -129,6 +129,7 @@ class _Run:
 
     def _fail(self, event: _Event) -> None:
         pod = self.pods[event.pod]
+        self.meter.held += any(fits(pod, node) for node in self.nodes)
         if pod.gpu_count:
             self.waiting_gpu_milli[event.pod] = pod.gpu_milli
         self.meter.fragmentation.append(self._fragmentation())

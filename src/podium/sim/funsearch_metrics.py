@@ -30,6 +30,7 @@ class FunsearchResult:
         fragmentation: Share of GPU milli too small for any waiting pod, mean over failures.
         score: Mean of the four shares less fragmentation; 0 if a pod was dropped.
         failed_attempts: Creations that found no node; each retry counts again.
+        held: Of these, those in which a node had room and the policy scored none above 0.
         snapshots: How many were taken.
         events: Creations, deletions and failed attempts together.
         placed: Pods that got a node; the others were dropped.
@@ -48,6 +49,7 @@ class FunsearchResult:
     fragmentation: float
     score: float
     failed_attempts: int
+    held: int
     snapshots: int
     events: int
     placed: int
@@ -84,6 +86,7 @@ class Meter:
     snapshots: list[Amounts] = field(default_factory=list)
     fragmentation: list[float] = field(default_factory=list)  # one a failed attempt
     waits_s: list[float] = field(default_factory=list)  # one a placed pod
+    held: int = 0
     first_s: float | None = None
     last_s: float = 0.0
     cpu_milli_s: float = 0.0
@@ -145,6 +148,7 @@ class Meter:
             fragmentation=fragmentation,
             score=min(1.0, max(0.0, score)) if is_complete else 0.0,
             failed_attempts=len(self.fragmentation),
+            held=self.held,
             snapshots=len(self.snapshots),
             events=self.events,
             placed=len(self.waits_s),

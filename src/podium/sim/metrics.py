@@ -68,7 +68,7 @@ def measure(result: Result) -> Metrics:
         placed=int((result.status == PLACED).sum()),
         unplaced=int((result.status == UNPLACED).sum()),
         held=int((result.status == HELD).sum()),
-        holds=int(result.holds.sum()),
+        holds=result.held_decisions,
         placed_share=placed_share(result),
         waiting=measure_waiting(result),
         makespan_s=float(course.time_s[-1] - course.time_s[0]),

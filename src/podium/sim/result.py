@@ -58,6 +58,11 @@ class Result:
         return hasher.hexdigest()
 
     @property
+    def held_decisions(self) -> int:
+        """Counts the decisions at which a pod fitted somewhere and the policy held it back."""
+        return int(self.holds.sum(dtype=np.int64))
+
+    @property
     def is_placed(self) -> npt.NDArray[np.bool_]:
         """Tells for each pod whether it was placed."""
         placed: npt.NDArray[np.bool_] = self.status == PLACED
@@ -97,6 +102,18 @@ class Result:
         if shape not in known:
             known[shape] = any(fits(record, node) for node in self.plan.cluster.nodes)
         return NO_ROOM if known[shape] else FITS_NO_NODE
+
+
+def unnamed_hold(held: int, decisions: int, *, is_named: bool) -> str:
+    """Says of a policy that never names HOLD how often it held all the same, if it did.
+
+    >>> unnamed_hold(3, 1200, is_named=False)
+    'it holds pods without naming HOLD: at 3 of 1,200 decisions a pod fitted and was not placed'
+    """
+    if is_named or not held:
+        return ""
+    told = f"at {held:,} of {decisions:,} decisions a pod fitted and was not placed"
+    return f"it holds pods without naming HOLD: {told}"
 
 
 def slots_of(mask: int) -> tuple[int, ...]:

@@ -10,12 +10,15 @@ from podium.errors import PodiumError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import PairPolicy, Policy
 from podium.sim import Inflation, Protocol, Replay, Result, Rounds, Setup, simulate
+from podium.sim.recount import recount
+from podium.sim.result import unnamed_hold
 from podium.sim.tiers import Tier
 from podium.testing.report import Finding
 
 NUM_PODS = 240
 NUM_NODES = 24
 PLACES = "places alike in every tier"
+HOLDS = "holds only if it names HOLD"
 TIME = "time per decision"
 
 _TIERS: dict[Tier, str] = {"python": "in plain Python", "cached": "cached", "scan": "scanned"}
@@ -28,19 +31,33 @@ def check_tiers(policy: Policy, seed: int, *, can_compile: bool) -> list[Finding
     tiers: list[Tier] = [*_TIERS] if can_compile else ["python"]
     if not isinstance(policy, PairPolicy):
         tiers = ["scan", "scan"]
-    runs: dict[Tier, Result] = {}
+    runs: list[Result] = []
     for protocol in _PROTOCOLS:
-        digests: list[str] = []
         for tier in tiers:
             try:
-                result = simulate(cluster, workload, policy, protocol, Setup(seed, tier))
+                runs.append(simulate(cluster, workload, policy, protocol, Setup(seed, tier)))
             except PodiumError as error:
                 return [Finding(PLACES, False, f"{protocol.name}, {tier}: {error}")]
-            digests.append(result.digest)
-            runs[tier] = result
-        if len(set(digests)) > 1:
-            return [Finding(PLACES, False, f"{protocol.name}: {_unequal(tiers, digests)}")]
-    return [Finding(PLACES, True, _ran(tiers)), Finding(TIME, True, _times(runs))]
+        problem = _problem(tiers, runs[-len(tiers) :])
+        if problem:
+            return [Finding(PLACES, False, f"{protocol.name}: {problem}")]
+    last = dict(zip(tiers, runs[-len(tiers) :], strict=True))
+    return [
+        Finding(PLACES, True, _ran(tiers)),
+        _held(policy, runs),
+        Finding(TIME, True, _times(last)),
+    ]
+
+
+def _problem(tiers: list[Tier], runs: list[Result]) -> str:
+    digests = [run.digest for run in runs]
+    return _unequal(tiers, digests) if len(set(digests)) > 1 else recount(runs[0]).refusal
+
+
+def _held(policy: Policy, runs: list[Result]) -> Finding:
+    held, decisions = sum(run.held_decisions for run in runs), sum(run.decisions for run in runs)
+    problem = unnamed_hold(held, decisions, is_named=policy.may_hold)
+    return Finding(HOLDS, not problem, problem or f"{held:,} of {decisions:,} decisions held")
 
 
 def random_instance(seed: int) -> tuple[Cluster, Workload]:

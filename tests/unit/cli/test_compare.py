@@ -110,6 +110,16 @@ def test_a_policy_that_may_hold_is_marked(run):
     assert "first-fit (may hold)" not in result.stdout
 
 
+def test_a_policy_that_holds_without_naming_it_is_marked_and_noted(run, found):
+    Path("sly.py").write_text("def score(pod, node):\n    return -1e308 * 10.0\n")
+    given = ("first-fit", "sly.py", "--seeds", "1", "--protocol", "rounds", *SMALL)
+    result = run(*given)
+    assert "sly (may hold)" in result.stdout
+    assert "note: sly: it holds pods without naming HOLD: at " in result.stderr
+    rows = {row["policy"]: row["may_hold"] for row in found(*given)["comparison"]["rows"]}
+    assert rows == {"first-fit": False, "sly": True}
+
+
 def test_each_seed_picks_its_order(found):
     orders = [{"seed": seed, "arrivals": list(range(seed))} for seed in (1, 2, 3)]
     write_orders(Path("o.jsonl.gz"), *orders)

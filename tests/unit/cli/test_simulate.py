@@ -356,3 +356,23 @@ def test_held_pods_are_counted(found):
     assert (figures["placed"], figures["held"]) == (0, 3)
     figures = found("--policy", "holding.py", *SMALL, "--protocol", "rounds", "--max-holds", 0)
     assert (figures["placed"], figures["held"]) == (2, 0)
+
+
+def test_a_policy_that_holds_without_naming_it_is_noted(found, run):
+    Path("sly.py").write_text("def score(pod, node):\n    return -1e308 * 10.0\n")
+    for protocol in ("rounds", "inflation", "replay"):
+        figures = found("--policy", "sly.py", *SMALL, "--protocol", protocol)
+        told = f"at {figures['holds']:,} of {figures['decisions']:,} decisions"
+        assert figures["holds"] > 0
+        assert told in figures["notes"][-1]
+        shown = run("--policy", "sly.py", *SMALL, "--protocol", protocol)
+        assert "it holds pods without naming HOLD" in shown.stderr
+        assert f"{figures['holds']:,} of them held" in shown.stdout
+
+
+def test_figures_that_cannot_be_are_refused_by_name(run, monkeypatch):
+    forged = property(lambda _self: 10**6)
+    monkeypatch.setattr("podium.sim.result.Result.held_decisions", forged)
+    shown = run("--policy", "first-fit", *SMALL, "--protocol", "rounds")
+    assert shown.exit_code == 2
+    assert "impossible: holds is 1000000, and 0 by the placements" in shown.stderr

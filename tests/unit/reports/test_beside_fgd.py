@@ -17,7 +17,7 @@ def found():
         attempt("default", 43, (94.0, 95.0, 5.0), (95.0, 95.0, 5.0), held=3),
         attempt("cpu050", 42, (94.0, 94.0, 6.0), (95.0, 95.0, 5.0), held=4),
     ]
-    return compare("mine.py", may_hold=True, attempts=attempts)
+    return compare("mine.py", names_hold=True, attempts=attempts)
 
 
 def test_a_trace_is_the_mean_of_its_seeds(found):
@@ -55,7 +55,7 @@ def test_a_comparison_as_data_has_the_promised_names(found):
 
 def test_without_a_named_trace_there_is_no_mean_of_them():
     only = compare(
-        "p", may_hold=False, attempts=[attempt("cpu050", 42, (1.0, 1.0, 1.0), (1.0, 1.0, 1.0))]
+        "p", names_hold=False, attempts=[attempt("cpu050", 42, (1.0, 1.0, 1.0), (1.0, 1.0, 1.0))]
     )
     assert only.as_object()["mean_named"] is None
     assert "named" not in only.verdict()

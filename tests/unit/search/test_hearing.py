@@ -25,7 +25,16 @@ from support.forgery import CASE, DECISIONS, DONE, HUGE, LOSSES, LOST, VALUES
         [{"case": [0], "values": VALUES}],
         [{"case": 1, "values": VALUES}],
         [{"case": 0, "values": {**VALUES, "fragmentation": HUGE}}],
-        [{"case": 0, "values": {**VALUES, "allocation_130": 101.0}}],
+        [{**CASE, "values": {**VALUES, "allocation_130": 101.0}}],
+        [{**CASE, "values": {**VALUES, "allocation_100": 50.01}}],
+        [{**CASE, "held": None}],
+        [{**CASE, "held": [1, 0]}],
+        [{**CASE, "held": [-1, 60]}],
+        [{**CASE, "held": [True, 60]}],
+        [{**CASE, "held": [0.0, 60]}],
+        [{**CASE, "held": [0, HUGE]}],
+        [{**CASE, "held": [0]}],
+        [DECISIONS, CASE, {**LOSSES, "values": {**LOST, "idle": 50.0}}],
         [CASE, CASE],
         [DECISIONS, CASE, DONE],
         [DECISIONS, LOSSES],
@@ -50,6 +59,19 @@ def test_forged_answers_of_a_trial_are_refused(taken_over, messages):
     assert not trial.verdict.accepted
     assert "the process answered with" in trial.reason
     assert trial.is_spoiled
+
+
+def test_figures_are_judged_by_what_is_possible_on_their_case(taken_over):
+    bounds = {"allocation_130": 60.0, "after_100": 0.5, "after_130": 0.25}
+    for changed, is_possible in (
+        ({}, True),
+        ({"allocation_130": 60.1}, False),
+        ({"allocation_130": 60.0, "fragmentation": 72.5}, True),  # 0.25 * 50 + 0.25 * 60 + 72.5
+        ({"allocation_130": 60.0, "fragmentation": 72.6}, False),
+    ):
+        worker = taken_over(DECISIONS, {**CASE, "values": {**VALUES, **changed}}, LOSSES, DONE)
+        worker.bounds = (bounds,)
+        assert worker.run("", (), anything).verdict.accepted is is_possible
 
 
 def test_figures_beside_the_measurement_may_be_anything(taken_over):

@@ -5,6 +5,7 @@ import pytest
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import load
 from podium.search.losses import LOSSES, Usual, are_losses, measure_losses
+from podium.search.measurement import measure_case
 from podium.search.training import Case, demo_cases
 from podium.sim import Replay, Rounds, simulate
 from podium.sim.execution import execute
@@ -76,7 +77,7 @@ def test_losses_add_up_to_what_is_not_allocated(case, policy):
     pods = plan.arrivals.pods[result.is_placed]
     used = (pods["gpu_count"] * pods["gpu_milli"]).sum() / plan.cluster.gpu_milli_total
     assert sum(found[key] for key in LOSSES) == pytest.approx(100 * (1 - used), abs=0.002)
-    assert are_losses(found)
+    assert are_losses(found, measure_case(result))
 
 
 def test_placed_pods_are_counted_by_class():
@@ -112,4 +113,5 @@ def test_a_cluster_without_gpus_loses_none():
 def test_replays_of_the_demo_can_be_measured():
     (case,) = demo_cases(("replay",), 1)
     plan = case.plan(load("first-fit"))
-    assert are_losses(measure_losses(execute(plan), Usual.of(plan.trace)))
+    result = execute(plan)
+    assert are_losses(measure_losses(result, Usual.of(plan.trace)), measure_case(result))

@@ -180,6 +180,23 @@ def test_a_chooser_that_holds_forever_is_overruled():
     assert (result.holds == 2).all()
 
 
+def lowest_of_all(pod, node):  # noqa: ARG001
+    return -1.7976931348623157e308
+
+
+def below_all(pod, node):  # noqa: ARG001
+    return -1.7976931348623157e308 * 2.0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("tier", ["python", *COMPILED])
+def test_the_lowest_number_places_and_what_is_below_all_numbers_holds(tier, protocol):
+    low, below = (run(policy_of(each), tier, protocol) for each in (lowest_of_all, below_all))
+    assert low.held_decisions == 0
+    assert low.is_placed[:2].all()
+    assert below.held_decisions >= 3
+
+
 def test_a_cluster_that_is_partly_used_stays_so():
     used = Cluster.of(CLUSTER.specs())
     used.nodes["cpu_milli_left"] -= 3950

@@ -69,6 +69,18 @@ def test_a_pod_is_dropped_when_it_fails_while_no_deletion_is_pending():
     assert result.cpu > 0
 
 
+def test_a_failed_attempt_while_a_node_has_room_is_held():
+    def picky(pod, node):
+        return FIRST_FIT(pod, node) if node.cpu_milli_left == 2000 else 0
+
+    pods = [pod("a", 0, 10, cpus=1), pod("b", 1, 10, cpus=1), pod("c", 2, 10, cpus=2)]
+    result = run_funsearch(cluster_of((2, 0)), Workload.of(pods), picky)
+    # b has room beside a and waits; c, which has none, waits too.
+    assert (result.placed, result.failed_attempts, result.held) == (3, 3, 1)
+    plain = run_funsearch(cluster_of((2, 0)), Workload.of(pods), FIRST_FIT)
+    assert (plain.failed_attempts, plain.held) == (1, 0)
+
+
 def test_a_pod_with_a_part_of_a_gpu_takes_a_whole_one_from_the_count():
     spy = Spy()
     pods = [pod(f"p{i}", 0, 100, gpu_count=1, gpu_milli=250) for i in range(8)]

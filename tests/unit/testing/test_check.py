@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from podium.policies import ClusterPolicy, PairPolicy, from_function, load
+from podium.policies import HOLD, ClusterPolicy, PairPolicy, from_function, load
 from podium.testing import Finding, Report, check_policy
 from podium.testing.tiers import check_tiers
 
@@ -56,6 +56,20 @@ def overflowing(pod, node):  # noqa: ARG001
     return (node.cpu_milli_left * node.memory_mib_left * node.memory_mib_total * 10**6) % 1009
 
 
+def holding_in_silence(pod, node):
+    return -1e308 * 10.0 if pod.gpu_count == 0 else node.cpu_milli_left
+
+
+def holding_by_name(pod, node):
+    return HOLD if pod.gpu_count == 0 else node.cpu_milli_left
+
+
+def test_a_policy_that_names_hold_may_hold():
+    policy = from_function(holding_by_name)
+    assert policy.may_hold
+    assert broken(policy) == {}
+
+
 @pytest.mark.parametrize(
     ("function", "promise", "told"),
     [
@@ -68,6 +82,7 @@ def overflowing(pod, node):  # noqa: ARG001
         (writing, "raises nothing", "AttributeError"),
         (squaring, "scores alike plain and compiled", "plain, "),
         (overflowing, "scores alike plain and compiled", "compiled for Pod("),
+        (holding_in_silence, "holds only if it names HOLD", "decisions a pod fitted"),
         (averaging_slots, "scores alike in both record sizes", "slots that the node does not have"),
     ],
 )

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from podium.search.judge import Judge
     from podium.search.verdict import Judgement
 
-MOST_BYTES = 1 << 20
-"""So much of a file is read; the first gate refuses much less."""
-
 
 def evaluate(
     ctx: typer.Context,

@@ -85,7 +85,9 @@ def promote(
     held_out = HeldOut(seeds, str(traces_folder(settings) or ""), tuple(trace or ()))
     with blaming("flag --trace"):
         cases = held_out.cases()
-    rule = Rule(incumbent, _figure(plan.fitness), trained=frozenset(_trained(plan)))
+    rule = Rule(
+        incumbent, _figure(plan.fitness), trained=frozenset(_trained(plan)), may_hold=plan.may_hold
+    )
     limits = Limits(60.0, allows_unconfined=settings.search.allow_unconfined)
     with (
         Judge(plan.training, plan.fitness, 1, limits) as judge,
@@ -93,7 +95,8 @@ def promote(
     ):
         judge.pool.get_ready()
         warn_of_walls(screen, judge.pool.missing_walls)
-        wanted = Settings(scorer(judge), folder, cases, rule, Thrift(loss), jobs=workers or 0)
+        score = scorer(judge, may_hold=plan.may_hold)
+        wanted = Settings(score, folder, cases, rule, Thrift(loss), jobs=workers or 0)
         outcome = promote_all(nominees, wanted, progress)
     if is_json:
         print_json(_object(outcome))
@@ -200,6 +203,7 @@ def _object(outcome: Outcome) -> dict[str, Any]:
             {
                 "name": each.name, "accepted": each.accepted, "reasons": list(each.reasons),
                 "gain": asdict(each.gain), "p_value": each.p_value, "may_hold": each.may_hold,
+                "held": each.held[0], "decisions": each.held[1],
                 "table": [row.as_object() for row in each.table],
             }
             for each in outcome.promotions
@@ -221,6 +225,7 @@ def _show(screen: Screen, outcome: Outcome) -> None:
                 "because": "; ".join(each.reasons),
                 "gain": f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]",
                 "p": figures.decimal(each.p_value, 4),
+                "holds": each.holds,
                 "parts": f"{reduced.size_before} reduced to {reduced.size}",
             }
         )

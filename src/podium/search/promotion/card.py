@@ -66,6 +66,7 @@ class Card:
             "name": self.name,
             "summary": self.summary,
             "may_hold": promotion.may_hold,
+            "holds": promotion.holds,
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
             "provenance": self.provenance.as_object(),
             "reduction": {
@@ -164,6 +165,7 @@ def _remarks(card: Card, is_marked: bool) -> str:
     told += _placed([row for row in card.promotion.table if not row.group.is_perturbed])
     if card.promotion.may_hold:
         told.append("It may hold pods back; the others place whatever fits.")
+        told.append(f"On these cases it holds a pod at {card.promotion.holds}.")
     return "\n".join(textwrap.wrap(" ".join(told), WIDTH))
 
 

@@ -11,6 +11,7 @@ from podium.errors import UsageError
 from podium.search.fitness import BASELINE, TOLERANCE
 from podium.search.measurement import FIGURES, INFLATION, REPLAY
 from podium.search.promotion.sheet import Column, Difference, Group, Row, Selection, Sheet
+from podium.search.scrutiny import Held, hold_refusal
 from podium.sim.resampling import holm, interval, sign_flip_p
 
 SENSES = {
@@ -29,6 +30,7 @@ class Rule:
     risk: float = 0.05  # that any candidate is promoted by luck
     tolerance: float = TOLERANCE  # points that a trace may lose at 100 % arrived load
     trained: frozenset[str] = frozenset()  # traces that the search saw
+    may_hold: bool = True  # whether candidates may hold pods
 
     def __post_init__(self) -> None:
         if self.figure not in SENSES:
@@ -51,8 +53,15 @@ class Promotion:
     gain: Difference  # over the incumbent, with an interval as wide as the correction demands
     perturbed: Difference | None  # likewise on perturbed clusters, which count for themselves
     p_value: float  # corrected for the number of candidates
-    may_hold: bool
+    may_hold: bool  # it says so, or it did
+    held: Held  # decisions on held-out cases that held a pod, and all of them
     table: tuple[Row, ...]
+
+    @property
+    def holds(self) -> str:
+        """Says at how many of its decisions it held a pod that fitted somewhere."""
+        held, decisions = self.held
+        return f"{held:,} of {decisions:,} decisions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +77,15 @@ def decide(
     sheet: Sheet, candidates: Mapping[str, bool], rule: Rule, random: np.random.Generator,
     baselines: Sequence[str] = (BASELINE,),
 ) -> tuple[Promotion, ...]:  # fmt: skip
-    """Judges candidates, given with whether they may hold pods; those that may, by themselves."""
+    """Judges candidates, given with whether they say that they may hold pods.
+
+    Those that say so, or did on a held-out case, are judged by themselves.
+    """
     jury = _Jury(sheet, rule, random, tuple(baselines))
     found: dict[str, Promotion] = {}
+    holding = {name: says or sheet.held_by(name)[0] > 0 for name, says in candidates.items()}
     for may_hold in (False, True):
-        claims = [jury.claim(name) for name, holds in candidates.items() if holds == may_hold]
+        claims = [jury.claim(name) for name, holds in holding.items() if holds == may_hold]
         corrected = holm([claim.p_value for claim in claims])
         for claim, p_value in zip(claims, corrected, strict=True):
             found[claim.name] = jury.promotion(claim, p_value, may_hold)
@@ -102,14 +115,16 @@ class _Jury:
         low, high = interval(claim.gains, self.random, 1 - rule.risk / share)
         gain = Difference(float(claim.gains.mean()), low, high)
         perturbed = _perturbed(sheet, name, rule, self.random)
-        reasons = _gain_problems(gain, p_value, len(claim.gains), rule)
+        reasons = [] if rule.may_hold else _hold_problems(sheet, name)
+        reasons += _gain_problems(gain, p_value, len(claim.gains), rule)
         reasons += _elsewhere_problems(sheet, name, rule, perturbed)
         # Holding pods back costs allocation at 100 % by its nature: reported, not judged.
         is_bound = rule.protocol == INFLATION and not may_hold
         reasons += _loss_problems(sheet, name, rule) if is_bound else []
         told = tuple(reasons) or (_won(gain, p_value, rule),)
         table = sheet.table(name, self.baselines, rule.trained)
-        return Promotion(name, not reasons, told, gain, perturbed, p_value, may_hold, table)
+        held = sheet.held_by(name)
+        return Promotion(name, not reasons, told, gain, perturbed, p_value, may_hold, held, table)
 
 
 def _gains(sheet: Sheet, name: str, rule: Rule, selection: Selection) -> Column:
@@ -118,6 +133,11 @@ def _gains(sheet: Sheet, name: str, rule: Rule, selection: Selection) -> Column:
 
     gains = sheet.seed_gains(name, rule.incumbent, rule.figure, selected)
     return SENSES[rule.figure] * gains
+
+
+def _hold_problems(sheet: Sheet, name: str) -> list[str]:
+    refusal = hold_refusal(sheet.held.get(name, ()), [case.name for case in sheet.cases])
+    return [refusal] if refusal else []
 
 
 def _gain_problems(gain: Difference, p_value: float, seeds: int, rule: Rule) -> list[str]:

@@ -86,11 +86,11 @@ class _Entry:
     policy: Policy
 
 
-def scorer(judge: Judge) -> Score:
-    """Scores texts in the sandbox on training cases."""
+def scorer(judge: Judge, *, may_hold: bool = True) -> Score:
+    """Scores texts in the sandbox on training cases; where none may, who holds pods is refused."""
 
     def score(text: str) -> float:
-        found = judge.judge(text)
+        found = judge.judge(text, may_hold=may_hold)
         return float(found.scores["fitness"]) if found.verdict.accepted else float("-inf")
 
     return score

@@ -125,7 +125,9 @@ def reduce(
         raise PolicyError(read.reason, hint=f"it fails at the gate {read.gate}")
     fitness = score(text)
     if not math.isfinite(fitness):
-        raise PolicyError("a candidate without a fitness cannot be reduced")
+        raise PolicyError(
+            "the gates refuse it on the training cases", hint="podium search evaluate says why"
+        )
     work = _Reduction(score, thrift, progress, text, fitness, fitness - thrift.tolerance)
     try:
         work.normalise()

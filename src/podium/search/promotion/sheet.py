@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.search.measurement import Values
+from podium.search.scrutiny import Held
 from podium.search.training import Case
 from podium.sim.resampling import interval
 
@@ -86,6 +87,12 @@ class Sheet:
 
     cases: tuple[Case, ...]
     values: Mapping[str, tuple[Values, ...]] = field(repr=False)  # by policy, case by case
+    held: Mapping[str, tuple[Held, ...]] = field(default_factory=dict, repr=False)  # likewise
+
+    def held_by(self, policy: str) -> Held:
+        """Counts a policy's decisions that held a pod, and all its decisions."""
+        counts = self.held.get(policy, ())
+        return sum(held for held, _ in counts), sum(decisions for _, decisions in counts)
 
     def groups(self) -> tuple[Group, ...]:
         """Lists the groups in the order of their cases."""

@@ -14,8 +14,9 @@ from podium.errors import PolicyError, UnknownName, UsageError
 from podium.policies import Policy, load, policy_of
 from podium.policies.source import read_source
 from podium.search.gates import read_candidate
-from podium.search.measurement import INFLATION, Values, measure_case
+from podium.search.measurement import INFLATION, Values, contradictions, measure_case
 from podium.search.promotion.sheet import Sheet
+from podium.search.scrutiny import Held
 from podium.search.training import VALIDATION, Case
 from podium.search.verdict import Verdict
 from podium.sim import Result
@@ -23,6 +24,7 @@ from podium.sim.execution import execute
 from podium.sim.load_curve import arrived_ratio
 from podium.sim.metrics import POD_CLASSES, class_of
 from podium.sim.plan import Plan
+from podium.sim.recount import Recount, recount, require_possible
 from podium.sim.tiers import choose_tier
 from podium.traces.catalogue import EMBEDDED, EMBEDDED_16
 from podium.traces.openb import found_traces
@@ -104,15 +106,19 @@ def validate(
 ) -> Sheet:  # fmt: skip
     """Runs every policy on every case, all on the same pods and ties, spread over threads."""
     found: dict[str, list[Values]] = {name: [] for name in policies}
+    held: dict[str, list[Held]] = {name: [] for name in policies}
     total = len(policies) * len(cases)
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         for done, plan in enumerate(_plans(cases), 1):
             runs = [pool.submit(_measured, plan, policy) for policy in policies.values()]
             for name, run in zip(policies, runs, strict=True):
-                found[name].append(run.result())
+                values, decisions = run.result()
+                found[name].append(values)
+                held[name].append(decisions)
             if progress is not None:
                 progress(done * len(policies), total)
-    return Sheet(tuple(cases), {name: tuple(values) for name, values in found.items()})
+    figures = {name: tuple(values) for name, values in found.items()}
+    return Sheet(tuple(cases), figures, {name: tuple(each) for name, each in held.items()})
 
 
 def _plans(cases: Sequence[Case]) -> Iterator[Plan]:
@@ -125,10 +131,13 @@ def _plans(cases: Sequence[Case]) -> Iterator[Plan]:
         yield case.plan_on(trace, stand_in)
 
 
-def _measured(plan: Plan, policy: Policy) -> dict[str, float]:
+def _measured(plan: Plan, policy: Policy) -> tuple[dict[str, float], Held]:
     tier = choose_tier("auto", policy, plan.arrivals, plan.protocol, plan.cluster)
     result = execute(replace(plan, policy=policy, tier=tier))
-    return {**measure_case(result), **placed_shares(result)}
+    require_possible(recount(result), policy.name)
+    figures = measure_case(result)
+    require_possible(Recount(tuple(contradictions(result, figures))), policy.name)
+    return {**figures, **placed_shares(result)}, (result.held_decisions, result.decisions)
 
 
 def placed_shares(result: Result) -> dict[str, float]:

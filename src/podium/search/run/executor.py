@@ -34,6 +34,7 @@ class Context:
 
     incumbent: tuple[Values, ...] = ()
     signatures: Mapping[str, int] = field(default_factory=dict)  # with the least complexity
+    may_hold: bool = False  # whether who holds pods is wanted
 
     def wants(self, complexity: int, decisions: Decisions) -> bool:
         """Tells whether a candidate decides anew, or as another does but more simply."""
@@ -106,7 +107,7 @@ def perform(judge: Judge, task: Task, context: Context) -> Done:
     """Does one task: tunes if asked to, and judges."""
     text, evaluations = task.text, 1
     if task.tuning:
-        tuned = judge.pool.tune(text, task.tuning, task.seed)
+        tuned = judge.pool.tune(text, task.tuning, task.seed, may_hold=context.may_hold)
         evaluations += tuned.evaluations
         try:
             text = with_constants(text, tuned.tuned)
@@ -119,7 +120,7 @@ def perform(judge: Judge, task: Task, context: Context) -> Done:
         # Tuned twins of a known candidate may decide alike and still be worth a place.
         return bool(task.tuning) or context.wants(task.complexity, decisions)
 
-    judgement = judge.judge(text, (), context.incumbent, wants)
+    judgement = judge.judge(text, (), context.incumbent, wants, may_hold=context.may_hold)
     return Done(task.number, text, judgement, evaluations)
 
 

@@ -232,7 +232,7 @@ class Search:
     def _context(self) -> Context:
         best = self.archive.best
         cases = self._cases_of(best.number) if best is not None else ()
-        return Context(cases, dict(self.archive.signatures))
+        return Context(cases, dict(self.archive.signatures), self.plan.may_hold)
 
     def _cases_of(self, number: int) -> tuple[Mapping[str, float], ...]:
         return tuple(self.parts.store.candidates.get(self.run_id, number).cases)

@@ -76,7 +76,7 @@ def open_search(
         generators = open_generators(plan, folder, means)
         for each in generators.values():
             stack.callback(each.close)
-        validator = Validator(plan.training, plan.fitness, means.limits)
+        validator = Validator(plan.training, plan.fitness, means.limits, may_hold=plan.may_hold)
         stack.callback(validator.close)
         parts = Parts(
             store, folder, executor, generators, starters_of(plan),

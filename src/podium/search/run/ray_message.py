@@ -39,12 +39,13 @@ def task_from(given: Mapping[str, Any]) -> Task:
 def context_as_object(context: Context) -> dict[str, Any]:
     """Describes what a batch is judged against."""
     incumbent = [dict(each) for each in context.incumbent]
-    return {"incumbent": incumbent, "signatures": dict(context.signatures)}
+    signatures = dict(context.signatures)
+    return {"incumbent": incumbent, "signatures": signatures, "may_hold": context.may_hold}
 
 
 def context_from(given: Mapping[str, Any]) -> Context:
     """Reads what a batch is judged against."""
-    return Context(tuple(given["incumbent"]), given["signatures"])
+    return Context(tuple(given["incumbent"]), given["signatures"], given["may_hold"])
 
 
 def done_as_object(done: Done) -> dict[str, Any]:

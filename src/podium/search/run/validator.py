@@ -13,14 +13,17 @@ from podium.search.training import TrainingSet
 class Validator:
     """Judges on validation seeds, in a process of its own that starts when it is needed."""
 
-    def __init__(self, training: TrainingSet, fitness: str, limits: Limits) -> None:
+    def __init__(
+        self, training: TrainingSet, fitness: str, limits: Limits, *, may_hold: bool = False
+    ) -> None:
         self._held_out, self._fitness, self._limits = training.held_out(), fitness, limits
+        self._may_hold = may_hold
         self._judge: Judge | None = None
 
     def check(self, number: int, text: str) -> Validated | None:
-        """Measures one candidate; nothing if it fails on cases it never met."""
+        """Measures one candidate; nothing if it fails on cases it never met, or holds there."""
         scores = self.scores(text)
-        if not scores:
+        if not scores or (scores["held"] and not self._may_hold):
             return None
         return Validated(number, scores["fitness"], scores["fgd"]["fitness"])
 

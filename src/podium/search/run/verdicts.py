@@ -51,6 +51,7 @@ def judged(record: CandidateRecord, done: Done) -> CandidateRecord:
         reason=_clean(found.verdict.reason), text=_clean(done.text),
         signature=decisions.signature if decisions else "",
         behaviour=decisions.behaviour if decisions else (),
+        may_hold=record.may_hold or bool(found.scores.get("may_hold")),
         fitness=found.scores.get("fitness"), scores=_figures(found.scores), cases=found.cases,
         diagnostics=_clean(found.diagnostics),
         seconds=found.seconds, cost={**record.cost, "evaluations": done.evaluations},

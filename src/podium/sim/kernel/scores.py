@@ -11,6 +11,7 @@ from podium.sim.kernel.world import fits, pod_of, slots_of
 
 INFEASIBLE = -np.inf
 HELD = -1.7976931348623157e308  # below every other score, above what does not fit
+LOWEST = -1.7976931348623155e308  # the least score; what is finite places, however low
 NO_STATE = -1
 NO_SLOT = np.int64(-1)  # typed, so that _call is compiled once
 
@@ -67,7 +68,9 @@ def _call(run, shape, node, slot):
     )
     if HELD < score < np.inf:
         return score
-    return HELD if score <= HELD else np.nan
+    if score == HELD:
+        return LOWEST
+    return HELD if score < HELD else np.nan
 
 
 @inner

@@ -15,7 +15,7 @@ CASES = tuple(
 )
 
 
-def sheet_of(gains, cases=CASES):
+def sheet_of(gains, cases=CASES, holders=()):
     """Makes a sheet; a gain is a function of the case and a generator."""
     random = np.random.default_rng(11)
     usual = 90 + random.normal(size=len(cases))
@@ -24,7 +24,8 @@ def sheet_of(gains, cases=CASES):
         found = [gain(case, random) for case in cases]
         rows = zip(usual, found, strict=True)
         values[name] = tuple(figures(u + at_130, u + at_100) for u, (at_130, at_100) in rows)
-    return Sheet(cases, values)
+    held = {name: ((0, 500), (3, 500)) + ((0, 500),) * (len(cases) - 2) for name in holders}
+    return Sheet(cases, values, held)
 
 
 def figures(at_130, at_100):
@@ -53,6 +54,19 @@ def test_a_steady_gain_is_promoted_and_told():
     assert "+0.9" in found.reasons[0]
     assert found.perturbed is not None
     assert found.perturbed.low > 0.7
+
+
+@pytest.mark.parametrize("may_hold", [False, True])
+def test_who_held_on_a_held_out_case_is_refused_or_reported_apart(may_hold):
+    sheet = sheet_of({"good": steady(0.9), "sly": steady(0.9)}, holders=["sly"])
+    names = {"good": False, "sly": False}  # neither says that it holds
+    rule = Rule(may_hold=may_hold)
+    good, sly = decide(sheet, names, rule, np.random.default_rng(0), ("fgd",))
+    assert (good.accepted, good.may_hold, good.held) == (True, False, (0, 0))
+    assert (sly.accepted, sly.may_hold) == (may_hold, True)
+    assert sly.holds == f"3 of {500 * len(CASES):,} decisions"
+    if not may_hold:
+        assert "at 3 of 500 decisions on openb inflation seed 2001" in sly.reasons[0]
 
 
 def test_no_gain_is_refused():

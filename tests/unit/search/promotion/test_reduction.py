@@ -141,7 +141,7 @@ def test_a_reduction_is_the_same_every_time():
 def test_what_is_no_candidate_or_has_no_fitness_is_not_reduced():
     with pytest.raises(PolicyError, match="defines no function score"):
         reduce("x = 1\n", lambda _text: 1.0)
-    with pytest.raises(PolicyError, match="without a fitness"):
+    with pytest.raises(PolicyError, match="refuse it on the training cases"):
         reduce(GOOD, lambda _text: float("-inf"))
 
 

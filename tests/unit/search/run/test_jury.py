@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from podium.search.run.front import fronts_of
 from podium.search.run.plan import RANDOM
 from support.searches import PLAN_OF_TESTS, STARTERS, Sittings
 from support.writing import Writing, written_by
@@ -36,6 +37,26 @@ def test_who_decides_like_another_is_wanted_only_if_it_is_simpler(executor, tmp_
     assert found[0] == (False, "novelty")
     assert found[1] == (False, "novelty")
     assert found[2] == (True, "training")
+
+
+def test_who_holds_without_a_name_for_it_is_refused_or_marked(executor, tmp_path):
+    text = (
+        "def score(pod, node):\n    if pod.gpu_count == 0:\n        return -1e308 * 10.0\n"
+        "    return -node.cpu_milli_left\n"
+    )
+    for may_hold in (False, True):
+        folder = tmp_path / str(may_hold)
+        folder.mkdir()
+        plan = replace(PLAN_OF_TESTS, may_hold=may_hold)
+        run = Sittings(folder, executor, plan, starters=[*STARTERS, ("holding", text)])
+        search = run.go(1)
+        row = run.rows()[-1]
+        assert (row.accepted, row.may_hold) == (may_hold, may_hold)
+        assert ("it holds pods: at" in row.reason) is not may_hold
+        assert (row.scores.get("held", 0) > 0) is may_hold
+        fronts = fronts_of(run.rows())
+        assert [each.may_hold for each in fronts] == ([False, True] if may_hold else [False])
+        assert may_hold or search.archive.best.number != row.number
 
 
 def test_who_may_hold_is_refused_where_holding_is_not_asked_for(executor, tmp_path):

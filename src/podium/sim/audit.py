@@ -1,0 +1,114 @@
+"""Audits the figures of a run: takes them again pod by pod, as nothing that made them does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.workload import gpu_demand
+from podium.sim.course import Course, follow
+from podium.sim.metrics import Metrics, Waiting
+from podium.sim.recount import Recount, recount
+from podium.sim.result import HELD, PLACED, UNPLACED, Result
+
+_SLACK = 1e-9
+"""By how much sums in another order may differ, relative to the larger."""
+
+Found = Iterator[str]
+
+
+def audit(result: Result, metrics: Metrics) -> Recount:
+    """Counts a run again, and says which of its figures do not follow from its placements."""
+    found = recount(result)
+    if not found.is_possible:
+        return found
+    return Recount((*_course(result, follow(result)), *_figures(result, metrics)))
+
+
+def _course(result: Result, course: Course) -> Found:
+    """At every moment, what is in use and what is fragmented are parts of what there is."""
+    total = result.plan.cluster.gpu_milli_total
+    pods = np.abs(result.changes) - 1
+    milli = result.plan.arrivals.pods["gpu_milli"][pods].astype(np.int64)
+    steps = np.sign(result.changes) * np.bitwise_count(result.slots[pods]) * milli
+    used = np.concatenate([[0], np.cumsum(steps)])
+    if not np.array_equal(used, course.gpu_milli):
+        yield "the course of GPU allocation is not that of the placements"
+    slack = _SLACK * max(1, total)
+    is_possible = (course.fragment_milli >= -slack) & (
+        course.fragment_milli + used <= total + slack
+    )
+    for moment in np.flatnonzero(~is_possible).tolist():
+        lost, there = course.fragment_milli[moment], total - int(used[moment])
+        yield f"{lost:,.0f} GPU milli were fragmented after {moment:,} changes, of {there:,} free"
+
+
+def _figures(result: Result, metrics: Metrics) -> Found:
+    told = {each.name: getattr(metrics, each.name) for each in fields(metrics)}
+    told |= {f"wait_{each.name}": getattr(metrics.waiting, each.name) for each in fields(Waiting)}
+    for name, value in (*_shares(result), *_counts(result), *_times(result)):
+        if not math.isclose(told[name], value, rel_tol=_SLACK, abs_tol=_SLACK):
+            yield f"{name} is {told[name]}, and {value} by the placements"
+    yield from _parts(metrics)
+
+
+def _parts(metrics: Metrics) -> Found:
+    """Says where parts of a whole are more than it."""
+    both = metrics.gpu_allocation + metrics.fragmentation
+    if metrics.fragmentation < -_SLACK or both > 1 + _SLACK:
+        yield (
+            f"{100 * metrics.gpu_allocation:.2f} % allocated and {100 * metrics.fragmentation:.2f} "
+            f"% fragmented are {100 * both:.2f} % of the GPUs"
+        )
+    if not -_SLACK <= metrics.fragmentation_ratio <= 1 + _SLACK:
+        yield f"fragmentation_ratio is {metrics.fragmentation_ratio}"
+
+
+def _shares(result: Result) -> Iterator[tuple[str, float]]:
+    cluster, pods = result.plan.cluster, result.plan.arrivals.pods
+    for name, amounts, total in (
+        ("gpu_allocation", gpu_demand(pods), cluster.gpu_milli_total),
+        ("cpu_allocation", pods["cpu_milli"], cluster.cpu_milli_total),
+        ("memory_allocation", pods["memory_mib"], cluster.memory_mib_total),
+    ):
+        yield name, _mean_use(result, amounts) / max(1, total)
+
+
+def _mean_use(result: Result, amounts: npt.NDArray[np.generic]) -> float:
+    is_placed = result.is_placed
+    taken = amounts[is_placed].astype(np.float64)
+    if result.plan.protocol.name != "replay":
+        return float(taken.sum())
+    start_s, finish_s = result.start_s[is_placed], result.finish_s[is_placed]
+    span_s = _span_s(result)
+    return float((taken * (finish_s - start_s)).sum()) / span_s if span_s > 0 else 0.0
+
+
+def _span_s(result: Result) -> float:
+    if result.plan.protocol.name != "replay" or not result.is_placed.any():
+        return 0.0
+    return float(result.finish_s[result.is_placed].max() - result.arrival_s[0])
+
+
+def _counts(result: Result) -> Iterator[tuple[str, float]]:
+    for name, status in (("placed", PLACED), ("unplaced", UNPLACED), ("held", HELD)):
+        yield name, int((result.status == status).sum())
+    yield "holds", int(result.holds.sum(dtype=np.int64))
+
+
+def _times(result: Result) -> Iterator[tuple[str, float]]:
+    is_replay = result.plan.protocol.name == "replay"
+    waits = (result.start_s - result.arrival_s)[result.is_placed]
+    waits = waits if is_replay and len(waits) else np.zeros(1)
+    ends = (result.finish_s - result.arrival_s)[result.is_placed] if is_replay else np.zeros(0)
+    yield "wait_mean_s", float(waits.sum()) / len(waits)
+    for name, percent in (("wait_p50_s", 50), ("wait_p95_s", 95), ("wait_p99_s", 99)):
+        yield name, float(np.percentile(waits, percent))
+    yield "wait_max_s", float(waits.max())
+    yield "wait_waited", int(np.count_nonzero(waits > 0))
+    yield "makespan_s", _span_s(result)
+    yield "completion_mean_s", float(ends.sum()) / len(ends) if len(ends) else 0.0

@@ -1,0 +1,376 @@
+"""Recounts a run from its trace: what no run can do is found, whatever the core believed.
+
+Nothing of the core's state is used. The pods, the nodes and the protocol say what was asked for
+and what there was; the outcome says who got what and when. Each step relies on those before it,
+so the first that finds something is the last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import PolicyError
+from podium.model.records import ANY_MODEL
+from podium.sim.plan import Plan
+from podium.sim.protocols import Inflation, Replay, Rounds
+from podium.sim.result import HELD, PLACED, UNPLACED, Result, slots_of
+
+IMPOSSIBLE = "impossible"
+"""Begins every refusal of a run that cannot be."""
+
+MOST_TOLD = 3
+_ASKED = ("cpu_milli", "memory_mib", "gpu_milli")
+
+Flags = npt.NDArray[np.bool_]
+Whole = npt.NDArray[np.int64]
+Found = Iterator[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Recount:
+    """Holds what contradicts itself in a run; nothing in one that can be."""
+
+    problems: tuple[str, ...]
+
+    @property
+    def is_possible(self) -> bool:
+        """Tells whether a run can have come to this."""
+        return not self.problems
+
+    @property
+    def refusal(self) -> str:
+        """Says what is impossible, in one line; nothing of a possible run."""
+        told, rest = self.problems[:MOST_TOLD], len(self.problems) - MOST_TOLD
+        more = f"; and {rest:,} more" if rest > 0 else ""
+        return f"{IMPOSSIBLE}: {'; '.join(told)}{more}" if told else ""
+
+
+def recount(result: Result) -> Recount:
+    """Counts a run's placements again, from the trace alone."""
+    ledger = _Ledger.of(result)
+    for step in (_outcomes, _places, _moments, _order, _uses, _left_over):
+        found = tuple(step(ledger))
+        if found:
+            return Recount(found)
+    return Recount(())
+
+
+def require_possible(found: Recount, policy: str) -> None:
+    """Refuses the figures of a run that cannot be, by the name of its policy."""
+    if not found.is_possible:
+        raise PolicyError(
+            found.refusal,
+            where=policy,
+            hint="a policy only reads the pod and the node it is given",
+        )
+
+
+def seal(plan: Plan) -> str:
+    """Digests all that a recount reads of a plan, to be compared after its policy has run."""
+    arrivals = plan.arrivals
+    hasher = hashlib.blake2b(digest_size=16)
+    for array in (plan.cluster.nodes, arrivals.pods, arrivals.arrival_s, arrivals.duration_s):
+        if array is not None:
+            hasher.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return hasher.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class _Ledger:
+    """Holds a run beside what there was: CPU, memory and GPU slots of all nodes, cell by cell."""
+
+    result: Result
+    nodes: npt.NDArray[Any]
+    pods: npt.NDArray[Any]
+    there: Whole  # (2 + slots) x nodes: CPU of each node, then memory, then GPU milli by slot
+    slots: int
+    is_placed: Flags
+    has_holds: bool
+    has_departures: bool
+
+    @classmethod
+    def of(cls, result: Result) -> _Ledger:
+        plan = result.plan
+        nodes = plan.cluster.nodes
+        by_slot = nodes["gpu_milli_left"]
+        left = (nodes["cpu_milli_left"], nodes["memory_mib_left"], by_slot.ravel())
+        return cls(
+            result, nodes, plan.arrivals.pods, np.concatenate(left).astype(np.int64),
+            by_slot.shape[1], result.status == PLACED, bool(result.holds.any()),
+            isinstance(plan.protocol, Replay),
+        )  # fmt: skip
+
+    @cached_property
+    def free(self) -> Whole:
+        """Gives what is left of each cell when all is over."""
+        if self.has_departures:
+            return self.there
+        placed = np.flatnonzero(self.is_placed)
+        cells, amounts, _ = _taken(self, placed, np.ones(len(placed), np.int64))
+        # Floats are exact here: no sum of so many 32-bit numbers comes near 2**53.
+        return self.there - np.bincount(cells, amounts, len(self.there)).astype(np.int64)
+
+    def pod(self, index: int) -> str:
+        return f'pod "{self.result.plan.arrivals.names[index]}"'
+
+    def node(self, index: int) -> str:
+        return f'node "{self.result.plan.cluster.names[index]}"'
+
+    def resource(self, cell: int, used: int) -> str:
+        count, there = len(self.nodes), int(self.there[cell])
+        if cell < 2 * count:
+            unit = "milli CPU" if cell < count else "MiB of memory"
+            return f"{self.node(cell % count)} gave {used:,} {unit} of its {there:,}"
+        node, slot = divmod(cell - 2 * count, self.slots)
+        return f"GPU {slot} of {self.node(node)} held {used:,} milli of its {there:,}"
+
+    def wrong(self, flags: Flags, told: str) -> Found:
+        """Names the pods of which something is told that cannot be."""
+        return self.wrong_at(np.arange(len(flags)), flags, told) if flags.any() else iter(())
+
+    def wrong_at(self, pods: Whole, flags: Flags, told: str) -> Found:
+        """Names the pods of changes that cannot be."""
+        for index in pods[flags].tolist():
+            yield f"{self.pod(index)} {told}"
+
+
+def _outcomes(ledger: _Ledger) -> Found:
+    """Every pod has one outcome, and who was not placed has nothing."""
+    result, count = ledger.result, len(ledger.pods)
+    columns = (result.node, result.slots, result.arrival_s, result.start_s, result.status,
+               result.holds, result.changes_after)  # fmt: skip
+    if any(len(column) != count for column in columns):
+        yield f"{count:,} pods arrived, and not all of them have an outcome"
+        return
+    yield from ledger.wrong((result.status < UNPLACED) | (result.status > HELD), "has no outcome")
+    is_empty = (result.node == -1) & (result.slots == 0) & np.isnan(result.start_s)
+    yield from ledger.wrong(~ledger.is_placed & ~is_empty, "was not placed and holds resources")
+    yield from _holds(ledger)
+
+
+def _holds(ledger: _Ledger) -> Found:
+    result = ledger.result
+    most = result.plan.protocol.holding.max_holds
+    yield from ledger.wrong((result.holds < 0) | (result.holds > most), "was held too often")
+    decided = int(ledger.is_placed.sum()) + int(result.holds.sum(dtype=np.int64))
+    if result.decisions < decided:
+        yield f"{decided:,} decisions placed or held a pod, and {result.decisions:,} were made"
+    is_held = result.status == HELD
+    if is_held.any():
+        yield from ledger.wrong(is_held & ~_of_held_shape(ledger), "is held, and none like it was")
+    if ledger.has_departures:
+        yield from ledger.wrong(is_held, "is held when all is over")
+
+
+def _of_held_shape(ledger: _Ledger) -> Flags:
+    """Tells of every pod whether it, or one with the same wishes, was held by a decision."""
+    shapes = ledger.result.plan.arrivals.shape_of()
+    held = np.bincount(shapes, ledger.result.holds > 0)
+    found: Flags = held[shapes] > 0
+    return found
+
+
+def _places(ledger: _Ledger) -> Found:
+    """Every placed pod has the GPUs that it asked for, on a node that has them."""
+    result = ledger.result
+    is_node = (result.node >= 0) & (result.node < len(ledger.nodes))
+    yield from ledger.wrong(ledger.is_placed & ~is_node, "is on a node that is none")
+    if not is_node[ledger.is_placed].all():
+        return
+    placed = np.flatnonzero(ledger.is_placed)
+    where, slots = result.node[placed], result.slots[placed]
+    gpus, models = (ledger.pods[field][placed] for field in ("gpu_count", "gpu_models"))
+    is_allowed = (gpus == 0) | _is_allowed(models, ledger.nodes["gpu_model"][where])
+    for is_right, told in (
+        (np.bitwise_count(slots) == gpus, "has other GPUs than it asked for"),
+        (slots >> ledger.nodes["gpu_count"][where] == 0, "has a GPU that its node does not"),
+        (is_allowed, "is on a GPU model that it does not allow"),
+    ):
+        for index in placed[~is_right].tolist():
+            listed = ", ".join(map(str, slots_of(max(0, int(result.slots[index]))))) or "none"
+            where_told = f"{ledger.node(int(result.node[index]))}, GPU {listed}"
+            yield f"{ledger.pod(index)} {told}: {where_told}"
+
+
+def _is_allowed(models: npt.NDArray[Any], own: npt.NDArray[Any]) -> Flags:
+    is_named = (own >= 0) & (models >> np.maximum(own, 0) & 1 == 1)
+    allowed: Flags = (models == ANY_MODEL) | is_named
+    return allowed
+
+
+def _moments(ledger: _Ledger) -> Found:
+    """Pods arrive when the trace says, and start neither before nor at a moment of their own."""
+    result = ledger.result
+    yield from ledger.wrong(result.arrival_s != _arrivals(result.plan), "arrived at another time")
+    start, is_placed = result.start_s, ledger.is_placed
+    is_late = is_placed & (start > result.arrival_s)
+    is_possible = (start >= result.arrival_s) & (start < np.inf)
+    yield from ledger.wrong(is_placed & ~is_possible, "started before it arrived, or never")
+    if ledger.has_departures:
+        # Who ends as it starts ends at no moment of its own.
+        ends = result.finish_s[result.finish_s > start]
+        known = np.concatenate([result.arrival_s, ends]) if ledger.has_holds else ends
+        late = np.flatnonzero(is_late)
+        is_sudden = ~np.isin(start[late], known)
+        yield from ledger.wrong_at(late, is_sudden, "started when nothing happened")
+    elif is_late.any():  # what is never released is missed for good by who was not held
+        yield from ledger.wrong(is_late & ~_of_held_shape(ledger), "started late and was not held")
+        protocol, count = result.plan.protocol, len(start)
+        last = protocol.max_rounds if isinstance(protocol, Rounds) else count
+        is_step = (start < last) & (start == np.floor(start))
+        yield from ledger.wrong(is_late & ~is_step, "started when nothing happened")
+
+
+def _arrivals(plan: Plan) -> npt.NDArray[np.float64]:
+    arrival_s = plan.arrivals.arrival_s
+    if isinstance(plan.protocol, Replay) and arrival_s is not None:
+        first: float = arrival_s[0]
+        return first + (arrival_s - first) / plan.protocol.load
+    count = len(plan.arrivals)
+    return np.zeros(count) if isinstance(plan.protocol, Rounds) else np.arange(count, dtype=float)
+
+
+def _order(ledger: _Ledger) -> Found:
+    """Every placement and release is made once, in an order that time allows."""
+    result, count = ledger.result, len(ledger.pods)
+    pods, is_placing = np.abs(result.changes.astype(np.int64)) - 1, result.changes > 0
+    if ((pods < 0) | (pods >= count)).any():
+        yield "a pod was placed or released that never arrived"
+        return
+    leaving = ledger.is_placed & ledger.has_departures
+    is_as_often = True
+    for which, expected, word in (
+        (pods[is_placing], ledger.is_placed, "placed"),
+        (pods[~is_placing], leaving, "released"),
+    ):
+        is_wrong = np.bincount(which, minlength=count) != expected
+        is_as_often &= not is_wrong.any()
+        yield from ledger.wrong(is_wrong, f"was not {word} as often as it should be")
+    if not is_as_often:
+        return
+    if ledger.has_departures:
+        yield from _order_in_time(ledger, pods, is_placing)
+    else:
+        yield from _order_of_steps(ledger, pods)
+    on_time = pods[is_placing & (result.start_s[pods] == result.arrival_s[pods])]
+    if not ledger.has_holds and not isinstance(result.plan.protocol, Rounds):
+        is_overtaken = np.diff(on_time, prepend=-1) <= 0
+        for pod in on_time[is_overtaken].tolist():
+            yield f"{ledger.pod(pod)} was placed after one that arrived later"
+
+
+def _order_in_time(ledger: _Ledger, pods: Whole, is_placing: Flags) -> Found:
+    result = ledger.result
+    moments = np.where(is_placing, result.start_s[pods], result.finish_s[pods])
+    yield from ledger.wrong_at(pods, np.diff(moments, prepend=-np.inf) < 0, "ran back in time")
+    position = np.empty(len(ledger.pods), np.int64)
+    position[pods[is_placing]] = np.flatnonzero(is_placing)
+    is_early = ~is_placing & (position[pods] >= np.arange(len(pods)))
+    yield from ledger.wrong_at(pods, is_early, "was released before it was placed")
+    # At equal times departures come first: only who starts and ends at once departs later.
+    begun = np.maximum.accumulate(np.where(is_placing, moments, -np.inf))
+    is_behind = ~is_placing & (begun == moments) & (result.start_s[pods] < moments)
+    yield from ledger.wrong_at(pods, is_behind, "was released after others began")
+    if not ledger.has_holds:  # who waits for room starts when some is released
+        freed = np.maximum.accumulate(np.where(is_placing, -np.inf, moments))
+        is_late = is_placing & (result.start_s[pods] > result.arrival_s[pods])
+        yield from ledger.wrong_at(pods, is_late & (freed != moments), "started on no release")
+
+
+def _order_of_steps(ledger: _Ledger, pods: Whole) -> Found:
+    result = ledger.result
+    start = result.start_s[pods]
+    yield from ledger.wrong_at(pods, np.diff(start, prepend=0) < 0, "ran back in time")
+    if not isinstance(result.plan.protocol, Inflation):
+        return
+    after, total = result.changes_after, len(result.changes)
+    steps = np.concatenate([[0], after, [total]])
+    if (np.diff(steps) < 0).any() or (len(after) and after[-1] != total):
+        yield "arrivals and placements are not in one order"
+        return
+    step = np.searchsorted(after, np.arange(total), side="right")
+    yield from ledger.wrong_at(pods, step != start, "started at the arrival of another pod")
+
+
+def _uses(ledger: _Ledger) -> Found:
+    """No CPU, memory or GPU is ever used beyond what there is."""
+    if not ledger.has_departures:  # what only grows is largest in the end
+        for cell in np.flatnonzero(ledger.free < 0).tolist():
+            used = int(ledger.there[cell] - ledger.free[cell])
+            yield f"{ledger.resource(cell, used)} at the end"
+        return
+    result = ledger.result
+    pods = np.abs(result.changes) - 1
+    cells, amounts, rows = _taken(ledger, pods, np.sign(result.changes))
+    for entry, used in _overfull(cells, amounts, ledger.there):
+        moment = result.start_s[pods[rows[entry]]]
+        yield f"{ledger.resource(int(cells[entry]), used)} at {moment:,.0f} s"
+
+
+def _taken(ledger: _Ledger, pods: Whole, signs: Whole) -> tuple[Whole, Whole, Whole]:
+    """Lists what pods take: the cell, how much, and the row of the pod, a row's cells apart."""
+    result, count, slots = ledger.result, len(ledger.nodes), ledger.slots
+    where = result.node[pods].astype(np.int64)
+    row, slot = np.nonzero(result.slots[pods][:, np.newaxis] >> np.arange(slots) & 1)
+    cells = (where, where + count, where[row] * slots + (slot + 2 * count))
+    cpu, memory, gpu = (signs * ledger.pods[field][pods] for field in _ASKED)
+    rows = np.arange(len(pods))
+    return (
+        np.concatenate(cells),
+        np.concatenate([cpu, memory, gpu[row]]),
+        np.append([rows, rows], row),
+    )
+
+
+def _overfull(cells: Whole, amounts: Whole, there: Whole) -> Iterator[tuple[int, int]]:
+    """Finds entry and use where a cell is first used beyond what is there; entries are in order."""
+    # NumPy sorts short numbers by their digits, several times as fast.
+    order = np.argsort(cells.astype(np.uint16) if len(there) <= 1 << 16 else cells, kind="stable")
+    cells, running = cells[order], np.cumsum(amounts[order])
+    first = np.flatnonzero(np.diff(cells, prepend=-1))
+    before = np.concatenate([[0], running])[first]
+    used = running - np.repeat(before, np.diff(first, append=len(cells)))
+    wrong = np.flatnonzero(used > there[cells])
+    if len(wrong):
+        for row in wrong[np.unique(cells[wrong], return_index=True)[1]].tolist():
+            yield int(order[row]), int(used[row])
+
+
+def _left_over(ledger: _Ledger) -> Found:
+    """Nobody stays behind who fits a node when all is over: such a pod was held, or forgotten."""
+    result = ledger.result
+    behind = np.flatnonzero(result.status == UNPLACED)
+    if not len(behind):
+        return
+    shapes = result.plan.arrivals.shape_of()
+    one_of = np.full(int(shapes.max()) + 1, -1)
+    one_of[shapes[behind]] = behind  # pods of one shape fit alike
+    few = one_of[one_of >= 0]
+    fit = _fitting(ledger, few)
+    for row in np.flatnonzero(fit.any(axis=1)).tolist():
+        pod, node = ledger.pod(int(few[row])), ledger.node(int(fit[row].argmax()))
+        yield f"{pod} was neither placed nor held, and still fits {node}"
+
+
+def _fitting(ledger: _Ledger, which: Whole) -> Flags:
+    """Tells of some pods and every node whether they fit when all is over."""
+    count = len(ledger.nodes)
+    cpu, memory, milli, gpus, models = (
+        ledger.pods[field][which][:, np.newaxis] for field in (*_ASKED, "gpu_count", "gpu_models")
+    )
+    free = ledger.free
+    by_slot = free[2 * count :].reshape(count, -1)
+    # As many GPUs have so much free as it takes, if the last of them in order of room has.
+    ordered = -np.sort(-by_slot, axis=1)
+    enough = ordered.T[np.clip(gpus.ravel() - 1, 0, ledger.slots - 1)] >= milli
+    enough &= (gpus <= ledger.slots) & _is_allowed(models, ledger.nodes["gpu_model"])
+    fit: Flags = (cpu <= free[:count]) & (memory <= free[count : 2 * count])
+    fit &= (gpus == 0) | enough
+    return fit
