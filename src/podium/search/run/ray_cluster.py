@@ -13,11 +13,13 @@ from types import ModuleType
 from typing import Any
 
 from podium.errors import MissingError, MissingExtra
+from podium.settings import hidden
 
 ADDRESS, LOCAL = "RAY_ADDRESS", "local"
 STORE_BYTES = 80 << 20  # Ray takes no less than 75 MiB; little more than a batch is kept there
 KNOCK_S = 5.0
 
+_ENTRYPOINT = "get_entrypoint_name"
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
@@ -70,7 +72,7 @@ class RayCluster:
         )  # fmt: skip
 
     def _init(self, **options: Any) -> None:
-        with _environment(_QUIET):
+        with _environment(_QUIET), _unnamed(self.ray):
             self.ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
 
 
@@ -99,7 +101,7 @@ def knock(address: str) -> None:
 def _no_ray(address: str, error: Exception) -> MissingError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return MissingError(
-        f"there is no Ray to work on: {reason}", where=address,
+        f"there is no Ray to work on: {hidden(reason)}", where=hidden(address),
         hint="ray start --head starts a cluster; without an address, Ray runs here alone",
     )  # fmt: skip
 
@@ -107,6 +109,18 @@ def _no_ray(address: str, error: Exception) -> MissingError:
 def _short_folder() -> str:
     usual = tempfile.gettempdir()
     return usual if len(usual) <= 16 else "/tmp"
+
+
+@contextmanager
+def _unnamed(ray: Any) -> Iterator[None]:
+    """Keeps the command line to ourselves: Ray would tell it to the whole cluster, and keep it."""
+    told = ray._private.utils
+    before = getattr(told, _ENTRYPOINT)
+    setattr(told, _ENTRYPOINT, lambda: "podium")
+    try:
+        yield
+    finally:
+        setattr(told, _ENTRYPOINT, before)
 
 
 @contextmanager
