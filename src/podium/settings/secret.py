@@ -29,11 +29,12 @@ _PROGRAMS = frozenset(["starters"])  # the texts of candidates in the plan of a 
 _COMMON = frozenset(["podium", "postgres", "postgresql", "localhost", "true", "false", "none"])
 
 # Bounded, all of them: a stranger's text must not take long to look through.
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]{0,30}://")
 _ADDRESS = re.compile(
     r"(?P<url>[A-Za-z][A-Za-z0-9+.-]{0,30}://\S*?)(?P<end>[\"'`)\]}>,.;:]{0,8}(?=\s|$))"
 )
 _ACCOUNT = re.compile(
-    r"(?<![^\s'\"=(])(?P<user>[^\s:@/'\"=]{1,100}):[^\s@/][^\s@]{0,1000}@(?=[\w\[])"
+    r"(?<![^\s'\"=(])(?P<user>[^\s:@'\"=]{1,100}):(?!//)[^\s@]{1,1000}@(?=[\w\[])"
 )
 _HEADER = re.compile(
     r"(?P<name>\b(?:(?:proxy-)?authorization|x-api-key|api-key|x-auth-token|(?:set-)?cookie)\b"
@@ -70,7 +71,8 @@ class Secrets:
     def hide_all(self, value: Any) -> Any:
         """Hides secrets in every text of a nested value that JSON knows, programs excepted."""
         if isinstance(value, str):
-            return self.hide(value)
+            whole = self.hide_known(value)
+            return hidden(without_password(whole) if _SCHEME.match(whole) else whole)
         if isinstance(value, Mapping):
             return {name: self._hide_entry(name, each) for name, each in value.items()}
         return [self.hide_all(each) for each in value] if isinstance(value, list | tuple) else value
@@ -141,7 +143,7 @@ def known_secrets(
 
 def secrets_of_address(address: str) -> set[str]:
     """Gives the secrets of an address that do not stand openly in it as well."""
-    start = re.search(r"[A-Za-z][\w+.-]{0,30}://", address)
+    start = _SCHEME.search(address)
     if start is None:
         return set()
     url = address[start.start() :]
@@ -168,8 +170,10 @@ def _hidden_word(word: str) -> str:
     name, equals, value = word.partition("=")
     if equals and re.fullmatch(r"[\w-]+", name):
         return f"{name}={MASK if is_secret_name(name) and value else _hidden_word(value)}"
-    if re.match(r"[A-Za-z][\w+.-]{0,30}://", word):
+    if _SCHEME.match(word):
         return without_password(word)
+    if header := _HEADER.match(word) or _BEARER.match(word):
+        return f"{header['name']}{MASK}"  # to the end of the word, whatever stands there
     try:
         inner = shlex.split(word) if re.search(r"\s", word) else []
     except ValueError:

@@ -66,15 +66,15 @@ def pieces(url: str) -> Iterator[Piece]:
     if not separator:
         return
     told, at, place = rest.rpartition("@")
-    if "/" in told and not _COLON.search(told.partition("/")[0]):
-        at, place = "", rest  # it stands in the path
+    if told.endswith("/") and not _COLON.search(told):
+        at, place = "", rest  # it begins a part of the path
     if at and _OPTION_BEFORE_HOST.search(told):
         yield rest, True  # whether the @ ends a password or stands in an option cannot be told
         return
     if at:
         yield from _account(scheme, told)
         yield "@", False
-    yield from _place(place, has_account=bool(at))
+    yield from _place(place)
 
 
 def _account(scheme: str, told: str) -> Iterator[Piece]:
@@ -88,11 +88,11 @@ def _account(scheme: str, told: str) -> Iterator[Piece]:
         yield told[colon.end() :], True
 
 
-def _place(text: str, *, has_account: bool) -> Iterator[Piece]:
+def _place(text: str) -> Iterator[Piece]:
     """Takes host, port, path and options apart."""
     authority = re.split(r"[/?#]", text, maxsplit=1)[0]
     port = _PORT.search(authority)
-    if port is not None and port["port"].strip("0123456789") and not has_account:
+    if port is not None and port["port"].strip("0123456789"):
         # No port: somebody wrote user:password and forgot the host.
         yield authority[: port.start()] + ":", False
         yield port["port"], True
