@@ -33,7 +33,7 @@ def main(more: list[str]) -> None:
         if extra != "all":
             both = compiled(extra, "--extra", extra, "--constraints", str(versions))
             write(extra, [entry for name, entry in both if name not in dict(base)])
-    print(f"locked {len(everything)} packages, {len(base)} of them for Podium itself")
+    sys.stdout.write(f"locked {len(everything)} packages, {len(base)} for Podium itself\n")
 
 
 def compiled(name: str, *options: str) -> list[tuple[str, str]]:
