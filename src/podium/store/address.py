@@ -85,7 +85,8 @@ def _refuse_strange(text: str) -> None:
     """Refuses what was meant as an address and would become the name of a file."""
     scheme = text.partition(":")[0].lower()
     if (scheme != text.lower() and scheme in _DRIVERS) or hidden(text) != text:
-        raise UsageError("this is no address", where=hidden(text), hint=_ADVICE)
+        # Not quoted: where a password begins and ends in it cannot be told.
+        raise UsageError("this is no address", hint=_ADVICE)
 
 
 def _sqlite_url(url: URL, text: str) -> URL:

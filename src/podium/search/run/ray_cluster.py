@@ -94,7 +94,7 @@ def knock(address: str) -> None:
         return  # "auto" or "local"
     try:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise _no_ray(address, error) from error
 
 
