@@ -122,6 +122,11 @@ def _kill_by_ray(ray, member):
     ray.kill(member.actor)
 
 
+def test_the_cluster_does_not_learn_the_command_line(ray):
+    (own,) = [job for job in ray._private.state.jobs() if not job["IsDead"]]
+    assert own["Entrypoint"] == "podium"
+
+
 @pytest.mark.parametrize("kill", [_kill_outside, _kill_by_ray])
 def test_what_a_killed_actor_was_judging_is_judged_by_another(executor, local, ray, kill):
     _, context, expected = local
