@@ -1,12 +1,16 @@
 # make demo   sets Podium up in .venv and shows it at work, offline once installed
 # make test   sets Podium up in .venv with its tools and passes the tests
 # make lint   runs the linters; make fix mends what they can; make figures redraws the pictures
+# make lock   writes requirements/ anew after a change of dependencies; needs uv
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Wheels with the hashes that are locked and nothing else; Podium itself is then built with them.
+LOCKED := $(PIP) install --require-hashes --only-binary :all: --no-deps
+OWN := $(PIP) install --no-index --no-deps --no-build-isolation -e .
 
-.PHONY: demo test lint fix docs figures bench clean
+.PHONY: demo test lint fix docs figures bench lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/podium demo
@@ -33,20 +37,24 @@ figures: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	$(BIN)/python bench/check.py
 
+lock:
+	$(PYTHON) tools/lock_requirements.py
+
 clean:
 	rm -rf $(VENV)
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Podium needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade pip
 
-$(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml requirements/base.txt
 	@test -e $@ || echo "setting up $(VENV) ..."
-	$(PIP) install -c constraints.txt -e .
+	$(LOCKED) -r requirements/base.txt
+	$(OWN)
 	@touch $@
 
-$(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml requirements/dev.txt
 	@test -e $@ || echo "setting up $(VENV) with the development tools ..."
-	$(PIP) install -c constraints.txt -e . --group dev
+	$(LOCKED) -r requirements/dev.txt
+	$(OWN)
 	@touch $@ $(VENV)/.ready

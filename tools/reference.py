@@ -101,10 +101,10 @@ def _default(key: Key) -> str:
     value = getattr(getattr(default_settings(), key.section), key.name)
     if isinstance(value, Path):
         return f"`{_at_home(value)}`"
-    if key.about.is_url:
-        return f"`sqlite:///{_at_home(Path(value.removeprefix('sqlite:///')))}`"
     if value in (None, ""):
         return "unset"
+    if key.about.is_url:
+        return f"`sqlite:///{_at_home(Path(value.removeprefix('sqlite:///')))}`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 

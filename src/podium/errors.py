@@ -15,8 +15,12 @@ Each error is shown in three lines: what happened, where, and what to do next.
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import ClassVar
+
+DISTRIBUTION = "podium-scheduler"
 
 MOST_NAMES = 20
 """An advice lists no more names than this: pods come in thousands."""
@@ -102,10 +106,46 @@ class MissingExtra(MissingError):  # noqa: N818 - reads as the sentence it makes
     @classmethod
     def named(cls, extra: str, need: str) -> MissingExtra:
         """Gives the exact install line."""
-        return cls(
-            f"{need} needs the extra '{extra}'",
-            hint=f"pip install 'podium-scheduler[{extra}]'",
-        )
+        return cls(f"{need} needs the extra '{extra}'", hint=install_line(extra))
+
+
+def install_line(extra: str) -> str:
+    """Says how an extra is installed, for the way in which Podium itself was installed here."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        told = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        told = {}
+    address = str(told.get("url", ""))
+    if not address.startswith("file://"):
+        return f"{_pip()} install '{DISTRIBUTION}[{extra}]'"
+    clone = Path(unquote(urlsplit(address).path))
+    locked = clone / "requirements" / f"{extra}.txt"
+    if locked.is_file():
+        return f"{_pip()} install --require-hashes -r {_shown(locked)}"
+    flag = "-e " if told.get("dir_info", {}).get("editable") else ""
+    return f"{_pip()} install {flag}{_shown(clone, f'[{extra}]')}"
+
+
+def _pip() -> str:
+    """Names the pip of this very interpreter."""
+    import shutil
+
+    own = Path(sys.executable)
+    found = shutil.which("pip")
+    is_own = found is not None and Path(found).parent == own.parent
+    return "pip" if is_own else f"{_shown(own)} -m pip"
+
+
+def _shown(path: Path, more: str = "") -> str:
+    import shlex
+
+    here = Path.cwd()
+    short = path.relative_to(here) if path.is_relative_to(here) else path
+    return shlex.quote(f"{short}{more}")
 
 
 def _rebuild(cls: type[PodiumError], message: str, where: str, hint: str) -> PodiumError:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import podium
-from podium.errors import MissingError, MissingExtra, PodiumError, UsageError
+from podium.errors import MissingError, MissingExtra, PodiumError, UsageError, install_line
 from podium.search.limits import Limits
 from podium.search.run.executor import Context, LocalExecutor, Task
 from podium.search.run.opening import Means, create_run, open_search
@@ -120,6 +120,11 @@ def _kill_outside(_ray, member):
 
 def _kill_by_ray(ray, member):
     ray.kill(member.actor)
+
+
+def test_the_cluster_does_not_learn_the_command_line(ray):
+    (own,) = [job for job in ray._private.state.jobs() if not job["IsDead"]]
+    assert own["Entrypoint"] == "podium"
 
 
 @pytest.mark.parametrize("kill", [_kill_outside, _kill_by_ray])
@@ -283,7 +288,7 @@ def test_without_ray_the_install_line_is_given(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra) as caught:
         RayExecutor(TRAINING, "inflation", 1, LIMITS, "")
-    assert caught.value.hint == "pip install 'podium-scheduler[ray]'"
+    assert caught.value.hint == install_line("ray")
 
 
 def test_no_workers_are_refused():

@@ -136,10 +136,10 @@ def scope_of(method, path, headers):
 class Process:
     """Is a service in a process of its own."""
 
-    def __init__(self, folder, *flags, **environ):
+    def __init__(self, folder, *flags, prefix=(), **environ):
         store = () if "--store" in flags else ("--store", str(folder / "podium.db"))
         self.process = subprocess.Popen(
-            [*PODIUM, "serve", "--port", "0", *store, *flags],
+            [*prefix, *PODIUM, "serve", "--port", "0", *store, *flags],
             cwd=folder,
             env=clean_environment(folder, **environ),
             stdout=subprocess.PIPE,

@@ -1,5 +1,8 @@
 import inspect
+import json
 import pickle
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from podium.errors import (
     SettingsError,
     UnknownName,
     UsageError,
+    install_line,
 )
 
 ALL = [
@@ -44,8 +48,59 @@ def test_an_error_carries_the_exit_code_of_its_branch(cls, code):
 def test_a_missing_extra_gives_the_exact_install_line():
     error = MissingExtra.named("rl", "training")
     assert error.message == "training needs the extra 'rl'"
-    assert error.hint == "pip install 'podium-scheduler[rl]'"
+    assert error.hint == install_line("rl")
     assert error.exit_code == 3
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Has Podium installed in one way or another, and gives the folder of its clone."""
+
+    def install(direct_url, has_locks=False):
+        site, clone = tmp_path / "site", tmp_path / "a clone"
+        info = site / "podium_scheduler-9.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: podium-scheduler\nVersion: 9\n"
+        )
+        if direct_url is not None:
+            url = direct_url.get("url") or clone.as_uri()
+            (info / "direct_url.json").write_text(json.dumps({**direct_url, "url": url}))
+        (clone / "requirements").mkdir(parents=True)
+        if has_locks:
+            (clone / "requirements" / "serve.txt").touch()
+        monkeypatch.syspath_prepend(site)
+        monkeypatch.setattr("shutil.which", lambda _: str(Path(sys.executable).with_name("pip")))
+        return clone
+
+    return install
+
+
+def test_what_was_installed_from_an_index_is_completed_from_there(installed):
+    installed(None)
+    assert install_line("serve") == "pip install 'podium-scheduler[serve]'"
+
+
+def test_a_clone_is_completed_by_what_it_has_locked(installed, monkeypatch):
+    clone = installed({"dir_info": {"editable": True}}, has_locks=True)
+    locked = clone / "requirements" / "serve.txt"
+    assert install_line("serve") == f"pip install --require-hashes -r '{locked}'"
+    monkeypatch.chdir(clone)
+    assert install_line("serve") == "pip install --require-hashes -r requirements/serve.txt"
+    assert install_line("own") == "pip install -e '.[own]'"
+
+
+def test_a_copy_of_a_clone_is_completed_from_it(installed, monkeypatch):
+    monkeypatch.chdir(installed({"dir_info": {}}))
+    assert install_line("serve") == "pip install '.[serve]'"
+
+
+def test_the_pip_of_another_interpreter_is_not_the_one_to_run(installed, monkeypatch):
+    installed(None)
+    monkeypatch.chdir("/")
+    monkeypatch.setattr("sys.executable", "/a/python")
+    monkeypatch.setattr("shutil.which", lambda _: "/somewhere/else/pip")
+    assert install_line("serve") == "a/python -m pip install 'podium-scheduler[serve]'"
 
 
 def test_an_error_names_itself_for_machines():

@@ -16,14 +16,15 @@ from pathlib import Path
 from podium.cli.figures import duration, size
 from podium.cli.finding import Finding
 from podium.cli.options import traces_folder
-from podium.errors import MissingExtra, PodiumError
+from podium.errors import DISTRIBUTION, PodiumError, install_line
 from podium.settings import Settings
 from podium.traces.wording import counted, some
 
 Check = Callable[[Settings], Iterator[Finding]]
 
 LOW_MEMORY_BYTES = 2**30
-DISTRIBUTION = "podium-scheduler"
+UNUSED = ("kube", "rl")
+"""Extras that nothing in this release imports: they are not worth a word."""
 
 
 def check_python(settings: Settings) -> Iterator[Finding]:
@@ -173,8 +174,8 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
         return
     for extra, missing in missing_by_extra.items():
         if missing:
-            install = MissingExtra.named(extra, "").hint
-            yield Finding(f"extra {extra}", "note", f"not installed: {', '.join(missing)}", install)
+            told = f"not installed: {', '.join(missing)}"
+            yield Finding(f"extra {extra}", "note", told, install_line(extra))
         else:
             yield Finding(f"extra {extra}", "ok", "installed")
 
@@ -184,7 +185,7 @@ def missing_distributions(requirements: list[str]) -> dict[str, list[str]]:
     missing: dict[str, list[str]] = {}
     for requirement in requirements:
         match = re.fullmatch(r"\s*([\w.-]+)[^;]*;.*extra\s*==\s*['\"]([\w-]+)['\"].*", requirement)
-        if match and match[2] != "all":
+        if match and match[2] not in ("all", *UNUSED):
             absent = missing.setdefault(match[2], [])
             absent.extend([] if _is_installed(match[1]) else [match[1]])
     return missing

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import typer
 
@@ -13,7 +14,7 @@ from podium.cli.group import new_app
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
 from podium.errors import SettingsError
-from podium.settings import Settings, default_settings
+from podium.settings import Settings, configured_secrets, default_settings
 
 app = new_app()
 
@@ -30,6 +31,10 @@ def doctor(ctx: typer.Context, is_json: Json = False) -> None:
         for check in CHECKS:
             findings.extend(check(settings))
             advance()
+    secrets = configured_secrets(sys.argv[1:])
+    findings = [
+        replace(f, detail=secrets.hide(f.detail), hint=secrets.hide(f.hint)) for f in findings
+    ]
     counts = Counter(finding.status for finding in findings)
     if is_json:
         print_json({"is_sound": not counts["broken"], "findings": [asdict(f) for f in findings]})

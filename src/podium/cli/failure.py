@@ -15,12 +15,15 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer import TyperException, style
 
 from podium.cli.terminal import json_text, on_one_line, unguarded
 from podium.errors import InputError, MissingError, PodiumError, UsageError
+
+if TYPE_CHECKING:
+    from podium.settings import Secrets
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -35,10 +38,13 @@ class InternalError(PodiumError):
 
 
 def fail(error: Exception, arguments: list[str]) -> int:
-    """Prints an error to standard error and gives its exit code."""
-    shown = as_podium_error(error)
+    """Prints an error to standard error, without secrets, and gives its exit code."""
+    from podium.settings import configured_secrets
+
+    secrets = configured_secrets(arguments)
+    shown = _without_secrets(as_podium_error(error), secrets)
     if is_debugging(arguments):
-        traceback.print_exception(error)
+        print(secrets.hide("".join(traceback.format_exception(error))), end="", file=sys.stderr)
     if "--json" in arguments:
         print(json_text({"error": as_object(shown)}), file=sys.stderr)
     else:
@@ -92,6 +98,11 @@ def as_podium_error(error: Exception) -> PodiumError:
         where=_last_place(error),
         hint="run it again with --debug for the traceback, and report it with the command you ran",
     )
+
+
+def _without_secrets(error: PodiumError, secrets: Secrets) -> PodiumError:
+    message, where, hint = map(secrets.hide, (error.message, error.where, error.hint))
+    return type(error)(message, where=where, hint=hint)
 
 
 def _usage_error(error: TyperException) -> UsageError:

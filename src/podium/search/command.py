@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -22,11 +22,22 @@ from podium.search.generator import Cost, Proposal, Request, Spent
 from podium.search.llm.answer import read_answer
 from podium.search.llm.prompt import write_prompt
 from podium.search.llm.reply import shortened
+from podium.settings import hidden, known_secrets
 
 SEED_VARIABLE = "PODIUM_SEED"
 """Gives the program a number of its own for each request, the same in every run of a seed."""
 
-_SECRET_WORDS = frozenset(["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"])
+_PASSED_ON = frozenset(
+    [
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR",
+        "TMP", "TEMP", "NO_COLOR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+        "XDG_RUNTIME_DIR", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "PYTHONUTF8",
+        "PYTHONIOENCODING", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "SSL_CERT_DIR",
+        "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NO_PROXY", "no_proxy",
+    ]
+)  # fmt: skip
+"""What a program needs to run at all; whatever else it is to see has to be named."""
+
 _MOST_OUTPUT_BYTES = 200_000
 _LONGEST_PROBLEM = 300
 
@@ -37,7 +48,7 @@ class CommandSettings:
 
     command: str  # as in a shell, but no shell reads it
     timeout_s: float = 120.0
-    keep: tuple[str, ...] = ()  # variables that hold secrets and are passed on all the same
+    keep: Sequence[str] = ()  # further variables that are passed on, by name
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout_s < math.inf:
@@ -49,7 +60,8 @@ class CommandSettings:
         try:
             return shlex.split(self.command)
         except ValueError as error:
-            raise UsageError(f'"{self.command}" is no command: {error}') from error
+            shown = hidden(self.command)
+            raise UsageError(f'"{shown}" is no command: {error}') from None
 
 
 class CommandGenerator:
@@ -66,6 +78,8 @@ class CommandGenerator:
         self._settings, self._clock = settings, clock
         self._arguments = settings.arguments
         self._environ = passed_on(environ, settings.keep)
+        given = [environ[name] for name in settings.keep if name in environ]
+        self._secrets = known_secrets(environ, self._arguments, given)
 
     def propose(self, request: Request) -> Proposal | Spent:
         """Runs the program once; a failure is a proposal with its problem."""
@@ -107,14 +121,15 @@ class CommandGenerator:
             try:
                 code = self._wait((given, out, errors), seed)
             except OSError as error:
-                return "", f"the command does not start: {error}"
+                return "", f"the command does not start: {self._secrets.hide(str(error))}"
             if code is None:
                 limit = f"{self._settings.timeout_s:g} s"
                 return "", f"the command did not end within {limit}"
             if code != 0:
-                told = shortened(_read(errors)[-_LONGEST_PROBLEM:], _LONGEST_PROBLEM)
+                said = self._secrets.hide(_read(errors))
+                told = shortened(said[-_LONGEST_PROBLEM:], _LONGEST_PROBLEM)
                 return "", f"the command ended with exit code {code}: {told or 'no reason given'}"
-            return _read(out), ""
+            return self._secrets.hide_known(_read(out)), ""
 
     def _wait(self, files: tuple[IO[bytes], IO[bytes], IO[bytes]], seed: int) -> int | None:
         environ = {**self._environ, SEED_VARIABLE: str(seed)}
@@ -142,28 +157,34 @@ def open_command(
 
     Raises:
         UsageError: the command is empty or not quoted well.
-        MissingError: there is no such program.
+        MissingError: there is no such program, or no variable that it is to see.
     """
     arguments = settings.arguments
     if not arguments:
         raise UsageError("the command is empty", hint="name a program: --command 'llm -m NAME'")
+    missing = [name for name in settings.keep if name not in environ]
+    if missing:
+        raise MissingError(
+            f"the environment has no {', '.join(missing)}", where="flag --command-env",
+            hint="set it, or leave it out",
+        )  # fmt: skip
     if shutil.which(arguments[0], path=environ.get("PATH")) is None:
         raise MissingError(
-            f"there is no program {arguments[0]}", hint="install it, or give its whole path"
+            f"there is no program {hidden(arguments[0])}", hint="install it, or give its whole path"
         )
     return CommandGenerator(settings, environ, clock)
 
 
-def passed_on(environ: Mapping[str, str], keep: tuple[str, ...] = ()) -> dict[str, str]:
-    """Leaves out variables whose names speak of secrets, unless they are to be kept.
+def passed_on(environ: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
+    """Gives what every program needs and what is named, and nothing else.
 
-    >>> passed_on({"OPENAI_API_KEY": "x", "HOME": "h"})
-    {'HOME': 'h'}
+    >>> passed_on({"DATABASE_URL": "x", "HOME": "h", "MODEL": "m"}, keep=["MODEL"])
+    {'HOME': 'h', 'MODEL': 'm'}
     """
     return {
         name: value
         for name, value in environ.items()
-        if name in keep or not _SECRET_WORDS & set(name.upper().split("_"))
+        if name in _PASSED_ON or name.startswith("LC_") or name in keep
     }
 
 

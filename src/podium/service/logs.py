@@ -14,6 +14,8 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from podium.settings import Secrets
+
 MOST_WAITING = 10_000
 LEVELS = {
     "debug": logging.DEBUG,
@@ -63,7 +65,8 @@ class LineWriter:
 class Log:
     """Holds the logger of one service."""
 
-    def __init__(self, stream: TextIO, level: str = "info") -> None:
+    def __init__(self, stream: TextIO, level: str = "info", secrets: Secrets | None = None) -> None:
+        known = secrets or Secrets()
         self.writer = LineWriter(stream)
         self.level = LEVELS[level]
         self.logger: FilteringBoundLogger = structlog.wrap_logger(
@@ -73,6 +76,7 @@ class Log:
                 structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
                 structlog.processors.format_exc_info,
                 structlog.processors.EventRenamer("message"),
+                lambda _logger, _method, event: known.hide_all(event),
                 structlog.processors.JSONRenderer(),
             ],
             wrapper_class=structlog.make_filtering_bound_logger(self.level),

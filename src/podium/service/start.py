@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ from podium.service.logs import Log
 from podium.service.memory import Memory
 from podium.service.parts import Parts
 from podium.service.server import listen, run
-from podium.settings import Settings
+from podium.settings import Settings, secrets_of
 from podium.store import Rhythm, Store, open_store
 
 
@@ -26,7 +27,8 @@ def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
     token, is_encrypted = read_token(settings.serve), check_tls(settings.serve)
     with open_store(settings.store.url) as store:
         listener = listen(settings.serve)
-        log = Log(sys.stderr, settings.serve.log_level)
+        known = secrets_of(settings, os.environ, token=token or "")
+        log = Log(sys.stderr, settings.serve.log_level, known)
         log.adopt("uvicorn")
         log.adopt("asyncio")
         try:

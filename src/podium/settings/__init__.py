@@ -1,7 +1,8 @@
 """Settings: the only reader of the environment and of podium.toml."""
 
-from podium.settings.key import Key, Shown, keys, sections, shown
-from podium.settings.load import default_settings, load_settings
+from podium.settings.key import Key, Shown, keys, secrets_of, sections, shown
+from podium.settings.load import configured_secrets, default_settings, load_settings
+from podium.settings.secret import Secrets, hidden, hidden_command, is_secret_name, known_secrets
 from podium.settings.sections import (
     Compile,
     Display,
@@ -16,7 +17,8 @@ from podium.settings.serve import Serve
 from podium.settings.url import MASK, without_password
 
 __all__ = [
-    "MASK", "Compile", "Display", "Key", "Online", "Search", "Serve", "Settings", "Shown",
-    "Simulate", "Store", "Traces", "default_settings", "keys", "load_settings", "sections", "shown",
-    "without_password",
+    "MASK", "Compile", "Display", "Key", "Online", "Search", "Secrets", "Serve", "Settings",
+    "Shown", "Simulate", "Store", "Traces", "configured_secrets", "default_settings", "hidden",
+    "hidden_command", "is_secret_name", "keys", "known_secrets", "load_settings", "secrets_of",
+    "sections", "shown", "without_password",
 ]  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from podium.settings.about import About
+from podium.settings.secret import Secrets, hidden, known_secrets
 from podium.settings.sections import Settings
 from podium.settings.url import MASK, without_password
 
@@ -88,7 +89,19 @@ def _shown(settings: Settings, key: Key) -> Shown:
 
 
 def masked(key: Key, value: Any) -> Any:
-    """Hides a secret that is set, and the password in an address."""
-    if key.about.is_url:
+    """Hides a secret that is set, and passwords in addresses."""
+    if value is not None and key.about.is_secret:
+        return MASK
+    if key.about.is_url and isinstance(value, str):
         return without_password(value)
-    return MASK if key.about.is_secret and value is not None else value
+    return hidden(value) if isinstance(value, str) else value
+
+
+def secrets_of(
+    settings: Settings, environ: Mapping[str, str], words: Sequence[str] = (), token: str = ""
+) -> Secrets:
+    """Gathers what is secret: in settings, environment, words of a command line; and a token."""
+    values = {key: getattr(getattr(settings, key.section), key.name) for key in keys().values()}
+    addresses = [value for key, value in values.items() if key.about.is_url]
+    tokens = [value for key, value in values.items() if key.about.is_secret]
+    return known_secrets(environ, [*words, *addresses], [*tokens, token])

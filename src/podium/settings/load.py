@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from podium.errors import SettingsError
 from podium.settings.key import keys, sections
+from podium.settings.secret import Secrets, is_secret_name, known_secrets
 from podium.settings.sections import Settings
 from podium.settings.sources import Reading
+from podium.settings.toml import read_document
 
 FILE = "podium.toml"
 
@@ -41,6 +44,29 @@ def load_settings(
     if reading.problems:
         raise together(reading.problems)
     return _settings(reading)
+
+
+def configured_secrets(words: Sequence[str] = (), folder: Path | None = None) -> Secrets:
+    """Gathers what is secret in every source, also where the settings themselves are at fault."""
+    files = (user_folder(os.environ) / FILE, (folder or Path()) / FILE)
+    found: list[tuple[str, str]] = []
+    for path in files:
+        with contextlib.suppress(SettingsError):
+            found += texts_of(read_document(path, path.name).data)
+    tokens = [text for name, text in found if is_secret_name(name)]
+    return known_secrets(os.environ, [*words, *(text for _, text in found)], tokens)
+
+
+def texts_of(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Lists the texts in a table with their keys."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from texts_of(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts_of(each, name)
 
 
 def user_folder(environ: Mapping[str, str]) -> Path:

@@ -86,6 +86,7 @@ class Store:
 
     url: str = field(
         default_factory=lambda: data_file_url("podium.db"),
+        repr=False,
         metadata=about(
             "database of runs and observations: a SQLite file or a PostgreSQL address",
             short_env="SCHEDULER_SQLITE_PATH",
@@ -114,7 +115,9 @@ class Search:
         metadata=about("language models, the cheapest first, commas between", flag="--model"),
     )
     base_url: str = field(
-        default="", metadata=about("address of an OpenAI-compatible service", flag="--base-url")
+        default="",
+        repr=False,
+        metadata=about("address of an OpenAI-compatible service", flag="--base-url", is_url=True),
     )
     usd: float = field(
         default=0.0, metadata=about("US dollars that a run may spend; 0: no such cap", at_least=0)

@@ -27,7 +27,9 @@ class Serve:
         ),
     )
     token: str | None = field(
-        default=None, metadata=about("bearer token that callers must send", is_secret=True)
+        default=None,
+        repr=False,
+        metadata=about("bearer token that callers must send", is_secret=True),
     )
     token_file: Path | None = field(
         default=None, metadata=about("file that holds the bearer token")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UnknownName
-from podium.settings.key import Key
+from podium.settings.key import Key, masked
 from podium.settings.url import MASK
 
 EXPECTED: Mapping[type, str] = {
@@ -70,7 +70,7 @@ def advice(key: Key, given: object) -> str:
 
 
 def _complaint(key: Key, given: str) -> str:
-    seen = MASK if key.about.is_secret else given
+    seen = MASK if key.about.is_secret or key.about.is_url else masked(key, given)
     return f"{seen} is not {EXPECTED[key.kind]}"
 
 

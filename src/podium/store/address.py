@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium.errors import MissingExtra, UnknownName, UsageError
-from podium.settings import without_password
+from podium.settings import hidden, without_password
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -21,6 +22,7 @@ _DRIVERS = {
     "postgresql+psycopg": "postgresql+psycopg",
 }
 _ADVICE = "write sqlite:///FILE, postgresql://USER@HOST/DATABASE, or the path of a file"
+_ENCODE = "percent-encode what is special in it: @ is %40, / is %2F, ? is %3F, # is %23"
 
 
 def read_address(text: str) -> URL:
@@ -34,11 +36,13 @@ def read_address(text: str) -> URL:
     if not text.strip():
         raise UsageError("a store needs an address", hint=_ADVICE)
     if not separator:
+        _refuse_strange(text)
         return _sqlite_file(text)
     if scheme.lower() not in _DRIVERS:
         known = UnknownName.among("scheme", scheme, (SQLITE, POSTGRESQL)).hint
+        shown = f'"{scheme}"' if re.fullmatch(r"[\w+.-]+", scheme) else "this"
         where = without_password(text)
-        raise UsageError(f'no store speaks "{scheme}"', where=where, hint=f"{known}; {_ADVICE}")
+        raise UsageError(f"no store speaks {shown}", where=where, hint=f"{known}; {_ADVICE}")
     url = _parsed(text).set(drivername=_DRIVERS[scheme.lower()])
     if url.get_backend_name() == SQLITE:
         return _sqlite_url(url, text)
@@ -64,17 +68,32 @@ def _parsed(text: str) -> URL:
     from sqlalchemy.exc import ArgumentError
 
     try:
-        return make_url(text)
-    except (ArgumentError, ValueError) as error:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
         where = without_password(text)
-        raise UsageError("this is no address", where=where, hint=_ADVICE) from error
+        # Not "from error": that would quote a part of the address, which may be of the password.
+        raise UsageError("this is no address", where=where, hint=_ADVICE) from None
+    if "@" in (url.host or "") or re.search(r"\?\w+=", str(url.password or "")):
+        # A part of the password would be taken for a host, and be named in messages.
+        raise UsageError(
+            "where its password ends cannot be told", where=without_password(text), hint=_ENCODE
+        )
+    return url
+
+
+def _refuse_strange(text: str) -> None:
+    """Refuses what was meant as an address and would become the name of a file."""
+    scheme = text.partition(":")[0].lower()
+    if (scheme != text.lower() and scheme in _DRIVERS) or hidden(text) != text:
+        # Not quoted: where a password begins and ends in it cannot be told.
+        raise UsageError("this is no address", hint=_ADVICE)
 
 
 def _sqlite_url(url: URL, text: str) -> URL:
     if url.host or url.query:
         problem = "an address of a SQLite file has neither a host nor options"
         advice = "write sqlite:///FILE with three slashes, four for a path from the root"
-        raise UsageError(problem, where=text, hint=advice)
+        raise UsageError(problem, where=without_password(text), hint=advice)
     if not url.database or url.database == ":memory:":
         problem = "a store in memory keeps nothing"
         raise UsageError(problem, where=text, hint="name a file: sqlite:///FILE")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Row
 
 from podium.errors import UnknownName, UsageError
+from podium.settings import Secrets
 from podium.store.cells import json_cell, number_cell, text_cell, text_of
 from podium.store.records import (
     STATES,
@@ -20,6 +22,9 @@ from podium.store.records import (
 
 Cell = Callable[[Any, str], Any]
 Value = Callable[[Any], Any]
+
+_NONE_KNOWN = Secrets()  # what stands where secrets stand is hidden all the same
+_TOLD = ("name", "settings", "summary")
 
 LONGEST_NAME = 256
 """Characters; PostgreSQL has room for two such names in one entry of an index."""
@@ -36,7 +41,7 @@ def run_row(record: RunRecord) -> dict[str, Any]:
         raise UsageError(f"{record.id!a} cannot be the id of a run", hint=advice)
     if record.status not in STATUSES:
         raise UnknownName.among("status", record.status, STATUSES, where=f'run "{record.id}"')
-    return _row(record, _RUN_CELLS, f'run "{record.id}"')
+    return _row(without_secrets(record), _RUN_CELLS, f'run "{record.id}"')
 
 
 def is_id(text: str) -> bool:
@@ -58,7 +63,13 @@ def candidate_row(record: CandidateRecord) -> dict[str, Any]:
 
 def run_of(row: Row[Any]) -> RunRecord:
     """Gives the record of a run's row."""
-    return RunRecord(**_values(row, _RUN_VALUES))
+    return without_secrets(RunRecord(**_values(row, _RUN_VALUES)))
+
+
+def without_secrets(record: RunRecord) -> RunRecord:
+    """Hides passwords in what a run was asked for and came to; runs of old were kept with them."""
+    shown = {name: _NONE_KNOWN.hide_all(getattr(record, name)) for name in _TOLD}
+    return replace(record, **shown)
 
 
 def candidate_of(row: Row[Any]) -> CandidateRecord:
@@ -103,7 +114,7 @@ def checkpoint_of(row: Row[Any]) -> CheckpointRecord:
 
 def summary_cell(summary: Mapping[str, Any], run_id: str) -> str:
     """Prepares a run's summary alone."""
-    return json_cell(summary, f'run "{run_id}", summary')
+    return json_cell(_NONE_KNOWN.hide_all(summary), f'run "{run_id}", summary')
 
 
 def label_of(run_id: str, number: int) -> str:

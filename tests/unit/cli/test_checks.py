@@ -1,5 +1,7 @@
 import gzip
+import re
 import sys
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -13,8 +15,10 @@ from podium.cli.checks import (
     check_traces,
     memory_bytes,
 )
+from podium.errors import install_line
 from podium.settings import default_settings
 from podium.traces.openb import openb_index
+from support.pages import ROOT
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -35,7 +39,25 @@ def test_an_extra_that_is_not_installed_comes_with_its_install_line(monkeypatch)
     here, gone = check_extras(default_settings())
     assert (here.check, here.status) == ("extra here", "ok")
     assert (gone.check, gone.status) == ("extra gone", "note")
-    assert gone.hint == "pip install 'podium-scheduler[gone]'"
+    assert gone.hint == install_line("gone")
+
+
+def test_extras_that_nothing_uses_are_not_recommended():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    extras = {name: given for name, given in project["optional-dependencies"].items()
+              if name != "all"}  # fmt: skip
+    unused = {
+        name for name, given in extras.items() if not any(_uses(source, one) for one in given)
+    }
+    assert unused == set(checks.UNUSED)
+    given = [f"no-such-thing>=1; extra == '{name}'" for name in extras]
+    assert checks.missing_distributions(given).keys() == extras.keys() - unused
+
+
+def _uses(source, requirement):
+    module = re.split(r"[^\w-]", requirement)[0].replace("-", "_")
+    return re.search(rf"(?:import|from|find_spec\(.|load_module\(.) ?{module}\b", source)
 
 
 def test_a_compiler_that_cannot_be_imported_is_broken(monkeypatch):

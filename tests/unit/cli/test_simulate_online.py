@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli.main import app
+from podium.errors import install_line
 from podium.reports import plot
 
 SMALL = ("--jobs", 60, "--job-types", 3, "--gpu-types", 2)
@@ -168,7 +169,7 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_anything_runs(run, tmp_pa
     monkeypatch.setattr(plot.importlib.util, "find_spec", lambda _: None)
     result = run("--policy", "online", *SMALL, "--plot", tmp_path / "plot.svg")
     assert result.exit_code == 3
-    assert "podium-scheduler[plots]" in result.stderr
+    assert install_line("plots") in result.stderr
     assert not list(tmp_path.glob("plot.*"))
 
 

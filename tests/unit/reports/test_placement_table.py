@@ -4,7 +4,7 @@ import sys
 import polars
 import pytest
 
-from podium.errors import MissingExtra, UsageError
+from podium.errors import MissingExtra, UsageError, install_line
 from podium.model import NodeSpec, PodSpec
 from podium.reports.placement_table import COLUMNS, check_placements, write_placements
 from podium.sim import Replay
@@ -77,5 +77,5 @@ def test_parquet_without_its_library_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(MissingExtra) as caught:
         check_placements(tmp_path / "placements.parquet")
-    assert caught.value.hint == "pip install 'podium-scheduler[plots]'"
+    assert caught.value.hint == install_line("plots")
     assert check_placements(tmp_path / "placements.csv") == ".csv"

@@ -10,7 +10,7 @@ from podium.search.command import CommandSettings, open_command, passed_on
 from podium.search.generator import Exemplar, Failure, Request
 from support.chat_server import POLICY, fenced
 
-ENVIRON = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-1", "PODIUM_LLM_KEY": "sk-2"}
+ENVIRON = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-12", "PODIUM_LLM_KEY": "sk-2"}
 
 
 @pytest.fixture
@@ -102,9 +102,29 @@ def test_keys_are_not_passed_on_unless_they_are_named(running):
     assert "PODIUM_LLM_KEY" not in shown
 
 
-def test_names_that_speak_of_secrets_are_left_out():
-    names = ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "KEYBOARD", "HOME", "MONKEY"]
-    assert passed_on(dict.fromkeys(names, "")).keys() == {"KEYBOARD", "HOME", "MONKEY"}
+def test_only_what_every_program_needs_is_passed_on():
+    names = ["PGPASSWORD", "DATABASE_URL", "APIKEY", "GITHUB_TOKEN", "HTTPS_PROXY", "MODEL",
+             "PODIUM_STORE_URL", "AWS_PROFILE", "SSH_AUTH_SOCK"]  # fmt: skip
+    plain = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"]
+    assert passed_on(dict.fromkeys([*names, *plain], "")).keys() == set(plain)
+    assert passed_on(dict.fromkeys(names, ""), ["MODEL"]).keys() == {"MODEL"}
+
+
+def test_a_variable_that_is_named_and_not_set_is_missed():
+    with pytest.raises(MissingError, match="the environment has no NO_SUCH_NAME"):
+        open_command(CommandSettings("sh", keep=("NO_SUCH_NAME",)), ENVIRON)
+
+
+def test_a_program_that_prints_its_key_does_not_get_it_kept(running):
+    program = (
+        "import os, sys\nsys.exit(f'bad key {os.environ[\"OPENAI_API_KEY\"]} at http://a:b@c')"
+    )
+    problem = running(program, keep=("OPENAI_API_KEY",)).propose(Request((1,))).problem
+    assert "bad key ******** at http://********@c" in problem
+    printing = f"import os\nprint('Thought:', os.environ['OPENAI_API_KEY'])\nprint({POLICY!r})\n"
+    proposal = running(printing, keep=("OPENAI_API_KEY",)).propose(Request((1,)))
+    assert proposal.text == POLICY
+    assert "sk-12" not in str(proposal)
 
 
 def test_the_program_gets_a_seed_that_follows_from_the_request(running):

@@ -2,7 +2,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from podium.errors import MissingExtra
+from podium.errors import MissingExtra, install_line
 from podium.service import extra, need_extra
 
 
@@ -15,4 +15,4 @@ def test_a_dependency_that_is_away_is_named_with_the_line_to_install_it(monkeypa
     monkeypatch.setattr(extra, "MODULES", ("fastapi", "podium_no_such_module"))
     with pytest.raises(MissingExtra) as caught:
         need_extra()
-    assert caught.value.hint == "pip install 'podium-scheduler[serve]'"
+    assert caught.value.hint == install_line("serve")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def generator_options(
     settings: Settings, generators: list[str], price: list[str] | None, replay: Path | None,
-    command: str | None,
+    program: tuple[str | None, list[str] | None],
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
     """Gives the options of each generator that has any, and refuses what none can work with."""
     from podium.search.command import CommandSettings, open_command
@@ -24,11 +24,12 @@ def generator_options(
     if "llm" in generators:
         found["llm"] = llm_options(settings, price, replay)
     if "command" in generators:
+        command, names = program
         if not command:
             raise UsageError("the generator command has no command", hint="add --command PROGRAM")
         with blaming("flag --command"):
-            open_command(CommandSettings(command), os.environ)
-        found["command"] = {"command": command}
+            open_command(CommandSettings(command, keep=tuple(names or ())), os.environ)
+        found["command"] = {"command": command, "keep": names or []}
     return found
 
 

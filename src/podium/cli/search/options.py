@@ -77,6 +77,17 @@ Command = Annotated[
     str | None,
     typer.Option("--command", help="Program: prompt in, policy out.", show_default=False),
 ]
+CommandEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--command-env", metavar="NAME", help="Variable that the program sees; repeatable.",
+        show_default=False,
+    ),
+]  # fmt: skip
+BaseUrl = Annotated[
+    str | None,
+    typer.Option("--base-url", help="OpenAI-compatible service.", show_default=False),
+]
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import secrets
-import shlex
 import sys
 import time
 from dataclasses import asdict
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name: str) -> RunRecord:
     """Enters a run under a new id, with its plan, its budget and the command that began it."""
     from podium.search.run.opening import KIND, create_run
+    from podium.settings import secrets_of
     from podium.store import RunRecord
 
     run_id = secrets.token_hex(4)
+    secret = secrets_of(settings, os.environ, sys.argv[1:])
     folder = str((settings.search.folder / run_id).absolute())
     asked = {
         **plan.as_object(), "budget": asdict(budget),
         "allow_unconfined": settings.search.allow_unconfined,
-        "command": shlex.join(["podium", *sys.argv[1:]]), "version": podium.__version__,
+        "command": secret.hide_command(["podium", *sys.argv[1:]]), "version": podium.__version__,
     }  # fmt: skip
-    record = RunRecord(run_id, KIND, name, time.time(), asked, folder=folder)
+    record = RunRecord(run_id, KIND, secret.hide(name), time.time(), asked, folder=folder)
     create_run(kept, plan, record)
     return record

@@ -61,10 +61,7 @@ def run(
         int, typer.Option("--tune-evaluations", help="Evaluations to tune one.", min=10)
     ] = 60,
     model: given.Models = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option("--base-url", help="OpenAI-compatible service.", show_default=False),
-    ] = None,
+    base_url: given.BaseUrl = None,
     usd: given.Usd = None,
     tokens: given.Tokens = None,
     price: Annotated[
@@ -76,6 +73,7 @@ def run(
         typer.Option("--replay", help="Play recorded traffic back.", show_default=False),
     ] = None,
     command: given.Command = None,
+    command_env: given.CommandEnv = None,
     name: Annotated[str, typer.Option("--name", help="A name for the run.")] = "",
     workers: given.Workers = None,
     executor: given.ExecutorName = "local",
@@ -107,12 +105,15 @@ def run(
         find_starters(settings, policy, origin), batch,
         Customs(islands=islands), Tuning(tune_every, tune_evaluations),
         may_hold or fitness_named(fitness).may_hold, largest,
-        generator_options(settings, [each for each, _ in generators], price, replay, command),
+        generator_options(
+            settings, [each for each, _ in generators], price, replay, (command, command_env)
+        ),
     )  # fmt: skip
     limits = Limits(
         time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
     )
     means = given.means(settings, workers, executor, ray_address, limits)
+    means = replace(means, base_url=settings.search.base_url, command=command or "")
     budget = budget_of(evaluations, time_span, target)
     with opened(settings) as kept:
         record = create(kept, settings, plan, budget, name or fitness)
@@ -131,6 +132,8 @@ def resume(
     target: given.Target = None,
     usd: given.Usd = None,
     tokens: given.Tokens = None,
+    base_url: given.BaseUrl = None,
+    command: given.Command = None,
     workers: given.Workers = None,
     executor: given.ExecutorName = "local",
     ray_address: given.RayAddress = "",
@@ -141,8 +144,8 @@ def resume(
     is_json: Json = False,
 ) -> None:
     """Continues a run where it stopped; nothing that was judged is judged again."""
-    flags = {"store.url": store, "search.allow_unconfined": is_unconfined or None}
-    settings = read_settings(ctx, flags)
+    flags = {"store.url": store, "search.base_url": base_url}
+    settings = read_settings(ctx, flags | {"search.allow_unconfined": is_unconfined or None})
 
     from podium.search.limits import Limits
 
@@ -150,7 +153,9 @@ def resume(
         time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
     )
     means = given.means(settings, workers, executor, ray_address, limits)
-    means = replace(means, usd=usd, tokens=tokens)
+    means = replace(
+        means, usd=usd, tokens=tokens, base_url=settings.search.base_url, command=command or ""
+    )
     with opened(settings) as kept:
         with blaming("argument RUN"):
             record = kept.runs.get(run)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from podium.errors import MissingError, UsageError
+from podium.settings import MASK, Secrets, hidden, known_secrets, without_password
 
 OWN_KEY = "PODIUM_LLM_KEY"
 OPENROUTER_KEY = "OPENROUTER_API_KEY"
@@ -18,8 +19,6 @@ KEY_VARIABLES = (OWN_KEY, OPENROUTER_KEY, OPENAI_KEY)
 OPENAI_URL_VARIABLE = "OPENAI_BASE_URL"
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
 OPENAI_URL = "https://api.openai.com/v1"
-MASK = "********"
-
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -48,16 +47,25 @@ class Secret:
         return self._value
 
     def scrubbed(self, text: str) -> str:
-        """Takes the key out of a text that came from outside."""
-        return text.replace(self._value, MASK) if self._value else text
+        """Takes the key out of a text that came from outside, however it is encoded there."""
+        return Secrets(frozenset([self._value] if self._value else [])).hide_known(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Names a service and holds its key."""
 
-    url: str
+    url: str = field(repr=False)
     key: Secret = field(default_factory=Secret, repr=False)
+
+    @property
+    def label(self) -> str:
+        """Names the service in messages, without its password."""
+        return without_password(self.url)
+
+    def scrubbed(self, text: str) -> str:
+        """Takes the key and the password of the address out of a text that came from outside."""
+        return known_secrets({}, [self.url], [self.key.reveal()]).hide_known(text)
 
 
 def find_endpoint(environ: Mapping[str, str], url: str = "") -> Endpoint:
@@ -74,7 +82,8 @@ def find_endpoint(environ: Mapping[str, str], url: str = "") -> Endpoint:
     host = (urlsplit(chosen).hostname or "").lower()
     if urlsplit(chosen).scheme not in ("http", "https") or not host:
         raise UsageError(
-            f'"{chosen}" is no address of a service', hint=f"give one such as {OPENROUTER_URL}"
+            f'"{hidden(chosen)}" is no address of a service',
+            hint=f"give one such as {OPENROUTER_URL}",
         )
     names = [OWN_KEY, *_keys_of(host, chosen, known)]
     key = next((known[name] for name in names if name in known), "")

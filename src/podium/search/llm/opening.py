@@ -65,7 +65,7 @@ def known_prices(settings: LlmSettings, transport: SdkTransport) -> dict[str, Pr
         transport.close()
         raise UsageError(
             f"a budget in US dollars needs the price of {', '.join(missing)}",
-            where=settings.base_url,
+            where=settings.endpoint.label,
             hint=f"add --price {missing[0]}=IN,OUT in US dollars per million tokens, or give a "
             "budget in tokens alone",
         )

@@ -22,7 +22,7 @@ class LlmSettings:
     """Says which models are asked, where, how, and for how much."""
 
     models: tuple[str, ...]  # the cheapest first; the last is asked when a search stagnates
-    base_url: str = ""
+    base_url: str = field(default="", repr=False)
     key: Secret = field(default_factory=Secret, repr=False)
     usd: float | None = None
     tokens: int | None = None
@@ -69,7 +69,7 @@ class LlmSettings:
     @property
     def place(self) -> str:
         """Names where answers come from."""
-        return str(self.cassette) if self.mode == "replay" else self.base_url
+        return str(self.cassette) if self.mode == "replay" else self.endpoint.label
 
     def as_object(self) -> dict[str, Any]:
         """Describes what shapes answers and spending; the key is no part of it."""

@@ -36,7 +36,7 @@ class SdkTransport:
         except ImportError as error:
             raise MissingExtra.named("search", "the generator llm") from error
         self._openai: Any = openai
-        self._key = endpoint.key
+        self._scrubbed = endpoint.scrubbed
         # Tries are counted, charged and spaced by Podium, so the SDK makes one only.
         self._client: Any = openai.OpenAI(
             api_key=endpoint.key.reveal() or _NO_KEY, base_url=endpoint.url, max_retries=0
@@ -51,8 +51,8 @@ class SdkTransport:
                 return self._read(response, deadline_s)
         except self._openai.APIStatusError as error:
             reply = error.response
-            waiting = str(reply.headers.get("retry-after", ""))
-            return Reply(reply.status_code, self._key.scrubbed(reply.text), waiting)
+            waiting = self._scrubbed(str(reply.headers.get("retry-after", "")))
+            return Reply(reply.status_code, self._scrubbed(reply.text), waiting)
         except self._openai.APITimeoutError:
             return Reply(failure=TIMEOUT)
         except self._openai.APIConnectionError as error:
@@ -85,4 +85,4 @@ class SdkTransport:
             is_late = "Timeout" in type(error).__name__
             return Reply(failure=TIMEOUT if is_late else LOST)
         text = b"".join(pieces).decode(errors="replace")
-        return Reply(response.status_code, self._key.scrubbed(text))
+        return Reply(response.status_code, self._scrubbed(text))

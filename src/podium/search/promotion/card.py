@@ -14,6 +14,7 @@ from podium.search.promotion.ablation import Part
 from podium.search.promotion.decision import Promotion
 from podium.search.promotion.reduction import Reduced
 from podium.search.promotion.sheet import Row
+from podium.settings import hidden_command
 
 WIDTH = 96
 _INDENT = "    "
@@ -35,9 +36,14 @@ class Provenance:
     training: tuple[str, ...] = ()  # the cases, by name
     ancestry: int | None = None  # generations from a seed
 
+    @property
+    def shown_command(self) -> str | None:
+        """Gives the command without passwords and keys: policies are passed on."""
+        return None if self.command is None else hidden_command(self.command)
+
     def as_object(self) -> dict[str, Any]:
         """Describes what is known in what JSON knows."""
-        found = {**asdict(self), "training": list(self.training)}
+        found = {**asdict(self), "training": list(self.training), "command": self.shown_command}
         return {name: value for name, value in found.items() if value not in (None, [])}
 
 
@@ -119,8 +125,8 @@ def _origin(card: Card) -> str:
     if told.fitness is not None:
         sentences += f" Fitness: {' plus '.join(told.fitness.splitlines())}."
     lines = textwrap.wrap(sentences, WIDTH)
-    if told.command is not None:
-        lines += ["", *_indented(told.command)]
+    if told.shown_command is not None:
+        lines += ["", *_indented(told.shown_command)]
     return "\n".join(lines)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from podium.errors import UnknownName, UsageError
+from podium.errors import MissingError, UnknownName, UsageError
 from podium.search.command import CommandSettings, open_command
 from podium.search.generator import Generator
 from podium.search.genetic import seeds, write
@@ -22,12 +22,18 @@ from podium.search.run.loop import Parts, Search, Watch
 from podium.search.run.plan import SEEDS, RunPlan
 from podium.search.run.validator import Validator
 from podium.search.training import TrainingSet
+from podium.settings import MASK, hidden_command, without_password
 from podium.store import RunRecord, Store
 
 KIND = "search"
 GENERATORS = ("genetic", "random", "llm", "command")
 LOCAL, RAY = "local", "ray"
 EXECUTORS = (LOCAL, RAY)
+
+_SECRETIVE: Mapping[str, Callable[[str], str]] = {
+    "command": hidden_command, "base_url": without_password,
+}  # fmt: skip
+"""Options of generators that may hold a password, and how they are kept without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,9 @@ class Means:
     is_validating: bool = True
     usd: float | None = None  # more to spend than the plan says
     tokens: int | None = None
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    base_url: str = field(default="", repr=False)  # the plan has it without its password
+    command: str = field(default="", repr=False)  # likewise
 
     def __post_init__(self) -> None:
         if self.executor not in EXECUTORS:
@@ -56,7 +64,8 @@ def create_run(store: Store, plan: RunPlan, record: RunRecord) -> RunFolder:
     folder = RunFolder(Path(record.folder))
     if folder.path.exists():
         raise UsageError(f"there is a run {record.id} already", where=str(folder.path))
-    folder.write(PLAN, plan.as_object())
+    # Whatever is kept is kept without passwords; `Means` has them for as long as it works.
+    folder.write(PLAN, {**plan.as_object(), "options": _kept(plan.options)})
     store.runs.create(record)
     return folder
 
@@ -112,6 +121,7 @@ def _generator(name: str, plan: RunPlan, folder: RunFolder, means: Means) -> Gen
 
         return open_llm(llm_settings(options, folder, means))
     if name == "command":
+        options["command"] = _whole("command", options["command"], means.command)
         return open_command(CommandSettings(**options), means.environ)
     brood = Brood(largest=plan.largest, may_hold=plan.may_hold)
     return GeneticGenerator(brood, name, **({"fresh": 1.0} if name == "random" else {}))
@@ -124,7 +134,7 @@ def llm_settings(options: dict[str, Any], folder: RunFolder, means: Means) -> An
     from podium.search.llm.settings import LlmSettings
 
     mode = options.get("mode", "record")
-    url = options.pop("base_url", "")
+    url = _whole("base_url", options.pop("base_url", ""), means.base_url)
     if mode != "replay":
         endpoint = find_endpoint(means.environ, url)
         options |= {"base_url": endpoint.url, "key": endpoint.key}
@@ -133,6 +143,28 @@ def llm_settings(options: dict[str, Any], folder: RunFolder, means: Means) -> An
     models = tuple(options.pop("models"))
     options |= {name: cap for name, cap in (("usd", means.usd), ("tokens", means.tokens)) if cap}
     return LlmSettings(**{**options, "models": models, "prices": prices, "cassette": cassette})
+
+
+def _kept(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        generator: {
+            name: _SECRETIVE[name](value) if name in _SECRETIVE else value
+            for name, value in given.items()
+        }
+        for generator, given in options.items()
+    }
+
+
+def _whole(name: str, kept: str, given: str) -> str:
+    """Gives what a plan could not keep whole, from whoever has it."""
+    if MASK not in kept:
+        return kept
+    if given and _SECRETIVE[name](given) == kept:
+        return given
+    raise MissingError(
+        "the run has a password or a key that is not kept", where=kept,
+        hint=f"resume it with --{name.replace('_', '-')} and the whole of what stands above",
+    )  # fmt: skip
 
 
 def _unchecked(_number: int, _text: str) -> None:

@@ -15,11 +15,13 @@ from types import ModuleType
 from typing import Any
 
 from podium.errors import MissingError, MissingExtra
+from podium.settings import hidden
 
 ADDRESS, LOCAL = "RAY_ADDRESS", "local"
 STORE_BYTES = 80 << 20  # Ray takes no less than 75 MiB; little more than a batch is kept there
 KNOCK_S = 5.0
 
+_ENTRYPOINT = "get_entrypoint_name"
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
@@ -72,7 +74,7 @@ class RayCluster:
         )  # fmt: skip
 
     def _init(self, **options: Any) -> None:
-        with _environment(_QUIET), _own_signals():
+        with _environment(_QUIET), _own_signals(), _unnamed(self.ray):
             self.ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
 
 
@@ -94,14 +96,14 @@ def knock(address: str) -> None:
         return  # "auto" or "local"
     try:
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise _no_ray(address, error) from error
 
 
 def _no_ray(address: str, error: Exception) -> MissingError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return MissingError(
-        f"there is no Ray to work on: {reason}", where=address,
+        f"there is no Ray to work on: {hidden(reason)}", where=hidden(address),
         hint="ray start --head starts a cluster; without an address, Ray runs here alone",
     )  # fmt: skip
 
@@ -120,6 +122,18 @@ def _own_signals() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _unnamed(ray: Any) -> Iterator[None]:
+    """Keeps the command line to ourselves: Ray would tell it to the whole cluster, and keep it."""
+    told = ray._private.utils
+    before = getattr(told, _ENTRYPOINT)
+    setattr(told, _ENTRYPOINT, lambda: "podium")
+    try:
+        yield
+    finally:
+        setattr(told, _ENTRYPOINT, before)
 
 
 @contextmanager

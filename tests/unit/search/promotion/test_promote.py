@@ -19,8 +19,10 @@ from support.nominees import BRITTLE, GOOD, PADDED
 CASES = HeldOut(seeds=8, nodes=48, pods=600, replay_pods=40).cases()
 TRAINING = tuple(Case(nodes=32, pods=400, seed=1000 + i, is_perturbed=i % 2 == 1) for i in range(6))
 FIXED = Thrift(evaluations=1)  # leaves a program as it is
+SHOWN = "podium search run --seed 7 --store 'postgresql://ada:********@db/podium'"
 PROVENANCE = Provenance(
-    run="ab12", seed=7, command="podium search run --seed 7", generator="genetic",
+    run="ab12", seed=7, generator="genetic",
+    command="podium search run --seed 7 --store postgresql://ada:Zq7xWv@db/podium",
     evaluations=1200, seconds=61.5,
 )  # fmt: skip
 
@@ -89,7 +91,8 @@ def test_the_file_tells_where_it_came_from_and_names_its_numbers(promoted):
     )
     assert "run ab12" in text
     assert "1,200 evaluations" in text
-    assert "    podium search run --seed 7\n" in text
+    assert f"    {SHOWN}\n" in text
+    assert "Zq7xWv" not in text
     assert "USD" not in text
     assert "generations" not in text
     assert "# Thousandths of a GPU or of a CPU.\nMILLI = 1000\n" in text
@@ -101,7 +104,7 @@ def test_the_card_holds_every_figure_and_invents_none(promoted):
     outcome, _ = promoted
     card = json.loads(outcome.files[0].with_suffix(".json").read_text())
     assert card["provenance"] == {
-        "run": "ab12", "seed": 7, "command": "podium search run --seed 7",
+        "run": "ab12", "seed": 7, "command": SHOWN,
         "generator": "genetic", "evaluations": 1200, "seconds": 61.5,
     }  # fmt: skip
     assert {row["trace"] for row in card["validation"]} == {"openb", "openb:16"}

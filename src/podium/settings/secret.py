@@ -1,0 +1,209 @@
+"""Hides secrets in whatever is kept, logged or shown: texts, command lines, nested values.
+
+Two ways go together. What stands where secrets stand is hidden without being known: passwords in
+addresses, values of options such as --api-key, Authorization headers. What is known to be secret,
+because it is configured, is hidden wherever it stands and however it is encoded.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+from urllib.parse import quote, unquote, unquote_plus
+
+from podium.settings.url import MASK, secrets_in, without_password
+
+SHORTEST = 4
+"""Shorter secrets are hidden where secrets stand, but not wherever their letters occur."""
+
+_ENDS = ("password", "passwd", "passphrase", "secret", "token", "apikey", "credentials", "bearer")
+_LAST = frozenset(["key", "auth", "authorization", "pass", "credential"])
+_FILES = ("tls-key", "ssl-key")  # the names of files that hold keys are no secrets
+_ACCOUNTS = frozenset(["-u", "--user", "--proxy-user"])  # user:password, as curl takes them
+_PROGRAMS = frozenset(["starters"])  # the texts of candidates in the plan of a run
+_COMMON = frozenset(["podium", "postgres", "postgresql", "localhost", "true", "false", "none"])
+
+# Bounded, all of them: a stranger's text must not take long to look through.
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]{0,30}://")
+_ADDRESS = re.compile(
+    r"(?P<url>[A-Za-z][A-Za-z0-9+.-]{0,30}://\S*?)(?P<end>[\"'`)\]}>,.;:]{0,8}(?=\s|$))"
+)
+_ACCOUNT = re.compile(
+    r"(?<![^\s'\"=(])(?P<user>[^\s:@'\"=]{1,100}):(?!//)[^\s@]{1,1000}@(?=[\w\[])"
+)
+_HEADER = re.compile(
+    r"(?P<name>\b(?:(?:proxy-)?authorization|x-api-key|api-key|x-auth-token|(?:set-)?cookie)\b"
+    r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\n\"'}]+",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(?P<name>\bbearer\s{1,3})[^\s\"',}]{6,}", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    r"(?P<name>(?:password|passwd|passphrase|secret|token|(?:api|access|private)[-_]?key"
+    r"|credentials)[\"']?\s{0,3}=\s{0,3}[\"']?)[^\s\"'&,;)]+",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{8,}")
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Holds what is known to be secret; it is not printed by accident."""
+
+    values: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def hide(self, text: str) -> str:
+        """Gives a text without secrets, known ones and what stands where secrets stand."""
+        return hidden(self.hide_known(text))
+
+    def hide_known(self, text: str) -> str:
+        """Hides known secrets alone: the text may be a program, which must stay the same."""
+        return self._pattern.sub(MASK, text) if self._pattern else text
+
+    def hide_command(self, words: Sequence[str]) -> str:
+        """Gives a command line as it may be kept."""
+        return shlex.join(_hidden_words([self.hide_known(word) for word in words]))
+
+    def hide_all(self, value: Any) -> Any:
+        """Hides secrets in every text of a nested value that JSON knows, programs excepted."""
+        if isinstance(value, str):
+            whole = self.hide_known(value)
+            return hidden(without_password(whole) if _SCHEME.match(whole) else whole)
+        if isinstance(value, Mapping):
+            return {name: self._hide_entry(name, each) for name, each in value.items()}
+        return [self.hide_all(each) for each in value] if isinstance(value, list | tuple) else value
+
+    def _hide_entry(self, name: str, value: Any) -> Any:
+        if name == "command" and isinstance(value, str):
+            return hidden_command(self.hide_known(value))
+        return value if name in _PROGRAMS else self.hide_all(value)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        read = (str, unquote, unquote_plus)
+        plain = {as_read(value) for value in self.values for as_read in read}
+        long = [text for text in plain if len(text.strip()) >= SHORTEST]
+        long.sort(key=len, reverse=True)
+        return re.compile("|".join(map(_in_any_encoding, long))) if long else None
+
+
+def hidden(text: str) -> str:
+    """Hides what stands in a text where secrets stand.
+
+    >>> hidden("no answer from https://ada:secret@host/v1")
+    'no answer from https://********@host/v1'
+    """
+    text = _ADDRESS.sub(lambda found: without_password(found["url"]) + found["end"], text)
+    text = _ACCOUNT.sub(rf"\g<user>:{MASK}@", text)
+    for pattern in (_HEADER, _BEARER, _ASSIGNED):
+        text = pattern.sub(rf"\g<name>{MASK}", text)
+    return _KEY.sub(MASK, text)
+
+
+def hidden_command(command: str) -> str:
+    """Hides secrets in a command line that was kept as one text.
+
+    >>> hidden_command("podium search run --store 'postgresql://ada:a secret@db/podium'")
+    "podium search run --store 'postgresql://ada:********@db/podium'"
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return hidden(command)
+    shown = _hidden_words(words)
+    return shlex.join(shown) if shown != words else command
+
+
+def is_secret_name(name: str) -> bool:
+    """Tells whether an option or a variable of this name holds a secret.
+
+    >>> [is_secret_name(name) for name in ("PGPASSWORD", "--api-key", "--tokens", "--token-file")]
+    [True, True, False, False]
+    """
+    words = [word for word in re.split(r"[^a-z]+", name.lower()) if word]
+    if not words or "-".join(words).endswith(_FILES):
+        return False
+    return words[-1] in _LAST or words[-1].endswith(_ENDS)
+
+
+def known_secrets(
+    environ: Mapping[str, str], words: Iterable[str] = (), others: Iterable[str | None] = ()
+) -> Secrets:
+    """Gathers what is secret in an environment, in the words of a command line, and beside them."""
+    found = {value for value in others if value}
+    for name, value in environ.items():
+        found.update([value.strip()] if is_secret_name(name) else secrets_of_address(value))
+    found.update(*map(secrets_of_address, words), _values_of_options(list(words)))
+    return Secrets(frozenset(found - _COMMON))
+
+
+def secrets_of_address(address: str) -> set[str]:
+    """Gives the secrets of an address that do not stand openly in it as well."""
+    start = _SCHEME.search(address)
+    if start is None:
+        return set()
+    url = address[start.start() :]
+    shown = set(re.split(r"[^\w]+", without_password(url)))
+    return {each for each in secrets_in(url) if each not in shown}
+
+
+def _hidden_words(words: Sequence[str]) -> list[str]:
+    shown: list[str] = []
+    before = ""
+    for word in words:
+        is_value = before.startswith("-") and "=" not in before and not word.startswith("--")
+        if is_value and is_secret_name(before):
+            shown.append(MASK)
+        elif before in _ACCOUNTS and ":" in word:
+            shown.append(f"{word.partition(':')[0]}:{MASK}")
+        else:
+            shown.append(_hidden_word(word))
+        before = word
+    return shown
+
+
+def _hidden_word(word: str) -> str:
+    name, equals, value = word.partition("=")
+    if equals and re.fullmatch(r"[\w-]+", name):
+        return f"{name}={MASK if is_secret_name(name) and value else _hidden_word(value)}"
+    if _SCHEME.match(word):
+        return without_password(word)
+    if header := _HEADER.match(word) or _BEARER.match(word):
+        return f"{header['name']}{MASK}"  # to the end of the word, whatever stands there
+    try:
+        inner = shlex.split(word) if re.search(r"\s", word) else []
+    except ValueError:
+        inner = []
+    if len(inner) > 1:  # a command within a command
+        shown = _hidden_words(inner)
+        return hidden(shlex.join(shown) if shown != inner else word)
+    return hidden(word)
+
+
+def _values_of_options(words: list[str]) -> set[str]:
+    pairs = [(word.partition("=")[0], word.partition("=")[2]) for word in words]
+    pairs += [pair for pair in pairwise(words) if "=" not in pair[0]]
+    return {value for name, value in pairs if name.startswith("-") and is_secret_name(name)} - {""}
+
+
+def _in_any_encoding(text: str) -> str:
+    """Writes a pattern for a text: plain, percent-encoded, or escaped, letter by letter."""
+    return "".join(f"(?:{'|'.join(_spellings(letter))})" for letter in text)
+
+
+def _spellings(letter: str) -> list[str]:
+    encoded = quote(letter.encode("utf-8", "surrogatepass"), safe="")
+    if len(encoded) == 1:
+        encoded = f"%{ord(letter):02X}"
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    escapes = "".join(rf"\\+u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))
+    found = [re.escape(letter), f"(?i:{re.escape(encoded)})", escapes]
+    if not letter.isprintable() or letter in "\\'\"":
+        found += [re.escape(repr(letter)[1:-1]), rf"\\+{re.escape(letter)}"]
+    if letter == "'":
+        found.insert(0, re.escape("'\"'\"'"))
+    return [*found, r"\+"] if letter == " " else found

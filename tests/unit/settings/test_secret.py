@@ -1,0 +1,86 @@
+import pytest
+
+from podium.settings import MASK, Secrets, hidden, hidden_command, is_secret_name, known_secrets
+from podium.store import RunRecord, open_store
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("not at http://ada:pw@host:1/v1, twice", f"not at http://{MASK}@host:1/v1, twice"),
+        ('("postgresql://ada:pw@db/p")', f'("postgresql://ada:{MASK}@db/p")'),
+        ("curl -u ada:pw@host", f"curl -u ada:{MASK}@host"),
+        ("{'Authorization': 'Bearer abc def'}", f"{{'Authorization': '{MASK}'}}"),
+        ("sent Bearer abcdef123456 and more", f"sent Bearer {MASK} and more"),
+        ("Incorrect API key provided: sk-abcdef12345", f"Incorrect API key provided: {MASK}"),
+        ("host=db password=pw dbname=p", f"host=db password={MASK} dbname=p"),
+        ("Podium serves at http://127.0.0.1:8080, kept in runs.db", None),
+        ("write sqlite:///FILE, postgresql://USER@HOST/DATABASE, or the path of a file", None),
+        ("node n1: 12:30 is no time; see https://example.org/@scope/page#part", None),
+        ("--tokens 1000 --token-file token.txt", None),
+    ],
+)  # fmt: skip
+def test_what_stands_where_secrets_stand_is_hidden_and_nothing_else(text, shown):
+    if shown is None and "#" in text:
+        text = shown = text.partition("#")[0]
+    assert hidden(text) == (text if shown is None else shown)
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("podium search run --store postgresql://ada:pw@db/p --tokens 9",
+         f"podium search run --store 'postgresql://ada:{MASK}@db/p' --tokens 9"),
+        ("podium search run --command 'llm -m x --key pw'",
+         f"podium search run --command 'llm -m x --key '\"'\"'{MASK}'\"'\"''"),
+        ("podium search run --seed 7 --command 'llm -m x  -t 0.5'", None),
+        ("podium search run --store runs.db --name 'it''s mine'", None),
+        ("podium 'not closed", None),
+    ],
+)  # fmt: skip
+def test_a_command_is_shown_without_secrets_and_else_as_it_was(command, shown):
+    assert hidden_command(command) == (command if shown is None else shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("PGPASSWORD", True), ("AWS_SECRET_ACCESS_KEY", True), ("APIKEY", True), ("--key", True),
+        ("GITHUB_TOKEN", True), ("X_AUTH", True), ("PWD", False), ("--tokens", False),
+        ("KEYBOARD", False), ("MONKEY", False), ("--tls-key", False), ("--token-file", False),
+        ("SSH_AUTH_SOCK", False), ("", False),
+    ],
+)  # fmt: skip
+def test_names_tell_what_is_secret(name, is_secret):
+    assert is_secret_name(name) is is_secret
+
+
+def test_a_password_that_is_also_a_name_does_not_hide_every_word():
+    known = known_secrets({"PODIUM_STORE_URL": "postgresql://podium:podium@localhost/podium"})
+    assert known.hide("podium runs list") == "podium runs list"
+    assert known.hide("at postgresql://podium:podium@db/x") == f"at postgresql://podium:{MASK}@db/x"
+
+
+def test_known_secrets_are_not_printed():
+    assert "hunter22" not in repr(Secrets(frozenset(["hunter22"])))
+
+
+@pytest.mark.parametrize(
+    "letters", ["a", ":", "=", "@", "a:", "a://", "://", "'", "password=", "é"]
+)
+def test_a_long_text_is_looked_through_in_no_time(letters):
+    text = letters * (400_000 // len(letters))  # half an hour, if it grew by the square
+    assert hidden(hidden(text)) == hidden(text)
+
+
+def test_a_run_that_was_kept_with_its_password_is_read_without(tmp_path):
+    with open_store(str(tmp_path / "runs.db")) as store:
+        store.runs.create(RunRecord("ab12", "search", "old", 0.0))
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql(
+                "UPDATE runs SET settings = ?",
+                ('{"command": "podium search run --store postgresql://ada:Zq7xWv@db/p"}',),
+            )
+        record = store.runs.get("ab12")
+        assert record.settings["command"].endswith(f"'postgresql://ada:{MASK}@db/p'")
+        assert [each.settings for each in store.runs.all()] == [record.settings]
