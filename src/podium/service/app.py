@@ -111,6 +111,7 @@ def _add_learning(app: FastAPI, parts: Parts, gate: Gate) -> None:
         assert isinstance(route, Route)
         route.app = body_app(model, answer, reader)
         gate.shorten("POST", path, route.app)
+    gate.separate("/v1/observe", serve.max_observing)
 
 
 def _example(path: str) -> dict[str, Any]:

@@ -18,8 +18,10 @@ CODES: Mapping[int, str] = {
     408: "timeout",
     409: "conflict",
     413: "too_large",
+    414: "too_large",
     415: "unsupported_media_type",
     422: "invalid",
+    431: "too_large",
     500: "internal",
     503: "unavailable",
 }

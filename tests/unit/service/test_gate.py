@@ -112,12 +112,12 @@ def test_a_token_is_never_shown(tmp_path):
 
 def test_more_requests_than_are_borne_are_put_off(tmp_path):
     with Service(tmp_path, {"serve.max_in_flight": 1}) as service:
-        service.app.gate._in_flight = 1
+        assert service.app.gate._lane.enter()
         reply = service.post("/v1/score", SCORE)
         assert (reply.status, reply.headers["retry-after"]) == (503, "1")
         assert reply.error.code == "unavailable"
         assert service.get("/healthz").status == 200
-        service.app.gate._in_flight = 0
+        service.app.gate._lane.leave()
         assert service.post("/v1/score", SCORE).status == 200
 
 
