@@ -220,6 +220,18 @@ def test_an_interrupt_ends_it_too(tmp_path):
     assert process.logs[-1]["message"] == "stopped"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_every_line_of_the_log_is_json(tmp_path, number):
+    process = Process(tmp_path, "--host", "0.0.0.0")
+    assert process.post("/v1/score", "{").status == 400
+    process.end(number)
+    messages = [log["message"] for log in process.logs]
+    assert messages[0] == "listening"
+    assert "everybody who reaches this address may use it" in messages
+    assert messages[-1] == "stopped"
+    assert process.others == []
+
+
 def test_a_token_file_closes_the_service(tmp_path):
     (tmp_path / "token").write_text(TOKEN)
     with served(tmp_path, "--token-file", "token") as process:
@@ -303,4 +315,5 @@ def test_a_state_of_other_features_ends_the_service_with_advice(tmp_path):
         PODIUM_ONLINE_FEATURES="batch_size",
     )
     assert done.returncode == 2
-    assert "other features" in done.stderr
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert any("other features" in line.get("problem", "") for line in lines)

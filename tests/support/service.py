@@ -146,7 +146,7 @@ class Process:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.logs = []
+        self.logs, self.others = [], []  # lines of JSON, and lines that are something else
         self.url = self.wait_for("listening")["url"]
         self.wait_for("ready")
 
@@ -157,6 +157,8 @@ class Process:
                 self.logs.append(json.loads(line))
                 if self.logs[-1]["message"] == message:
                     return self.logs[-1]
+            else:
+                self.others.append(line)
         raise AssertionError(f"the service ended without {message}: {self.logs}")
 
     def connect(self, context=None):
@@ -191,7 +193,11 @@ class Process:
         if self.process.poll() is None:
             self.process.send_signal(number)
         rest = self.process.communicate(timeout=60)[1]
-        self.logs += [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
+        for line in rest.splitlines():
+            if line.startswith("{"):
+                self.logs.append(json.loads(line))
+            else:
+                self.others.append(line)
         return self.process.returncode
 
 

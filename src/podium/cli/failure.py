@@ -26,6 +26,10 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
+class Told(int):
+    """Is an exit code whose reason has been told already."""
+
+
 class InternalError(PodiumError):
     """Podium itself is wrong."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from podium.errors import PodiumError
 from podium.online import Parameters
 from podium.service.credentials import check_tls, read_token
 from podium.service.learner import AgentLearner
@@ -14,6 +15,8 @@ from podium.service.parts import Parts
 from podium.service.server import listen, run
 from podium.settings import Settings
 from podium.store import Rhythm, Store, open_store
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
@@ -36,7 +39,15 @@ def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
             told(url, store)
             parts = made(settings, store, log, token)
             log.logger.info("listening", url=url, store=store.label, has_token=bool(token))
+            if token is None and settings.serve.host not in LOOPBACK:
+                problem = "everybody who reaches this address may use it"
+                log.logger.warning(problem, hint="--token-file changes that")
             return run(parts, listener)
+        except PodiumError as error:
+            log.logger.error("failed", problem=str(error), hint=error.hint)
+            if sys.stderr.isatty():
+                raise
+            raise SystemExit(error.exit_code) from error  # the log has the reason, as JSON
         finally:
             log.close()
 
