@@ -69,7 +69,7 @@ def test_a_served_score_observation_and_assignment(tmp_path):
         ScoreReply.model_validate_json(process.post("/v1/score", SCORE).body)
         ObserveReply.model_validate_json(process.post("/v1/observe", OBSERVE).body)
         assert process.post("/v1/assign", ASSIGN).json["assignment"] == [0, 1]
-        assert process.get("/readyz").json == {"status": "ready"}
+        assert process.get("/readyz").json == {"status": "ready", "store": "ok"}
         assert b"scheduler_decisions_total" in process.get("/metrics").body
         assert process.get("/openapi.json").json["info"]["title"] == "Podium"
         reply = process.post("/v1/score", "{", headers={"X-Request-ID": "abc"})

@@ -3,10 +3,8 @@
 import contextlib
 import json
 import os
-import signal
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -14,9 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.binary import clean_environment
 from support.certificates import make_certificate
-from support.service import OBSERVE, SCORE, Process, served
+from support.service import OBSERVE, SCORE, served
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 RIGHT = {"Authorization": f"Bearer {TOKEN}"}
@@ -163,7 +160,9 @@ def test_who_does_not_read_is_cut_off(tmp_path):
 def test_requests_that_were_sent_ahead_are_all_answered_in_their_order(guarded):
     body = json.dumps(SCORE).encode()
     scored = b"POST /v1/score HTTP/1.1\r\nHost: podium\r\nContent-Type: application/json\r\n"
-    scored += f"Authorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    scored += (
+        f"Authorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    )
     parts = [
         (HEAD + f"X-Request-ID: n{number}\r\n\r\n".encode()) if number % 3
         else scored.replace(b"Host:", f"X-Request-ID: n{number}\r\nHost:".encode())
@@ -185,7 +184,10 @@ def test_requests_that_were_sent_ahead_are_all_answered_in_their_order(guarded):
 def test_answers_that_nobody_reads_keep_nobody_out(tmp_path):
     (tmp_path / "token").write_text(TOKEN)
     few = {"PODIUM_SERVE_MAX_IN_FLIGHT": "5"}
-    with served(tmp_path, "--token-file", "token", **few) as process, contextlib.ExitStack() as kept:
+    with (
+        served(tmp_path, "--token-file", "token", **few) as process,
+        contextlib.ExitStack() as kept,
+    ):
         for _ in range(20):
             connection = kept.enter_context(connected(process))
             connection.settimeout(0.2)
@@ -208,30 +210,15 @@ def test_one_connection_too_many_takes_the_place_of_the_idlest(tmp_path):
 
 
 def test_few_open_files_are_said_at_the_start_and_borne(tmp_path):
-    podium = Process.__init__.__globals__["PODIUM"]
-    command = ["bash", "-c", 'ulimit -n 64; exec "$@"', "-", *podium]
-    process = subprocess.Popen(
-        [*command, "serve", "--port", "0", "--store", str(tmp_path / "podium.db")],
-        cwd=tmp_path,
-        env=clean_environment(tmp_path),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    lines = [json.loads(process.stderr.readline())]
-    while lines[-1]["message"] != "ready":
-        lines.append(json.loads(process.stderr.readline()))
-    messages = [line["message"] for line in lines]
-    assert "there is room for fewer connections than serve.max_connections" in messages
-    url = urlsplit(next(line["url"] for line in lines if line["message"] == "listening"))
-    with contextlib.ExitStack() as kept:
-        for _ in range(200):
-            kept.enter_context(socket.create_connection((url.hostname, url.port), timeout=10))
-        with socket.create_connection((url.hostname, url.port), timeout=10) as one:
-            one.sendall(HEAD + b"\r\n")
-            assert one.recv(100).startswith(b"HTTP/1.1 200")
-    process.send_signal(signal.SIGTERM)
-    _, rest = process.communicate(timeout=60)
-    assert "there are too many connections" in rest
+    with served(tmp_path, ulimit="-n 64") as process:
+        with contextlib.ExitStack() as kept:
+            for _ in range(200):
+                kept.enter_context(connected(process))
+            assert process.get("/healthz").status == 200
+        assert process.end() == 0
+        messages = [log["message"] for log in process.logs]
+        assert "there is room for fewer connections than serve.max_connections" in messages
+        assert messages.count("there are too many connections") == 1
 
 
 def test_a_handshake_that_never_comes_is_not_waited_for(tmp_path):

@@ -136,10 +136,11 @@ def scope_of(method, path, headers):
 class Process:
     """Is a service in a process of its own."""
 
-    def __init__(self, folder, *flags, **environ):
+    def __init__(self, folder, *flags, ulimit="", **environ):
         store = () if "--store" in flags else ("--store", str(folder / "podium.db"))
+        limited = ["bash", "-c", f'ulimit {ulimit}; exec "$@"', "-"] if ulimit else []
         self.process = subprocess.Popen(
-            [*PODIUM, "serve", "--port", "0", *store, *flags],
+            [*limited, *PODIUM, "serve", "--port", "0", *store, *flags],
             cwd=folder,
             env=clean_environment(folder, **environ),
             stdout=subprocess.PIPE,
@@ -202,9 +203,9 @@ class Process:
 
 
 @contextlib.contextmanager
-def served(folder, *flags, **environ):
+def served(folder, *flags, ulimit="", **environ):
     """Runs a service as long as the block."""
-    process = Process(folder, *flags, **environ)
+    process = Process(folder, *flags, ulimit=ulimit, **environ)
     try:
         yield process
     finally:

@@ -83,6 +83,7 @@ def problem_of(error: Problem | PodiumError) -> Problem:
     return Problem(
         503,
         "the store cannot be used",
-        hint="send it again in a moment; the log of the service says more",
+        hint="send it again in a moment, under the same job_id or Idempotency-Key; "
+        "the log of the service says more",
         headers={"retry-after": "1"},
     )

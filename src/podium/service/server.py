@@ -70,7 +70,6 @@ class Server(uvicorn.Server):
             self._look_for_files()
         return await super().on_tick(counter) or self._parts.failure is not None
 
-
     def _look_for_files(self) -> None:
         # Without one, the event loop turns callers away in silence.
         try:

@@ -10,7 +10,7 @@ from podium.online import Parameters
 from podium.service.credentials import check_tls, read_token
 from podium.service.learner import AgentLearner
 from podium.service.logs import Log
-from podium.service.memory import Memory
+from podium.service.memory import LOCK_SHARE, Memory
 from podium.service.parts import Parts
 from podium.service.server import listen, run
 from podium.settings import Settings
@@ -27,7 +27,7 @@ def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
         told: hears the address and the store once the service listens.
     """
     token, is_encrypted = read_token(settings.serve), check_tls(settings.serve)
-    with open_store(settings.store.url) as store:
+    with open_store(settings.store.url, settings.serve.store_limit_s * LOCK_SHARE) as store:
         listener = listen(settings.serve)
         log = Log(sys.stderr, settings.serve.log_level)
         log.adopt("uvicorn")
@@ -44,7 +44,7 @@ def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
                 log.logger.warning(problem, hint="--token-file changes that")
             return run(parts, listener)
         except PodiumError as error:
-            log.logger.error("failed", problem=str(error), hint=error.hint)
+            log.logger.error("failed", problem=str(error), hint=error.hint)  # noqa: TRY400 - no bug
             if sys.stderr.isatty():
                 raise
             raise SystemExit(error.exit_code) from error  # the log has the reason, as JSON
@@ -57,5 +57,5 @@ def made(settings: Settings, store: Store, log: Log, token: str | None = None) -
     learner = AgentLearner(Parameters.of(settings.online))
     serve = settings.serve
     rhythm = Rhythm(serve.poll_s, serve.checkpoint_interval_s, serve.retention_observations)
-    memory = Memory(store, learner, rhythm, log.logger)
+    memory = Memory(store, learner, rhythm, log.logger, serve.store_limit_s)
     return Parts(settings, learner, memory, log.logger, token)

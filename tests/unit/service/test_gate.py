@@ -130,7 +130,7 @@ def test_nothing_is_decided_or_kept_before_the_store_is_read(tmp_path):
         assert service.get("/healthz").status == 200
         assert service.get("/readyz").status == 503
         service.runner.run(service.parts.wake())
-        assert service.get("/readyz").json == {"status": "ready"}
+        assert service.get("/readyz").json == {"status": "ready", "store": "ok"}
 
 
 def test_what_comes_while_draining_is_still_done(service):
