@@ -51,7 +51,7 @@ class Flow(FlowControl):
 
     def resume_reading(self) -> None:
         """Reads on, unless what was read is not looked at yet."""
-        if not self.is_held:
+        if self.read_paused and not self.is_held:
             super().resume_reading()
 
 
@@ -97,8 +97,12 @@ class Wire(HttpToolsProtocol):
             return
         if self._held:  # the transport had it in hand when it was told to pause
             self._held += data
-            return
-        self._feed(data)
+        elif len(data) > _LEAST_PIECE or self._is_answering():
+            self._feed(data)
+        else:  # nearly always: one request, or a part of one
+            self._take(data)
+            if self._silent or self._late is not None:
+                self._watch()
 
     def on_message_begin(self) -> None:
         """Notes that a head began."""
@@ -113,19 +117,19 @@ class Wire(HttpToolsProtocol):
             self._object(Problem(414, problem, hint="ask for less at a time"))
         if len(self.headers) > MOST_HEAD_FIELDS:
             self._object(_large_head())
-        super().on_headers_complete()
+        HttpToolsProtocol.on_headers_complete(self)
         if self.parser.should_upgrade():  # nothing is: what follows could not be told apart
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """Hands a part of the body on."""
         self._silent = 0
-        super().on_body(body)
+        HttpToolsProtocol.on_body(self, body)
 
     def on_message_complete(self) -> None:
         """Notes that a request is here as a whole."""
         self._is_over, self._silent = True, 0
-        super().on_message_complete()
+        HttpToolsProtocol.on_message_complete(self)
 
     def on_response_complete(self) -> None:
         """Turns to the next request."""
@@ -159,13 +163,14 @@ class Wire(HttpToolsProtocol):
         if self._silent > MOST_HEAD_BYTES:
             self._refuse(_large_head())
             return
-        super().data_received(piece)
-        if len(self.headers or ()) > MOST_HEAD_FIELDS and not self.transport.is_closing():
+        HttpToolsProtocol.data_received(self, piece)
+        if self._is_over or self.transport.is_closing():
+            return
+        if len(self.headers or ()) > MOST_HEAD_FIELDS:  # before its end, or among the trailers
             self._refuse(_large_head())
 
     def _is_answering(self) -> bool:
-        is_unanswered = self.cycle is not None and not self.cycle.response_complete
-        return bool(self.pipeline) or (self._is_over and is_unanswered)
+        return bool(self.pipeline) or (self._is_over and not self.cycle.response_complete)
 
     def _go_on(self) -> None:
         if self.transport.is_closing():
