@@ -31,9 +31,14 @@ def guarded(tmp_path):
         yield process
 
 
-def connected(process):
-    host, port = urlsplit(process.url).hostname, urlsplit(process.url).port
-    return socket.create_connection((host, port), timeout=30)
+def connected(process, receive_bytes=0):
+    """Connects; who takes in little fills the service's side sooner."""
+    connection = socket.socket()
+    if receive_bytes:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    connection.settimeout(30)
+    connection.connect((urlsplit(process.url).hostname, urlsplit(process.url).port))
+    return connection
 
 
 def memory_mib(process):
@@ -145,15 +150,15 @@ def test_requests_that_come_ahead_of_their_answers_are_left_waiting(guarded):
 
 def test_who_does_not_read_is_cut_off(tmp_path):
     asked = b"GET /openapi.json HTTP/1.1\r\nHost: podium\r\n\r\n"
-    with served(tmp_path, PODIUM_SERVE_READ_LIMIT_S="1") as process, connected(process) as one:
-        one.settimeout(1.0)
-        poured(one, asked * 100, 40 * MIB)
-        one.settimeout(30)
+    hasty = {"PODIUM_SERVE_READ_LIMIT_S": "1"}
+    with served(tmp_path, **hasty) as process, connected(process, 4096) as one:
+        one.sendall(asked * 500)
+        time.sleep(3.0)
+        count = 0
         with contextlib.suppress(ConnectionError):
-            while one.recv(2**20):
-                pass
-            assert process.get("/healthz").status == 200
-            return
+            while count < 500 and (got := one.recv(2**20)):
+                count += got.count(b"HTTP/1.1 200")
+        assert count < 500
         assert process.get("/healthz").status == 200
 
 
@@ -179,20 +184,6 @@ def test_requests_that_were_sent_ahead_are_all_answered_in_their_order(guarded):
     names = [part.split(b"\r\n")[0] for part in answers.split(b"x-request-id: ")[1:]]
     assert names == [f"n{number}".encode() for number in range(2000)]
     assert answers.count(b"HTTP/1.1 200 OK") == 2000
-
-
-def test_answers_that_nobody_reads_keep_nobody_out(tmp_path):
-    (tmp_path / "token").write_text(TOKEN)
-    few = {"PODIUM_SERVE_MAX_IN_FLIGHT": "5"}
-    with (
-        served(tmp_path, "--token-file", "token", **few) as process,
-        contextlib.ExitStack() as kept,
-    ):
-        for _ in range(20):
-            connection = kept.enter_context(connected(process))
-            connection.settimeout(0.2)
-            poured(connection, HEAD + b"\r\n", 20 * MIB)
-        assert process.post("/v1/score", SCORE, headers=RIGHT).status == 200
 
 
 def test_one_connection_too_many_takes_the_place_of_the_idlest(tmp_path):
