@@ -280,6 +280,29 @@ def test_two_replicas_learn_the_same(tmp_path, store_url):
         assert seen[0][0]["observations"] == 20
 
 
+def test_a_name_that_one_replica_is_told_to_forget_is_forgotten_by_all(tmp_path, store_url):
+    flags, hasty = ("--store", store_url), {"PODIUM_SERVE_POLL_S": "0.1"}
+    with served(tmp_path, *flags, **hasty) as one, served(tmp_path, *flags, **hasty) as two:
+        for gpu_type in ("A100-80GB", *(f"typo-{number}" for number in range(63))):
+            body = {**OBSERVE, "gpu_type": gpu_type}
+            assert one.post("/v1/observe", body).status == 200
+        real = {**OBSERVE, "gpu_type": "H100-80GB"}
+        eventually(lambda: two.post("/v1/observe", real).status == 409)
+        names = [f"typo-{number}" for number in range(63)]
+        assert one.post("/v1/forget", {"gpu_types": names}).status == 200
+        eventually(lambda: two.post("/v1/observe", real).status == 200)
+        asked = {"job_type": "train-bert", "candidate_gpu_types": ["A100-80GB", "typo-1"]}
+        candidates = two.post("/v1/score", asked).json["candidates"]
+        assert [each["observations"] for each in candidates] == [1, 0]
+
+
+def eventually(is_true, limit_s=30):
+    deadline = time.monotonic() + limit_s
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_a_port_that_is_taken_is_said(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

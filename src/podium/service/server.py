@@ -26,6 +26,9 @@ KEEP_ALIVE_S = 75
 HANDSHAKE_S = 10.0
 """How long a caller may take to agree on encryption."""
 
+FAREWELL_S = 2.0
+"""How long a caller that is cut off may take to agree on the end of encryption."""
+
 RECEIVE_BYTES = 2**16
 """What the system takes in for a connection that is not read; it allows for twice as much."""
 
@@ -91,7 +94,9 @@ class Config(uvicorn.Config):
 
 def _hasty(make: Callable[[], asyncio.AbstractEventLoop]) -> asyncio.AbstractEventLoop:
     loop = make()
-    bounded = functools.partial(loop.create_server, ssl_handshake_timeout=HANDSHAKE_S)
+    bounded = functools.partial(
+        loop.create_server, ssl_handshake_timeout=HANDSHAKE_S, ssl_shutdown_timeout=FAREWELL_S
+    )
     loop.create_server = bounded  # type: ignore[method-assign]
     return loop
 
