@@ -21,6 +21,7 @@ Name = Annotated[
     str,
     Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"),
 ]
+Word = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Size = Annotated[float, Field(ge=0, le=LARGEST_SIZE, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=SHORTEST_S, le=LONGEST_S, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=-DEAREST, le=DEAREST, allow_inf_nan=False)]
@@ -33,7 +34,7 @@ def _document_sizes(schema: dict[str, Any]) -> None:
 
 
 Features = Annotated[
-    dict[Name, Size | bool | Annotated[str, Field(max_length=LONGEST_NAME)]],
+    dict[Word, Size | bool | Annotated[str, Field(max_length=LONGEST_NAME)]],
     Field(
         max_length=MOST_FEATURES,
         description="Facts about the job. Sizes that the service is set to learn from are used, "
