@@ -124,6 +124,50 @@ def test_a_learner_restored_from_a_checkpoint_has_learned_the_same(store):
     assert resumed.state() == halved.state() == whole.state()
 
 
+def forgets(**name):
+    (kind,) = name
+    return seen(0, **{"job_type": "", "gpu_type": "", "runtime_s": 0.0, "forgets": kind, **name})
+
+
+def test_names_are_forgotten_at_their_place_in_the_order(store):
+    kept = [number for number in range(60) if number % 3 != 1]
+    store.observations.add(seen(number) for number in range(40))
+    live, late, never = Mind(), Mind(), Mind()
+    following = Follower(store, live)
+    following.catch_up()
+    store.observations.add([forgets(gpu_type="gpu-1")])
+    store.observations.add(seen(number) for number in kept if number >= 40)
+    following.catch_up()
+    Follower(store, late, name="none").catch_up()
+    for number in kept:
+        never.observe(seen(number))
+    assert live.state() == late.state() == never.state()
+    store.observations.add([seen(1)])
+    following.catch_up()
+    assert "gpu-1" in live.agent.names()[1]
+
+
+def test_what_was_observed_under_a_forgotten_name_is_deleted_once_all_have_forgotten(store):
+    store.observations.add([seen(number) for number in range(12)])
+    store.observations.add([forgets(gpu_type="gpu-1"), forgets(job_type="job-0")])
+    store.observations.add([seen(1), seen(0)])
+    assert (store.observations.count(), store.observations.prune(1000)) == (14, 0)
+    mind = Mind()
+    follower = Follower(store, mind)
+    follower.catch_up()
+    follower.checkpoint()
+    assert store.observations.prune(1000) == 6
+    counts = store.observations.counts()
+    assert counts["job-1", "gpu-1"] == counts["job-0", "gpu-0"] == 1
+    assert sum(counts.values()) == store.observations.count() == 8
+    assert store.observations.prune(1000) == 0
+    assert store.observations.add([seen(2)]) == [17]
+    resumed = Mind()
+    Follower(store, resumed).catch_up()
+    follower.catch_up()
+    assert resumed.state() == mind.state()
+
+
 def test_replicas_on_one_store_learn_the_same(url, tmp_path):
     replicas = [start_observer(tmp_path, "learn", url, source, 150) for source in "ab"]
     release(replicas)

@@ -8,10 +8,15 @@ from sqlalchemy import event, text
 from podium.errors import InputError, MissingError, UsageError
 from podium.store import (
     ObservationWriter,
+    ReusedName,
 )
 from podium.store.engine import reading, writing
 from podium.store.turn import take_turn
 from support.observed import seen, wait_until
+
+
+def ids_of(promised):
+    return [kept.id for kept in promised.result(60)]
 
 
 def test_threads_that_wait_share_transactions(store):
@@ -24,7 +29,7 @@ def test_threads_that_wait_share_transactions(store):
             assert not first.done()
         commits = []
         event.listen(store.engine, "commit", commits.append)
-        assert [each.result(60) for each in (first, *others)] == [[id] for id in range(1, 41)]
+        assert [ids_of(each) for each in (first, *others)] == [[id] for id in range(1, 41)]
     assert len(commits) <= 2
     assert store.observations.count() == 40
 
@@ -57,17 +62,17 @@ def test_what_a_database_refuses_does_not_take_its_neighbours_along(store):
             first = writer.submit([seen(0)])
             wait_until(lambda: writer.waiting == 0)
             others = [writer.submit([seen(number)]) for number in (1, 0, 2)]
-        assert first.result(60) == [1]
+        assert ids_of(first) == [1]
         with pytest.raises(UsageError, match="the database refuses the observations"):
             others[1].result(60)
-        assert [others[0].result(60), others[2].result(60)] == [[2], [3]]
+        assert [ids_of(others[0]), ids_of(others[2])] == [[2], [3]]
 
 
 def test_closing_stores_all_that_was_submitted(store):
     writer = ObservationWriter(store.observations)
     promised = [writer.submit([seen(number)]) for number in range(500)]
     writer.close()
-    assert [each.result(0) for each in promised] == [[id] for id in range(1, 501)]
+    assert [ids_of(each) for each in promised] == [[id] for id in range(1, 501)]
     with pytest.raises(UsageError, match="the writer of observations is closed"):
         writer.submit([seen(0)])
     writer.close()
@@ -83,7 +88,7 @@ def test_a_full_queue_refuses_at_once_and_takes_more_later(store):
             more = writer.submit([seen(3)])
             with pytest.raises(MissingError, match="3 observations wait to be stored already"):
                 writer.submit([seen(4)])
-        assert [first.result(60), taken.result(60), more.result(60)] == [[1], [2, 3], [4]]
+        assert [ids_of(each) for each in (first, taken, more)] == [[1], [2, 3], [4]]
         assert writer.add([seen(5)]) == [5]
 
 
@@ -97,7 +102,41 @@ def test_a_submission_cannot_be_cancelled(store):
     with ObservationWriter(store.observations) as writer:
         promised = writer.submit([seen(0)])
         assert not promised.cancel()
-        assert promised.result(60) == [1]
+        assert ids_of(promised) == [1]
+
+
+def test_a_reused_name_is_told_to_its_submitter_alone(store):
+    store.observations.add([seen(0, key="a")])
+    commits = []
+    event.listen(store.engine, "commit", commits.append)
+    with ObservationWriter(store.observations) as writer:
+        with writing(store.engine) as connection:
+            take_turn(connection)
+            first = writer.submit([seen(1)])
+            wait_until(lambda: writer.waiting == 0)
+            good = writer.submit([seen(2, key="b")])
+            bad = writer.submit([seen(3, key="c"), seen(4, key="a")])
+            again = writer.submit([seen(3, key="c"), seen(2, key="b")])
+        with pytest.raises(ReusedName, match='"a" was used for another'):
+            bad.result(60)
+        assert [ids_of(each) for each in (first, good, again)] == [[2], [3], [4, 3]]
+        assert [kept.is_repeat for kept in again.result()] == [False, True]
+    assert len(commits) == 3  # nobody's transaction was taken apart
+
+
+def test_what_still_waits_can_be_withdrawn(store):
+    with ObservationWriter(store.observations) as writer:
+        with writing(store.engine) as connection:
+            take_turn(connection)
+            first = writer.submit([seen(0)])
+            wait_until(lambda: writer.waiting == 0)
+            second, third = writer.submit([seen(1)]), writer.submit([seen(2)])
+            assert not writer.withdraw(first)
+            assert writer.withdraw(second)
+            assert not writer.withdraw(second)
+            assert writer.waiting == 1
+        assert [ids_of(first), ids_of(third)] == [[1], [2]]
+    assert store.observations.count() == 2
 
 
 def test_an_error_of_the_database_goes_to_whoever_waits_and_the_writer_goes_on(store):

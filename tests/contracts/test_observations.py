@@ -11,10 +11,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, text
 
-from podium.errors import UsageError
+from podium.errors import PodiumError, UsageError
 from podium.store import (
     CheckpointRecord,
     ObservationRecord,
+    ReusedName,
     open_store,
 )
 from podium.store.engine import surest, writing
@@ -52,14 +53,78 @@ def test_no_more_than_asked_for_are_listed(store):
 
 def test_a_key_that_is_sent_again_counts_once(store):
     assert store.observations.add([seen(0), seen(1, key="a"), seen(2, key="b")]) == [1, 2, 3]
-    again = store.observations.add([seen(9, key="b"), seen(4), seen(9, key="a"), seen(9, key="c")])
-    assert again == [3, 4, 2, 5]
+    later = {"recorded_s": 99.0, "source": "another replica"}
+    again = [seen(2, key="b", **later), seen(4), seen(1, key="a", **later), seen(9, key="c")]
+    assert store.observations.add(again) == [3, 4, 2, 5]
     assert store.observations.count() == 5
     assert [record.recorded_s for record in store.observations.since(2)] == [2.0, 4.0, 9.0]
 
 
+def test_a_job_that_is_told_of_again_counts_once_whatever_the_request(store):
+    told = seen(1, key="a", job_id="j")
+    assert (
+        store.observations.add([told, replace(told, key="b"), replace(told, key=None)]) == [1] * 3
+    )
+    assert store.observations.add([told, replace(told, key="c")]) == [1, 1]
+    assert store.observations.count() == 1
+
+
+def test_keys_and_jobs_are_apart(store):
+    assert store.observations.add([seen(1, key="a"), seen(2, job_id="a")]) == [1, 2]
+    assert store.observations.add([seen(2, job_id="a"), seen(1, key="a")]) == [2, 1]
+
+
+def test_neither_the_order_of_neighbours_nor_that_of_features_makes_another_observation(store):
+    told = seen(1, key="a", colocated_job_types=("x", "y"), features={"a": 1.0, "b": 2.0})
+    other = replace(told, colocated_job_types=("y", "x"), features={"b": 2.0, "a": 1.0})
+    assert store.observations.add([told, other]) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"job_type": "other"},
+        {"gpu_type": "other"},
+        {"runtime_s": 11.001000000000002},
+        {"colocated_job_types": ("job-1", "job-1")},
+        {"features": {"batch_size": 3.0}},
+        {"features": {}},
+        {"job_id": "other"},
+        {"job_id": None},
+    ],
+)
+@pytest.mark.parametrize("name", ["key", "job_id"])
+def test_a_name_that_was_given_to_another_observation_is_refused(store, name, change):
+    told = seen(1, key="a", job_id="j")
+    store.observations.add([told])
+    other = replace(told, **change)
+    if name == "job_id":
+        other = replace(other, key=None)
+        if other.job_id != "j":
+            pytest.skip("that is another name")
+    with pytest.raises(ReusedName, match="was used for another observation"):
+        store.observations.add([seen(5), other])
+    assert store.observations.count() == 1
+    assert store.observations.add([seen(6, key="later")]) == [2]
+
+
+def test_names_of_two_observations_are_refused_together(store):
+    told = seen(1, key="a", job_id="j")
+    store.observations.add([told, replace(told, key="b", job_id="k")])
+    with pytest.raises(ReusedName):
+        store.observations.add([replace(told, key="a", job_id="k")])
+
+
+def test_names_of_what_is_kept_are_not_free_for_what_is_not(store):
+    store.observations.add([seen(1, key="a", job_id="j")])
+    store.observations.check_unused(seen(1, key="j", job_id="a"))
+    for name in ({"key": "a"}, {"job_id": "j"}):
+        with pytest.raises(ReusedName):
+            store.observations.check_unused(seen(1, **name))
+
+
 def test_a_key_that_stands_twice_in_a_batch_counts_once(store):
-    assert store.observations.add([seen(0, key="a"), seen(1, key="a"), seen(2)]) == [1, 1, 2]
+    assert store.observations.add([seen(0, key="a"), seen(0, key="a"), seen(2)]) == [1, 1, 2]
     assert store.observations.count() == 2
 
 
@@ -232,3 +297,16 @@ def test_sqlite_waits_for_the_disk_at_the_end_of_what_must_survive(tmp_path):
                 levels.append(connection.scalar(text("PRAGMA synchronous")))
     assert levels == [2, 1]
     assert store.observations.engine.get_execution_options()["synchronous"] == "FULL"
+
+
+@pytest.mark.parametrize("is_thorough", [False, True])
+def test_a_probe_meets_what_an_observation_would_meet_and_leaves_nothing(store, is_thorough):
+    store.observations.probe(is_thorough=is_thorough)
+    store.observations.add([seen(0)])
+    store.observations.probe(is_thorough=is_thorough)
+    assert (store.observations.count(), store.observations.newest()) == (1, 1)
+    with writing(store.engine) as connection:
+        connection.execute(text("DROP TABLE observations"))
+    if is_thorough:
+        with pytest.raises(PodiumError):
+            store.observations.probe(is_thorough=True)

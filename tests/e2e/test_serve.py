@@ -69,7 +69,7 @@ def test_a_served_score_observation_and_assignment(tmp_path):
         ScoreReply.model_validate_json(process.post("/v1/score", SCORE).body)
         ObserveReply.model_validate_json(process.post("/v1/observe", OBSERVE).body)
         assert process.post("/v1/assign", ASSIGN).json["assignment"] == [0, 1]
-        assert process.get("/readyz").json == {"status": "ready"}
+        assert process.get("/readyz").json == {"status": "ready", "store": "ok"}
         assert b"scheduler_decisions_total" in process.get("/metrics").body
         assert process.get("/openapi.json").json["info"]["title"] == "Podium"
         reply = process.post("/v1/score", "{", headers={"X-Request-ID": "abc"})
@@ -220,6 +220,18 @@ def test_an_interrupt_ends_it_too(tmp_path):
     assert process.logs[-1]["message"] == "stopped"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_every_line_of_the_log_is_json(tmp_path, number):
+    process = Process(tmp_path, "--host", "0.0.0.0")
+    assert process.post("/v1/score", "{").status == 400
+    process.end(number)
+    messages = [log["message"] for log in process.logs]
+    assert messages[0] == "listening"
+    assert "everybody who reaches this address may use it" in messages
+    assert messages[-1] == "stopped"
+    assert process.others == []
+
+
 def test_a_token_file_closes_the_service(tmp_path):
     (tmp_path / "token").write_text(TOKEN)
     with served(tmp_path, "--token-file", "token") as process:
@@ -268,6 +280,29 @@ def test_two_replicas_learn_the_same(tmp_path, store_url):
         assert seen[0][0]["observations"] == 20
 
 
+def test_a_name_that_one_replica_is_told_to_forget_is_forgotten_by_all(tmp_path, store_url):
+    flags, hasty = ("--store", store_url), {"PODIUM_SERVE_POLL_S": "0.1"}
+    with served(tmp_path, *flags, **hasty) as one, served(tmp_path, *flags, **hasty) as two:
+        for gpu_type in ("A100-80GB", *(f"typo-{number}" for number in range(63))):
+            body = {**OBSERVE, "gpu_type": gpu_type}
+            assert one.post("/v1/observe", body).status == 200
+        real = {**OBSERVE, "gpu_type": "H100-80GB"}
+        eventually(lambda: two.post("/v1/observe", real).status == 409)
+        names = [f"typo-{number}" for number in range(63)]
+        assert one.post("/v1/forget", {"gpu_types": names}).status == 200
+        eventually(lambda: two.post("/v1/observe", real).status == 200)
+        asked = {"job_type": "train-bert", "candidate_gpu_types": ["A100-80GB", "typo-1"]}
+        candidates = two.post("/v1/score", asked).json["candidates"]
+        assert [each["observations"] for each in candidates] == [1, 0]
+
+
+def eventually(is_true, limit_s=30):
+    deadline = time.monotonic() + limit_s
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_a_port_that_is_taken_is_said(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -303,4 +338,5 @@ def test_a_state_of_other_features_ends_the_service_with_advice(tmp_path):
         PODIUM_ONLINE_FEATURES="batch_size",
     )
     assert done.returncode == 2
-    assert "other features" in done.stderr
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert any("other features" in line.get("problem", "") for line in lines)

@@ -166,3 +166,53 @@ def test_any_costs_are_assigned_within_capacities(data):
     assert found.cost >= lowest - 1e-9 * (1.0 + lowest)
     if jobs:
         np.testing.assert_allclose(np.array(found.plan).sum(axis=1), 1.0, rtol=1e-9)
+
+
+def left(agent, told):
+    """Tells whether an agent is to the last bit the one that was told this alone."""
+    other = learned(told)
+    assert json.loads(json.dumps(agent.as_object())) == json.loads(json.dumps(other.as_object()))
+    np.testing.assert_array_equal(weights(agent), weights(other))
+    assert agent.figures() == other.figures()
+
+
+@settings(max_examples=100, deadline=None)
+@given(observations, observations, st.sampled_from(GPUS))
+def test_a_forgotten_gpu_type_was_never_there(before, after, gpu_type):
+    agent = learned(before)
+    agent.forget(gpu_type=gpu_type)
+    agent = Agent.from_object(PARAMETERS, json.loads(json.dumps(agent.as_object())))
+    agent.replay(after)
+    left(agent, [each for each in before if each.gpu_type != gpu_type] + after)
+
+
+@settings(max_examples=100, deadline=None)
+@given(observations, st.sampled_from(JOBS))
+def test_a_forgotten_job_type_was_never_there_nor_the_company_it_was_in(told, name):
+    agent = learned(told)
+    agent.forget(job_type=name)
+    met = {(each.job_type, each.gpu_type) for each in told if name in each.colocated_job_types}
+    kept = [
+        each
+        for each in told
+        if each.job_type != name
+        and not (each.colocated_job_types and (each.job_type, each.gpu_type) in met)
+    ]
+    left(agent, kept)
+    assert name not in agent.names()[0]
+
+
+def test_what_never_was_is_forgotten_easily():
+    agent = learned([Observation("a", "g", 1.0)])
+    before = agent.as_object()
+    agent.forget(gpu_type="h")
+    agent.forget(job_type="b")
+    assert agent.as_object() == before
+
+
+def test_a_state_without_the_order_of_pairs_is_read():
+    told = [Observation("a", "g", 1.0), Observation("b", "h", 2.0), Observation("a", "h", 3.0)]
+    state = learned(told).as_object()
+    del state["runtime"]["order"]
+    read = Agent.from_object(PARAMETERS, state)
+    np.testing.assert_array_equal(weights(read), weights(learned(told)))

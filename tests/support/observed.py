@@ -35,6 +35,7 @@ OBSERVATION = ObservationRecord(
     features={"batch_size": 32.0, "gpu_mem_gb": 5e-324},
     source="replica-a",
     key="7c1f",
+    job_id="job-7",
 )
 CHECKPOINT = CheckpointRecord("online", 1, {"cells": [0.1 + 0.2, -0.0]}, 1763200001.5)
 PARAMETERS = Parameters(enable_interference=True, gamma_interference=1.0)
@@ -59,13 +60,16 @@ class Tally:
     """Learns nothing but which observations it was shown."""
 
     def __init__(self, refused=()):
-        self.ids = []
+        self.ids, self.forgotten = [], []
         self.refused = refused
 
     def observe(self, record):
         if record.id in self.refused:
             raise self.refused[record.id]
         self.ids.append(record.id)
+
+    def forget(self, kind, name):
+        self.forgotten.append((kind, name))
 
     def state(self):
         return {"ids": list(self.ids)}
@@ -90,6 +94,9 @@ class Mind:
                 record.colocated_job_types,
             )
         )
+
+    def forget(self, kind, name):
+        self.agent.forget(**{kind: name})
 
     def state(self):
         return self.agent.as_object()

@@ -136,17 +136,18 @@ def scope_of(method, path, headers):
 class Process:
     """Is a service in a process of its own."""
 
-    def __init__(self, folder, *flags, prefix=(), **environ):
+    def __init__(self, folder, *flags, prefix=(), ulimit="", **environ):
         store = () if "--store" in flags else ("--store", str(folder / "podium.db"))
+        limited = ["bash", "-c", f'ulimit {ulimit}; exec "$@"', "-"] if ulimit else []
         self.process = subprocess.Popen(
-            [*prefix, *PODIUM, "serve", "--port", "0", *store, *flags],
+            [*prefix, *limited, *PODIUM, "serve", "--port", "0", *store, *flags],
             cwd=folder,
             env=clean_environment(folder, **environ),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.logs = []
+        self.logs, self.others = [], []  # lines of JSON, and lines that are something else
         self.url = self.wait_for("listening")["url"]
         self.wait_for("ready")
 
@@ -157,6 +158,8 @@ class Process:
                 self.logs.append(json.loads(line))
                 if self.logs[-1]["message"] == message:
                     return self.logs[-1]
+            else:
+                self.others.append(line)
         raise AssertionError(f"the service ended without {message}: {self.logs}")
 
     def connect(self, context=None):
@@ -191,14 +194,18 @@ class Process:
         if self.process.poll() is None:
             self.process.send_signal(number)
         rest = self.process.communicate(timeout=60)[1]
-        self.logs += [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
+        for line in rest.splitlines():
+            if line.startswith("{"):
+                self.logs.append(json.loads(line))
+            else:
+                self.others.append(line)
         return self.process.returncode
 
 
 @contextlib.contextmanager
-def served(folder, *flags, **environ):
+def served(folder, *flags, ulimit="", **environ):
     """Runs a service as long as the block."""
-    process = Process(folder, *flags, **environ)
+    process = Process(folder, *flags, ulimit=ulimit, **environ)
     try:
         yield process
     finally:

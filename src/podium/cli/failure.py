@@ -31,6 +31,10 @@ LONGEST_TEXT = 2_000
 """Errors quote files, and files hold texts of any length."""
 
 
+class Told(int):
+    """Is an exit code whose reason has been told already."""
+
+
 class InternalError(PodiumError):
     """Podium itself is wrong."""
 

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from podium.cli.failure import BROKEN_PIPE, INTERRUPTED, fail
+from podium.cli.failure import BROKEN_PIPE, INTERRUPTED, Told, fail
 from podium.cli.terminal import guarding
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class VerbGroup(NounGroup):
             code = INTERRUPTED
         except Exception as error:  # noqa: BLE001 - the last stop before the user
             code = fail(error, given)
-        if code == INTERRUPTED:
+        if code == INTERRUPTED and not isinstance(code, Told):
             print("interrupted", file=sys.stderr)
         return code if isinstance(code, int) else 0
 

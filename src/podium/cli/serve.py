@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podium.cli.failure import INTERRUPTED
+from podium.cli.failure import INTERRUPTED, Told
 from podium.cli.group import new_app
 from podium.cli.options import read_settings
 from podium.cli.render import Screen
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from podium.store import Store
 
 app = new_app()
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @app.command()
@@ -73,10 +72,8 @@ def serve(
     screen = Screen(settings.display)
 
     def told(url: str, kept: Store) -> None:
-        screen.note(f"Podium serves at {url}, observations are kept in {kept.label}")
-        is_open = settings.serve.token is None and settings.serve.token_file is None
-        if is_open and settings.serve.host not in LOOPBACK:
-            screen.note("everybody who reaches this address may use it; --token-file changes that")
+        if sys.stderr.isatty():  # whoever reads the log finds the same in it, as JSON
+            screen.note(f"Podium serves at {url}, observations are kept in {kept.label}")
 
     if run_service(settings, told) == signal.SIGINT:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(Told(INTERRUPTED))

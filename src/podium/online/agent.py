@@ -57,7 +57,8 @@ class Agent:
             avoided = self._avoided(request.job_type)
         known = self.parameters.features
         ignored = tuple(name for name in request.features if name not in known)
-        return Answer(chosen, decision_type, candidates, avoided, ignored)
+        label = self.parameters.gpu_label
+        return Answer(chosen, decision_type, candidates, avoided, ignored, label)
 
     def candidates(self, request: Request) -> tuple[Candidate, ...]:
         """Weighs the GPU types of a request without deciding anything."""
@@ -97,6 +98,33 @@ class Agent:
         """Learns from many runs, oldest first."""
         for observation in observations:
             self.observe(observation)
+
+    def forget(self, *, job_type: str | None = None, gpu_type: str | None = None) -> None:
+        """Becomes as though a job type, or a GPU type, had never been observed.
+
+        Others may decide meanwhile; decisions that were made stay counted.
+        """
+        with self._learning:
+            runtime = self._runtime.without(job_type, gpu_type)
+            interference = self._interference.without(job_type, gpu_type)
+            gone = self._runtime.observations - runtime.observations
+            gone += self._interference.observations - interference.observations
+            if self.parameters.enable_interference:
+                for name in runtime.job_types:
+                    noise = runtime.noise_variance(name)
+                    interference.learn(name, runtime.cells(name), noise)
+            _ = runtime.pair_spread  # fits the posterior before anybody waits for it
+            with self._lock:
+                self._runtime, self._interference = runtime, interference
+                self._observations -= gone
+                self._weighed.clear()
+                self._sigmas.clear()
+
+    def names(self) -> tuple[set[str], set[str]]:
+        """Lists the job types and the GPU types that are known, alone or beside others."""
+        with self._learning:
+            jobs = {*self._runtime.job_types, *self._interference.job_types}
+            return jobs, {*self._runtime.gpu_types, *self._interference.gpu_types}
 
     def merge(self, other: Agent) -> None:
         """Takes over all that another agent has learned; decisions are not added up."""

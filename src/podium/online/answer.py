@@ -9,8 +9,7 @@ from typing import Any
 
 from podium.online.cost import Candidate
 from podium.online.exploration import EXPLOITATION, EXPLORATION
-
-GPU_LABEL = "gpu.nvidia.com/class"
+from podium.online.parameters import GPU_LABEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +21,7 @@ class Answer:
     candidates: tuple[Candidate, ...]
     avoid_co_locate_with: tuple[str, ...]
     ignored_features: tuple[str, ...]
+    gpu_label: str = GPU_LABEL  # of nodes
 
     @property
     def chosen_gpu_type(self) -> str:
@@ -58,7 +58,7 @@ class Answer:
     def gpu_selector(self) -> dict[str, Any]:
         """Gives the fields of a pod that send it to the chosen GPU type."""
         tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-        return {"nodeSelector": {GPU_LABEL: self.chosen.gpu_type}, "tolerations": tolerations}
+        return {"nodeSelector": {self.gpu_label: self.chosen.gpu_type}, "tolerations": tolerations}
 
     def as_object(self) -> dict[str, Any]:
         """Gives the answer as JSON."""

@@ -40,6 +40,16 @@ class Runs:
         made.pairs[np.ix_(place, place)] = self.pairs
         return made
 
+    def among(self, place: NDArray[np.intp]) -> Runs:
+        """Gives the same sums over some of the neighbours; the others were never there."""
+        return Runs(
+            self.weight,
+            self.total,
+            self.counts[place],
+            self.pairs[np.ix_(place, place)],
+            self.products[place],
+        )
+
     def plus(self, other: Runs) -> Runs:
         """Adds other sums over the same neighbours."""
         return Runs(
@@ -115,15 +125,38 @@ class Company:
             )
             for gpu_type, each in data["runs"].items()
         }
-        return cls(list(data["neighbours"]), runs)
+        made = cls()
+        made.merge(cls(list(data["neighbours"]), runs))  # which puts neighbours in order
+        return made
+
+    def without_gpu_type(self, name: str) -> Company:
+        """Gives the same without the runs on a GPU type."""
+        return self._kept({gpu: runs for gpu, runs in self.runs.items() if gpu != name})
+
+    def without_neighbour(self, name: str) -> Company:
+        """Gives the same without the runs on GPU types where one was beside the neighbour.
+
+        Sums do not tell which of the runs there those were.
+        """
+        if name not in self.neighbours:
+            return self
+        place = self.neighbours.index(name)
+        return self._kept({gpu: runs for gpu, runs in self.runs.items() if not runs.counts[place]})
+
+    def _kept(self, runs: dict[str, Runs]) -> Company:
+        met = [any(each.counts[i] for each in runs.values()) for i in range(len(self.neighbours))]
+        place = np.flatnonzero(met)
+        names = [self.neighbours[i] for i in place]
+        return Company(names, {gpu: each.among(place) for gpu, each in runs.items()})
 
     def _known(self, gpu_type: str) -> Runs:
         return self.runs.get(gpu_type) or Runs.empty(len(self.neighbours))
 
     def _meet(self, names: Mapping[str, int] | list[str]) -> None:
-        new = [name for name in names if name not in self.neighbours]
-        if new:
-            place = np.arange(len(self.neighbours), dtype=np.intp)
-            self.neighbours += new
-            size = len(self.neighbours)
+        # In the order of their names: it must not matter who was met first.
+        known = sorted({*self.neighbours, *names})
+        if len(known) > len(self.neighbours):
+            place = np.array([known.index(name) for name in self.neighbours], dtype=np.intp)
+            self.neighbours = known
+            size = len(known)
             self.runs = {gpu: runs.resized(place, size) for gpu, runs in self.runs.items()}

@@ -68,6 +68,39 @@ class Interference:
             self._companies.setdefault(job_type, Company()).merge(company)
             self._note(job_type)
 
+    def without(self, job_type: str | None, gpu_type: str | None) -> Interference:
+        """Gives what would be known had a job type, or a GPU type, never been there.
+
+        Slowdowns follow when they are learned again.
+        """
+        made = Interference(self._spread)
+        for name, company in self._companies.items():
+            if name == job_type:
+                continue
+            kept = company if gpu_type is None else company.without_gpu_type(gpu_type)
+            kept = kept if job_type is None else kept.without_neighbour(job_type)
+            if kept.runs:
+                made._companies[name] = kept
+                made._note(name)
+        return made
+
+    @property
+    def job_types(self) -> set[str]:
+        """Lists the job types that were seen beside others, or that others were beside."""
+        beside = (name for company in self._companies.values() for name in company.neighbours)
+        return {*self._companies, *beside}
+
+    @property
+    def gpu_types(self) -> set[str]:
+        """Lists the GPU types where some ran beside others."""
+        return {name for company in self._companies.values() for name in company.runs}
+
+    @property
+    def observations(self) -> int:
+        """Counts the runs that weigh something."""
+        runs = (each for company in self._companies.values() for each in company.runs.values())
+        return round(sum(each.weight for each in runs))
+
     def learn(self, job_type: str, solo: Mapping[str, Cell], noise_variance: float) -> None:
         """Estimates the slowdowns of a job type afresh, against its runs alone."""
         company = self._companies.get(job_type)

@@ -33,12 +33,23 @@ class RuntimeModel:
         self._jobs: dict[str, int] = {}
         self._gpus: dict[str, int] = {}
         self._cells: list[dict[int, Cell]] = []  # by number of job type, then of GPU type
+        self._pairs: dict[tuple[str, str], None] = {}  # in the order in which they were first seen
         self._posterior = Posterior(parameters)
 
     @property
     def job_types(self) -> Sequence[str]:
         """Lists the job types that were observed."""
         return list(self._jobs)
+
+    @property
+    def gpu_types(self) -> Sequence[str]:
+        """Lists the GPU types that were observed."""
+        return list(self._gpus)
+
+    @property
+    def observations(self) -> int:
+        """Counts the runs that it has seen."""
+        return sum(cell.observations for cells in self._cells for cell in cells.values())
 
     @property
     def pair_spread(self) -> float:
@@ -84,6 +95,21 @@ class RuntimeModel:
                 self._cell(job_type, gpu_type).merge(cell)
             self._update(job_type)
 
+    def without(self, job_type: str | None, gpu_type: str | None) -> RuntimeModel:
+        """Gives the model that never saw a job type, or a GPU type.
+
+        Types are numbered in the order in which they were first seen otherwise, for sums taken in
+        another order differ in the last bit. Where runs are forgotten, others have faded through
+        those that go, and stay faded.
+        """
+        made = RuntimeModel(self._parameters)
+        for job, gpu in self._pairs:
+            if job != job_type and gpu != gpu_type:
+                made._put(job, gpu, self._cells[self._jobs[job]][self._gpus[gpu]])
+        for job in made._jobs:
+            made._update(job)
+        return made
+
     def estimates(
         self, job_type: str, gpu_types: Sequence[str], features: Mapping[str, float]
     ) -> list[Estimate]:
@@ -104,23 +130,24 @@ class RuntimeModel:
     def as_object(self) -> dict[str, Any]:
         """Gives the state as JSON: what was seen, by job type and GPU type.
 
-        The order of GPU types is part of it: sums taken in another order differ in the last bit.
+        The order of pairs is part of it: sums taken in another order differ in the last bit.
         """
         cells = {
             job: {gpu: cell.as_object() for gpu, cell in self.cells(job).items()}
             for job in self._jobs
         }
-        return {"gpu_types": list(self._gpus), "cells": cells}
+        order = [(self._jobs[job], self._gpus[gpu]) for job, gpu in self._pairs]
+        return {"gpu_types": list(self._gpus), "cells": cells, "order": list(map(list, order))}
 
     @classmethod
     def from_object(cls, parameters: Parameters, data: Mapping[str, Any]) -> RuntimeModel:
         """Reads a state back."""
         model = cls(parameters)
         model._gpus = {name: number for number, name in enumerate(data["gpu_types"])}
-        for job_type, cells in data["cells"].items():
-            for gpu_type, cell in cells.items():
-                model._put(job_type, gpu_type, Cell.from_object(cell))
-        for job_type in data["cells"]:
+        cells = data["cells"]
+        for job_type, gpu_type in _order(data):
+            model._put(job_type, gpu_type, Cell.from_object(cells[job_type][gpu_type]))
+        for job_type in cells:
             model._update(job_type)
         return model
 
@@ -149,7 +176,17 @@ class RuntimeModel:
         cells = self._cells[job]
         if gpu not in cells:
             cells[gpu] = Cell.empty(len(self._parameters.features))
+            self._pairs[job_type, gpu_type] = None
         return cells[gpu]
 
     def _update(self, job_type: str) -> None:
         self._posterior.update(self._cells, self._jobs[job_type], len(self._gpus))
+
+
+def _order(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Gives the pairs of a state; one that is older than this order is taken as it stands."""
+    cells, gpus = data["cells"], data["gpu_types"]
+    if "order" not in data:
+        return [(job, gpu) for job, known in cells.items() for gpu in known]
+    jobs = list(cells)
+    return [(jobs[job], gpus[gpu]) for job, gpu in data["order"]]

@@ -24,8 +24,20 @@ from podium.service.info import add_info
 from podium.service.learning import Learning
 from podium.service.parts import Parts
 from podium.service.problem import CODES, Problem, problem_of
-from podium.service.replies import AssignReply, ErrorReply, ObserveReply, ScoreReply
-from podium.service.requests import EXAMPLES, AssignRequest, ObserveRequest, ScoreRequest
+from podium.service.replies import (
+    AssignReply,
+    ErrorReply,
+    ForgetReply,
+    ObserveReply,
+    ScoreReply,
+)
+from podium.service.requests import (
+    EXAMPLES,
+    AssignRequest,
+    ForgetRequest,
+    ObserveRequest,
+    ScoreRequest,
+)
 from podium.service.route import Answer, body_app
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -96,6 +108,7 @@ def _add_learning(app: FastAPI, parts: Parts, gate: Gate) -> None:
         ("/v1/score", ScoreRequest, ScoreReply, learning.score, {}),
         ("/v1/observe", ObserveRequest, ObserveReply, learning.observe, {"parameters": [_KEY]}),
         ("/v1/assign", AssignRequest, AssignReply, learning.assign, {}),
+        ("/v1/forget", ForgetRequest, ForgetReply, learning.forget, {}),
     )
     for path, model, reply, answer, extra in rows:
         app.add_api_route(
@@ -111,6 +124,8 @@ def _add_learning(app: FastAPI, parts: Parts, gate: Gate) -> None:
         assert isinstance(route, Route)
         route.app = body_app(model, answer, reader)
         gate.shorten("POST", path, route.app)
+    for path in ("/v1/observe", "/v1/forget"):  # those that wait for the store
+        gate.separate(path, serve.max_observing)
 
 
 def _example(path: str) -> dict[str, Any]:

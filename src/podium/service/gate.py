@@ -52,6 +52,31 @@ class Rules:
     is_logging_all: bool = False
 
 
+class Lane:
+    """Bounds the requests of some routes that wait for their answers at the same time.
+
+    Those that are let in without a token do not count, nor do answers that nobody reads: strangers
+    must not be able to fill a lane.
+    """
+
+    __slots__ = ("_count", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count = 0
+
+    def enter(self) -> bool:
+        """Takes a place, if there is one."""
+        if self._count >= self._most:
+            return False
+        self._count += 1
+        return True
+
+    def leave(self) -> None:
+        """Gives a place back."""
+        self._count -= 1
+
+
 class Gate:
     """Wraps the application."""
 
@@ -66,11 +91,17 @@ class Gate:
         self._names = Names()
         self._in_flight = 0
         self._short: dict[tuple[str, str], ASGIApp] = {}
+        self._lane = Lane(rules.max_in_flight)
+        self._own_lanes: dict[str, Lane] = {}
         metrics.in_flight.set_function(lambda: self._in_flight)
 
     def shorten(self, method: str, path: str, app: ASGIApp) -> None:
         """Lets a route's application answer without the layers in between."""
         self._short[method, path] = app
+
+    def separate(self, path: str, most: int) -> None:
+        """Gives a route a lane of its own, so that those who wait there are in nobody's way."""
+        self._own_lanes[path] = Lane(most)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request through, or not."""
@@ -82,7 +113,7 @@ class Gate:
         visit = Visit(send, self._names.name(headers.get(b"x-request-id", b"")))
         self._in_flight += 1
         try:
-            self._admit(path, headers)
+            self._admit(path, headers, visit)
             if scope["method"] == "HEAD":  # the server leaves the body of the answer out
                 scope = {**scope, "method": "GET"}
             short = self._short.get((scope["method"], path))
@@ -96,9 +127,10 @@ class Gate:
             await self._excuse(error, scope, receive, visit)
         finally:
             self._in_flight -= 1
+            visit.leave()
             self._finish(scope, visit)
 
-    def _admit(self, path: str, headers: Mapping[bytes, bytes]) -> None:
+    def _admit(self, path: str, headers: Mapping[bytes, bytes], visit: Visit) -> None:
         if path in OPEN:
             return
         if self._token is not None and not _is_bearer(
@@ -110,7 +142,10 @@ class Gate:
                 hint="send Authorization: Bearer TOKEN",
                 headers={"www-authenticate": "Bearer", "connection": "close"},
             )
-        if self._in_flight > self._rules.max_in_flight:
+        lane = self._own_lanes.get(path, self._lane)
+        if lane.enter():
+            visit.lane = lane
+        else:
             raise Problem(
                 503,
                 "too many requests are being answered",
@@ -146,12 +181,13 @@ class Gate:
 class Visit:
     """Follows one request: its name, when it began, and what was answered."""
 
-    __slots__ = ("_header", "_send", "id", "route", "started", "status")
+    __slots__ = ("_header", "_send", "id", "lane", "route", "started", "status")
 
     def __init__(self, send: Send, id: str) -> None:
         self._send = send
         self._header = (b"x-request-id", id.encode())
         self.id = id
+        self.lane: Lane | None = None
         self.route = ""
         self.status = 0  # nothing was answered
         self.started = time.perf_counter()
@@ -160,8 +196,15 @@ class Visit:
         """Sends on, with the request's name in the headers."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self.leave()
             message["headers"] = [*message.get("headers", ()), self._header]
         await self._send(message)
+
+    def leave(self) -> None:
+        """Gives the place among those who wait back, once."""
+        if self.lane is not None:
+            self.lane.leave()
+            self.lane = None
 
 
 def _facts(scope: Scope, visit: Visit, seconds: float) -> dict[str, Any]:

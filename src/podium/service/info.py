@@ -12,7 +12,8 @@ from podium import __version__
 from podium.service.metrics import CONTENT_TYPE
 from podium.service.page import page_of
 from podium.service.parts import Parts
-from podium.service.replies import ErrorReply, InfoReply, StatusReply
+from podium.service.problem import Problem
+from podium.service.replies import ErrorReply, InfoReply, ReadyReply, StatusReply
 from podium.settings import shown
 
 SECTIONS = ("online", "serve", "store")
@@ -33,12 +34,24 @@ def add_info(app: FastAPI, parts: Parts) -> None:
         """Says that the process is alive."""
         return JSONResponse({"status": "healthy"})
 
-    @app.get("/readyz", response_model=StatusReply, responses=unready)
+    @app.get("/readyz", response_model=ReadyReply, responses=unready)
     async def readyz() -> JSONResponse:
-        """Says whether requests are welcome: not while replaying or draining."""
+        """Says whether requests are welcome: not while replaying or draining, nor without a file.
+
+        A store that cannot be written for a while is said, but scores need none.
+        """
         if not parts.phase.is_ready:
             raise parts.phase.problem()
-        return JSONResponse({"status": "ready"})
+        health = parts.memory.health
+        if health.is_lost:
+            raise Problem(
+                503,
+                "the file of the store was deleted, moved or replaced",
+                hint="put it back, or start the service again",
+                headers={"retry-after": "1"},
+            )
+        told = "unavailable" if health.is_troubled else "ok"
+        return JSONResponse({"status": "ready", "store": told})
 
     @app.get("/metrics", response_class=Response, responses=_text(CONTENT_TYPE))
     def metrics() -> Response:

@@ -20,6 +20,13 @@ class AgentLearner:
         """Learns from an observation."""
         self.agent.observe(observation_of(record))
 
+    def forget(self, kind: str, name: str) -> None:
+        """Becomes as though a job type, or a GPU type, had never been observed."""
+        if kind == "gpu_type":
+            self.agent.forget(gpu_type=name)
+        else:
+            self.agent.forget(job_type=name)
+
     def state(self) -> Mapping[str, Any]:
         """Gives all that was learned."""
         return self.agent.as_object()

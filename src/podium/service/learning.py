@@ -1,4 +1,4 @@
-"""Answers the routes of online learning: score, observe and assign."""
+"""Answers the routes of online learning: score, observe, assign and forget."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from podium.service.problem import Field, Problem
 from podium.service.requests import (
     LONGEST_NAME,
     CostsRequest,
+    ForgetRequest,
     Job,
     JobsRequest,
     ObserveRequest,
     ScoreRequest,
 )
-from podium.store import ObservationRecord
+from podium.store import ObservationRecord, ReusedName
 
 Work = Callable[[], Mapping[str, Any]]
 
@@ -80,16 +81,59 @@ class Learning:
             colocated_job_types=tuple(body.colocated_job_types),
             features=self._used(body.features),
             source=self._source,
-            key=_key(body, scope),
+            key=_key(scope),
+            job_id=body.job_id or None,
         )
         self._check(record)
-        if body.success:
-            started = time.perf_counter()
-            id = await self._parts.memory.keep(record)
-            self._parts.metrics.committing.observe(time.perf_counter() - started)
-            self._parts.metrics.observed(body.job_type, body.gpu_type)
-            await self._parts.memory.learn(id)
-        return self._known(record, is_updated=body.success)
+        try:
+            return await (self._kept(record) if body.success else self._left_out(record))
+        except ReusedName as error:
+            fields = [Field(error.where, error.message)]
+            raise Problem(409, error.message, hint=error.hint, fields=fields) from error
+
+    async def _kept(self, record: ObservationRecord) -> Mapping[str, Any]:
+        started = time.perf_counter()
+        (kept,) = await self._parts.memory.keep([record])
+        waited_s = time.perf_counter() - started
+        self._parts.metrics.committing.observe(waited_s)
+        if not kept.is_repeat:
+            self._parts.metrics.observed(record.job_type, record.gpu_type)
+        await self._parts.memory.learn(kept.id, waited_s)
+        return self._known(record, is_updated=not kept.is_repeat, is_repeated=kept.is_repeat)
+
+    async def _left_out(self, record: ObservationRecord) -> Mapping[str, Any]:
+        if record.key is not None or record.job_id is not None:
+            await self._parts.memory.check_unused(record)
+        return self._known(record, is_updated=False)
+
+    async def forget(self, body: ForgetRequest, _scope: Scope) -> Mapping[str, Any]:
+        """Forgets job types and GPU types that nobody uses, as though they had never been."""
+        self._parts.phase.check()
+        self._bound("job_types", body.job_types)
+        self._bound("gpu_types", body.gpu_types)
+        memory = self._parts.memory
+        jobs, gpus = await memory.names()
+        found = {
+            "job_types": [name for name in dict.fromkeys(body.job_types) if name in jobs],
+            "gpu_types": [name for name in dict.fromkeys(body.gpu_types) if name in gpus],
+        }
+        records = [self._marker(job_type=name) for name in found["job_types"]]
+        records += [self._marker(gpu_type=name) for name in found["gpu_types"]]
+        if records:
+            kept = await memory.keep(records)
+            await memory.learn(kept[-1].id)
+            self._parts.log.info("forgotten", **found)
+        return {"status": "ok", "forgotten": found}
+
+    def _marker(self, *, job_type: str = "", gpu_type: str = "") -> ObservationRecord:
+        return ObservationRecord(
+            job_type,
+            gpu_type,
+            runtime_s=0.0,
+            recorded_s=time.time(),
+            source=self._source,
+            forgets="job_type" if job_type else "gpu_type",
+        )
 
     async def assign(self, body: CostsRequest | JobsRequest, _scope: Scope) -> Mapping[str, Any]:
         """Assigns many jobs at once, within capacities."""
@@ -137,15 +181,19 @@ class Learning:
             self._parts.learner.agent.check(observation_of(record))
         except UsageError as error:  # bodies are checked: it is what is known already that objects
             fields = [Field(error.where, error.message)]
-            raise Problem(409, error.message, hint=error.hint, fields=fields) from error
+            hint = f"{error.hint}; POST /v1/forget frees names that nobody uses"
+            raise Problem(409, error.message, hint=hint, fields=fields) from error
 
-    def _known(self, record: ObservationRecord, *, is_updated: bool) -> Mapping[str, Any]:
+    def _known(
+        self, record: ObservationRecord, *, is_updated: bool, is_repeated: bool = False
+    ) -> Mapping[str, Any]:
         agent = self._parts.learner.agent
         request = Request(record.job_type, (record.gpu_type,), record.features)
         (pair,) = agent.candidates(request)
         return {
             "status": "ok",
             "updated": is_updated,
+            "repeated": is_repeated,
             "new_uncertainty": pair.sigma,
             "observations": pair.observations,
         }
@@ -171,11 +219,11 @@ class Learning:
             )
 
 
-def _key(body: ObserveRequest, scope: Scope) -> str | None:
+def _key(scope: Scope) -> str | None:
     given = next((value for name, value in scope["headers"] if name == b"idempotency-key"), b"")
     if len(given) > LONGEST_NAME:
         raise _invalid("Idempotency-Key", "the key is too long", f"at most {LONGEST_NAME} bytes")
-    return given.decode("latin-1") or body.job_id or None
+    return given.decode("latin-1") or None
 
 
 def _mismatch(name: str, found: int, wanted: int) -> Problem:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from typing import Any, TextIO
 
 import structlog
@@ -17,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from podium.settings import Secrets
 
 MOST_WAITING = 10_000
+SELDOM_S = 60.0
 LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -92,6 +94,25 @@ class Log:
     def close(self) -> None:
         """Writes what is left."""
         self.writer.close()
+
+
+class SeldomWarning:
+    """Warns of what may happen thousands of times a second: the first time, then once a minute."""
+
+    def __init__(self, logger: FilteringBoundLogger, message: str, hint: str) -> None:
+        self._logger = logger
+        self._message = message
+        self._hint = hint
+        self._next_s = 0.0
+        self._count = 0
+
+    def __call__(self, **facts: Any) -> None:
+        """Counts one, and tells of all since the last time when it is time to."""
+        self._count += 1
+        if time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + SELDOM_S
+            self._logger.warning(self._message, times=self._count, hint=self._hint, **facts)
+            self._count = 0
 
 
 class Adopted(logging.Handler):

@@ -3,25 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from structlog.typing import FilteringBoundLogger
 
-from podium.errors import PodiumError
+from podium.errors import MissingError, PodiumError, UsageError
+from podium.service.health import Health
 from podium.service.learner import AgentLearner
-from podium.store import Follower, ObservationRecord, ObservationWriter, Rhythm, Store, Upkeep
+from podium.store import (
+    Follower,
+    Kept,
+    ObservationRecord,
+    ObservationWriter,
+    Rhythm,
+    Store,
+    Upkeep,
+)
+
+LOCK_SHARE = 0.8
+"""Of the time that an observation may wait: so long the database waits for a lock."""
 
 
 class Memory:
-    """Writes observations in groups and shows the learner all that any replica wrote."""
+    """Writes observations in groups and shows the learner all that any replica wrote.
+
+    However long the store takes, nobody waits longer than the limit.
+    """
 
     def __init__(
-        self, store: Store, learner: AgentLearner, rhythm: Rhythm, log: FilteringBoundLogger
+        self,
+        store: Store,
+        learner: AgentLearner,
+        rhythm: Rhythm,
+        log: FilteringBoundLogger,
+        limit_s: float = 5.0,
     ) -> None:
         self._log = log
+        self._limit_s = limit_s
+        self._learner = learner
+        self._observations = store.observations
         self._follower = Follower(store, learner)
         self._writer = ObservationWriter(store.observations)
-        self._upkeep = Upkeep(self._follower, store.observations, rhythm, self._report)
+        self.health = Health(log)
+        self._upkeep = Upkeep(
+            self._follower, store.observations, rhythm, self._report, self._look_at_store
+        )
         self._thread = ThreadPoolExecutor(1, "podium-learner")
         self._reaching: asyncio.Future[None] | None = None
         self._is_started = False
@@ -45,13 +73,77 @@ class Memory:
         self._upkeep.start()
         self._is_started = True
 
-    async def keep(self, record: ObservationRecord) -> int:
-        """Stores an observation and gives its number; it is safe once this returns."""
-        ids = await asyncio.wrap_future(self._writer.submit([record]))
-        return ids[0]
+    async def keep(self, records: Sequence[ObservationRecord]) -> list[Kept]:
+        """Stores observations, all or none; they are safe once this returns.
 
-    async def learn(self, id: int) -> None:
-        """Waits until an observation is learned; those that wait share the work."""
+        Raises:
+            ReusedName: a key or a job was that of another observation.
+            MissingError: they are not stored, or it is not certain within the limit that they are.
+        """
+        try:
+            return await self._kept(records)
+        except UsageError:
+            raise
+        except PodiumError as error:
+            self.health.fail(error)
+            raise
+
+    async def _kept(self, records: Sequence[ObservationRecord]) -> list[Kept]:
+        promised = self._writer.submit(records)
+        try:
+            async with asyncio.timeout(self._limit_s):
+                kept = await asyncio.shield(asyncio.wrap_future(promised))
+        except TimeoutError:
+            is_certain = self._writer.withdraw(promised)
+            raise MissingError(
+                f"the store did not keep an observation within {self._limit_s:g} s",
+                hint="look who holds its lock, and at its disk"
+                + ("" if is_certain else "; the observation may yet be kept"),
+            ) from None
+        self.health.recover()
+        return kept
+
+    async def check_unused(self, record: ObservationRecord) -> None:
+        """Looks whether the names of what is not to be kept belong to something that is.
+
+        Raises:
+            ReusedName: one of them does.
+            MissingError: the store cannot be asked within the limit.
+        """
+        loop = asyncio.get_running_loop()
+        asked = loop.run_in_executor(self._thread, self._observations.check_unused, record)
+        try:
+            async with asyncio.timeout(self._limit_s):
+                await asyncio.shield(asked)
+        except TimeoutError:
+            problem = f"the store did not answer within {self._limit_s:g} s"
+            raise MissingError(problem, hint="look whether it is in trouble") from None
+
+    async def names(self) -> tuple[set[str], set[str]]:
+        """Lists the job types and GPU types that are known, by all that is stored by now."""
+        loop = asyncio.get_running_loop()
+        asked = loop.run_in_executor(self._thread, self._known_names)
+        try:
+            async with asyncio.timeout(self._limit_s):
+                return await asyncio.shield(asked)
+        except TimeoutError:
+            problem = f"the store did not answer within {self._limit_s:g} s"
+            raise MissingError(problem, hint="look whether it is in trouble") from None
+
+    def _known_names(self) -> tuple[set[str], set[str]]:
+        self._follower.catch_up()
+        return self._learner.agent.names()
+
+    async def learn(self, id: int, waited_s: float = 0.0) -> None:
+        """Waits until an observation is learned, with what is left of the limit.
+
+        Those that wait share the work.
+        """
+        with suppress(TimeoutError):  # it is kept, and learned when the store can be read again
+            async with asyncio.timeout(max(self._limit_s - waited_s, 0.0)):
+                await self._learned(id)
+
+    async def _learned(self, id: int) -> None:
         loop = asyncio.get_running_loop()
         while self.last_id < id:
             if self._reaching is None or self._reaching.done():
@@ -61,7 +153,7 @@ class Memory:
                 await asyncio.shield(self._reaching)
             except PodiumError as error:
                 self._report(error)
-                return  # it is kept, and learned when the store can be read again
+                return
 
     def close(self) -> None:
         """Stores what was submitted, learns it and saves a last checkpoint."""
@@ -69,6 +161,14 @@ class Memory:
         self._thread.shutdown()
         if self._is_started:
             self._upkeep.close()
+
+    def _look_at_store(self) -> None:
+        try:
+            self._observations.probe(is_thorough=self.health.is_troubled)
+        except PodiumError as error:
+            self.health.fail(error)
+        else:
+            self.health.recover()
 
     def _report(self, error: PodiumError) -> None:
         self._log.error("the store is in trouble", problem=str(error), hint=error.hint)

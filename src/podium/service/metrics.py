@@ -61,7 +61,7 @@ class Metrics:
         self._observed = Children(
             Counter(
                 "scheduler_observe_events",
-                "Observations by job type and GPU type.",
+                "Observations that were kept, by job type and GPU type.",
                 ("job_type", "gpu_type"),
                 registry=self.registry,
             )
@@ -111,6 +111,11 @@ class Metrics:
         rows: tuple[tuple[str, str, Callable[[], float]], ...] = (
             ("podium_learned_id", "Last observation that is learned.", lambda: memory.last_id),
             ("podium_refused", "Observations that cannot be learned.", lambda: memory.refused),
+            (
+                "podium_store_trouble_seconds",
+                "Seconds since the store could not be written; 0: it can.",
+                lambda: memory.health.trouble_s,
+            ),
         )
         for name, help, read in rows:
             Gauge(name, help, registry=self.registry).set_function(read)

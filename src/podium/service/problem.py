@@ -18,8 +18,10 @@ CODES: Mapping[int, str] = {
     408: "timeout",
     409: "conflict",
     413: "too_large",
+    414: "too_large",
     415: "unsupported_media_type",
     422: "invalid",
+    431: "too_large",
     500: "internal",
     503: "unavailable",
 }
@@ -81,6 +83,7 @@ def problem_of(error: Problem | PodiumError) -> Problem:
     return Problem(
         503,
         "the store cannot be used",
-        hint="send it again in a moment; the log of the service says more",
+        hint="send it again in a moment, under the same job_id or Idempotency-Key; "
+        "the log of the service says more",
         headers={"retry-after": "1"},
     )

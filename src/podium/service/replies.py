@@ -68,8 +68,10 @@ class ObserveReply(Reply):
 
     status: Literal["ok"]
     updated: Annotated[
-        bool, Field(description="Whether it is learned from; runs that failed are not.")
+        bool,
+        Field(description="Whether it is learned from; failed runs and repeats are not."),
     ]
+    repeated: Annotated[bool, Field(description="Whether it was told, and kept, before.")]
     new_uncertainty: Annotated[float, Field(description="Sigma of the pair, in seconds.")]
     observations: Annotated[int, Field(description="Runs that were observed of this pair.")]
 
@@ -87,10 +89,33 @@ class AssignReply(Reply):
     ]
 
 
+class Forgotten(Reply):
+    """Holds the names that were known and are no longer."""
+
+    job_types: list[str]
+    gpu_types: list[str]
+
+
+class ForgetReply(Reply):
+    """Says which names are forgotten."""
+
+    status: Literal["ok"]
+    forgotten: Forgotten
+
+
 class StatusReply(Reply):
     """Says that all is well."""
 
     status: str
+
+
+class ReadyReply(StatusReply):
+    """Says that requests are welcome, and whether observations can be kept."""
+
+    store: Annotated[
+        Literal["ok", "unavailable"],
+        Field(description="unavailable: the last attempt to write to the store failed."),
+    ]
 
 
 class InfoReply(Reply):

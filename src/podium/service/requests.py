@@ -16,7 +16,12 @@ LARGEST_SIZE = 1e15
 DEAREST = 1e15
 BY_COSTS, BY_JOBS = "by-costs", "by-jobs"
 
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+# Names go into logs, labels of metrics and fields of pods: control characters are mistakes there.
+Name = Annotated[
+    str,
+    Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"),
+]
+Word = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Size = Annotated[float, Field(ge=0, le=LARGEST_SIZE, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=SHORTEST_S, le=LONGEST_S, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=-DEAREST, le=DEAREST, allow_inf_nan=False)]
@@ -29,7 +34,7 @@ def _document_sizes(schema: dict[str, Any]) -> None:
 
 
 Features = Annotated[
-    dict[Name, Size | bool | Annotated[str, Field(max_length=LONGEST_NAME)]],
+    dict[Word, Size | bool | Annotated[str, Field(max_length=LONGEST_NAME)]],
     Field(
         max_length=MOST_FEATURES,
         description="Facts about the job. Sizes that the service is set to learn from are used, "
@@ -105,6 +110,13 @@ class ObserveRequest(Body):
         return self.measured_runtime_s or self.actual_runtime
 
 
+class ForgetRequest(Body):
+    """Names job types and GPU types that nobody uses any more, or that were mistakes."""
+
+    job_types: Names = []
+    gpu_types: Names = []
+
+
 class Job(Body):
     """Describes one job of a batch."""
 
@@ -152,6 +164,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "/v1/observe": {
         "a run": {"job_type": "train-bert", "gpu_type": "A100-80GB", "measured_runtime_s": 73.4}
     },
+    "/v1/forget": {"a mistake": {"gpu_types": ["A10O-80GB"]}},
     "/v1/assign": {
         "by costs": {"costs": [[10, 100], [10, 12]], "capacities": [1, 1]},
         "by what was learned": {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import os
 import signal
 import socket
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
@@ -12,13 +15,27 @@ import uvicorn
 from podium.errors import MissingError
 from podium.service.app import create_app
 from podium.service.credentials import check_tls
+from podium.service.logs import SeldomWarning
 from podium.service.parts import Parts
 from podium.service.phase import DRAINING
-from podium.service.wire import Wire
+from podium.service.wire import Bounds, Wire
 from podium.settings import Serve
 
 BACKLOG = 2048
 KEEP_ALIVE_S = 75
+HANDSHAKE_S = 10.0
+"""How long a caller may take to agree on encryption."""
+
+FAREWELL_S = 2.0
+"""How long a caller that is cut off may take to agree on the end of encryption."""
+
+RECEIVE_BYTES = 2**16
+"""What the system takes in for a connection that is not read; it allows for twice as much."""
+
+SPARE_FILES = 48
+"""Files that are no connections: the store's, the logs', the listener."""
+
+_TICKS_A_SECOND = 10
 
 
 class Server(uvicorn.Server):
@@ -28,6 +45,9 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._parts = parts
         self.signal = 0  # that ended it
+        self._warn_of_files = SeldomWarning(
+            parts.log, "no file can be opened any more", "raise the limit of open files (ulimit -n)"
+        )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begins the end; a second signal does not wait for requests."""
@@ -49,7 +69,36 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Ends too where the service cannot go on."""
+        if counter % _TICKS_A_SECOND == 0:
+            self._look_for_files()
         return await super().on_tick(counter) or self._parts.failure is not None
+
+    def _look_for_files(self) -> None:
+        # Without one, the event loop turns callers away in silence.
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as error:
+            self._warn_of_files(problem=error.strerror)
+
+
+class Config(uvicorn.Config):
+    """Bounds the time of handshakes, for which the server has no setting."""
+
+    def get_loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop] | None:
+        """Gives the maker of the event loop."""
+        make = super().get_loop_factory()
+        if make is None or self.ssl_certfile is None:
+            return make
+        return functools.partial(_hasty, make)
+
+
+def _hasty(make: Callable[[], asyncio.AbstractEventLoop]) -> asyncio.AbstractEventLoop:
+    loop = make()
+    bounded = functools.partial(
+        loop.create_server, ssl_handshake_timeout=HANDSHAKE_S, ssl_shutdown_timeout=FAREWELL_S
+    )
+    loop.create_server = bounded  # type: ignore[method-assign]
+    return loop
 
 
 def listen(serve: Serve) -> socket.socket:
@@ -62,6 +111,7 @@ def listen(serve: Serve) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         listener.bind((serve.host, serve.port))
         listener.listen(BACKLOG)
     except OSError as error:
@@ -81,10 +131,10 @@ def run(parts: Parts, listener: socket.socket) -> int:
         PodiumError: what was learned cannot be read from the store.
     """
     serve = parts.settings.serve
-    bounded = type("BoundedWire", (Wire,), {"limit_s": serve.read_limit_s})
-    config = uvicorn.Config(
+    config = Config(
         create_app(parts),
-        http=bounded,
+        http=type("BoundedWire", (Wire,), {"bounds": _bounds(parts)}),
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
@@ -101,3 +151,31 @@ def run(parts: Parts, listener: socket.socket) -> int:
     if parts.failure is not None:
         raise parts.failure
     return server.signal
+
+
+def _bounds(parts: Parts) -> Bounds:
+    serve = parts.settings.serve
+    room = max(_files(serve.max_connections + SPARE_FILES) - SPARE_FILES, 1)
+    if room < serve.max_connections:
+        parts.log.warning(
+            "there is room for fewer connections than serve.max_connections",
+            max_connections=room,
+            hint="raise the limit of open files (ulimit -n)",
+        )
+    hint = "look who connects so often, or raise serve.max_connections"
+    warn = SeldomWarning(parts.log, "there are too many connections", hint)
+    return Bounds(serve.read_limit_s, room, lambda count: warn(connections=count))
+
+
+def _files(wanted: int) -> int:
+    """Raises the limit of open files as far as wanted and allowed, and gives it."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+    return raised

@@ -6,15 +6,18 @@ import os
 import sys
 from collections.abc import Callable
 
+from podium.errors import PodiumError
 from podium.online import Parameters
 from podium.service.credentials import check_tls, read_token
 from podium.service.learner import AgentLearner
 from podium.service.logs import Log
-from podium.service.memory import Memory
+from podium.service.memory import LOCK_SHARE, Memory
 from podium.service.parts import Parts
 from podium.service.server import listen, run
 from podium.settings import Settings, secrets_of
 from podium.store import Rhythm, Store, open_store
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
@@ -25,7 +28,7 @@ def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
         told: hears the address and the store once the service listens.
     """
     token, is_encrypted = read_token(settings.serve), check_tls(settings.serve)
-    with open_store(settings.store.url) as store:
+    with open_store(settings.store.url, settings.serve.store_limit_s * LOCK_SHARE) as store:
         listener = listen(settings.serve)
         known = secrets_of(settings, os.environ, token=token or "")
         log = Log(sys.stderr, settings.serve.log_level, known)
@@ -38,7 +41,15 @@ def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
             told(url, store)
             parts = made(settings, store, log, token)
             log.logger.info("listening", url=url, store=store.label, has_token=bool(token))
+            if token is None and settings.serve.host not in LOOPBACK:
+                problem = "everybody who reaches this address may use it"
+                log.logger.warning(problem, hint="--token-file changes that")
             return run(parts, listener)
+        except PodiumError as error:
+            log.logger.error("failed", problem=str(error), hint=error.hint)  # noqa: TRY400 - no bug
+            if sys.stderr.isatty():
+                raise
+            raise SystemExit(error.exit_code) from error  # the log has the reason, as JSON
         finally:
             log.close()
 
@@ -48,5 +59,5 @@ def made(settings: Settings, store: Store, log: Log, token: str | None = None) -
     learner = AgentLearner(Parameters.of(settings.online))
     serve = settings.serve
     rhythm = Rhythm(serve.poll_s, serve.checkpoint_interval_s, serve.retention_observations)
-    memory = Memory(store, learner, rhythm, log.logger)
+    memory = Memory(store, learner, rhythm, log.logger, serve.store_limit_s)
     return Parts(settings, learner, memory, log.logger, token)

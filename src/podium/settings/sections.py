@@ -202,6 +202,10 @@ class Online:
         default="gpu_mem_gb,model_params_m,batch_size",
         metadata=about("numbers of a job that may tell its run time, commas between"),
     )
+    gpu_label: str = field(
+        default="nvidia.com/gpu.product",
+        metadata=about("label of nodes that names their GPU type, for the selector in answers"),
+    )
     prior_runtime_s: float = field(
         default=10.0, metadata=about("run time that is shown before anything is known", above=0)
     )

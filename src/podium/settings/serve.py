@@ -57,11 +57,26 @@ class Serve:
         default=1000, metadata=about("most entries in a list of a request", at_least=1)
     )
     max_in_flight: int = field(
-        default=1000, metadata=about("most requests at a time; more are put off", at_least=1)
+        default=1000, metadata=about("most other requests at a time; more are put off", at_least=1)
+    )
+    max_observing: int = field(
+        default=1000,
+        metadata=about("most observations that wait for the store; more are put off", at_least=1),
+    )
+    max_connections: int = field(
+        default=2000,
+        metadata=about("most connections; one more takes the place of the idlest", at_least=1),
     )
     read_limit_s: float = field(
         default=10.0,
-        metadata=about("seconds that a request or its body may take to arrive", above=0),
+        metadata=about(
+            "seconds that a request or its body may take to arrive, and an answer to be read",
+            above=0,
+        ),
+    )
+    store_limit_s: float = field(
+        default=5.0,
+        metadata=about("seconds that an observation may wait for the store", at_least=0.1),
     )
     drain_delay_s: float = field(
         default=0.0,

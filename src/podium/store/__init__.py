@@ -3,8 +3,10 @@
 from podium.store.candidates import Candidates
 from podium.store.checkpoints import Checkpoints
 from podium.store.follower import Follower, Learner, Progress
+from podium.store.names import ReusedName
 from podium.store.observation_writer import ObservationWriter
 from podium.store.observations import Observations
+from podium.store.presence import LostStore
 from podium.store.records import (
     FAILED,
     FINISHED,
@@ -16,6 +18,7 @@ from podium.store.records import (
     STATUSES,
     CandidateRecord,
     CheckpointRecord,
+    Kept,
     ObservationRecord,
     RunRecord,
 )
@@ -25,7 +28,7 @@ from podium.store.upkeep import Rhythm, Upkeep
 
 __all__ = [
     "FAILED", "FINISHED", "INTERRUPTED", "JUDGED", "PROPOSED", "RUNNING", "STATES", "STATUSES",
-    "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints", "Follower", "Learner",
-    "ObservationRecord", "ObservationWriter", "Observations", "Progress", "Rhythm", "RunRecord",
-    "Runs", "Store", "Upkeep", "open_store",
+    "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints", "Follower", "Kept",
+    "Learner", "LostStore", "ObservationRecord", "ObservationWriter", "Observations", "Progress",
+    "ReusedName", "Rhythm", "RunRecord", "Runs", "Store", "Upkeep", "open_store",
 ]  # fmt: skip

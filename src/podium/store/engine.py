@@ -2,40 +2,84 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from podium.errors import InputError, MissingError, PodiumError
 from podium.store.address import POSTGRESQL, file_of, label_of
+from podium.store.presence import check_presence, note_presence
 
 BUSY_S = 60.0
-"""How long a writer of SQLite waits for another one."""
+"""How long a writer waits for another one, unless told otherwise."""
+
+STATEMENT_S = 60.0
+"""How long PostgreSQL may work on one statement."""
+
+_KEEP_ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+_LEAST_NETWORK_S = 2.0
 
 _PAUSE_S = 0.01
 _SYNCHRONOUS = "synchronous"
 
 
-def open_engine(url: URL) -> Engine:
-    """Makes the engine of a database; the folder of a SQLite file is made with it."""
+def open_engine(url: URL, limit_s: float = BUSY_S) -> Engine:
+    """Makes the engine of a database; the folder of a SQLite file is made with it.
+
+    Args:
+        url: the address.
+        limit_s: how long a writer waits for others. PostgreSQL ends transactions that stand idle
+            for half that time: a process that was stopped in the middle holds nobody up.
+    """
     file = file_of(url)
     if file is None:
-        # Who waits for a lock and then looks must see what the holder of the lock wrote.
-        return create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        return _open_postgresql(url, limit_s)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = f"the folder of the store cannot be made: {error.strerror}"
         raise InputError.at(file.parent, problem, hint="name another file for the store") from error
-    engine = create_engine(url, connect_args={"timeout": BUSY_S})
-    event.listen(engine, "connect", _set_up_sqlite)
+    engine = create_engine(url, connect_args={"timeout": limit_s})
+    event.listen(engine, "connect", functools.partial(_set_up_sqlite, limit_s, file))
     event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _open_postgresql(url: URL, limit_s: float) -> Engine:
+    network_s = max(limit_s, _LEAST_NETWORK_S)
+    bounds = {
+        **_KEEP_ALIVE,
+        "connect_timeout": round(network_s),
+        "tcp_user_timeout": round(network_s * 1000),
+    }
+    # What the address says itself is not overruled.
+    given = {name: value for name, value in bounds.items() if name not in url.query}
+    # Who waits for a lock and then looks must see what the holder of the lock wrote.
+    engine = create_engine(
+        url, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=given
+    )
+    limits_s = {
+        "lock_timeout": limit_s,
+        "idle_in_transaction_session_timeout": limit_s / 2,
+        "statement_timeout": max(limit_s, STATEMENT_S),
+    }
+    options = str(url.query.get("options", ""))
+    words = [
+        f"SET {name} = {round(seconds * 1000)}"
+        for name, seconds in limits_s.items()
+        if name not in options
+    ]
+    if words:
+        event.listen(engine, "connect", functools.partial(_set_up_postgresql, "; ".join(words)))
     return engine
 
 
@@ -51,8 +95,10 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """Gives a connection whose changes are all kept, once the block ends, or none of them."""
     with in_words(engine.url), engine.connect() as connection:
         connection.execution_options(is_writing=True)
+        check_presence(connection.info)
         with connection.begin():
             yield connection
+        check_presence(connection.info)
 
 
 def surest(engine: Engine) -> Engine:
@@ -86,7 +132,17 @@ def in_words(url: URL) -> Iterator[None]:
         raise _objection(url, error) from error
 
 
+def let_take_its_time(connection: Connection) -> None:
+    """Lifts the limits of time for what is rare and may take long, until the transaction ends."""
+    if connection.dialect.name == POSTGRESQL:
+        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+
+
 def _objection(url: URL, error: DBAPIError) -> PodiumError:
+    if error.connection_invalidated:  # PostgreSQL hung up
+        problem = f"the store cannot be used: {_first_line(error)}"
+        return MissingError(problem, where=label_of(url), hint=_advice(url))
     problem = f"the database objects: {_first_line(error)}"
     advice = "name another file or database for the store"
     return InputError.at(label_of(url), problem, hint=advice)
@@ -102,17 +158,27 @@ def _advice(url: URL) -> str:
     return "look at the file's path and rights, and at the space on its disk"
 
 
-def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+def _set_up_postgresql(words: str, connection: Any, _record: Any) -> None:
+    connection.autocommit = True
+    connection.execute(words)
+    connection.autocommit = False
+
+
+def _set_up_sqlite(
+    limit_s: float, file: Path, connection: sqlite3.Connection, record: ConnectionPoolEntry
+) -> None:
     # Python's own notion of when a transaction begins is switched off: _begin_sqlite says it.
     connection.isolation_level = None
-    _use_write_ahead_log(connection)
+    _use_write_ahead_log(connection, limit_s)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens all its files
+    note_presence(record.info, file)
 
 
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+def _use_write_ahead_log(connection: sqlite3.Connection, limit_s: float) -> None:
     # SQLite does not wait when two connections switch a new file over at the same time.
-    deadline_s = time.monotonic() + BUSY_S
+    deadline_s = time.monotonic() + limit_s
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

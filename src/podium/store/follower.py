@@ -22,6 +22,9 @@ class Learner(Protocol):
     def observe(self, record: ObservationRecord) -> None:
         """Learns from an observation, or raises a PodiumError and stays as it was."""
 
+    def forget(self, kind: str, name: str) -> None:
+        """Becomes as though a "job_type" or "gpu_type" of that name had never been observed."""
+
     def state(self) -> Mapping[str, Any]:
         """Gives all that was learned as JSON, in objects of its own."""
 
@@ -118,7 +121,10 @@ class Follower:
         missed = progress.missed + record.id - progress.last_id - 1
         progress = replace(progress, last_id=record.id, missed=missed)
         try:
-            self._learner.observe(record)
+            if record.forgets:
+                self._learner.forget(record.forgets, getattr(record, record.forgets))
+            else:
+                self._learner.observe(record)
         except PodiumError as error:
             refusal = f"observation {record.id}: {error}"
             self._progress = replace(progress, refused=progress.refused + 1, refusal=refusal)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from podium.errors import UsageError
 from podium.store.address import POSTGRESQL, label_of
-from podium.store.engine import reading, writing
+from podium.store.engine import let_take_its_time, reading, writing
 
 TABLE = "podium_schema"
 
@@ -55,6 +55,7 @@ def version_of(connection: Connection) -> int:
 
 
 def _apply(connection: Connection, engine: Engine, migrations: Sequence[Migration]) -> None:
+    let_take_its_time(connection)
     if engine.dialect.name == POSTGRESQL:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
     found = version_of(connection)  # another process may have been faster

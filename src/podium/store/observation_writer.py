@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from podium.errors import InputError, MissingError, PodiumError, UsageError
+from podium.store.names import ReusedName
 from podium.store.observations import Observations
-from podium.store.records import ObservationRecord
+from podium.store.records import Kept, ObservationRecord
 from podium.store.rows import observation_row
 
 CAPACITY = 10_000
@@ -28,7 +29,7 @@ AT_ONCE = 1000
 @dataclass(frozen=True, slots=True)
 class _Submission:
     rows: list[dict[str, Any]]
-    ids: Future[list[int]] = field(default_factory=Future)
+    kept: Future[list[Kept]] = field(default_factory=Future)
 
 
 class ObservationWriter:
@@ -56,8 +57,10 @@ class ObservationWriter:
 
     def submit(
         self, records: Iterable[ObservationRecord], wait_s: float = 0.0
-    ) -> Future[list[int]]:
-        """Hands observations over; the result has their ids once they are kept, all or none.
+    ) -> Future[list[Kept]]:
+        """Hands observations over; the result comes once they are kept, all or none.
+
+        The result may also be a ReusedName, raised: a key or job was that of another observation.
 
         Args:
             records: observations that are added together.
@@ -75,15 +78,26 @@ class ObservationWriter:
             if not has_room:
                 problem = f"{self._size:,} observations wait to be stored already"
                 raise MissingError(problem, hint="send them again in a moment")
-            made.ids.set_running_or_notify_cancel()  # from here on nobody can cancel it
+            made.kept.set_running_or_notify_cancel()  # from here on nobody can cancel it
             self._waiting.append(made)
             self._size += len(made.rows)
             self._changed.notify_all()
-        return made.ids
+        return made.kept
+
+    def withdraw(self, promised: Future[list[Kept]]) -> bool:
+        """Takes back what nobody waits for any more; tells whether it is certain not to be kept."""
+        with self._changed:
+            found = next((each for each in self._waiting if each.kept is promised), None)
+            if found is None:
+                return False
+            self._waiting.remove(found)
+            self._size -= len(found.rows)
+            self._changed.notify_all()
+            return True
 
     def add(self, records: Iterable[ObservationRecord], wait_s: float = 60.0) -> list[int]:
         """Submits observations and waits until they are kept; gives their ids."""
-        return self.submit(records, wait_s).result()
+        return [each.id for each in self.submit(records, wait_s).result()]
 
     def close(self) -> None:
         """Stores all that was submitted, and takes no more."""
@@ -130,14 +144,17 @@ class ObservationWriter:
 
     def _commit(self, batch: list[_Submission]) -> None:
         try:
-            ids = iter(self._observations.add_rows([row for each in batch for row in each.rows]))
+            kept = self._observations.add_groups([each.rows for each in batch])
         except (InputError, UsageError) as error:
             self._commit_apart(batch, error)
         except BaseException as error:  # noqa: BLE001 - whatever it is, somebody waits for it
             _fail(batch, error)
         else:
-            for each in batch:
-                each.ids.set_result([next(ids) for _ in each.rows])
+            for each, found in zip(batch, kept, strict=True):
+                if isinstance(found, ReusedName):
+                    each.kept.set_exception(found)
+                else:
+                    each.kept.set_result(found)
 
     def _commit_apart(self, batch: list[_Submission], error: PodiumError) -> None:
         """Stores what the database does not object to, where it objects to a part of a batch."""
@@ -150,4 +167,4 @@ class ObservationWriter:
 
 def _fail(batch: list[_Submission], error: BaseException) -> None:
     for each in batch:
-        each.ids.set_exception(error)
+        each.kept.set_exception(error)

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, func, insert, select
+from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from podium.errors import UsageError
 from podium.store.cells import text_of
 from podium.store.engine import reading, writing
-from podium.store.records import ObservationRecord
+from podium.store.names import Register, ReusedName, known_of
+from podium.store.records import Kept, ObservationRecord
 from podium.store.retention import prune
 from podium.store.rows import observation_of, observation_row
 from podium.store.schema import CHECKPOINTS, OBSERVATIONS
 from podium.store.turn import take_turn
 
-_MOST_KEYS = 10_000
-"""Keys in one question; databases have limits."""
-
+_IS_RUN = OBSERVATIONS.c.forgets == ""
 _ADD = insert(OBSERVATIONS)
 _NEWEST = select(
     select(func.max(OBSERVATIONS.c.id)).scalar_subquery(),
     select(func.max(CHECKPOINTS.c.last_id)).scalar_subquery(),
-)
-_KNOWN = select(OBSERVATIONS.c.key, OBSERVATIONS.c.id).where(
-    OBSERVATIONS.c.key.in_(bindparam("keys", expanding=True))
 )
 _SINCE = (
     select(OBSERVATIONS)
@@ -50,28 +47,56 @@ class Observations:
     def add(self, records: Iterable[ObservationRecord]) -> list[int]:
         """Adds observations, all or none, and gives their ids; they are kept once this returns.
 
-        One whose key is in the store already is not added: it has the id of the first.
+        One whose key or job is in the store already is not added: it has the id of the first.
 
         Raises:
+            ReusedName: the key or the job was that of another observation.
             UsageError: a value cannot be kept as it is.
         """
-        return self.add_rows([observation_row(record) for record in records])
+        (kept,) = self.add_groups([[observation_row(record) for record in records]])
+        if isinstance(kept, ReusedName):
+            raise kept
+        return [each.id for each in kept]
 
-    def add_rows(self, rows: Sequence[dict[str, Any]]) -> list[int]:
-        """Adds rows of observations as `add` does."""
+    def add_groups(
+        self, groups: Sequence[Sequence[dict[str, Any]]]
+    ) -> list[list[Kept] | ReusedName]:
+        """Adds groups of rows as `add` does, in one transaction; those with reused names are not.
+
+        Raises:
+            UsageError: the database refuses some of them.
+        """
         try:
-            return self._add_in_turn(rows) if rows else []
+            return self._add_in_turn(groups)
         except IntegrityError as error:
             problem = f"the database refuses the observations: {error.orig}"
             raise UsageError(problem, hint="try it again") from error
 
-    def _add_in_turn(self, rows: Sequence[dict[str, Any]]) -> list[int]:
+    def _add_in_turn(
+        self, groups: Sequence[Sequence[dict[str, Any]]]
+    ) -> list[list[Kept] | ReusedName]:
+        rows = [row for group in groups for row in group]
+        if not rows:
+            return [[] for _ in groups]
         with writing(self.engine) as connection:
             take_turn(connection)
-            ids, fresh = _numbered(rows, _known_keys(connection, rows), _newest(connection))
-            if fresh:
-                connection.execute(_ADD, fresh)
-        return ids
+            register = Register(_newest(connection), known_of(connection, rows))
+            kept = [register.enter(group) for group in groups]
+            if register.fresh:
+                connection.execute(_ADD, register.fresh)
+        return kept
+
+    def check_unused(self, record: ObservationRecord) -> None:
+        """Looks whether the names of what is not to be kept belong to something that is.
+
+        Raises:
+            ReusedName: one of them does.
+        """
+        row = observation_row(record)
+        with reading(self.engine) as connection:
+            found = known_of(connection, [row])
+        for kind, known in found:
+            raise ReusedName.of(kind, known[kind])
 
     def since(self, id: int, most: int = 1000) -> list[ObservationRecord]:
         """Lists the observations after one, in the order of their ids."""
@@ -87,15 +112,28 @@ class Observations:
     def count(self) -> int:
         """Counts the observations that are kept."""
         with reading(self.engine) as connection:
-            return int(connection.scalar(select(func.count()).select_from(OBSERVATIONS)) or 0)
+            return int(connection.scalar(select(func.count()).where(_IS_RUN)) or 0)
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Counts the observations that are kept, by job type and GPU type."""
         pair = (OBSERVATIONS.c.job_type, OBSERVATIONS.c.gpu_type)
-        query = select(*pair, func.count()).group_by(*pair).order_by(*pair)
+        query = select(*pair, func.count()).where(_IS_RUN).group_by(*pair).order_by(*pair)
         with reading(self.engine) as connection:
             found = connection.execute(query)
             return {(text_of(job), text_of(gpu)): int(count) for job, gpu, count in found}
+
+    def probe(self, *, is_thorough: bool = False) -> None:
+        """Raises what an observation would meet that is added now, and adds none.
+
+        Args:
+            is_thorough: adds one and deletes it again, which needs as much room on the disk.
+        """
+        with writing(self.engine) as connection:
+            take_turn(connection)
+            if is_thorough:
+                id = _newest(connection) + 1
+                connection.execute(_ADD, {**observation_row(_nothing()), "id": id})
+                connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.id == id))
 
     def prune(self, keep: int) -> int:
         """Deletes all but the newest of each pair of job type and GPU type, and counts them.
@@ -108,33 +146,11 @@ class Observations:
         return prune(self.engine, keep)
 
 
+def _nothing() -> ObservationRecord:
+    name = f"probe {uuid.uuid4()}"
+    return ObservationRecord(name, name, 1.0, recorded_s=0.0, key=name, job_id=name)
+
+
 def _newest(connection: Connection) -> int:
     # Checkpoints count too: whoever empties the table must not make ids start again below them.
     return max(int(found or 0) for found in connection.execute(_NEWEST).one())
-
-
-def _known_keys(connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
-    keys = list({row["key"] for row in rows if row["key"] is not None})
-    known: dict[str, int] = {}
-    for first in range(0, len(keys), _MOST_KEYS):
-        asked = {"keys": keys[first : first + _MOST_KEYS]}
-        known.update((key, number) for key, number in connection.execute(_KNOWN, asked))
-    return known
-
-
-def _numbered(
-    rows: Sequence[dict[str, Any]], known: Mapping[str, int], newest: int
-) -> tuple[list[int], list[dict[str, Any]]]:
-    """Gives the id of every row, and the rows that are new, with their ids."""
-    ids: list[int] = []
-    fresh: list[dict[str, Any]] = []
-    by_key = dict(known)
-    for row in rows:
-        key = row["key"]
-        if key is None or key not in by_key:
-            newest += 1
-            fresh.append({**row, "id": newest})
-            if key is not None:
-                by_key[key] = newest
-        ids.append(newest if key is None else by_key[key])
-    return ids, fresh

@@ -1,11 +1,14 @@
-"""Deletes old observations: a number of each pair stays, and all that was not learned for good."""
+"""Deletes old observations: a number of each pair stays, and all that was not learned for good.
+
+What was observed under names that are forgotten goes altogether.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Engine, bindparam, delete, func, select
+from sqlalchemy import Connection, Delete, Engine, Row, bindparam, delete, func, select
 
 from podium.errors import UsageError
 from podium.store.engine import reading, writing
@@ -36,6 +39,9 @@ _OLDER = (
     .limit(_AT_ONCE)
 )
 _DELETE = delete(OBSERVATIONS).where(OBSERVATIONS.c.id.in_(_OLDER))
+_FORGOTTEN = select(OBSERVATIONS).where(
+    OBSERVATIONS.c.forgets != "", OBSERVATIONS.c.id <= bindparam("covered")
+)
 _COVERED = select(func.min(CHECKPOINTS.c.last_id))
 
 
@@ -44,25 +50,53 @@ def prune(engine: Engine, keep: int) -> int:
     if keep < 1:
         problem = f"{keep} observations of each pair cannot be kept"
         raise UsageError(problem, hint="keep at least 1")
-    return sum(_delete(engine, pair) for pair in _excess(engine, keep))
+    deleted = sum(_delete(engine, pair) for pair in _excess(engine, keep))
+    return deleted + sum(_drop(engine, marker) for marker in _forgotten(engine))
 
 
 def _excess(engine: Engine, keep: int) -> Iterator[dict[str, Any]]:
     """Gives the pairs with too many observations, and the first id that stays of each."""
     with reading(engine) as connection:
-        covered = int(connection.scalar(_COVERED) or 0)
+        covered = _covered(connection)
         found = connection.execute(_OLDEST_KEPT, {"keep": keep}).all() if covered else []
     for job_type, gpu_type, first in found:
         first_kept = min(first, covered + 1)
         yield {"job_type": job_type, "gpu_type": gpu_type, "first": first_kept}
 
 
+def _forgotten(engine: Engine) -> list[Row[Any]]:
+    """Lists the names that every checkpoint has forgotten."""
+    with reading(engine) as connection:
+        covered = _covered(connection)
+        return list(connection.execute(_FORGOTTEN, {"covered": covered})) if covered else []
+
+
+def _drop(engine: Engine, marker: Row[Any]) -> int:
+    """Deletes what was observed under a name until it was forgotten, then the note of that."""
+    name = getattr(marker, marker.forgets)
+    is_older = (OBSERVATIONS.c[marker.forgets] == name) & (OBSERVATIONS.c.id < marker.id)
+    older = select(OBSERVATIONS.c.id).where(is_older).limit(_AT_ONCE)
+    deleted = _delete_all(engine, delete(OBSERVATIONS).where(OBSERVATIONS.c.id.in_(older)))
+    with writing(engine) as connection:
+        take_turn(connection)
+        connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.id == marker.id))
+    return deleted
+
+
+def _covered(connection: Connection) -> int:
+    return int(connection.scalar(_COVERED) or 0)
+
+
 def _delete(engine: Engine, pair: dict[str, Any]) -> int:
+    return _delete_all(engine, _DELETE, pair)
+
+
+def _delete_all(engine: Engine, part: Delete, values: dict[str, Any] | None = None) -> int:
     deleted = 0
     while True:
         with writing(engine) as connection:
             take_turn(connection)
-            gone = connection.execute(_DELETE, pair).rowcount
+            gone = connection.execute(part, values or {}).rowcount
         deleted += gone
         if gone < _AT_ONCE:
             return deleted

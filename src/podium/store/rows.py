@@ -84,7 +84,7 @@ def observation_row(record: ObservationRecord) -> dict[str, Any]:
         UsageError: a value cannot be kept as it is.
     """
     label = f'observation of "{record.job_type[:LONGEST_NAME]}"'
-    for name in ("job_type", "gpu_type", "key"):
+    for name in ("job_type", "gpu_type", "key", "job_id"):
         _check_length(getattr(record, name), f"{label}, {name}")
     row = _row(record, _OBSERVATION_CELLS, label)
     del row["id"]
@@ -199,7 +199,7 @@ _CANDIDATE: dict[str, tuple[Cell, Value]] = {
 _OBSERVATION: dict[str, tuple[Cell, Value]] = {
     "id": _WHOLE, "recorded_s": _NUMBER, "job_type": _TEXT, "gpu_type": _TEXT,
     "runtime_s": _NUMBER, "colocated_job_types": _LIST, "features": _JSON, "source": _TEXT,
-    "key": _TEXT_OR_NONE,
+    "key": _TEXT_OR_NONE, "job_id": _TEXT_OR_NONE, "forgets": _TEXT,
 }  # fmt: skip
 _CHECKPOINT: dict[str, tuple[Cell, Value]] = {
     "name": _TEXT, "last_id": _WHOLE, "state": _JSON, "recorded_s": _NUMBER,

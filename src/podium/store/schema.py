@@ -68,6 +68,8 @@ OBSERVATIONS = Table(
     Column("features", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("key", Text, unique=True),
+    Column("job_id", Text, unique=True),
+    Column("forgets", Text, nullable=False),
 )
 
 CHECKPOINTS = Table(
@@ -153,6 +155,17 @@ CREATE TABLE checkpoints (
     state TEXT NOT NULL,
     recorded_s DOUBLE PRECISION NOT NULL
 )""",
+        ),
+    ),
+    Migration(
+        3,
+        "names of jobs apart from keys of requests, and names to forget",
+        (
+            "ALTER TABLE observations ADD COLUMN job_id TEXT",
+            # Until now either was the key; nobody can tell any more which it was.
+            "UPDATE observations SET job_id = key",
+            "CREATE UNIQUE INDEX observations_by_job ON observations (job_id)",
+            "ALTER TABLE observations ADD COLUMN forgets TEXT NOT NULL DEFAULT ''",
         ),
     ),
 )

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from podium.store.address import label_of, read_address
 from podium.store.candidates import Candidates
 from podium.store.checkpoints import Checkpoints
-from podium.store.engine import open_engine, surest
+from podium.store.engine import BUSY_S, open_engine, surest
 from podium.store.migrations import migrate
 from podium.store.observations import Observations
 from podium.store.runs import Runs
@@ -68,18 +68,19 @@ class Store:
         self.close()
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str, limit_s: float = BUSY_S) -> Store:
     """Opens a store, made or brought to the newest schema if need be.
 
     Args:
         url: `sqlite:///FILE`, `postgresql://USER@HOST/DATABASE`, or the path of a SQLite file.
+        limit_s: how long a writer waits for others.
 
     Raises:
         UsageError: the address cannot be used, or a newer Podium wrote the store.
         MissingError: the database cannot be reached, or its driver is not installed.
         InputError: the file is something else.
     """
-    engine = open_engine(read_address(url))
+    engine = open_engine(read_address(url), limit_s)
     try:
         migrate(engine, MIGRATIONS)
     except BaseException:

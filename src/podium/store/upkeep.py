@@ -36,11 +36,13 @@ class Upkeep:
         observations: Observations,
         rhythm: Rhythm,
         report: Callable[[PodiumError], None],
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._follower = follower
         self._observations = observations
         self._rhythm = rhythm
         self._report = report
+        self._look = look  # at whatever else should be looked at, as often as for observations
         self._saved_s: float | None = None
         self._wake = threading.Event()
         self._is_closed = False
@@ -88,6 +90,7 @@ class Upkeep:
         while not self._is_closed:
             self._wake.clear()
             self._attempt(lambda: self.step(time.monotonic()))
+            self._attempt(self._look)
             if not self._is_closed:
                 self._wake.wait(self._rhythm.poll_s)
 

@@ -107,7 +107,7 @@ def test_the_answer_has_the_documented_shape():
     assert list(found)[:4] == ["priority_score", "gpu_selector", "avoid_co_locate_with", "terms"]
     assert list(found["terms"]) == ["mu", "sigma", "ig", "penalty", "cost"]
     assert found["gpu_selector"]["nodeSelector"] == {
-        "gpu.nvidia.com/class": found["chosen_gpu_type"]
+        "nvidia.com/gpu.product": found["chosen_gpu_type"]
     }
     assert {"gpu_type", "mu", "sigma", "ig", "penalty", "cost", "observations"} <= set(
         found["candidates"][0]

@@ -1,7 +1,10 @@
+import asyncio
+import json
+
 import pytest
 
 from podium.service.phase import DRAINING, REPLAYING
-from support.service import JSON, OBSERVE, SCORE, Service
+from support.service import JSON, OBSERVE, SCORE, Service, scope_of
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -112,13 +115,48 @@ def test_a_token_is_never_shown(tmp_path):
 
 def test_more_requests_than_are_borne_are_put_off(tmp_path):
     with Service(tmp_path, {"serve.max_in_flight": 1}) as service:
-        service.app.gate._in_flight = 1
+        assert service.app.gate._lane.enter()
         reply = service.post("/v1/score", SCORE)
         assert (reply.status, reply.headers["retry-after"]) == (503, "1")
         assert reply.error.code == "unavailable"
         assert service.get("/healthz").status == 200
-        service.app.gate._in_flight = 0
+        service.app.gate._lane.leave()
         assert service.post("/v1/score", SCORE).status == 200
+
+
+def test_answers_that_nobody_reads_take_no_place(tmp_path):
+    async def unread(service, count):
+        async def send(_message):
+            await asyncio.sleep(3600)
+
+        body = json.dumps(SCORE).encode()
+        asked = [{"type": "http.request", "body": body, "more_body": False}] * count
+
+        async def receive():
+            return asked.pop()
+
+        scope = scope_of("POST", "/v1/score", JSON)
+        tasks = [asyncio.create_task(service.app(scope, receive, send)) for _ in range(count)]
+        await asyncio.sleep(0.1)
+        replies = [await service.answer("POST", "/v1/score", body, JSON) for _ in range(3)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return [reply.status for reply in replies]
+
+    with Service(tmp_path, {"serve.max_in_flight": 1}) as service:
+        assert service.runner.run(unread(service, 1)) == [200, 200, 200]
+
+
+def test_observations_that_wait_take_no_place_of_scores(tmp_path):
+    with Service(tmp_path, {"serve.max_in_flight": 1, "serve.max_observing": 1}) as service:
+        (lane,) = {service.app.gate._own_lanes["/v1/observe"]}
+        assert lane.enter()
+        reply = service.post("/v1/observe", OBSERVE)
+        assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+        assert service.post("/v1/score", SCORE).status == 200
+        lane.leave()
+        assert service.post("/v1/observe", OBSERVE).status == 200
 
 
 def test_nothing_is_decided_or_kept_before_the_store_is_read(tmp_path):
@@ -130,7 +168,7 @@ def test_nothing_is_decided_or_kept_before_the_store_is_read(tmp_path):
         assert service.get("/healthz").status == 200
         assert service.get("/readyz").status == 503
         service.runner.run(service.parts.wake())
-        assert service.get("/readyz").json == {"status": "ready"}
+        assert service.get("/readyz").json == {"status": "ready", "store": "ok"}
 
 
 def test_what_comes_while_draining_is_still_done(service):

@@ -51,7 +51,7 @@ def test_probes_have_no_side_effects(service):
     before = service.state()
     for _ in range(3):
         assert service.get("/healthz").json == {"status": "healthy"}
-        assert service.get("/readyz").json == {"status": "ready"}
+        assert service.get("/readyz").json == {"status": "ready", "store": "ok"}
         service.get("/metrics")
         service.get("/")
     assert service.state() == before
@@ -111,8 +111,9 @@ def test_the_description_for_machines_is_complete(service):
     document = service.get("/openapi.json").json
     assert set(document["paths"]) == {
         "/", "/healthz", "/readyz", "/metrics", "/docs", "/v1/score", "/v1/observe", "/v1/assign",
+        "/v1/forget",
     }  # fmt: skip
-    for path in ("/v1/score", "/v1/observe", "/v1/assign"):
+    for path in ("/v1/score", "/v1/observe", "/v1/assign", "/v1/forget"):
         replies = document["paths"][path]["post"]["responses"]
         assert {"200", "400", "401", "408", "409", "413", "415", "422", "503"} <= set(replies)
         for status, reply in replies.items():

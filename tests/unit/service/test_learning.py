@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from podium.service.replies import AssignReply, ObserveReply, ScoreReply
+from podium.service.replies import AssignReply, ForgetReply, ObserveReply, ScoreReply
 from support.malformed import malformed
 from support.service import ASSIGN, JSON, OBSERVE, SCORE, Service
 
@@ -22,7 +22,7 @@ def test_a_score_has_the_documented_shape(service):
     told = ScoreReply.model_validate_json(reply.body)
     assert told.chosen_gpu_type in SCORE["candidate_gpu_types"]
     assert told.gpu_selector == {
-        "nodeSelector": {"gpu.nvidia.com/class": told.chosen_gpu_type},
+        "nodeSelector": {"nvidia.com/gpu.product": told.chosen_gpu_type},
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
     }
     assert told.avoid_co_locate_with == []
@@ -67,6 +67,64 @@ def test_what_is_told_twice_counts_once(service):
         key = {**JSON, "idempotency-key": "k1"}
         assert service.post("/v1/observe", OBSERVE, key).status == 200
     assert service.store.observations.count() == 2
+
+
+def test_a_repeat_says_so_and_is_not_counted(service):
+    body, key = {**OBSERVE, "job_id": "j1"}, {**JSON, "idempotency-key": "k1"}
+    first, again = service.post("/v1/observe", body, key), service.post("/v1/observe", body, key)
+    assert (first.json["updated"], first.json["repeated"]) == (True, False)
+    assert (again.status, again.json["updated"], again.json["repeated"]) == (200, False, True)
+    assert again.json["observations"] == 1
+    counted = b'scheduler_observe_events_total{gpu_type="A100-80GB",job_type="train-bert"} 1.0'
+    assert counted in service.get("/metrics").body
+
+
+def test_a_job_and_a_request_of_the_same_name_are_two_observations(service):
+    assert service.post("/v1/observe", OBSERVE, {**JSON, "idempotency-key": "K1"}).status == 200
+    other = {**OBSERVE, "job_type": "other", "job_id": "K1"}
+    reply = service.post("/v1/observe", other)
+    assert (reply.status, reply.json["updated"], reply.json["observations"]) == (200, True, 1)
+    assert service.store.observations.count() == 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"measured_runtime_s": 73.5}, {"gpu_type": "L4-24GB"}, {"success": False}]
+)
+@pytest.mark.parametrize("name", ["job_id", "Idempotency-Key"])
+def test_another_observation_under_the_same_name_is_a_conflict(service, name, change):
+    body = {**OBSERVE, "job_id": "n1"} if name == "job_id" else OBSERVE
+    headers = {**JSON, "idempotency-key": "n1"} if name != "job_id" else JSON
+    assert service.post("/v1/observe", body, headers).status == 200
+    before = service.state()
+    reply = service.post("/v1/observe", {**body, **change}, headers)
+    assert (reply.status, reply.error.code) == (409, "conflict")
+    assert reply.error.fields[0].name == name
+    assert service.state() == before
+
+
+def test_a_failed_run_leaves_its_name_free(service):
+    body = {**OBSERVE, "job_id": "j1"}
+    assert service.post("/v1/observe", {**body, "success": False}).status == 200
+    assert service.post("/v1/observe", body).json["updated"] is True
+
+
+@pytest.mark.parametrize("character", ["\x00", "\n", "\x1b", "\x7f", "\x85", "\u2028"])
+def test_names_have_no_control_characters(service, character):
+    name = f"a{character}b"
+    for path, body in (
+        ("/v1/score", {**SCORE, "candidate_gpu_types": [name]}),
+        ("/v1/score", {**SCORE, "job_type": name}),
+        ("/v1/observe", {**OBSERVE, "gpu_type": name}),
+        ("/v1/observe", {**OBSERVE, "job_type": f"{name}\n"}),
+    ):
+        assert service.post(path, body).status == 422
+    assert b"a%sb" % character.encode() not in service.get("/metrics").body
+
+
+def test_the_label_of_gpu_types_can_be_set(tmp_path):
+    with Service(tmp_path, {"online.gpu_label": "gpu.nvidia.com/class"}) as service:
+        selector = service.post("/v1/score", SCORE).json["gpu_selector"]["nodeSelector"]
+        assert list(selector) == ["gpu.nvidia.com/class"]
 
 
 def test_run_times_under_both_names_are_refused(service):
@@ -163,6 +221,34 @@ def test_more_gpu_types_than_can_be_learned_are_not_kept(service):
     reply = service.post("/v1/observe", {**OBSERVE, "job_type": "j"})
     assert (reply.status, reply.error.code) == (409, "conflict")
     assert service.state() == before
+
+
+def test_mistaken_gpu_types_are_forgotten_and_make_room(service):
+    service.post("/v1/observe", OBSERVE)
+    before = service.parts.learner.state()
+    for number in range(63):
+        body = {"job_type": f"j{number}", "gpu_type": f"g{number}", "measured_runtime_s": 1.0}
+        assert service.post("/v1/observe", body).status == 200
+    refused = service.post("/v1/observe", {**OBSERVE, "gpu_type": "H100-80GB"})
+    assert (refused.status, "/v1/forget" in refused.error.hint) == (409, True)
+    names = [f"g{number}" for number in range(63)]
+    reply = service.post("/v1/forget", {"gpu_types": [*names, "unheard-of"]})
+    assert ForgetReply.model_validate_json(reply.body).forgotten.gpu_types == names
+    assert service.parts.learner.state() == before
+    assert service.post("/v1/observe", {**OBSERVE, "gpu_type": "H100-80GB"}).status == 200
+    again = service.post("/v1/forget", {"gpu_types": names, "job_types": ["j0"]}).json
+    assert again["forgotten"] == {"gpu_types": [], "job_types": []}
+
+
+def test_what_is_forgotten_stays_forgotten_after_a_restart(tmp_path):
+    with Service(tmp_path) as service:
+        service.post("/v1/observe", OBSERVE)
+        before = service.parts.learner.state()
+        service.post("/v1/observe", {**OBSERVE, "gpu_type": "typo", "job_type": "typo"})
+        service.post("/v1/forget", {"job_types": ["typo"]})
+        assert service.parts.learner.state() == before
+    with Service(tmp_path) as service:
+        assert service.parts.learner.state() == before
 
 
 def test_a_store_in_trouble_is_said_and_nothing_acknowledged(service, tmp_path):

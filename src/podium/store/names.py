@@ -1,0 +1,123 @@
+"""Numbers observations, and knows those again that were told of before.
+
+An observation may have two names: the key of the request that told of it, and the id of its job.
+Either counts once. A name that was used for another observation is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select
+
+from podium.errors import UsageError
+from podium.store.cells import text_of
+from podium.store.records import Kept
+from podium.store.schema import OBSERVATIONS
+
+KEY, JOB_ID = "key", "job_id"
+
+_MOST_NAMES = 10_000
+"""Names in one question; databases have limits."""
+
+_KNOWN = {
+    name: select(OBSERVATIONS).where(
+        OBSERVATIONS.c[name].in_(bindparam("names", expanding=True)),
+    )
+    for name in (KEY, JOB_ID)
+}
+_SHOWN = {KEY: "Idempotency-Key", JOB_ID: "job_id"}
+
+Cells = Mapping[str, Any]
+
+
+class ReusedName(UsageError):  # noqa: N818 - reads as the sentence it makes
+    """A name was given to two observations that differ."""
+
+    @classmethod
+    def of(cls, kind: str, name: str) -> ReusedName:
+        """Says which it is."""
+        shown = _SHOWN[kind]
+        return cls(
+            f'the {shown} "{text_of(name)[:64]}" was used for another observation',
+            where=shown,
+            hint="name every observation anew; to repeat one, send the same again",
+        )
+
+
+class Register:
+    """Enters observations after the last one, groups as a whole or not at all."""
+
+    def __init__(self, newest: int, known: Iterable[tuple[str, Cells]]) -> None:
+        self._newest = newest
+        self._known: dict[tuple[str, str], Cells] = {
+            (kind, cells[kind]): cells for kind, cells in known
+        }
+        self.fresh: list[dict[str, Any]] = []
+
+    def enter(self, group: Sequence[Cells]) -> list[Kept] | ReusedName:
+        """Gives where each of a group is kept, or the name that speaks against it."""
+        begun, kept = len(self.fresh), list[Kept]()
+        for row in group:
+            earlier = self._earlier(row)
+            if isinstance(earlier, ReusedName):
+                self._undo(begun)
+                return earlier
+            kept.append(self._add(row) if earlier is None else Kept(earlier["id"], is_repeat=True))
+        return kept
+
+    def _earlier(self, row: Cells) -> Cells | ReusedName | None:
+        found: Cells | None = None
+        for kind in (KEY, JOB_ID):
+            known = None if row[kind] is None else self._known.get((kind, row[kind]))
+            if known is None:
+                continue
+            is_other = found is not None and found["id"] != known["id"]
+            if is_other or not _is_same(row, known, kind):
+                return ReusedName.of(kind, row[kind])
+            found = known
+        return found
+
+    def _add(self, row: Cells) -> Kept:
+        self._newest += 1
+        made = {**row, "id": self._newest}
+        self.fresh.append(made)
+        for kind in (KEY, JOB_ID):
+            if row[kind] is not None:
+                self._known.setdefault((kind, row[kind]), made)
+        return Kept(self._newest)
+
+    def _undo(self, begun: int) -> None:
+        for made in self.fresh[begun:]:
+            for kind in (KEY, JOB_ID):
+                if self._known.get((kind, made[kind])) is made:
+                    del self._known[kind, made[kind]]
+        self._newest -= len(self.fresh) - begun
+        del self.fresh[begun:]
+
+
+def known_of(connection: Connection, rows: Sequence[Cells]) -> list[tuple[str, Cells]]:
+    """Finds the observations whose names are among those of the rows, with the kind of name."""
+    found: list[tuple[str, Cells]] = []
+    for kind, query in _KNOWN.items():
+        names = list({row[kind] for row in rows if row[kind] is not None})
+        for first in range(0, len(names), _MOST_NAMES):
+            asked = {"names": names[first : first + _MOST_NAMES]}
+            found += [(kind, row._asdict()) for row in connection.execute(query, asked)]
+    return found
+
+
+def _is_same(row: Cells, known: Cells, kind: str) -> bool:
+    if any(row[name] != known[name] for name in ("job_type", "gpu_type", "runtime_s", "forgets")):
+        return False
+    # Of what was kept before the two were told apart, nobody knows which name it had.
+    is_told_apart = known[KEY] != known[JOB_ID]
+    if kind == KEY and is_told_apart and row[JOB_ID] != known[JOB_ID]:
+        return False
+    return _contents(row) == _contents(known)
+
+
+def _contents(row: Cells) -> tuple[list[str], dict[str, float]]:
+    return sorted(json.loads(row["colocated_job_types"])), json.loads(row["features"])
