@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 ANYWHERE = ("--debug", "--no-progress", "--quiet")
 """Flags of `podium` itself that may also stand behind the verb."""
+
+GRACE_S = 0.5
+"""Work that was interrupted has so long to end by itself."""
 
 
 class Verb(NamedTuple):
@@ -87,6 +92,7 @@ class VerbGroup(NounGroup):
             code = fail(error, given)
         if code == INTERRUPTED:
             print("interrupted", file=sys.stderr)
+            leave_work_behind()
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -96,6 +102,22 @@ def hoisted(arguments: list[str]) -> list[str]:
     options = arguments[:end]
     found = [flag for flag in ANYWHERE if flag in options]
     return found + [word for word in options if word not in ANYWHERE] + arguments[end:]
+
+
+def leave_work_behind() -> None:
+    """Ends the process where threads do not end after an interrupt.
+
+    Nothing can stop compiled code from outside, and the interpreter would wait for it.
+    """
+    deadline_s = time.monotonic() + GRACE_S
+    busy = [each for each in threading.enumerate() if not each.daemon]
+    for thread in busy:
+        if thread is not threading.current_thread():
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+            if thread.is_alive():
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(INTERRUPTED)
 
 
 def new_app(help: str | None = None) -> typer.Typer:

@@ -95,13 +95,14 @@ def check(
     Exits with 1 when the policy breaks it.
     """
     from podium.cli.case import named_policy
-    from podium.cli.watch import announce_compilation
+    from podium.cli.watch import announce_compilation, interruptible
     from podium.testing import check_policy
 
     screen = Screen(read_settings(ctx).display)
     policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
     announce_compilation(screen)
-    report = check_policy(policy, seed=seed)
+    with screen.progress(f"checking {policy.name}"):
+        report = interruptible(lambda: check_policy(policy, seed=seed))
     if is_json:
         print_json({"policy": policy.name, "ok": report.is_ok, "findings": report.findings})
     else:

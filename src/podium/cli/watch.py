@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from podium.errors import PolicyError
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.1
 
+Found = TypeVar("Found")
+
 
 def announce_compilation(screen: Screen) -> None:
     """Says so before the first start, which takes longer than any other."""
@@ -28,7 +29,7 @@ def announce_compilation(screen: Screen) -> None:
 
 
 def run_watched(screen: Screen, case: Case, policy: Policy) -> Result:
-    """Runs one simulation; the bar follows the arrivals that the core counts."""
+    """Runs one simulation; the bar follows the pods that the core has dealt with."""
     from podium.sim.engine import make_plan
     from podium.sim.execution import Execution
 
@@ -36,24 +37,28 @@ def run_watched(screen: Screen, case: Case, policy: Policy) -> Result:
 
     plan = make_plan(case.cluster, case.workload, policy, case.protocol, case.setup)
     execution = Execution(plan)
-    finished = threading.Event()
+    shown = 0
+    with screen.progress(policy.name, len(plan.arrivals)) as advance, advising(policy):
 
-    def watch() -> None:
-        with screen.progress(policy.name, len(plan.arrivals)) as advance:
-            shown = 0
-            while not finished.wait(POLL_S):
-                arrived = execution.arrived
-                advance(arrived - shown)
-                shown = arrived
+        def follow() -> None:
+            nonlocal shown
+            advance(execution.settled - shown)
+            shown = execution.settled
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        with advising(policy):
-            return execution.run()
-    finally:
-        finished.set()
-        watcher.join()
+        return interruptible(execution.run, follow)
+
+
+def interruptible(work: Callable[[], Found], follow: Callable[[], object] = lambda: None) -> Found:
+    """Does the work in a thread of its own, and follows it in this one.
+
+    Compiled code does not hear ctrl-C, and a policy may never come back from a loop: who waits for
+    it hears ctrl-C at once.
+    """
+    with cancelling(ThreadPoolExecutor(1)) as pool:
+        future = pool.submit(work)
+        while not wait([future], POLL_S).done:
+            follow()
+        return future.result()
 
 
 @contextmanager
@@ -69,11 +74,19 @@ def advising(policy: Policy) -> Iterator[None]:
 
 @contextmanager
 def cancelling(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
-    """Leaves a pool when the work is done, or drops what has not begun when it fails."""
+    """Leaves a pool when the work is done, or drops what has not begun when it fails.
+
+    Whoever presses ctrl-C does not wait for what has begun either: it may never end.
+    """
     try:
         yield pool
-    finally:
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    except BaseException:
         pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def inform(screen: Screen, notes: Iterable[str], noted: set[str] | None = None) -> None:
