@@ -52,6 +52,11 @@ def podium(folder, *arguments, **environ):
     return run([*PODIUM, "search", *arguments], folder, **GIVEN, **environ)
 
 
+def podium_runs(folder, *arguments):
+    """Runs a verb of runs."""
+    return run([*PODIUM, "runs", *arguments], folder, **GIVEN)
+
+
 def rows(folder):
     """Lists the candidates of the one run, without its name and what things took."""
     with open_store(f"sqlite:///{folder / 'runs.db'}") as store:
@@ -124,12 +129,14 @@ def killed(tmp_path_factory):
     told = {
         "second": podium(folder, "resume", record.id, "--store", "runs.db"),
         "running": podium(folder, "status", record.id, "--store", "runs.db", "--json"),
+        "deleted": podium_runs(folder, "delete", record.id, "--yes", "--store", "runs.db"),
         "children": children_of(process),
     }
     process.kill()
     process.communicate()
     told["before"] = rows(folder)
     told["status"] = podium(folder, "status", record.id, "--store", "runs.db", "--json")
+    told["listed"] = podium_runs(folder, "list", "--store", "runs.db", "--json")
     told["resumed"] = podium(
         folder, "resume", record.id[:6], "--store", "runs.db", "--workers", "2"
     )
@@ -183,6 +190,12 @@ def test_a_second_process_is_told_that_somebody_is_at_work(killed):
 
 def test_a_killed_search_is_shown_as_interrupted(killed):
     assert json.loads(killed[1]["status"].stdout)["status"] == "interrupted"
+    assert json.loads(killed[1]["listed"].stdout)[0]["status"] == "interrupted"
+
+
+def test_a_run_at_work_is_not_deleted(killed):
+    assert killed[1]["deleted"].returncode == 2
+    assert "another process works on this run" in killed[1]["deleted"].stderr
 
 
 def test_no_worker_outlives_a_killed_search(killed):

@@ -74,7 +74,7 @@ def compare(
         for name in names
     ]
     announce_compilation(screen)
-    with opened(settings) as kept, screen.progress("runs", len(plans)) as advance:
+    with opened(settings, is_made=True) as kept, screen.progress("runs", len(plans)) as advance:
         trials = []
         for name, plan in plans:
             trials.append(_trial(kept, settings, means, (name, plan), evaluations))

@@ -102,10 +102,11 @@ def show_end(screen: Screen, run_id: str, search: Search) -> None:
     if best is not None:
         print()
         print(best.text.rstrip())
-    more = "--usd N or --tokens N" if USED_UP in search.ending else "--evaluations N"
+    more = "--evaluations N searches on until there are N in all"
+    if USED_UP in search.ending:
+        more = "--usd N or --tokens N searches on"
     screen.note(
-        f"podium search promote {run_id} validates it; podium search resume {run_id} {more} "
-        "searches on"
+        f"podium search promote {run_id} validates it; podium search resume {run_id} {more}"
     )
 
 

@@ -50,7 +50,13 @@ MemoryLimit = Annotated[
 ]
 Evaluations = Annotated[
     int | None,
-    typer.Option("--evaluations", help="End after so many.", min=1, show_default=False),
+    typer.Option(
+        "--evaluations",
+        help="Most evaluations of the run, tuning and earlier sittings included, and most calls "
+        "to a model or command. [default: 2000, or none with --time]",
+        min=1,
+        show_default=False,
+    ),
 ]
 Time = Annotated[
     str | None, typer.Option("--time", help="End after this: 90s, 10m, 2h.", show_default=False)

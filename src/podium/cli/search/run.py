@@ -110,7 +110,7 @@ def run(
     limits = Limits(time_s=time_limit, memory_mib=memory_limit)
     means = given.means(settings, workers, executor, ray_address, limits)
     budget = budget_of(evaluations, time_span, target)
-    with opened(settings) as kept:
+    with opened(settings, is_made=True) as kept:
         record = create(kept, settings, plan, budget, name or fitness)
         try:
             work(Screen(settings.display), kept, record, (means, budget), is_json)

@@ -15,6 +15,7 @@ from typing import Any
 from podium.search.fitness import Outcome, fitness_named
 from podium.search.generator import Generator, Proposal, Spent
 from podium.search.population import Archive
+from podium.search.run.allowance import allowance_of
 from podium.search.run.ending import Ending
 from podium.search.run.executor import Context, Executor
 from podium.search.run.folder import BEST, STATE, RunFolder
@@ -64,6 +65,7 @@ class Search:
     _jury: Jury = field(init=False)
     _baseline: list[dict[str, float]] = field(default_factory=list)
     _usual: float = field(init=False, default=0.0)
+    _done: Tally = field(default_factory=Tally)  # of whole batches alone
     _open: dict[int, CandidateRecord] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,19 +90,22 @@ class Search:
         """Searches until the budget is spent or a generator is."""
         self.get_ready()
         while not self._is_over(budget):
-            self.step()
+            self.step(budget)
         self.parts.watch(self.progress())
 
-    def step(self) -> None:
-        """Does one batch."""
+    def step(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
+        """Does one batch, or as much of it as the budget allows."""
         self.get_ready()
-        samples = self._plan_batch()
+        planned = self._plan_batch()
+        allowed = allowance_of(budget, self._done.evaluations, self._done.calls)
+        samples = allowed.cut(planned, self.plan, self._asks)
         if not samples:
-            self._end.reason = "nothing is left to tune"
+            self._end.reason = allowed.shortage() if planned else "nothing is left to tune"
             return
         context = self._context()
         found = self._judge(self._propose(samples), context)
-        found += self._judge(self._propose(self._repairs(samples, found)), context)
+        repairs = allowed.less(found).cut(self._repairs(samples, found), self.plan, self._asks)
+        found += self._judge(self._propose(repairs), context)
         self._end_batch(found)
         self._end.end_batch(self.archive, found)
 
@@ -124,7 +129,7 @@ class Search:
     def _is_over(self, budget: Budget) -> bool:
         best = self.archive.best
         fitness = best.fitness if best is not None else None
-        self._end.check_budget(budget, self.tally.evaluations, self.seconds, fitness)
+        self._end.check_budget(budget, self._done.evaluations, self.seconds, fitness)
         return bool(self.ending)
 
     def _plan_batch(self) -> list[Sample]:
@@ -205,8 +210,15 @@ class Search:
         self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
         self.parts.watch(self.progress())
 
+    def _asks(self, sample: Sample) -> bool:
+        generator = self.parts.generators.get(sample.generator)
+        return sample.request is not None and generator is not None and generator.reads_prompts
+
     def _fold(self, rows: Sequence[CandidateRecord]) -> None:
         """Takes a batch in: nothing that is kept between batches knows more than its rows."""
+        for row in rows:
+            self._done.count_proposal(row)
+            self._done.count_judgement(row)
         self.archive.end_batch(entry_of(row) for row in rows)
         if self.memory is not None:
             self.memory.end_batch(rows)

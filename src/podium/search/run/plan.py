@@ -84,6 +84,6 @@ class RunPlan:
 class Budget:
     """Says when a run has done enough; whatever is reached first ends it."""
 
-    evaluations: int | None = None
+    evaluations: int | None = None  # most of all sittings together; of calls to models as well
     seconds: float | None = None
     target: float | None = None  # fitness on the training set

@@ -1,6 +1,7 @@
 import pytest
 
 from podium.cli.main import app
+from podium.store import open_store
 
 MODELS = ("run", "--generator", "llm", "--model", "small", "--model", "large")
 KEYS = ("OPENROUTER_API_KEY", "OPENAI_API_KEY", "PODIUM_LLM_KEY")
@@ -44,6 +45,7 @@ def refused(runner, monkeypatch, tmp_path):
     ],
 )
 def test_a_mistake_is_told_before_anything_starts(refused, arguments, told):
+    open_store("runs.db").close()
     code, words = refused(*arguments, "--store", "runs.db")
     assert code == 2
     assert told in words
