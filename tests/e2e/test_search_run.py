@@ -292,7 +292,47 @@ def test_any_program_writes_candidates(tmp_path):
     ],
 )
 def test_mistakes_are_told_before_anything_starts(tmp_path, arguments, told):
+    open_store(str(tmp_path / "runs.db")).close()
     done = podium(tmp_path, *arguments, "--store", "runs.db")
     assert done.returncode == 2
     assert told in done.stderr
     assert not (tmp_path / ".data" / "podium" / "runs").exists()
+
+
+@pytest.fixture
+def own_traces(tmp_path):
+    """Writes a cluster of one's own as manifests, and another under names of original files."""
+    for path in ("own/cluster.yaml", "openb/made.csv"):
+        (tmp_path / path).parent.mkdir()
+        command = [*PODIUM, "traces", "generate", path, "--nodes", "6", "--pods", "40"]
+        assert run(command, tmp_path).returncode == 0
+    made = tmp_path / "openb"
+    (made / "made-nodes.csv").rename(made / "openb_node_list_gpu_node.csv")
+    (made / "made-pods.csv").rename(made / "openb_pod_list_cpu050.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "environ"),
+    [
+        (["--trace", "own/cluster.yaml"], {}),
+        (["--trace", "./own"], {}),
+        (["--trace", "openb:cpu050", "--traces", "openb"], {}),
+        (["--trace", "openb:cpu050"], {"PODIUM_TRACES": "openb"}),
+    ],
+    ids=["file", "folder", "flag", "variable"],
+)
+def test_a_relative_path_leads_to_the_trace_from_the_folder_of_a_worker_too(
+    own_traces, given, environ
+):
+    few = ["--seeds", "1", "--store", "runs.db", "--json"]
+    done = podium(own_traces, "run", "--evaluations", "4", *few, *given, **environ)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["evaluations"] == 4
+
+
+def test_arms_are_compared_on_a_relative_path(own_traces):
+    given = ["--trace", "own/cluster.yaml", "--runs", "1", "--evaluations", "20", "--seeds", "1"]
+    done = podium(own_traces, "compare", "random", *given, "--store", "runs.db", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["evaluations"] <= 20

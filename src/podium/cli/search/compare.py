@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +12,8 @@ from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.runs import StoreUrl, opened
 from podium.cli.search import options as given
-from podium.cli.search.generators import llm_options
-from podium.cli.search.record import create
+from podium.cli.search.generators import generator_options, refuse_unused
+from podium.cli.search.record import entered
 
 if TYPE_CHECKING:
     from podium.search.arms import Row, Trial
@@ -59,13 +59,10 @@ def compare(
     from podium.search.limits import Limits
     from podium.search.run.plan import RunPlan
 
-    training = given.training_set(settings, fitness, trace, seeds, nodes)
     names = arms or ["genetic", "random", "tuned"]
-    extra: dict[str, dict[str, Any]] = {}
-    if "llm" in names:
-        extra["llm"] = llm_options(settings, None, None)
-    if "command" in names:
-        extra["command"] = {"command": command or ""}
+    refuse_unused(names, {"--model": model}, command)
+    training = given.training_set(settings, fitness, trace, seeds, nodes)
+    extra = generator_options(settings, names, None, None, command)
     base = RunPlan(training, fitness, seed, start=start, options=extra)
     means = given.means(settings, workers, executor, ray_address, Limits())
     plans = [
@@ -97,11 +94,14 @@ def _trial(
 
     name, plan = arm
     budget = Budget(evaluations)
-    record = create(kept, settings, plan, budget, f"compare {name} {plan.seed}")
-    with open_search(kept, record, replace(means, is_validating=False)) as search:
+    title = f"compare {name} {plan.seed}"
+    with (
+        entered(kept, settings, plan, budget, title) as record,
+        open_search(kept, record, replace(means, is_validating=False)) as search,
+    ):
         search.go(budget)
         summary, best = search.progress().summary(), search.archive.best
-    kept.runs.update(record.id, status=FINISHED)
+        kept.runs.update(record.id, status=FINISHED)
     assert best is not None  # a run whose beginning is of no use stops at once
     validator = Validator(plan.training, plan.fitness, means.limits)
     try:

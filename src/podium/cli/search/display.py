@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from podium.cli import figures
-from podium.cli.render import Screen
+from podium.cli.render import Rhythm, Screen
 
 if TYPE_CHECKING:
     from podium.search.run.loop import Search
@@ -22,10 +22,13 @@ Watch = Callable[["Progress"], None]
 
 @contextmanager
 def follow(screen: Screen, budget: Budget) -> Iterator[Watch]:
-    """Draws the progress of a run on a terminal; elsewhere nothing is drawn."""
+    """Draws the progress of a run on a terminal; elsewhere a line tells it now and then."""
     display = screen.display
-    if not (display.progress and not display.quiet and sys.stderr.isatty()):
+    if not display.progress or display.quiet:
         yield lambda _progress: None
+        return
+    if not sys.stderr.isatty():
+        yield _logging(screen, budget, Rhythm())
         return
     from rich.live import Live
 
@@ -40,6 +43,24 @@ def follow(screen: Screen, budget: Budget) -> Iterator[Watch]:
                 live.update(_panel(progress, budget), refresh=True)
 
         yield watch
+
+
+def _logging(screen: Screen, budget: Budget, rhythm: Rhythm) -> Watch:
+    def watch(progress: Progress) -> None:
+        if rhythm.is_due():
+            screen.note(line_of(progress, budget))
+
+    return watch
+
+
+def line_of(progress: Progress, budget: Budget) -> str:
+    """Says in one line how far a run is, for logs."""
+    facts = facts_of(progress, budget)
+    left = f", {facts['time left']} left" if "time left" in facts else ""
+    return (
+        f"run {progress.run_id}: {part_of(progress, budget):.0%}, {facts['evaluations']} "
+        f"evaluations, best {facts['best']}{left}"
+    )
 
 
 def facts_of(progress: Progress, budget: Budget | None = None) -> dict[str, str]:

@@ -24,12 +24,13 @@ def work(
 
     means, budget = how
     announce_compilation(screen)
-    screen.note(f"run {record.id} in {record.folder}")
     with (
         follow(screen, budget) as watch,
         open_search(kept, record, means, watch) as search,
         _settled(screen, kept, record),
     ):
+        search.get_ready()
+        screen.note(f"run {record.id} in {record.folder}")
         search.go(budget)
         summary = search.progress().summary()
     if is_json:

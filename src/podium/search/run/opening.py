@@ -71,11 +71,11 @@ def open_search(
     folder.lock()
     with ExitStack() as stack:
         stack.callback(folder.unlock)
-        executor = open_executor(plan.training, plan.fitness, means)
-        stack.callback(executor.close)
         generators = open_generators(plan, folder, means)
         for each in generators.values():
             stack.callback(each.close)
+        executor = open_executor(plan.training, plan.fitness, means)
+        stack.callback(executor.close)
         validator = Validator(plan.training, plan.fitness, means.limits)
         stack.callback(validator.close)
         parts = Parts(

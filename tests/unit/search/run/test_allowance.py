@@ -54,9 +54,7 @@ def test_a_sitting_goes_on_to_the_total_that_it_is_given(executor, tmp_path):
 
 
 @pytest.mark.parametrize("before_end", [1, 2, 5])
-def test_a_run_that_is_cut_off_near_its_end_ends_as_an_unbroken_one(
-    executor, tmp_path, before_end
-):
+def test_a_run_that_is_cut_off_near_its_end_ends_as_an_unbroken_one(executor, tmp_path, before_end):
     (tmp_path / "whole").mkdir()
     (tmp_path / "broken").mkdir()
     budget, counting = Budget(24), Counting(executor)
