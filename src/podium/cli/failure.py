@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,13 @@ class InternalError(PodiumError):
 def fail(error: Exception, arguments: list[str]) -> int:
     """Prints an error to standard error and gives its exit code."""
     shown = as_podium_error(error)
-    if is_debugging(arguments):
-        traceback.print_exception(error)
-    if "--json" in arguments:
-        print(json.dumps({"error": as_object(shown)}, ensure_ascii=False), file=sys.stderr)
-    else:
-        print(in_three_lines(shown), file=sys.stderr)
+    with suppress(OSError):  # nobody may be there to hear it, but there is the exit code
+        if is_debugging(arguments):
+            traceback.print_exception(error)
+        if "--json" in arguments:
+            print(json.dumps({"error": as_object(shown)}, ensure_ascii=False), file=sys.stderr)
+        else:
+            print(in_three_lines(shown), file=sys.stderr)
     return shown.exit_code
 
 
@@ -73,9 +75,10 @@ def as_podium_error(error: Exception) -> PodiumError:
         return error
     if isinstance(error, TyperException):
         return _usage_error(error)
-    if isinstance(error, OSError) and error.filename:
-        problem = f"the file cannot be used: {error.strerror}"
-        return InputError.at(error.filename, problem, hint="look at its path and its rights")
+    if isinstance(error, OSError):
+        found = _file_error(error)
+        if found is not None:
+            return found
     return InternalError(
         f"internal error: {type(error).__name__}: {error}",
         where=_last_place(error),
@@ -94,6 +97,17 @@ def _usage_error(error: TyperException) -> UsageError:
     return UsageError(
         message.rstrip("."), where=command, hint=f"{advice}{command} --help lists what there is"
     )
+
+
+def _file_error(error: OSError) -> PodiumError | None:
+    from podium.traces.draft import FULL, unwritable
+
+    if error.errno in FULL:
+        return unwritable(str(error.filename or "standard output"), error)
+    if not error.filename:
+        return None
+    problem = f"the file cannot be used: {error.strerror}"
+    return InputError.at(error.filename, problem, hint="look at its path and its rights")
 
 
 def _last_place(error: Exception) -> str:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import typer
@@ -75,6 +76,8 @@ class VerbGroup(NounGroup):
         **extra: Any,
     ) -> Any:
         """Runs the command line and exits; only without `standalone_mode` do errors pass."""
+        sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - nobody listens
+        sys.stderr = sys.stderr or sys.stdout
         given = hoisted(list(sys.argv[1:] if args is None else args))
         extra.update(complete_var=complete_var, windows_expand_args=windows_expand_args)
         if not standalone_mode:
@@ -91,8 +94,10 @@ class VerbGroup(NounGroup):
         except Exception as error:  # noqa: BLE001 - the last stop before the user
             code = fail(error, given)
         if code == INTERRUPTED:
-            print("interrupted", file=sys.stderr)
+            with suppress(OSError):
+                print("interrupted", file=sys.stderr)
             leave_work_behind()
+        _close_output()
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -133,3 +138,11 @@ def _silenced() -> int:
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, sys.stdout.fileno())
     return BROKEN_PIPE
+
+
+def _close_output() -> None:
+    """Flushes the output; one that takes nothing more must not fail again at the very end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silenced()

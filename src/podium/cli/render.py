@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
@@ -80,7 +80,8 @@ class Screen:
     def note(self, text: str) -> None:
         """Prints words for people to standard error, unless asked to be quiet."""
         if not self.display.quiet:
-            print(text, file=sys.stderr)
+            with suppress(OSError):  # words that nobody can hear stop no work
+                print(text, file=sys.stderr)
 
     @contextmanager
     def progress(self, label: str, total: int | None = None) -> Iterator[Advance]:

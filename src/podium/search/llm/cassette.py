@@ -7,6 +7,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,6 +15,7 @@ from typing import Any, TextIO
 from podium.errors import InputError
 from podium.search.llm.budget import Charge
 from podium.search.llm.reply import Exchange, Reply, Try
+from podium.traces.draft import in_words
 
 VERSION = 1
 _HEADER = {"cassette": "podium", "version": VERSION}
@@ -42,11 +44,12 @@ class Recorder:
 
     def close(self) -> None:
         """Closes the file."""
-        self._file.close()
+        with suppress(OSError):  # what could not be written was told when it was
+            self._file.close()
 
     def _write(self, row: Mapping[str, Any]) -> None:
         line = json.dumps(row) + "\n"
-        with self._lock:
+        with self._lock, in_words(Path(self._file.name)):
             self._file.write(line)
             self._file.flush()
 

@@ -30,6 +30,7 @@ from podium.search.promotion.validation import (
 )
 from podium.search.training import Case
 from podium.search.verdict import Verdict
+from podium.traces.draft import drafted
 
 Progress = Callable[[str, int, int], None]
 """Hears of a stage how much of how much is done; the last of a stage may be left out."""
@@ -195,9 +196,10 @@ def _written(entry: _Entry, promotion: Promotion, settings: Settings, sheet: She
             hint="report the candidate: writing a policy must not change it",
         )
     path = _path(settings.folder, entry.name)
-    path.write_text(text, encoding="utf-8")
     shown = json.dumps(card.as_object(text), indent=2) + "\n"
-    path.with_suffix(".json").write_text(shown, encoding="utf-8")
+    with drafted(path) as policy_file, drafted(path.with_suffix(".json")) as card_file:
+        policy_file.write_text(text, encoding="utf-8")
+        card_file.write_text(shown, encoding="utf-8")
     return path
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from podium.errors import InputError, MissingError, UsageError
 from podium.policies.registry import BEST
+from podium.traces.draft import drafted, in_words
 
 PLAN, STATE, LOCK, CASSETTE = "plan.json", "state.json", "lock", "cassette.jsonl"
 
@@ -80,13 +81,15 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Writes a text file whole, or not at all."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        draft = self.path / f"{name}.new"
-        with draft.open("w", encoding="utf-8") as file:
+        with in_words(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        with (
+            drafted(self.path / name) as draft,
+            draft.open("w", encoding="utf-8") as file,
+        ):
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(self.path / name)
 
     def state(self) -> dict[str, Any]:
         """Reads how far the run was when its last batch ended; nothing for a new one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -56,8 +57,12 @@ def create_run(store: Store, plan: RunPlan, record: RunRecord) -> RunFolder:
     folder = RunFolder(Path(record.folder))
     if folder.path.exists():
         raise UsageError(f"there is a run {record.id} already", where=str(folder.path))
-    folder.write(PLAN, plan.as_object())
-    store.runs.create(record)
+    try:
+        folder.write(PLAN, plan.as_object())
+        store.runs.create(record)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
     return folder
 
 
