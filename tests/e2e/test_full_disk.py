@@ -3,6 +3,7 @@
 import json
 import resource
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_a_search_without_room_for_its_folder_leaves_no_run(tmp_path):
     ids=" ".join,
 )  # fmt: skip
 def test_an_output_without_room_is_told(tmp_path, arguments):
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*PODIUM, *arguments], cwd=tmp_path, env=clean_environment(tmp_path),
             stdout=full, stderr=subprocess.PIPE, text=True,
@@ -94,7 +95,7 @@ def test_an_output_without_room_is_told(tmp_path, arguments):
 
 
 def test_words_without_room_stop_no_work(tmp_path):
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*PODIUM, "simulate", *SMALL, "--ratio", "2"], cwd=tmp_path,
             env=clean_environment(tmp_path), stdout=subprocess.PIPE, stderr=full, text=True,

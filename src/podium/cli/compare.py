@@ -26,7 +26,7 @@ from podium.cli.case_options import (
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
-from podium.errors import UsageError
+from podium.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from podium.cli.case import Case, Inputs
@@ -99,11 +99,7 @@ def compare(
     from podium.reports.comparison import METRICS, compare
 
     if metric is not None and metric not in METRICS:
-        raise UsageError(
-            f'unknown metric "{metric}"',
-            where="flag --metric",
-            hint=f"one of {', '.join(METRICS)}",
-        )
+        raise UnknownName.among("metric", metric, METRICS, where="flag --metric")
     inputs = Inputs(orders, nodes, pods, is_skipping_bad, node_order)
     chosen = load_all(policies or list(DEFAULT_POLICIES), is_ignoring_unknown)
     inform(screen, (f"{policy.name}: {note}" for policy in chosen for note in policy.notes))

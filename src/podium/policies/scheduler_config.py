@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from podium.errors import InputError, UsageError
+from podium.errors import InputError, UsageError, advice_on
 from podium.policies.plugin_sets import NEUTRAL, NOT_SCORING, enabled_scores
 from podium.policies.plugin_text import GPU_METHODS, Enabled, policy_text
 from podium.policies.plugins import PLUGINS
@@ -50,7 +50,7 @@ def load_scheduler_config(path: Path, *, ignore_unknown_plugins: bool = False) -
         raise UsageError(
             f'the score plugin "{unknown[0]}" has no counterpart here',
             where=f"{path}, profile {profile.name}",
-            hint=f"known: {', '.join(sorted(PLUGINS))}; --ignore-unknown-plugins leaves others out",
+            hint=f"{advice_on(unknown[0], [*PLUGINS, *NEUTRAL])}; --ignore-unknown-plugins leaves others out",
         )
     enabled = [
         Enabled(name, weight, PLUGINS[name](_arguments(profile, name), profile.version))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from podium.errors import UsageError
+from podium.errors import UsageError, advice_on
 from podium.search.fitness import fitness_named
 from podium.search.population.archive import Customs
 from podium.search.training import TrainingSet
@@ -43,7 +43,7 @@ class RunPlan:
     def __post_init__(self) -> None:
         fitness_named(self.fitness)
         if self.start not in STARTS:
-            raise UsageError(f'no such start: "{self.start}"', hint=f"one of {', '.join(STARTS)}")
+            raise UsageError(f'no such start: "{self.start}"', hint=advice_on(self.start, STARTS))
         if self.batch < self.customs.islands:
             raise UsageError(
                 f"a batch of {self.batch} does not reach all {self.customs.islands} islands",
