@@ -49,6 +49,10 @@ TITLES = {
 BESIDE = ("gpu_allocation", "fragmentation", "placed", "wait_mean_s")
 """What is shown beside the metric that ranks."""
 
+NOBODY_WAITED = (
+    "note: nobody waited, so that nothing is compared; --protocol inflation fills the cluster, "
+    "--load N lets pods come N times as fast"
+)
 MOST_SEEDS = 10_000
 _SEEDS = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*")
 
@@ -142,7 +146,7 @@ def run_all(
 ) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
     """Runs every policy on every seed, in threads; gives the summaries in order of seeds."""
     from podium.cli.case import load_case
-    from podium.cli.watch import announce_compilation, cancelling, inform
+    from podium.cli.watch import announce_compilation, apart, cancelling, inform
 
     announce_compilation(screen)
     found: dict[str, list[dict[str, Any]]] = {policy.name: [] for policy in policies}
@@ -150,6 +154,7 @@ def run_all(
     with (
         screen.progress("simulating", len(policies) * len(seeds)) as advance,
         cancelling(ThreadPoolExecutor(jobs or os.cpu_count() or 1)) as pool,
+        apart(),
     ):
         for seed in seeds:
             case = load_case(settings, inputs, seed)
@@ -209,6 +214,8 @@ def show(screen: Screen, comparison: Comparison, found: dict[str, list[dict[str,
         for row in comparison.rows
     ]
     screen.table(titles, rows)
+    if _is_replay(found) and not any(run["waited"] for runs in found.values() for run in runs):
+        screen.note(NOBODY_WAITED)
     first = next(iter(found.values()))[0]
     screen.note(
         f"{first['trace']} on {first['cluster']}, {first['protocol']}, "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, TypeVar
 
-from podium.errors import PolicyError
+from podium.errors import PolicyError, close_names
 
 if TYPE_CHECKING:
     from podium.cli.case import Case
@@ -38,7 +39,7 @@ def run_watched(screen: Screen, case: Case, policy: Policy) -> Result:
     plan = make_plan(case.cluster, case.workload, policy, case.protocol, case.setup)
     execution = Execution(plan)
     shown = 0
-    with screen.progress(policy.name, len(plan.arrivals)) as advance, advising(policy):
+    with screen.progress(policy.name, len(plan.arrivals)) as advance, advising(policy), apart():
 
         def follow() -> None:
             nonlocal shown
@@ -62,14 +63,29 @@ def interruptible(work: Callable[[], Found], follow: Callable[[], object] = lamb
 
 
 @contextmanager
+def apart() -> Iterator[None]:
+    """Keeps what a policy prints out of the results: it goes where words for people go."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+@contextmanager
 def advising(policy: Policy) -> Iterator[None]:
     """Says how to look into a policy, in errors of policies that give no advice."""
     try:
         yield
     except PolicyError as error:
         reference = policy.source.path if policy.source and policy.origin == "file" else policy.name
-        error.hint = error.hint or f"podium policies check {reference} looks for what is wrong"
+        usual = f"podium policies check {reference} looks for what is wrong"
+        error.hint = _meant(error.__cause__) or error.hint or usual
         raise
+
+
+def _meant(error: BaseException | None) -> str:
+    """Says which field of a pod or a node may be meant by one that is not there."""
+    fields = getattr(getattr(error, "obj", None), "_fields", ())
+    close = close_names(str(error.name), fields) if isinstance(error, AttributeError) else []
+    return f"did you mean {', '.join(close)}" if close else ""
 
 
 @contextmanager

@@ -50,7 +50,8 @@ def load_scheduler_config(path: Path, *, ignore_unknown_plugins: bool = False) -
         raise UsageError(
             f'the score plugin "{unknown[0]}" has no counterpart here',
             where=f"{path}, profile {profile.name}",
-            hint=f"{advice_on(unknown[0], [*PLUGINS, *NEUTRAL])}; --ignore-unknown-plugins leaves others out",
+            hint=f"{advice_on(unknown[0], [*PLUGINS, *NEUTRAL])}; --ignore-unknown-plugins leaves "
+            "others out",
         )
     enabled = [
         Enabled(name, weight, PLUGINS[name](_arguments(profile, name), profile.version))

@@ -57,6 +57,13 @@ class Result:
             hasher.update(np.ascontiguousarray(array).tobytes())
         return hasher.hexdigest()
 
+    def __repr__(self) -> str:
+        plan = self.plan
+        return (
+            f"<Result of {plan.policy.name} on {plan.cluster.name}: {plan.protocol.name}, "
+            f"{int(self.is_placed.sum()):,} of {len(self.status):,} pods placed>"
+        )
+
     @property
     def is_placed(self) -> npt.NDArray[np.bool_]:
         """Tells for each pod whether it was placed."""

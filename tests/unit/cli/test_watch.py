@@ -162,3 +162,19 @@ def test_whoever_interrupts_does_not_wait_for_what_has_begun():
     with pytest.raises(KeyboardInterrupt):
         interrupt()
     gate.set()
+
+
+@pytest.mark.usefixtures("_warm_cache")
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("node.cpu_left", "did you mean cpu_milli_left"),
+        ("pod.gpu_num", "podium policies check typo.py looks for what is wrong"),
+    ],
+)
+def test_a_field_that_is_misspelt_is_told_with_the_one_that_may_be_meant(line, hint):
+    Path("typo.py").write_text(f"def score(pod, node):\n    return {line}\n")
+    case = load_case(load_settings({}), Inputs(nodes=2, pods=2))
+    with pytest.raises(PolicyError) as caught:
+        run_watched(SCREEN, case, load("typo.py"))
+    assert caught.value.hint == hint
