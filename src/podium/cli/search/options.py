@@ -55,8 +55,18 @@ Evaluations = Annotated[
     int | None,
     typer.Option(
         "--evaluations",
-        help="Most evaluations of the run, tuning and earlier sittings included, and most calls "
-        "to a model or command. [default: 2000, or none with --time]",
+        help="Most evaluations, tuning included, and most calls to a model. "
+        "[default: 2000, or none with --time]",
+        min=1,
+        show_default=False,
+    ),
+]
+EvaluationsInAll = Annotated[
+    int | None,
+    typer.Option(
+        "--evaluations",
+        help="Most evaluations of the whole run, earlier sittings included. "
+        "[default: what it began with]",
         min=1,
         show_default=False,
     ),

@@ -126,7 +126,7 @@ def run(
 def resume(
     ctx: typer.Context,
     run: RunId,
-    evaluations: given.Evaluations = None,
+    evaluations: given.EvaluationsInAll = None,
     time_span: given.Time = None,
     target: given.Target = None,
     usd: given.Usd = None,
