@@ -44,10 +44,10 @@ class Allowance:
             kept.append(sample)
         return kept
 
-    def shortage(self) -> str:
+    def shortage(self, budget: Budget) -> str:
         """Says why no sample is left of a batch."""
         if self.calls == 0:
-            return "the calls that are allowed are made"
+            return f"{budget.evaluations:,} calls are made"
         return f"tuning another candidate needs more than the {self.evaluations:,} left"
 
 

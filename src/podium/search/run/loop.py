@@ -100,7 +100,7 @@ class Search:
         allowed = allowance_of(budget, self._done.evaluations, self._done.calls)
         samples = allowed.cut(planned, self.plan, self._asks)
         if not samples:
-            self._end.reason = allowed.shortage() if planned else "nothing is left to tune"
+            self._end.reason = allowed.shortage(budget) if planned else "nothing is left to tune"
             return
         context = self._context()
         found = self._judge(self._propose(samples), context)
