@@ -1,13 +1,13 @@
 """Cuts batches to what a budget still allows: a run never does more than it was asked for.
 
-What is used up is counted in whole batches. So a batch that was cut off is planned again as it
-was before, and a resumed run finds what an unbroken one does.
+What is used up is counted in whole batches. So a batch that was cut is planned again as it was
+before and done to its end, and a run that is given more finds what one finds that had it at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from podium.search.run.plan import Budget, RunPlan
 from podium.search.run.samples import TUNED, Sample
@@ -23,13 +23,16 @@ class Allowance:
 
     evaluations: int | None = None
     calls: int | None = None
+    is_short: bool = False  # something was left undone for want of them
 
     def less(self, rows: Iterable[CandidateRecord]) -> Allowance:
         """Gives what is left after some candidates."""
         costs = [row.cost for row in rows]
         evaluations = sum(cost.get("evaluations", 0) for cost in costs)
         calls = sum(cost.get("calls", 0) for cost in costs)
-        return Allowance(_left(self.evaluations, evaluations), _left(self.calls, calls))
+        return replace(
+            self, evaluations=_left(self.evaluations, evaluations), calls=_left(self.calls, calls)
+        )
 
     def cut(self, samples: Sequence[Sample], plan: RunPlan, asks: Asks) -> list[Sample]:
         """Keeps the samples that can be judged to their end, in their order."""
@@ -45,10 +48,14 @@ class Allowance:
         return kept
 
     def shortage(self, budget: Budget) -> str:
-        """Says why no sample is left of a batch."""
+        """Says what a run lacks to go on."""
+        most = budget.evaluations or 0
+        if not self.evaluations:
+            return f"{most:,} evaluations are done"
         if self.calls == 0:
-            return f"{budget.evaluations:,} calls are made"
-        return f"tuning another candidate needs more than the {self.evaluations:,} left"
+            return f"{most:,} calls are made"
+        done = most - self.evaluations
+        return f"{done:,} of {most:,} evaluations are done, and tuning one more takes too many"
 
 
 def allowance_of(budget: Budget, evaluations: int, calls: int) -> Allowance:

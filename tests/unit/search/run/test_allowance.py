@@ -40,17 +40,46 @@ def test_a_run_does_never_more_than_it_is_asked_for(executor, tmp_path, evaluati
     run = Sittings(tmp_path, executor, PLAN)
     search = run.search()
     search.go(Budget(evaluations))
+    done = search.progress().summary()["evaluations"]
+    assert evaluations - PLAN.tuning.evaluations <= done <= evaluations
+    of = "" if done == evaluations else f" of {evaluations}"
+    tail = "" if done == evaluations else ", and tuning one more takes too many"
+    assert search.ending == f"{done}{of} evaluations are done{tail}"
+
+
+@pytest.mark.parametrize("evaluations", [1, 5, 17, 23])
+def test_a_run_that_tunes_nothing_does_all_that_it_is_asked_for(executor, tmp_path, evaluations):
+    run = Sittings(tmp_path, executor, replace(PLAN, tuning=Tuning(every=0)))
+    search = run.search()
+    search.go(Budget(evaluations))
     assert search.tally.evaluations == evaluations
-    assert search.ending == f"{evaluations:,} evaluations are done"
-    assert search.progress().summary()["evaluations"] == evaluations
+    assert search.ending == f"{evaluations} evaluations are done"
 
 
-def test_a_sitting_goes_on_to_the_total_that_it_is_given(executor, tmp_path):
+@pytest.mark.parametrize("first", [1, 6, 9, 12, 15])
+def test_a_run_that_is_given_more_ends_as_one_that_had_it_at_once(executor, tmp_path, first):
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "parts").mkdir()
+    whole, parts = (Sittings(tmp_path / each, executor) for each in ("whole", "parts"))
+    at_once = whole.search()
+    at_once.go(Budget(30))
+    parts.search().go(Budget(first))
+    assert sum(row.cost.get("evaluations", 0) for row in parts.rows()) == first
+    later = parts.search()
+    later.go(Budget(30))
+    assert facts(later) == facts(at_once)
+    assert parts.rows() == whole.rows()
+
+
+def test_a_run_that_is_taken_up_with_the_same_budget_does_nothing_more(executor, tmp_path):
     run = Sittings(tmp_path, executor, PLAN)
-    run.search().go(Budget(9))
-    again = run.search()
-    again.go(Budget(20))
-    assert again.tally.evaluations == 20
+    first, counting = run.search(), Counting(executor)
+    first.go(Budget(17))
+    again = run.search(counting)
+    again.go(Budget(17))
+    assert counting.judged == []
+    assert facts(again) == facts(first)
+    assert again.ending == first.ending
 
 
 @pytest.mark.parametrize("before_end", [1, 2, 5])
