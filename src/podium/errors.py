@@ -27,6 +27,56 @@ MOST_NAMES = 20
 
 LONGEST_NAME = 200
 """Likeness is not looked for in longer names: it would take time without end."""
+MOST_CLOSE = 3
+LEAST_BEGUN = 3
+LEAST_LIKENESS = 0.7
+MOST_BEHIND = 0.12
+
+
+def close_names(name: str, known: Iterable[str]) -> list[str]:
+    """Finds the names that somebody may have meant, the closest first; often there is none.
+
+    Capitals and the kind of dash do not matter, letters may have changed places, and whoever wrote
+    the beginning meant the rest. What is much further off than the closest is no help.
+
+    >>> close_names("FGD", ["fgd", "first-fit"])
+    ['fgd']
+    >>> close_names("bestfit", ["best-fit", "worst-fit", "first-fit"])
+    ['best-fit']
+    """
+    by_form: dict[str, list[str]] = {}
+    for each in sorted(known):
+        by_form.setdefault(_form(each), []).append(each)
+    wanted = _form(name[:LONGEST_NAME])
+    if wanted in by_form:
+        return by_form[wanted][:MOST_CLOSE]
+    turned = [form for form in by_form if sorted(form) == sorted(wanted)]
+    begun = [form for form in by_form if len(wanted) >= LEAST_BEGUN and form.startswith(wanted)]
+    found = difflib.get_close_matches(wanted, by_form, n=MOST_CLOSE, cutoff=LEAST_LIKENESS)
+    best = max((_likeness(wanted, form) for form in found), default=0.0)
+    near = [form for form in found if _likeness(wanted, form) > best - MOST_BEHIND]
+    forms = list(dict.fromkeys([*turned, *near, *begun]))
+    return [each for form in forms for each in by_form[form]][:MOST_CLOSE]
+
+
+def advice_on(name: str, known: Iterable[str]) -> str:
+    """Says which names may be meant, or which there are."""
+    names = sorted(known)
+    close = close_names(name, names)
+    if close:
+        return f"did you mean {', '.join(close)}"
+    others = len(names) - MOST_NAMES
+    more = f" and {others:,} more" if others > 0 else ""
+    return f"known: {', '.join(names[:MOST_NAMES])}{more}"
+
+
+def _form(name: str) -> str:
+    return name.casefold().replace("_", "-").replace(" ", "-")
+
+
+def _likeness(one: str, other: str) -> float:
+    # In the order of get_close_matches: likeness is not the same both ways.
+    return difflib.SequenceMatcher(None, other, one).ratio()
 
 
 class PodiumError(Exception):
@@ -63,13 +113,7 @@ class UnknownName(UsageError):  # noqa: N818 - reads as the sentence it makes
     def among(cls, kind: str, name: str, known: Iterable[str], *, where: str = "") -> UnknownName:
         """Suggests the closest of the known names."""
         name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + "..."
-        names = sorted(known)
-        close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        others = len(names) - MOST_NAMES
-        more = f" and {others:,} more" if others > 0 and not close else ""
-        hint = "did you mean " if close else "known: "
-        hint += ", ".join(close or names[:MOST_NAMES]) + more
-        return cls(f'unknown {kind} "{name}"', where=where, hint=hint)
+        return cls(f'unknown {kind} "{name}"', where=where, hint=advice_on(name, known))
 
 
 class SettingsError(PodiumError):

@@ -49,6 +49,7 @@ def test_help_imports_nothing_heavy(tmp_path):
 
 def test_the_version_is_printed(podium):
     assert podium("--version").stdout.startswith("podium ")
+    assert podium("-V").stdout == podium("--version").stdout
 
 
 def test_a_misspelt_verb_is_an_error_in_three_lines(podium):

@@ -133,7 +133,8 @@ def test_a_resumed_search_asks_as_if_it_had_never_stopped(recorded, server, tmp_
     half = json.loads(done.stdout)
     state = json.loads((Path(half["folder"]) / "state.json").read_text())["generators"]["llm"]
     assert state["spent"]["tokens"] == half["tokens"] > 0
-    assert sum(arm["calls"] for arm in state["bandit"].values()) == half["calls"]
+    # Of a batch that the budget has cut, the bandit hears when it is done to its end.
+    assert 0 < sum(arm["calls"] for arm in state["bandit"].values()) <= half["calls"]
     done = podium(tmp_path, "resume", half["run"], *WHOLE, "--store", "runs.db", "--json")
     assert done.returncode == 0, done.stderr
     assert rows(tmp_path) == rows(recorded[0])

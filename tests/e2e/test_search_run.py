@@ -53,6 +53,11 @@ def podium(folder, *arguments, **environ):
     return run([*PODIUM, "search", *arguments], folder, **GIVEN, **environ)
 
 
+def podium_runs(folder, *arguments):
+    """Runs a verb of runs."""
+    return run([*PODIUM, "runs", *arguments], folder, **GIVEN)
+
+
 def rows(folder):
     """Lists the candidates of the one run, without its name and what things took."""
     with open_store(f"sqlite:///{folder / 'runs.db'}") as store:
@@ -125,12 +130,14 @@ def killed(tmp_path_factory):
     told = {
         "second": podium(folder, "resume", record.id, "--store", "runs.db"),
         "running": podium(folder, "status", record.id, "--store", "runs.db", "--json"),
+        "deleted": podium_runs(folder, "delete", record.id, "--yes", "--store", "runs.db"),
         "children": children_of(process),
     }
     process.kill()
     process.communicate()
     told["before"] = rows(folder)
     told["status"] = podium(folder, "status", record.id, "--store", "runs.db", "--json")
+    told["listed"] = podium_runs(folder, "list", "--store", "runs.db", "--json")
     told["resumed"] = podium(
         folder, "resume", record.id[:6], "--store", "runs.db", "--workers", "2"
     )
@@ -184,6 +191,12 @@ def test_a_second_process_is_told_that_somebody_is_at_work(killed):
 
 def test_a_killed_search_is_shown_as_interrupted(killed):
     assert json.loads(killed[1]["status"].stdout)["status"] == "interrupted"
+    assert json.loads(killed[1]["listed"].stdout)[0]["status"] == "interrupted"
+
+
+def test_a_run_at_work_is_not_deleted(killed):
+    assert killed[1]["deleted"].returncode == 2
+    assert "another process works on this run" in killed[1]["deleted"].stderr
 
 
 def test_no_worker_outlives_a_killed_search(killed):
@@ -301,7 +314,47 @@ def test_any_program_writes_candidates(tmp_path):
     ],
 )
 def test_mistakes_are_told_before_anything_starts(tmp_path, arguments, told):
+    open_store(str(tmp_path / "runs.db")).close()
     done = podium(tmp_path, *arguments, "--store", "runs.db")
     assert done.returncode == 2
     assert told in done.stderr
     assert not (tmp_path / ".data" / "podium" / "runs").exists()
+
+
+@pytest.fixture
+def own_traces(tmp_path):
+    """Writes a cluster of one's own as manifests, and another under names of original files."""
+    for path in ("own/cluster.yaml", "openb/made.csv"):
+        (tmp_path / path).parent.mkdir()
+        command = [*PODIUM, "traces", "generate", path, "--nodes", "6", "--pods", "40"]
+        assert run(command, tmp_path).returncode == 0
+    made = tmp_path / "openb"
+    (made / "made-nodes.csv").rename(made / "openb_node_list_gpu_node.csv")
+    (made / "made-pods.csv").rename(made / "openb_pod_list_cpu050.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "environ"),
+    [
+        (["--trace", "own/cluster.yaml"], {}),
+        (["--trace", "./own"], {}),
+        (["--trace", "openb:cpu050", "--traces", "openb"], {}),
+        (["--trace", "openb:cpu050"], {"PODIUM_TRACES": "openb"}),
+    ],
+    ids=["file", "folder", "flag", "variable"],
+)
+def test_a_relative_path_leads_to_the_trace_from_the_folder_of_a_worker_too(
+    own_traces, given, environ
+):
+    few = ["--seeds", "1", "--store", "runs.db", "--json"]
+    done = podium(own_traces, "run", "--evaluations", "4", *few, *given, **environ)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["evaluations"] == 4
+
+
+def test_arms_are_compared_on_a_relative_path(own_traces):
+    given = ["--trace", "own/cluster.yaml", "--runs", "1", "--evaluations", "20", "--seeds", "1"]
+    done = podium(own_traces, "compare", "random", *given, "--store", "runs.db", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["evaluations"] <= 20

@@ -3,6 +3,7 @@
 import json
 import shlex
 import subprocess
+from pathlib import Path
 
 import polars
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from support.binary import PODIUM, clean_environment, run
 from support.runs import three_pods
 from support.small_trace import PLAIN, write_orders, write_small_trace
-from support.terminal import interrupted, words_on_terminal
+from support.terminal import interrupted, pressed_ctrl_c, words_on_terminal
 
 SMALL_RUN = ("simulate", "--nodes", "30", "--pods", "200", "--policy", "first-fit")
 UNUSED = ("--ratio", "2")  # told before the run begins, so that a test knows how far it is
@@ -131,6 +132,57 @@ def test_an_interrupt_ends_a_run(tmp_path, policy, arguments):
     command = ["simulate", "--policy", "slow.py", *UNUSED, *arguments]
     code, output, words = interrupted(command, tmp_path, after_s=1.0)
     assert (code, output, words) == (130, "", "interrupted\n")
+
+
+ENDLESS = """
+def score(pod, node):
+    total = node.cpu_milli_left
+    while total != -1:
+        total = total // 2 + 1
+    return total
+"""
+LARGE = ["--nodes", "20000", "--pods", "200000"]  # takes minutes
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["simulate", "--policy", "kube-default", *LARGE, "--protocol", "inflation"],
+        ["simulate", "--policy", "fgd", *LARGE, "--tier", "scan", "--protocol", "rounds"],
+        ["simulate", "--policy", "endless.py"],
+        ["simulate", "--policy", "endless.py", "--tier", "scan"],
+        ["simulate", "--policy", "endless.py", "--tier", "cached"],
+        ["simulate", "--policy", "endless.py", "--tier", "python"],
+        ["compare", "endless.py", "fgd"],
+        ["policies", "explain", "endless.py", "--pod", "openb-pod-0000"],
+    ],
+    ids=lambda arguments: "-".join(word.strip("-") for word in arguments),
+)
+def test_ctrl_c_ends_what_compiled_code_would_never_end(tmp_path, arguments):
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    cue = "simulating" if arguments[0] == "compare" else Path(arguments[2]).stem
+    code, words = pressed_ctrl_c(arguments, tmp_path, cue=f"{cue} ")
+    assert code == 130
+    assert words.rstrip().endswith("interrupted")
+    assert words.rindex("\x1b[?25h") > words.rindex("\x1b[?25l"), "the cursor is hidden"
+
+
+ENDLESS_COMPILED = """
+def score(pod, node):
+    total = 1
+    while total // 4611686018427387904 < 4:  # whole numbers of machines never get there
+        total = total * 2
+    return 1
+"""
+
+
+@pytest.mark.parametrize("policy", [ENDLESS, ENDLESS_COMPILED], ids=["everywhere", "compiled"])
+def test_ctrl_c_ends_a_check(tmp_path, policy):
+    (tmp_path / "endless.py").write_text(policy)
+    command = ["policies", "check", "endless.py"]
+    code, words = pressed_ctrl_c(command, tmp_path, cue="checking ")
+    assert code == 130
+    assert words.rstrip().endswith("interrupted")
 
 
 def test_an_interrupt_ends_a_comparison(tmp_path):

@@ -1,9 +1,12 @@
 """Runs the real `podium` on a terminal, and interrupts it."""
 
+import fcntl
 import os
 import pty
+import select
 import signal
 import subprocess
+import termios
 import time
 
 from support.binary import PODIUM, clean_environment
@@ -46,3 +49,46 @@ def interrupted(arguments, folder, *, after_s=0.0):
         process.send_signal(signal.SIGINT)
         output, words = process.communicate()
     return process.returncode, output, words
+
+
+def pressed_ctrl_c(arguments, folder, *, cue, after_s=3.0, deadline_s=60.0):
+    """Presses ctrl-C on a command's own terminal some time after the cue; gives code and words."""
+    ours, theirs = pty.openpty()
+    environment = clean_environment(folder, TERM="xterm-256color", COLUMNS="120")
+    process = subprocess.Popen(
+        [*PODIUM, *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # ctrl-C becomes a signal there
+    )
+    os.close(theirs)
+    try:
+        words = _until(ours, cue.encode(), deadline_s)
+        time.sleep(after_s)
+        os.write(ours, b"\x03")
+        words += _until(ours, None, deadline_s)
+        # A terminal drops what it has not shown yet when ctrl-C is pressed, half a letter too.
+        return process.wait(deadline_s), words.decode(errors="replace")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def _until(descriptor, cue, deadline_s):
+    """Reads until the cue is seen, or to the end where there is none."""
+    seen, end_s = b"", time.monotonic() + deadline_s
+    while cue is None or cue not in seen:
+        left_s = end_s - time.monotonic()
+        if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
+            raise AssertionError(f"no {cue!r} within {deadline_s} s: {seen[-500:]!r}")
+        read = _read(descriptor)
+        if not read:
+            assert cue is None, f"it ended before {cue!r}: {seen[-500:]!r}"
+            break
+        seen += read
+    return seen

@@ -16,6 +16,8 @@ from podium.errors import (
     SettingsError,
     UnknownName,
     UsageError,
+    advice_on,
+    close_names,
     install_line,
 )
 
@@ -140,3 +142,27 @@ def test_thousands_of_known_names_are_not_listed():
 )
 def test_an_input_error_names_file_line_and_column_as_far_as_known(line, column, where):
     assert InputError.at("pods.csv", "bad", line=line, column=column).where == where
+
+
+POLICIES = ["best-fit", "fgd", "first-fit", "gpu-packing", "kube-default", "online", "worst-fit"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("FGD", ["fgd"]), ("fdg", ["fgd"]), ("fgdd", ["fgd"]), ("bestfit", ["best-fit"]),
+        ("Best_Fit", ["best-fit"]), ("bst-fit", ["best-fit"]), ("kube", ["kube-default"]),
+        ("gpu", ["gpu-packing"]), ("nope", []), ("x", []), ("", []), ("my_policy", []),
+        ("fit", []), ("g", []),
+    ],
+)  # fmt: skip
+def test_only_what_may_be_meant_is_suggested(name, meant):
+    assert close_names(name, POLICIES) == meant
+
+
+def test_two_that_are_as_close_are_both_suggested():
+    assert close_names("run-c", ["run-a", "run-b", "walk"]) == ["run-b", "run-a"]
+
+
+def test_where_nothing_is_close_the_names_are_listed():
+    assert advice_on("nope", ["b", "a"]) == "known: a, b"

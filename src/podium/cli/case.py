@@ -43,7 +43,9 @@ class Case:
 
 def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = False) -> Policy:
     """Loads a policy; an error says where it was named, and what to do about the file."""
-    with blaming(where, "correct the file, or name another one"):
+    from podium.cli.watch import apart
+
+    with blaming(where, "correct the file, or name another one"), apart():
         if reference.startswith(RUN):
             from podium.search.run.found import load_found
 
@@ -67,7 +69,8 @@ def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Ca
         check_order_of(inputs.orders, protocol, cluster, workload)
     with blaming(place_of(settings, "simulate.seed")):
         setup = Setup(seed=run_seed, tier=_tier(settings), ranks=inputs.ranks)
-    return Case(cluster, workload, protocol, setup, (*_notes(traces), *choice.unused(protocol)))
+    notes = (*_notes(traces), *_lacks(cluster), *choice.unused(protocol))
+    return Case(cluster, workload, protocol, setup, notes)
 
 
 def _notes(traces: list[Trace]) -> Iterator[str]:
@@ -75,6 +78,11 @@ def _notes(traces: list[Trace]) -> Iterator[str]:
         yield from trace.notes
     if not any(trace.cluster for trace in traces):
         yield f"the trace has no nodes: the cluster {EMBEDDED} is used (--cluster changes)"
+
+
+def _lacks(cluster: Cluster) -> Iterator[str]:
+    if not cluster.gpu_total:
+        yield "the cluster has no GPUs that can be modelled: every figure of GPUs is 0"
 
 
 def _workload(settings: Settings, traces: list[Trace]) -> Workload:

@@ -26,7 +26,7 @@ from podium.cli.case_options import (
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
-from podium.errors import UsageError
+from podium.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from podium.cli.case import Case, Inputs
@@ -49,6 +49,10 @@ TITLES = {
 BESIDE = ("gpu_allocation", "fragmentation", "placed", "wait_mean_s")
 """What is shown beside the metric that ranks."""
 
+NOBODY_WAITED = (
+    "note: nobody waited, so that nothing is compared; --protocol inflation fills the cluster, "
+    "--load N lets pods come N times as fast"
+)
 MOST_SEEDS = 10_000
 _SEEDS = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*")
 
@@ -99,11 +103,7 @@ def compare(
     from podium.reports.comparison import METRICS, compare
 
     if metric is not None and metric not in METRICS:
-        raise UsageError(
-            f'unknown metric "{metric}"',
-            where="flag --metric",
-            hint=f"one of {', '.join(METRICS)}",
-        )
+        raise UnknownName.among("metric", metric, METRICS, where="flag --metric")
     inputs = Inputs(orders, nodes, pods, is_skipping_bad, node_order)
     chosen = load_all(policies or list(DEFAULT_POLICIES), is_ignoring_unknown)
     inform(screen, (f"{policy.name}: {note}" for policy in chosen for note in policy.notes))
@@ -157,7 +157,7 @@ def run_all(
 ) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
     """Runs every policy on every seed, in threads; gives the summaries in order of seeds."""
     from podium.cli.case import load_case
-    from podium.cli.watch import announce_compilation, cancelling, inform
+    from podium.cli.watch import announce_compilation, apart, cancelling, inform
 
     announce_compilation(screen)
     found: dict[str, list[dict[str, Any]]] = {policy.name: [] for policy in policies}
@@ -165,6 +165,7 @@ def run_all(
     with (
         screen.progress("simulating", len(policies) * len(seeds)) as advance,
         cancelling(ThreadPoolExecutor(jobs or os.cpu_count() or 1)) as pool,
+        apart(),
     ):
         for seed in seeds:
             case = load_case(settings, inputs, seed)
@@ -224,6 +225,8 @@ def show(screen: Screen, comparison: Comparison, found: dict[str, list[dict[str,
         for row in comparison.rows
     ]
     screen.table(titles, rows)
+    if _is_replay(found) and not any(run["waited"] for runs in found.values() for run in runs):
+        screen.note(NOBODY_WAITED)
     first = next(iter(found.values()))[0]
     screen.note(
         f"{first['trace']} on {first['cluster']}, {first['protocol']}, "

@@ -24,6 +24,12 @@ QUEUEING = ("best-fit", "fgd", "first-fit", "worst-fit", "kube-default")
 SEEDS = [1000, 1001, 1002]
 LOAD = 4.0
 BAR_CELLS = 24
+NEXT = {
+    "podium simulate --policy fgd --protocol inflation": "one run in full",
+    "podium compare fgd my_policy.py --protocol inflation": "your own score(pod, node)",
+    "podium policies list": "everything that ships",
+    "podium search run --time 10m": "a longer search, kept and resumable",
+}
 
 
 @app.command()
@@ -43,12 +49,8 @@ def demo(ctx: typer.Context, is_json: Json = False) -> None:
     if found is not None:
         _show_search(screen, found)
     print("Next:")
-    print("  podium simulate --policy fgd --protocol inflation  one run in full")
-    print("  podium compare fgd my_policy.py                    your own score(pod, node)")
-    print("  podium policies list                               everything that ships")
-    print(
-        "  podium search run --time 10m                       a longer search, kept and resumable"
-    )
+    for command, what in NEXT.items():
+        print(f"  {command:<{max(map(len, NEXT))}}  {what}")
 
 
 def _found(screen: Screen) -> Found | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +48,14 @@ def fail(error: Exception, arguments: list[str]) -> int:
 
     secrets = configured_secrets(arguments)
     shown = _without_secrets(as_podium_error(error), secrets)
-    if is_debugging(arguments):
-        print(secrets.hide("".join(traceback.format_exception(error))), end="", file=sys.stderr)
-    if "--json" in arguments:
-        print(json_text({"error": as_object(shown)}), file=sys.stderr)
-    else:
-        print(in_three_lines(shown), file=unguarded(sys.stderr))
+    with suppress(OSError):  # nobody may be there to hear it, but there is the exit code
+        if is_debugging(arguments):
+            told = secrets.hide("".join(traceback.format_exception(error)))
+            print(told, end="", file=sys.stderr)
+        if "--json" in arguments:
+            print(json_text({"error": as_object(shown)}), file=sys.stderr)
+        else:
+            print(in_three_lines(shown), file=unguarded(sys.stderr))
     return shown.exit_code
 
 
@@ -89,9 +92,10 @@ def as_podium_error(error: Exception) -> PodiumError:
         return error
     if isinstance(error, TyperException):
         return _usage_error(error)
-    if isinstance(error, OSError) and error.filename:
-        problem = f"the file cannot be used: {error.strerror}"
-        return InputError.at(error.filename, problem, hint="look at its path and its rights")
+    if isinstance(error, OSError):
+        found = _file_error(error)
+        if found is not None:
+            return found
     if isinstance(error, MemoryError):
         return MissingError(
             "there is not enough memory",
@@ -120,6 +124,17 @@ def _usage_error(error: TyperException) -> UsageError:
     return UsageError(
         message.rstrip("."), where=command, hint=f"{advice}{command} --help lists what there is"
     )
+
+
+def _file_error(error: OSError) -> PodiumError | None:
+    from podium.files.draft import FULL, unwritable
+
+    if error.errno in FULL:
+        return unwritable(str(error.filename or "standard output"), error)
+    if not error.filename:
+        return None
+    problem = f"the file cannot be used: {error.strerror}"
+    return InputError.at(error.filename, problem, hint="look at its path and its rights")
 
 
 def _last_place(error: Exception) -> str:

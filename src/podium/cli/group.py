@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import typer
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 ANYWHERE = ("--debug", "--no-progress", "--quiet")
 """Flags of `podium` itself that may also stand behind the verb."""
+
+GRACE_S = 0.5
+"""Work that was interrupted has so long to end by itself."""
 
 
 class Verb(NamedTuple):
@@ -71,6 +77,8 @@ class VerbGroup(NounGroup):
         **extra: Any,
     ) -> Any:
         """Runs the command line and exits; only without `standalone_mode` do errors pass."""
+        sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - nobody listens
+        sys.stderr = sys.stderr or sys.stdout
         given = hoisted(list(sys.argv[1:] if args is None else args))
         extra.update(complete_var=complete_var, windows_expand_args=windows_expand_args)
         with guarding():
@@ -90,8 +98,12 @@ class VerbGroup(NounGroup):
             code = INTERRUPTED
         except Exception as error:  # noqa: BLE001 - the last stop before the user
             code = fail(error, given)
-        if code == INTERRUPTED and not isinstance(code, Told):
-            print("interrupted", file=sys.stderr)
+        if code == INTERRUPTED:
+            if not isinstance(code, Told):
+                with suppress(OSError):
+                    print("interrupted", file=sys.stderr)
+            leave_work_behind()
+        _close_output()
         return code if isinstance(code, int) else 0
 
 
@@ -101,6 +113,22 @@ def hoisted(arguments: list[str]) -> list[str]:
     options = arguments[:end]
     found = [flag for flag in ANYWHERE if flag in options]
     return found + [word for word in options if word not in ANYWHERE] + arguments[end:]
+
+
+def leave_work_behind() -> None:
+    """Ends the process where threads do not end after an interrupt.
+
+    Nothing can stop compiled code from outside, and the interpreter would wait for it.
+    """
+    deadline_s = time.monotonic() + GRACE_S
+    busy = [each for each in threading.enumerate() if not each.daemon]
+    for thread in busy:
+        if thread is not threading.current_thread():
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+            if thread.is_alive():
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(INTERRUPTED)
 
 
 def new_app(help: str | None = None) -> typer.Typer:
@@ -116,3 +144,11 @@ def _silenced() -> int:
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, sys.stdout.fileno())
     return BROKEN_PIPE
+
+
+def _close_output() -> None:
+    """Flushes the output; one that takes nothing more must not fail again at the very end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silenced()

@@ -20,7 +20,7 @@ class Podium(VerbGroup):
         Verb("simulate", "podium.cli.simulate", "Runs one policy on one trace."),
         Verb("compare", "podium.cli.compare", "Ranks several policies over several seeds."),
         Verb("policies", "podium.cli.policies", "Lists, shows, checks and explains policies."),
-        Verb("search", "podium.cli.search", "Judges candidates for policies, safely."),
+        Verb("search", "podium.cli.search", "Finds policies, shows and promotes them."),
         Verb("serve", "podium.cli.serve", "Serves scores, observations and assignments over HTTP."),
         Verb("runs", "podium.cli.runs", "Lists, shows and deletes runs that the store keeps."),
         Verb("reproduce", "podium.cli.reproduce", "Repeats published experiments."),
@@ -47,7 +47,11 @@ def podium(
     is_version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+            "--version",
+            "-V",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
         ),
     ] = False,
     is_debug: Annotated[

@@ -23,8 +23,8 @@ def read_settings(ctx: typer.Context, flags: Mapping[str, Any] | None = None) ->
     """Loads the settings under a verb's flags, given by path; None means not given."""
     settings = load_settings({**(ctx.obj or {}), **(flags or {})})
     if settings.origins["compile.cache"] != "default":
-        # Compilation happens in worker processes too, and they inherit the environment.
-        os.environ["PODIUM_COMPILE_CACHE"] = str(settings.compile.cache)
+        # Compilation happens in worker processes too, which have folders of their own.
+        os.environ["PODIUM_COMPILE_CACHE"] = str(settings.compile.cache.absolute())
     return settings
 
 

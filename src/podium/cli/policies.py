@@ -95,13 +95,14 @@ def check(
     Exits with 1 when the policy breaks it.
     """
     from podium.cli.case import named_policy
-    from podium.cli.watch import announce_compilation
+    from podium.cli.watch import announce_compilation, apart, interruptible
     from podium.testing import check_policy
 
     screen = Screen(read_settings(ctx).display)
     policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
     announce_compilation(screen)
-    report = check_policy(policy, seed=seed)
+    with screen.progress(f"checking {policy.name}"), apart():
+        report = interruptible(lambda: check_policy(policy, seed=seed))
     if is_json:
         print_json({"policy": policy.name, "ok": report.is_ok, "findings": report.findings})
     else:
@@ -145,7 +146,7 @@ def explain(
     screen = Screen(settings.display)
 
     from podium.cli.case import Inputs, load_case, named_policy
-    from podium.cli.watch import run_watched
+    from podium.cli.watch import apart, inform, run_watched
     from podium.reports.explanation import explain
 
     policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
@@ -153,7 +154,9 @@ def explain(
     inform(screen, (*case.notes, *policy.notes))
     if pod not in case.workload.names:
         raise UnknownName.among("pod", pod, case.workload.names, where="flag --pod")
-    found = explain(run_watched(screen, case, policy), pod)
+    result = run_watched(screen, case, policy)
+    with apart():
+        found = explain(result, pod)
     if is_json:
         print_json(found)
     else:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TextIO, cast
 
 from podium.cli.figures import Figure, text_of
@@ -21,12 +22,35 @@ if TYPE_CHECKING:
 GAP = 2
 """Spaces between columns."""
 
+LOG_S = 30.0
+"""So often a log hears how far the work is."""
+
 
 class Advance(Protocol):
     """Moves a progress bar on."""
 
     def __call__(self, steps: int = 1) -> None:
         """Counts so many steps as done."""
+
+
+@dataclass(slots=True)
+class Rhythm:
+    """Says when a log is to hear of progress again."""
+
+    every_s: float = LOG_S
+    clock: Callable[[], float] = time.monotonic
+    _last_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._last_s = self.clock()
+
+    def is_due(self) -> bool:
+        """Tells whether the time is over, and begins a new one if so."""
+        now_s = self.clock()
+        if now_s - self._last_s < self.every_s:
+            return False
+        self._last_s = now_s
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +82,20 @@ class Screen:
     def note(self, text: str) -> None:
         """Prints words for people to standard error, unless asked to be quiet."""
         if not self.display.quiet:
-            print(visible(text), file=sys.stderr)
+            with suppress(OSError):  # words that nobody can hear stop no work
+                print(visible(text), file=sys.stderr)
 
     @contextmanager
     def progress(self, label: str, total: int | None = None) -> Iterator[Advance]:
-        """Shows a bar on standard error while the block runs; silent off a terminal.
+        """Shows a bar on standard error while the block runs; a line now and then off a terminal.
 
         Without a total the bar only shows that work goes on.
         """
-        if not (self.display.progress and not self.display.quiet and sys.stderr.isatty()):
+        if not self.display.progress or self.display.quiet:
             yield _stand_still
+            return
+        if not sys.stderr.isatty():
+            yield Log(self, label, total)
             return
         from rich.progress import Progress, TextColumn
 
@@ -113,6 +141,24 @@ class Screen:
             no_color=self.display.color == "never" or None,
             force_terminal=self.display.color == "always" or None,
         )
+
+
+@dataclass(slots=True)
+class Log:
+    """Moves no bar on, but says how far the work is now and then: logs have no bars."""
+
+    screen: Screen
+    label: str
+    total: int | None
+    done: int = 0
+    rhythm: Rhythm = field(default_factory=Rhythm)
+
+    def __call__(self, steps: int = 1) -> None:
+        """Counts so many steps as done."""
+        self.done += steps
+        if self.rhythm.is_due():
+            of = f" of {self.total:,}" if self.total is not None else ""
+            self.screen.note(f"{self.label}: {self.done:,}{of}")
 
 
 def plain_table(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +15,7 @@ from podium.cli.group import new_app
 from podium.cli.options import Json, blaming, place_of, read_settings
 from podium.cli.render import Screen, plain, print_json
 from podium.cli.terminal import on_one_line
-from podium.errors import UsageError
+from podium.errors import MissingError, UsageError
 from podium.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,15 +45,19 @@ def list_runs(
     """Lists the runs, the newest first."""
     settings = read_settings(ctx, {"store.url": store})
     screen = Screen(settings.display)
-    with opened(settings) as kept:
-        rows = [_listed(kept, run) for run in kept.runs.all(kind)]
-        label = kept.label
+    rows: list[dict[str, Any]] = []
+    if not is_new(settings):
+        with opened(settings) as kept:
+            rows = [_listed(kept, run) for run in kept.runs.all(kind)]
     if is_json:
         print_json(rows)
     elif rows:
         titles = ["run", "kind", "name", "status", "created", "candidates", "best fitness"]
         screen.table(titles, [_line(row) for row in rows])
     else:
+        from podium.store.address import label_of, read_address
+
+        label = label_of(read_address(settings.store.url))
         screen.note(f"{label} holds no runs{f' of kind {kind}' if kind else ''}")
 
 
@@ -69,7 +75,7 @@ def show(
     settings = read_settings(ctx, {"store.url": store})
     with opened(settings) as kept:
         with blaming(PLACE):
-            record = kept.runs.get(run)
+            record = _standing(kept.runs.get(run))
         count = kept.candidates.count(record.id)
         found = kept.candidates.best(record.id, best)
     if is_json:
@@ -81,7 +87,13 @@ def show(
 @app.command()
 def delete(
     ctx: typer.Context,
-    run: RunId,
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="RUN", help="Id of a run, or as much of it as no other has."),
+    ] = None,
+    are_failed: Annotated[
+        bool, typer.Option("--failed", help="Delete every run that failed.")
+    ] = False,
     is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     store: StoreUrl = None,
     is_json: Json = False,
@@ -89,36 +101,106 @@ def delete(
     """Deletes a run and its candidates from the store; its folder stays."""
     settings = read_settings(ctx, {"store.url": store})
     screen = Screen(settings.display)
+    if (run is None) != are_failed:
+        raise UsageError("name a run or give --failed, not both", where=PLACE)
     with opened(settings) as kept:
-        with blaming(PLACE):
-            record = kept.runs.get(run)
-        count = kept.candidates.count(record.id)
-        if not is_sure:
-            _ask(record, count)
-        kept.runs.delete(record.id)
+        chosen = [_found(kept, run)] if run is not None else _failed(kept)
+        counts = [kept.candidates.count(record.id) for record in chosen]
+        if not is_sure and chosen:
+            _ask(chosen, sum(counts))
+        for record in chosen:
+            _delete(kept, record)
     if is_json:
-        print_json({"deleted": record.id, "candidates": count, "folder": record.folder})
-    else:
+        done = [_deleted(*each) for each in zip(chosen, counts, strict=True)]
+        print_json(done[0] if run is not None else done)
+        return
+    for record, count in zip(chosen, counts, strict=True):
         print(f"deleted run {record.id} and {figures.counted(count, 'candidate')}")
         if record.folder:
             screen.note(f"its files stay in {record.folder}")
+    if not chosen:
+        screen.note("no run has failed")
 
 
-def opened(settings: Settings) -> Store:
-    """Opens the store that the settings name."""
+def opened(settings: Settings, *, is_made: bool = False) -> Store:
+    """Opens the store that the settings name; a file that is not there is made only on demand."""
     from podium.store import open_store
 
     with blaming(place_of(settings, "store.url")):
+        file = _file(settings)
+        if not is_made and file is not None and not _has_content(file):
+            raise MissingError(
+                f"there is no store at {file}",
+                hint="look at the path in --store or PODIUM_STORE_URL; podium search run makes "
+                "a store",
+            )
         return open_store(settings.store.url)
 
 
-def _ask(record: RunRecord, count: int) -> None:
+def is_new(settings: Settings) -> bool:
+    """Tells whether nobody has named a store, and nothing was kept in the usual one so far."""
+    file = _file(settings)
+    return file is not None and not file.exists() and settings.origins["store.url"] == "default"
+
+
+def _file(settings: Settings) -> Path | None:
+    from podium.store.address import file_of, read_address
+
+    with blaming(place_of(settings, "store.url")):
+        return file_of(read_address(settings.store.url))
+
+
+def _has_content(file: Path) -> bool:
+    # SQLite takes an empty file for a new database.
+    return file.exists() and not (file.is_file() and file.stat().st_size == 0)
+
+
+def _found(kept: Store, run: str) -> RunRecord:
+    with blaming(PLACE):
+        return kept.runs.get(run)
+
+
+def _failed(kept: Store) -> list[RunRecord]:
+    from podium.store.records import FAILED
+
+    return [record for record in kept.runs.all() if record.status == FAILED]
+
+
+def _delete(kept: Store, record: RunRecord) -> None:
+    """Deletes a run that no process works on."""
+    from podium.search.run.folder import RunFolder
+
+    folder = RunFolder(Path(record.folder)) if record.folder else None
+    if folder is None or not folder.path.is_dir():
+        kept.runs.delete(record.id)
+        return
+    folder.lock()
+    try:
+        kept.runs.delete(record.id)
+    finally:
+        folder.unlock()
+
+
+def _deleted(record: RunRecord, count: int) -> dict[str, Any]:
+    return {"deleted": record.id, "candidates": count, "folder": record.folder}
+
+
+def _standing(record: RunRecord) -> RunRecord:
+    from podium.search.run.standing import standing_of
+
+    return replace(record, status=standing_of(record))
+
+
+def _ask(records: list[RunRecord], count: int) -> None:
+    ids = " ".join(record.id for record in records)
     if not sys.stdin.isatty():
-        advice = f"podium runs delete {record.id} --yes"
+        advice = f"podium runs delete {ids if len(records) == 1 else '--failed'} --yes"
         raise UsageError("deleting a run is not asked for by accident", hint=advice)
     candidates = figures.counted(count, "candidate")
-    asked = on_one_line(f"Delete run {record.id} ({record.name}, {candidates})?")
-    typer.confirm(asked, abort=True, err=True)
+    what = f"run {ids} ({records[0].name}, {candidates})"
+    if len(records) > 1:
+        what = f"{len(records)} runs ({ids}; {candidates})"
+    typer.confirm(on_one_line(f"Delete {what}?"), abort=True, err=True)
 
 
 def _listed(kept: Store, run: RunRecord) -> dict[str, Any]:
@@ -127,7 +209,7 @@ def _listed(kept: Store, run: RunRecord) -> dict[str, Any]:
         "id": run.id,
         "kind": run.kind,
         "name": run.name,
-        "status": run.status,
+        "status": _standing(run).status,
         "created_s": run.created_s,
         "folder": run.folder,
         "candidates": kept.candidates.count(run.id),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,7 +41,7 @@ from podium.cli.online_options import (
 )
 from podium.cli.options import Json, TracesFolder, place_of, read_settings
 from podium.cli.render import Screen, print_json
-from podium.errors import UnknownName, UsageError
+from podium.errors import UnknownName, UsageError, close_names
 
 if TYPE_CHECKING:
     from podium.cli.case import Inputs
@@ -148,7 +147,7 @@ def _run(
             is_ignoring_unknown=is_ignoring_unknown,
         )
     except UnknownName as error:
-        if get_close_matches(settings.simulate.policy, [simulate_online.POLICY]):
+        if close_names(settings.simulate.policy, [simulate_online.POLICY]):
             error.hint = f"did you mean {simulate_online.POLICY}, the agent that learns run times"
         raise
     case = load_case(settings, inputs)

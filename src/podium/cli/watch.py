@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, TypeVar
 
 from podium.cli.failure import LONGEST_TEXT
 from podium.cli.terminal import on_one_line
-from podium.errors import PolicyError
+from podium.errors import PolicyError, close_names
 
 if TYPE_CHECKING:
     from podium.cli.case import Case
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from podium.sim import Result
 
 POLL_S = 0.1
+
+Found = TypeVar("Found")
 
 
 def announce_compilation(screen: Screen) -> None:
@@ -30,7 +32,7 @@ def announce_compilation(screen: Screen) -> None:
 
 
 def run_watched(screen: Screen, case: Case, policy: Policy) -> Result:
-    """Runs one simulation; the bar follows the arrivals that the core counts."""
+    """Runs one simulation; the bar follows the pods that the core has dealt with."""
     from podium.sim.engine import make_plan
     from podium.sim.execution import Execution
 
@@ -38,24 +40,35 @@ def run_watched(screen: Screen, case: Case, policy: Policy) -> Result:
 
     plan = make_plan(case.cluster, case.workload, policy, case.protocol, case.setup)
     execution = Execution(plan)
-    finished = threading.Event()
+    shown = 0
+    with screen.progress(policy.name, len(plan.arrivals)) as advance, advising(policy), apart():
 
-    def watch() -> None:
-        with screen.progress(policy.name, len(plan.arrivals)) as advance:
-            shown = 0
-            while not finished.wait(POLL_S):
-                arrived = execution.arrived
-                advance(arrived - shown)
-                shown = arrived
+        def follow() -> None:
+            nonlocal shown
+            advance(execution.settled - shown)
+            shown = execution.settled
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        with advising(policy):
-            return execution.run()
-    finally:
-        finished.set()
-        watcher.join()
+        return interruptible(execution.run, follow)
+
+
+def interruptible(work: Callable[[], Found], follow: Callable[[], object] = lambda: None) -> Found:
+    """Does the work in a thread of its own, and follows it in this one.
+
+    Compiled code does not hear ctrl-C, and a policy may never come back from a loop: who waits for
+    it hears ctrl-C at once.
+    """
+    with cancelling(ThreadPoolExecutor(1)) as pool:
+        future = pool.submit(work)
+        while not wait([future], POLL_S).done:
+            follow()
+        return future.result()
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Keeps what a policy prints out of the results: it goes where words for people go."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 @contextmanager
@@ -65,17 +78,33 @@ def advising(policy: Policy) -> Iterator[None]:
         yield
     except PolicyError as error:
         reference = policy.source.path if policy.source and policy.origin == "file" else policy.name
-        error.hint = error.hint or f"podium policies check {reference} looks for what is wrong"
+        usual = f"podium policies check {reference} looks for what is wrong"
+        error.hint = _meant(error.__cause__) or error.hint or usual
         raise
+
+
+def _meant(error: BaseException | None) -> str:
+    """Says which field of a pod or a node may be meant by one that is not there."""
+    fields = getattr(getattr(error, "obj", None), "_fields", ())
+    close = close_names(str(error.name), fields) if isinstance(error, AttributeError) else []
+    return f"did you mean {', '.join(close)}" if close else ""
 
 
 @contextmanager
 def cancelling(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
-    """Leaves a pool when the work is done, or drops what has not begun when it fails."""
+    """Leaves a pool when the work is done, or drops what has not begun when it fails.
+
+    Whoever presses ctrl-C does not wait for what has begun either: it may never end.
+    """
     try:
         yield pool
-    finally:
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    except BaseException:
         pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def inform(screen: Screen, notes: Iterable[str], noted: set[str] | None = None) -> None:

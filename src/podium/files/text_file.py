@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +10,7 @@ from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import IO, TextIO, cast
 
-from podium.errors import InputError, UsageError
+from podium.errors import InputError
 from podium.files.bounded import (
     LONGEST_LINE,
     MOST_BYTES,
@@ -20,6 +19,7 @@ from podium.files.bounded import (
     open_file,
     too_large,
 )
+from podium.files.draft import drafted
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK_BYTES = 1 << 16
@@ -86,22 +86,13 @@ def writing(path: Path) -> Iterator[TextIO]:
 
     The same text gives the same bytes: a gzip file carries neither name nor time.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as raw, _packed(raw, path) as packed:
-            text = TextIOWrapper(packed, encoding="utf-8", newline="", write_through=True)
-            yield text
-            text.flush()
-            text.detach()
-        partial.replace(path)
-    except OSError as error:
-        raise UsageError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(path),
-            hint="choose a file in a folder that exists and that you may write to",
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        drafted(path) as draft,
+        draft.open("wb") as raw,
+        _packed(raw, path) as packed,
+        TextIOWrapper(packed, encoding="utf-8", newline="", write_through=True) as text,
+    ):
+        yield text
 
 
 @contextmanager

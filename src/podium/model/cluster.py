@@ -62,6 +62,9 @@ class Cluster:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def __repr__(self) -> str:
+        return f"<Cluster {self.name}: {len(self):,} nodes, {self.gpu_total:,} GPUs>"
+
     @property
     def gpu_total(self) -> int:
         """Counts the GPUs."""

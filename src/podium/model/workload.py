@@ -107,6 +107,10 @@ class Workload:
     def __len__(self) -> int:
         return len(self.pods)
 
+    def __repr__(self) -> str:
+        times = "with" if self.has_times else "without"
+        return f"<Workload {self.name}: {len(self):,} pods {times} times>"
+
     @property
     def has_times(self) -> bool:
         """Tells whether every pod has an arrival and a run time."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from podium.errors import InputError, UsageError
+from podium.errors import InputError, UsageError, advice_on
 from podium.files.excerpt import excerpt
 from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import read_text, reading
@@ -55,7 +55,8 @@ def load_scheduler_config(path: Path, *, ignore_unknown_plugins: bool = False) -
         raise UsageError(
             f'the score plugin "{unknown[0]}" has no counterpart here',
             where=f"{path}, profile {profile.name}",
-            hint=f"known: {', '.join(sorted(PLUGINS))}; --ignore-unknown-plugins leaves others out",
+            hint=f"{advice_on(unknown[0], [*PLUGINS, *NEUTRAL])}; --ignore-unknown-plugins leaves "
+            "others out",
         )
     enabled = [
         Enabled(name, weight, PLUGINS[name](_arguments(profile, name), profile.version))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podium.errors import InputError, UnknownName
+from podium.errors import InputError, UnknownName, advice_on
 from podium.files.excerpt import excerpt
 
 
@@ -73,7 +73,7 @@ class Section:
         names = list(known)
         value = self.text(key, default)
         if value not in names:
-            raise self.error(f'unknown {key} "{value}"', key=key, hint="known: " + ", ".join(names))
+            raise self.error(f'unknown {key} "{value}"', key=key, hint=advice_on(value, names))
         return value
 
     def _place(self, key: str) -> str:

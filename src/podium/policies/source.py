@@ -6,7 +6,7 @@ import ast
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -31,9 +31,9 @@ class Source:
     """Holds a policy's text, checked and ready to run."""
 
     path: str
-    text: str
-    tree: ast.Module
-    code: CodeType
+    text: str = field(repr=False)
+    tree: ast.Module = field(repr=False)
+    code: CodeType = field(repr=False)
 
     def namespace(self) -> dict[str, Any]:
         """Runs the text afresh and gives its names."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import UnknownName
+from podium.errors import UnknownName, UsageError
 from podium.model.fit import (
     allocate,
     fits,
@@ -120,6 +120,12 @@ def _changes_before(result: Result, pod: int) -> int:
 
 def _find(result: Result, name: str) -> int:
     names = result.plan.arrivals.names
+    if name not in names and name in result.plan.trace.names:
+        raise UsageError(
+            f'pod "{name}" is in the trace, but was not drawn in this run',
+            where=f"{result.plan.protocol.name}, seed {result.plan.seed}",
+            hint="give another --seed or a higher --ratio, or use --protocol replay or rounds",
+        )
     if name not in names:
         raise UnknownName.among("pod", name, names)
     return names.index(name)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import importlib.util
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 from podium.errors import MissingExtra
+from podium.files.draft import drafted
 from podium.reports.target import checked_target
 from podium.sim.result import Placement, Result
 
@@ -26,7 +28,8 @@ def check_placements(path: Path) -> str:
 def write_placements(result: Result, path: Path) -> int:
     """Writes one row per pod in order of arrival; gives how many."""
     write = {".csv": _write_csv, ".parquet": _write_parquet}[check_placements(path)]
-    return write(result, path)
+    with drafted(path) as draft:
+        return write(result, draft)
 
 
 def _rows(result: Result) -> Iterator[dict[str, object]]:
@@ -55,5 +58,7 @@ def _write_parquet(result: Result, path: Path) -> int:
 
     rows = list(_rows(result))
     kinds = {name: polars.Float64 if name.endswith("_s") else polars.String for name in COLUMNS}
-    polars.DataFrame(rows, schema=kinds).write_parquet(path)
+    packed = BytesIO()  # polars has errors of its own for disks
+    polars.DataFrame(rows, schema=kinds).write_parquet(packed)
+    path.write_bytes(packed.getvalue())
     return len(rows)

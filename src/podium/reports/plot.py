@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import MissingExtra
+from podium.files.draft import drafted
 from podium.reports.target import checked_target
 
 if TYPE_CHECKING:
@@ -48,8 +49,10 @@ def in_style() -> Iterator[None]:
 
 def save(figure: Figure, path: Path) -> None:
     """Writes a picture; nothing in it says when or by which version it was drawn."""
-    unsaid = {".svg": ("Date", "Creator"), ".png": ("Software",)}[path.suffix.lower()]
-    figure.savefig(path, transparent=True, dpi=150, metadata=dict.fromkeys(unsaid))
+    suffix = path.suffix.lower()
+    unsaid = dict.fromkeys({".svg": ("Date", "Creator"), ".png": ("Software",)}[suffix])
+    with drafted(path) as draft:
+        figure.savefig(draft, format=suffix[1:], transparent=True, dpi=150, metadata=unsaid)
 
 
 def tidy(axes: Axes) -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+from podium.files.draft import drafted
 from podium.reports.target import checked_target
 from podium.sim.result import Result
 from podium.sim.timeline import Timeline, timeline
@@ -17,7 +18,8 @@ def write_timeline(result: Result, path: Path) -> int:
     """Writes the sampled moments in their order; gives how many."""
     write = {".csv": _write_csv, ".json": _write_json}[checked_target(path, SUFFIXES)]
     sampled = timeline(result)
-    write(sampled, path)
+    with drafted(path) as draft:
+        write(sampled, draft)
     return len(sampled)
 
 

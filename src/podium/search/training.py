@@ -53,7 +53,8 @@ class Case:
     def name(self) -> str:
         """Says in a word which case it is."""
         kind = "perturbed " if self.is_perturbed else ""
-        return f"{kind}{self.trace} {self.protocol} seed {self.seed}"
+        trace = Path(self.trace).name if Path(self.trace).is_absolute() else self.trace
+        return f"{kind}{trace} {self.protocol} seed {self.seed}"
 
     def plan(self, policy: Policy) -> Plan:
         """Settles the run of a policy on this case; any other policy gets the same pods."""

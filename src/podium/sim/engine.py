@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
-from podium.policies import Policy
+from podium.policies import ClusterPolicy, PairPolicy, Policy, load
 from podium.sim.orders import Order, check_order, inflate, shuffled_rank
 from podium.sim.plan import Plan
 from podium.sim.protocols import Inflation, Protocol, Replay
@@ -34,14 +34,18 @@ class Setup:
 
 
 def simulate(
-    cluster: Cluster, workload: Workload, policy: Policy, protocol: Protocol | None = None,
+    cluster: Cluster, workload: Workload, policy: Policy | str, protocol: Protocol | None = None,
     setup: Setup | None = None,
 ) -> Result:  # fmt: skip
-    """Runs one simulation; the same inputs give the same result, to the bit."""
+    """Runs one simulation; the same inputs give the same result, to the bit.
+
+    A policy may be given by its name or its file, as on the command line.
+    """
     # Numba is imported with the execution, and only when something is run.
     from podium.sim.execution import execute
 
-    return execute(make_plan(cluster, workload, policy, protocol or Replay(), setup or Setup()))
+    chosen = _policy(policy)
+    return execute(make_plan(cluster, workload, chosen, protocol or Replay(), setup or Setup()))
 
 
 def make_plan(
@@ -61,6 +65,17 @@ def make_plan(
         protocol=protocol,
         seed=setup.seed,
         tier=choose_tier(setup.tier, policy, arrivals, protocol, cluster),
+    )
+
+
+def _policy(given: object) -> Policy:
+    if isinstance(given, str):
+        return load(given)
+    if isinstance(given, PairPolicy | ClusterPolicy):
+        return given
+    raise UsageError(
+        f"{type(given).__name__} is no policy",
+        hint="give a name, a file, or what podium.policies.load or from_function makes",
     )
 
 

@@ -19,7 +19,7 @@ from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
 from podium.sim.kernel.loop import PLACED
 from podium.sim.plan import Plan
-from podium.sim.protocols import Replay
+from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
 from podium.sim.state import (
     State,
@@ -57,6 +57,13 @@ class Execution:
     def arrived(self) -> int:
         """Counts the pods that have arrived so far."""
         return self._state.number("arrived") if self._state else 0
+
+    @property
+    def settled(self) -> int:
+        """Counts the pods that have been dealt with so far: in rounds all arrive at once."""
+        if self._state is None or not isinstance(self._plan.protocol, Rounds):
+            return self.arrived
+        return self.arrived - self._state.number("waiting_pods")
 
     def run(self) -> Result:
         """Runs the plan and collects its result."""

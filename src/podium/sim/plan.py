@@ -25,3 +25,9 @@ class Plan:
     protocol: Protocol
     seed: int
     tier: Tier
+
+    def __repr__(self) -> str:
+        return (
+            f"<Plan of {self.policy.name} on {self.cluster.name}: {self.protocol.name} of "
+            f"{len(self.arrivals):,} pods, seed {self.seed}>"
+        )

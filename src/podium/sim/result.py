@@ -57,6 +57,13 @@ class Result:
             hasher.update(np.ascontiguousarray(array).tobytes())
         return hasher.hexdigest()
 
+    def __repr__(self) -> str:
+        plan = self.plan
+        return (
+            f"<Result of {plan.policy.name} on {plan.cluster.name}: {plan.protocol.name}, "
+            f"{int(self.is_placed.sum()):,} of {len(self.status):,} pods placed>"
+        )
+
     @property
     def held_decisions(self) -> int:
         """Counts the decisions at which a pod fitted somewhere and the policy held it back."""

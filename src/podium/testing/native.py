@@ -50,7 +50,7 @@ def _caller() -> Any:
 
 @functools.cache
 def _compiled_caller() -> Any:
-    made = numba.njit(call_all)
+    made = numba.njit(nogil=True)(call_all)  # an endless policy must not deafen the process
     sources = (Path(__file__), Path(abi.__file__))
     keep_on_disk(made, call_all, stamp_of(path.read_text() for path in sources))
     return made

@@ -70,6 +70,11 @@ def load_trace(reference: str, options: LoadOptions = LoadOptions()) -> Trace:  
     return replace(_from_path(path, Rejects(options.is_skipping_bad)), name=reference)
 
 
+def is_name(reference: str) -> bool:
+    """Tells whether a reference names a trace by a name of its own, and no file."""
+    return reference == EMBEDDED or reference.startswith(_PREFIX)
+
+
 def list_traces(folder: Path | None) -> list[TraceInfo]:
     """Lists the traces that have a name, with those of the folder that are there."""
     profile = openb_profile()

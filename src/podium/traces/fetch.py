@@ -12,7 +12,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
-from podium.errors import InputError, MissingError, UsageError
+from podium.errors import InputError, MissingError, PodiumError, UsageError
+from podium.files.draft import FULL, unwritable
 from podium.traces.openb import OpenbFile, openb_index
 
 Progress = Callable[[str, int, int], None]
@@ -106,7 +107,9 @@ def _check(digest: str, size: int, url: str, file: OpenbFile) -> None:
         )
 
 
-def _unreachable(url: str, path: Path, error: Exception) -> MissingError:
+def _unreachable(url: str, path: Path, error: Exception) -> PodiumError:
+    if isinstance(error, OSError) and error.errno in FULL:
+        return unwritable(str(path), error)
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     return MissingError(
         f"cannot be downloaded: {reason or type(error).__name__}",

@@ -204,3 +204,57 @@ def test_a_wrong_metric_is_told_before_the_runs(run, monkeypatch):
 
     monkeypatch.setattr("podium.cli.compare.run_all", never)
     assert run("fgd", "--metric", "speed").exit_code == 2
+
+
+PRINTING = """
+class Policy:
+    def __init__(self, seed):
+        print("a new seed")
+
+    def choose(self, pod, nodes, feasible):
+        print("a choice")
+        return int(feasible.argmax())
+
+
+print("the file is read")
+"""
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["simulate", "--policy", "printing.py", "--nodes", "9", "--pods", "9"],
+        ["compare", "printing.py", "fgd", "--seeds", "1-2", "--nodes", "9", "--pods", "9"],
+        ["policies", "show", "printing.py"],
+        ["policies", "check", "printing.py"],
+    ],
+    ids=lambda verb: verb[0] + " " + verb[1],
+)
+def test_what_a_policy_prints_stays_out_of_the_data(runner, verb):
+    Path("printing.py").write_text(PRINTING)
+    result = runner.invoke(app, [*verb, "--json"])
+    assert json.loads(result.stdout)
+    assert "the file is read" in result.stderr
+
+
+def test_a_comparison_in_which_nobody_waited_says_so(runner):
+    given = ["compare", "fgd", "best-fit", "--seeds", "1-2", "--nodes", "40", "--pods", "60"]
+    assert "nobody waited, so that nothing is compared" in runner.invoke(app, given).stderr
+    filled = runner.invoke(app, [*given, "--protocol", "inflation"])
+    assert (filled.exit_code, "nobody waited" in filled.stderr) == (0, False)
+
+
+def test_a_cluster_without_gpus_is_told(runner):
+    Path("nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\na,4000,4000,0,\n")
+    header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time\n"
+    Path("pods.csv").write_text(header + "p,100,100,0,0,0,10\n")
+    given = ["--trace", "pods.csv", "--cluster", "nodes.csv"]
+    for verb in (["compare", "fgd", "best-fit", "--seeds", "1-2"], ["simulate"]):
+        result = runner.invoke(app, [*verb, *given])
+        assert (result.exit_code, result.stderr.count("no GPUs that can be modelled")) == (0, 1)
+
+
+@pytest.mark.parametrize(("metric", "meant"), [("gpu_alocation", "gpu_allocation")])
+def test_a_misspelt_metric_is_told_with_the_one_that_may_be_meant(runner, metric, meant):
+    result = runner.invoke(app, ["compare", "fgd", "--metric", metric])
+    assert result.stderr.splitlines()[2] == f"  try: did you mean {meant}"

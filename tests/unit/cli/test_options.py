@@ -12,7 +12,7 @@ from podium.settings import load_settings
 def test_a_cache_folder_from_a_file_reaches_processes_that_are_started_later(runner):
     Path("podium.toml").write_text('[compile]\ncache = "here"\n')
     runner.invoke(app, ["config"])
-    assert os.environ["PODIUM_COMPILE_CACHE"] == "here"
+    assert os.environ["PODIUM_COMPILE_CACHE"] == str(Path("here").absolute())
 
 
 def test_the_default_cache_folder_leaves_the_environment_alone(runner):

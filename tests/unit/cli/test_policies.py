@@ -70,7 +70,7 @@ def test_an_unknown_policy_is_told_with_a_suggestion(run, verb):
     first, second, third = result.stderr.splitlines()
     assert first == 'error: unknown policy "fdg"'
     assert second == "  at:  argument POLICY"
-    assert third == "  try: did you mean fgd, fed-gpu; podium policies list shows all"
+    assert third == "  try: did you mean fgd; podium policies list shows all"
 
 
 def test_a_placement_is_explained(run):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.cli.figures import count, percent
-from podium.cli.render import Screen, plain, print_json
+from podium.cli.render import Log, Rhythm, Screen, plain, print_json
 from podium.settings import Display
 
 PLAIN_JSON = st.recursive(
@@ -162,3 +162,11 @@ def test_json_keeps_the_order_and_the_full_precision(capsys):
     assert list(json.loads(text)) == ["b", "a"]
     assert "0.30000000000000004" in text
     assert "ü" in text
+
+
+def test_a_log_hears_of_progress_now_and_then(capsys):
+    now = iter([0.0, 10.0, 31.0, 40.0, 62.0])
+    log = Log(Screen(Display()), "working", 200, rhythm=Rhythm(clock=lambda: next(now)))
+    for steps in (1, 40, 9, 50):
+        log(steps)
+    assert capsys.readouterr().err == "working: 41 of 200\nworking: 100 of 200\n"

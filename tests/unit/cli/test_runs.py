@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli.main import app
+from podium.search.run.folder import RunFolder
 from podium.store import open_store
 from support.binary import PODIUM, clean_environment
 from support.stored import RUN, bred, judged
@@ -60,6 +61,7 @@ def test_the_list_as_data_has_the_promised_names(run):
 
 
 def test_a_store_without_runs_is_told(run):
+    open_store("here.db").close()
     result = run("list", "--store", "sqlite:///here.db")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "here.db holds no runs\n"
@@ -159,6 +161,80 @@ def test_a_store_that_cannot_be_used_is_told_with_its_origin(run, monkeypatch):
 
 
 def test_the_store_lies_in_the_users_data_folder(run, tmp_path):
+    file = tmp_path / "data" / "podium" / "podium.db"
+    assert run("list").stderr == f"{file} holds no runs\n"
+    assert json.loads(run("list", "--json").stdout) == []
+    assert not file.parent.exists(), "a list makes nothing"
+    open_store(str(file)).close()
     assert run("list").exit_code == 0
-    assert (tmp_path / "data" / "podium" / "podium.db").is_file()
     assert not list(Path.cwd().iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("runs", "list"), ("runs", "show", "a"), ("runs", "delete", "a"),
+        ("search", "status", "a"), ("search", "resume", "a"), ("search", "promote", "a"),
+        ("search", "run", "--from", "a"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_store_that_is_not_there_is_not_made_by_whoever_reads(runner, arguments, is_empty):
+    path = Path("nope/x.db")
+    if is_empty:
+        path.parent.mkdir()
+        path.touch()
+    result = runner.invoke(app, [*arguments, "--store", str(path)])
+    assert result.exit_code == 3
+    assert result.stderr.splitlines() == [
+        "error: there is no store at nope/x.db",
+        "  at:  flag --store, [store] url",
+        "  try: look at the path in --store or PODIUM_STORE_URL; podium search run makes a store",
+    ]
+    assert path.exists() == is_empty
+    assert not is_empty or path.stat().st_size == 0
+
+
+@pytest.fixture
+def at_work(store, tmp_path):
+    """Holds the lock of a run that is said to run, as the process at work on it does."""
+    folder = RunFolder(tmp_path / "runs" / "alive")
+    folder.lock()
+    store.runs.create(replace(RUN, id="alive", folder=str(folder.path)))
+    yield folder
+    folder.unlock()
+
+
+def statuses(run, runner, id):
+    listed = {row["id"]: row["status"] for row in json.loads(run("list", "--json").stdout)}
+    shown = json.loads(run("show", id, "--json").stdout)["status"]
+    told = json.loads(runner.invoke(app, ["search", "status", id, "--json"]).stdout)["status"]
+    return {listed[id], shown, told}
+
+
+def test_every_verb_knows_a_run_that_nobody_works_on_any_more(run, runner, store, at_work):
+    store.runs.update("alive", summary={"best": None})
+    assert statuses(run, runner, "alive") == {"running"}
+    at_work.unlock()
+    assert statuses(run, runner, "alive") == {"interrupted"}
+
+
+def test_a_run_that_a_process_works_on_is_not_deleted(run, store, at_work):
+    result = run("delete", "alive", "--yes")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: another process works on this run\n")
+    assert store.runs.get("alive")
+    at_work.unlock()
+    assert run("delete", "alive", "--yes").exit_code == 0
+
+
+def test_all_runs_that_failed_are_deleted_at_once(run, store):
+    assert "no run has failed" in run("delete", "--failed").stderr
+    store.runs.update("run-a", status="failed")
+    refused = run("delete", "--failed")
+    assert (refused.exit_code, len(store.runs.all())) == (2, 2)
+    assert run("delete", "--failed", "--yes").stdout == "deleted run run-a and 3 candidates\n"
+    assert [each.id for each in store.runs.all()] == ["other"]
+    for wrong in (("delete",), ("delete", "other", "--failed")):
+        assert "name a run or give --failed" in run(*wrong).stderr

@@ -137,3 +137,44 @@ def test_work_that_has_not_begun_is_dropped_on_a_failure():
     for future in futures[1:]:
         with pytest.raises(CancelledError):
             future.result()
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_bar_follows_what_is_settled_in_rounds(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    Path("slow.py").write_text(SLOW)
+    settings = load_settings({"simulate.protocol": "rounds"})
+    case = load_case(settings, Inputs(nodes=20, pods=30))
+    with redirect_stderr(Terminal()) as stream:
+        run_watched(SCREEN, case, load("slow.py"))
+    shown = {int(number) for number in re.findall(r"(\d+)%", stream.getvalue())}
+    assert any(0 < number < 100 for number in shown)
+
+
+def test_whoever_interrupts_does_not_wait_for_what_has_begun():
+    gate = threading.Event()
+
+    def interrupt():
+        with cancelling(ThreadPoolExecutor(1)) as pool:
+            pool.submit(gate.wait)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    gate.set()
+
+
+@pytest.mark.usefixtures("_warm_cache")
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("node.cpu_left", "did you mean cpu_milli_left"),
+        ("pod.gpu_num", "podium policies check typo.py looks for what is wrong"),
+    ],
+)
+def test_a_field_that_is_misspelt_is_told_with_the_one_that_may_be_meant(line, hint):
+    Path("typo.py").write_text(f"def score(pod, node):\n    return {line}\n")
+    case = load_case(load_settings({}), Inputs(nodes=2, pods=2))
+    with pytest.raises(PolicyError) as caught:
+        run_watched(SCREEN, case, load("typo.py"))
+    assert caught.value.hint == hint

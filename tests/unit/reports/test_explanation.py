@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from podium.errors import UnknownName
+from podium.errors import UnknownName, UsageError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import HOLD, ClusterPolicy, PairPolicy, catalogue, from_function, load
 from podium.reports.explanation import (
@@ -222,7 +222,16 @@ def test_a_pod_that_a_chooser_held_shows_nodes_that_were_refused():
     assert (found.reason, found.candidates[0].score) == (HELD_BACK, None)
 
 
-def test_an_unknown_pod_is_told_with_a_suggestion():
+def test_an_unknown_pod_is_told_with_those_there_are():
     with pytest.raises(UnknownName, match='unknown pod "p9"') as caught:
         explain(three_pods(), "p9")
-    assert caught.value.hint.startswith("did you mean p")
+    assert caught.value.hint == "known: p0, p1, p2"
+
+
+def test_a_pod_that_was_not_drawn_is_told_from_an_unknown_one():
+    pods = [gpu_pod("drawn", 1), gpu_pod("left", 1)]
+    result = run_in_order([NODE], pods, np.array([0]))
+    assert explain(result, "drawn").node == "a"
+    with pytest.raises(UsageError, match='"left" is in the trace, but was not drawn') as caught:
+        explain(result, "left")
+    assert "--seed" in caught.value.hint

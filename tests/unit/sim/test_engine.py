@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from podium.errors import InputError, UsageError
+from podium.errors import InputError, UnknownName, UsageError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import load
 from podium.sim import Inflation, Order, Replay, Rounds, Setup, simulate
 from podium.sim.engine import make_plan
 from podium.sim.orders import inflate, shuffled_rank
+from podium.traces import load_trace
 
 CLUSTER = Cluster.of([NodeSpec(f"n{i}", 1000, 900, 1, "AB"[i % 2]) for i in range(9)])
 TIMED = Workload.of(
@@ -79,3 +80,22 @@ def test_model_constraints_are_read_with_the_models_of_the_cluster():
 
 def test_a_replay_is_what_happens_unless_another_protocol_is_named():
     assert simulate(CLUSTER, TIMED, load("first-fit")).plan.protocol == Replay()
+
+
+def test_a_policy_may_be_given_by_its_name():
+    cluster, workload = Cluster.of([NodeSpec("a", 9, 9)]), Workload.of([PodSpec("p", 1, 1)])
+    named = simulate(cluster, workload, "first-fit", Rounds())
+    assert named.digest == simulate(cluster, workload, load("first-fit"), Rounds()).digest
+    with pytest.raises(UnknownName, match='unknown policy "frist-fit"'):
+        simulate(cluster, workload, "frist-fit", Rounds())
+    with pytest.raises(UsageError, match="is no policy"):
+        simulate(cluster, workload, len, Rounds())
+
+
+def test_what_a_run_takes_and_gives_is_shown_in_a_line():
+    trace = load_trace("openb")
+    result = simulate(trace.cluster, trace.workload, "first-fit")
+    for value in (trace, trace.cluster, trace.workload, result, result.plan, load("fgd")):
+        assert len(repr(value)) < 600, repr(value)[:200]
+        assert "\n" not in repr(value)
+    assert repr(trace.cluster) == "<Cluster openb: 1,213 nodes, 6,212 GPUs>"

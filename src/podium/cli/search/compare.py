@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,8 @@ from podium.cli.render import Screen, print_json
 from podium.cli.runs import StoreUrl, opened
 from podium.cli.search import options as given
 from podium.cli.search.display import warn_of_walls
-from podium.cli.search.generators import llm_options
-from podium.cli.search.record import create
+from podium.cli.search.generators import generator_options, refuse_unused
+from podium.cli.search.record import entered
 from podium.cli.search.sitting import settled
 
 if TYPE_CHECKING:
@@ -63,13 +63,10 @@ def compare(
     from podium.search.limits import Limits
     from podium.search.run.plan import RunPlan
 
-    training = given.training_set(settings, fitness, trace, seeds, nodes)
     names = arms or ["genetic", "random", "tuned"]
-    extra: dict[str, dict[str, Any]] = {}
-    if "llm" in names:
-        extra["llm"] = llm_options(settings, None, None)
-    if "command" in names:
-        extra["command"] = {"command": command or ""}
+    refuse_unused(names, {"--model": model}, command)
+    training = given.training_set(settings, fitness, trace, seeds, nodes)
+    extra = generator_options(settings, names, None, None, (command, None))
     base = RunPlan(training, fitness, seed, start=start, options=extra)
     limits = Limits(allows_unconfined=settings.search.allow_unconfined)
     means = given.means(settings, workers, executor, ray_address, limits)
@@ -79,7 +76,7 @@ def compare(
         for name in names
     ]
     announce_compilation(screen)
-    with opened(settings) as kept, screen.progress("runs", len(plans)) as advance:
+    with opened(settings, is_made=True) as kept, screen.progress("runs", len(plans)) as advance:
         trials = []
         for name, plan in plans:
             trials.append(_trial(kept, settings, means, (name, plan), evaluations))
@@ -104,8 +101,9 @@ def _trial(
 
     name, plan = arm
     budget = Budget(evaluations)
-    record = create(kept, settings, plan, budget, f"compare {name} {plan.seed}")
+    title = f"compare {name} {plan.seed}"
     with (
+        entered(kept, settings, plan, budget, title) as record,
         open_search(kept, record, replace(means, is_validating=False)) as search,
         settled(screen, kept, record),
     ):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from podium.cli import figures
-from podium.cli.render import Screen
+from podium.cli.render import Rhythm, Screen
 from podium.cli.terminal import guarding, on_one_line
 
 if TYPE_CHECKING:
@@ -23,10 +23,13 @@ Watch = Callable[["Progress"], None]
 
 @contextmanager
 def follow(screen: Screen, budget: Budget) -> Iterator[Watch]:
-    """Draws the progress of a run on a terminal; elsewhere nothing is drawn."""
+    """Draws the progress of a run on a terminal; elsewhere a line tells it now and then."""
     display = screen.display
-    if not (display.progress and not display.quiet and sys.stderr.isatty()):
+    if not display.progress or display.quiet:
         yield lambda _progress: None
+        return
+    if not sys.stderr.isatty():
+        yield _logging(screen, budget, Rhythm())
         return
     from rich.live import Live
 
@@ -42,6 +45,24 @@ def follow(screen: Screen, budget: Budget) -> Iterator[Watch]:
                 live.update(_panel(progress, budget), refresh=True)
 
         yield watch
+
+
+def _logging(screen: Screen, budget: Budget, rhythm: Rhythm) -> Watch:
+    def watch(progress: Progress) -> None:
+        if rhythm.is_due():
+            screen.note(line_of(progress, budget))
+
+    return watch
+
+
+def line_of(progress: Progress, budget: Budget) -> str:
+    """Says in one line how far a run is, for logs."""
+    facts = facts_of(progress, budget)
+    left = f", {facts['time left']} left" if "time left" in facts else ""
+    return (
+        f"run {progress.run_id}: {part_of(progress, budget):.0%}, {facts['evaluations']} "
+        f"evaluations, best {facts['best']}{left}"
+    )
 
 
 def facts_of(progress: Progress, budget: Budget | None = None) -> dict[str, str]:
@@ -106,10 +127,11 @@ def show_end(screen: Screen, run_id: str, search: Search) -> None:
     if best is not None:
         print()
         print(best.text.rstrip())
-    more = "--usd N or --tokens N" if USED_UP in search.ending else "--evaluations N"
+    more = "--evaluations N searches on until there are N in all"
+    if USED_UP in search.ending:
+        more = "--usd N or --tokens N searches on"
     screen.note(
-        f"podium search promote {run_id} validates it; podium search resume {run_id} {more} "
-        "searches on"
+        f"podium search promote {run_id} validates it; podium search resume {run_id} {more}"
     )
 
 

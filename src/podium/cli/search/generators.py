@@ -7,10 +7,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.cli.options import blaming
-from podium.errors import UsageError
+from podium.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from podium.settings import Settings
+
+
+def check_names(generators: list[str]) -> None:
+    """Refuses generators that nobody knows, before there is a run or a store."""
+    from podium.search.run.opening import GENERATORS
+
+    for name in generators:
+        if name not in GENERATORS:
+            raise UnknownName.among("generator", name, GENERATORS, where="flag --generator")
+
+
+def refuse_unused(generators: list[str], of_models: dict[str, Any], command: str | None) -> None:
+    """Refuses flags that no generator of the run would heed."""
+    unused = [flag for flag, value in of_models.items() if value is not None]
+    if unused and "llm" not in generators:
+        raise UsageError(
+            f"{' and '.join(unused)} {'are' if len(unused) > 1 else 'is'} for language models, "
+            "and none is asked",
+            where="flag --generator",
+            hint="add --generator llm, or genetic=3,llm=1 for a share; or leave the flag out",
+        )
+    if command is not None and "command" not in generators:
+        raise UsageError(
+            "--command is for the generator command, and it is not asked",
+            where="flag --generator",
+            hint="add --generator command, or leave --command out",
+        )
 
 
 def generator_options(

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.cli.options import blaming, traces_folder
+from podium.cli import figures
+from podium.cli.options import blaming, place_of, traces_folder
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
     from podium.search.run.opening import Means
-    from podium.search.training import TrainingSet
+    from podium.search.training import Case, TrainingSet
     from podium.settings import Settings
 
 FitnessName = Annotated[
@@ -53,7 +56,23 @@ AllowUnconfined = Annotated[
 ]
 Evaluations = Annotated[
     int | None,
-    typer.Option("--evaluations", help="End after so many.", min=1, show_default=False),
+    typer.Option(
+        "--evaluations",
+        help="Most evaluations, tuning included, and most calls to a model. "
+        "[default: 2000, or none with --time]",
+        min=1,
+        show_default=False,
+    ),
+]
+EvaluationsInAll = Annotated[
+    int | None,
+    typer.Option(
+        "--evaluations",
+        help="Most evaluations of the whole run, earlier sittings included. "
+        "[default: what it began with]",
+        min=1,
+        show_default=False,
+    ),
 ]
 Time = Annotated[
     str | None, typer.Option("--time", help="End after this: 90s, 10m, 2h.", show_default=False)
@@ -88,6 +107,9 @@ BaseUrl = Annotated[
     str | None,
     typer.Option("--base-url", help="OpenAI-compatible service.", show_default=False),
 ]
+
+MOST_WORKERS = 8
+"""So many processes for each core at most: each takes its memory, and more do not judge faster."""
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -124,8 +146,28 @@ def training_set(
             "waiting is trained on the embedded profile alone", where="flag --trace",
             hint="leave --trace out, or choose another fitness",
         )  # fmt: skip
-    folder = str(traces_folder(settings) or "")
-    return TrainingSet(trace_cases(traces, seeds, nodes, folder))
+    folder = traces_folder(settings)
+    named = [absolute(each) for each in traces]
+    cases = trace_cases(named, seeds, nodes, str(folder.absolute()) if folder else "")
+    _check_traces(cases)
+    return TrainingSet(cases)
+
+
+def absolute(reference: str) -> str:
+    """Names a trace so that it means the same in the folder of a worker, and in any other."""
+    from podium.traces.catalogue import is_name
+
+    path = Path(reference)
+    return reference if is_name(reference) or not path.exists() else str(path.absolute())
+
+
+def _check_traces(cases: Sequence[Case]) -> None:
+    """Reads every trace once, so that what is wrong with one is told before there is a run."""
+    from podium.policies import load
+
+    with blaming("flag --trace"):
+        for case in {case.trace: case for case in cases}.values():
+            case.plan(load("first-fit"))
 
 
 def means(
@@ -136,9 +178,17 @@ def means(
 
     from podium.search.run.opening import Means
 
-    wanted = settings.search.workers if workers is None else workers
+    cores = os.cpu_count() or 1
+    wanted = (settings.search.workers if workers is None else workers) or cores
+    is_here = executor == "local" or not address
+    if is_here and wanted > MOST_WORKERS * cores:
+        raise UsageError(
+            f"{wanted:,} workers are too many for {figures.counted(cores, 'core')}",
+            where="flag --workers" if workers is not None else place_of(settings, "search.workers"),
+            hint=f"0 is one a core; at most {MOST_WORKERS * cores} are started here",
+        )
     with blaming("flag --executor"):
-        return Means(wanted or os.cpu_count() or 1, executor, address, limits)
+        return Means(wanted, executor, address, limits)
 
 
 def read_weights(texts: list[str]) -> tuple[tuple[str, float], ...]:

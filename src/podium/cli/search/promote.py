@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,12 +22,15 @@ from podium.errors import UsageError
 if TYPE_CHECKING:
     from podium.search.promotion.card import Provenance
     from podium.search.promotion.promote import Nominee, Outcome
+    from podium.search.promotion.sheet import Difference, Row
     from podium.search.run.plan import RunPlan
     from podium.store import CandidateRecord, RunRecord, Store
 
 FIGURES = {"inflation": "allocation_130", "holding": "allocation_130", "waiting": "wait_mean_s",
            "fragmentation": "fragmentation"}  # fmt: skip
 """By which figure the best of a fitness is judged on held-out cases; mixtures by allocation."""
+
+REPLAY = "replay"
 
 
 def promote(
@@ -230,27 +233,35 @@ def _show(screen: Screen, outcome: Outcome) -> None:
             }
         )
         print()
-        titles = ["held-out case", "seen", *_columns(each.table)]
-        screen.table(titles, [_line(row) for row in each.table])
-        print()
+        _show_tables(screen, each.table)
     for path in outcome.files:
         print(f"written: {path} and {path.with_suffix('.json').name}")
 
 
-def _columns(table: Any) -> list[str]:
-    beside = list(table[0].differences)
-    return ["at 100 %", "at 130 %", *(f"over {name}" for name in beside)]
+def _show_tables(screen: Screen, table: Sequence[Row]) -> None:
+    """Prints what was measured by protocol; whatever is better than another policy has a plus."""
+    replays = [row for row in table if row.group.protocol == REPLAY]
+    others = [row for row in table if row.group.protocol != REPLAY]
+    if others:
+        titles = ["held-out case", "seen", "at 100 %", "at 130 %"]
+        titles += [f"over {name}" for name in others[0].differences]
+        screen.table(titles, [_line(row, ("allocation_100", "allocation_130")) for row in others])
+        print()
+    if replays:
+        titles = ["held-out case", "seen", "p95 wait (s)", "mean wait (s)"]
+        titles += [f"shorter than {name} (s)" for name in replays[0].differences]
+        screen.table(titles, [_line(row, ("wait_p95_s", "wait_mean_s"), -1) for row in replays])
+        print()
 
 
-def _line(row: Any) -> tuple[object, ...]:
-    is_replay = row.group.protocol == "replay"
-    keys = ("wait_p95_s", "wait_mean_s") if is_replay else ("allocation_100", "allocation_130")
-    gains = [row.differences[name][keys[1]] for name in row.differences]
+def _line(row: Row, keys: tuple[str, str], sign: int = 1) -> tuple[object, ...]:
+    gains = [each[keys[1]] for each in row.differences.values()]
     return (
         row.group.name, row.is_trained_on, *(figures.decimal(row.means[key], 2) for key in keys),
-        *(_gain(each) for each in gains),
+        *(_gain(each, sign) for each in gains),
     )  # fmt: skip
 
 
-def _gain(gain: Any) -> figures.Figure:
-    return figures.Figure(f"{gain.mean:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]")
+def _gain(gain: Difference, sign: int) -> figures.Figure:
+    low, high = sorted((sign * gain.low, sign * gain.high))
+    return figures.Figure(f"{sign * gain.mean:+.2f} [{low:+.2f}, {high:+.2f}]")

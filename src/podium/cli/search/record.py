@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import podium
+from podium.errors import PodiumError
 
 if TYPE_CHECKING:
     from podium.search.run.plan import Budget, RunPlan
@@ -34,3 +38,25 @@ def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name:
     record = RunRecord(run_id, KIND, secret.hide(name), time.time(), asked, folder=folder)
     create_run(kept, plan, record)
     return record
+
+
+@contextmanager
+def entered(
+    kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name: str
+) -> Iterator[RunRecord]:
+    """Enters a run for a block; a run that fails before its first candidate leaves no trace."""
+    from podium.store.records import FAILED
+
+    record = create(kept, settings, plan, budget, name)
+    try:
+        yield record
+    except KeyboardInterrupt:
+        raise  # it can be resumed
+    except BaseException:
+        with suppress(PodiumError, OSError):  # what went wrong first is what is told
+            if kept.candidates.count(record.id):
+                kept.runs.update(record.id, status=FAILED)
+            else:
+                kept.runs.delete(record.id)
+                shutil.rmtree(record.folder)
+        raise

@@ -13,11 +13,10 @@ from podium.cli.render import Screen
 from podium.cli.runs import RunId, StoreUrl, opened
 from podium.cli.search import options as given
 from podium.cli.search.budget import budget_of, renewed_budget
-from podium.cli.search.generators import generator_options
-from podium.cli.search.record import create
+from podium.cli.search.generators import check_names, generator_options, refuse_unused
+from podium.cli.search.record import entered
 from podium.cli.search.sitting import work
 from podium.cli.search.starters import find_starters
-from podium.errors import PodiumError
 
 
 def run(
@@ -91,23 +90,28 @@ def run(
              "search.allow_unconfined": is_unconfined or None,
              "search.models": ",".join(model) if model else None}  # fmt: skip
     settings = read_settings(ctx, flags)
+    generators = given.read_weights(generator or ["genetic"])
+    names = [each for each, _ in generators]
+    check_names(names)
+    refuse_unused(
+        names,
+        {"--model": model, "--base-url": base_url, "--usd": usd, "--tokens": tokens,
+         "--price": price, "--replay": replay},
+        command,
+    )  # fmt: skip
 
     from podium.search.fitness import fitness_named
     from podium.search.limits import Limits
     from podium.search.population.archive import Customs
     from podium.search.run.plan import RunPlan, Tuning
-    from podium.store.records import FAILED
 
-    generators = given.read_weights(generator or ["genetic"])
     plan = RunPlan(
         given.training_set(settings, fitness, trace, seeds, nodes),
         fitness, seed, generators, start,
         find_starters(settings, policy, origin), batch,
         Customs(islands=islands), Tuning(tune_every, tune_evaluations),
         may_hold or fitness_named(fitness).may_hold, largest,
-        generator_options(
-            settings, [each for each, _ in generators], price, replay, (command, command_env)
-        ),
+        generator_options(settings, names, price, replay, (command, command_env)),
     )  # fmt: skip
     limits = Limits(
         time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
@@ -115,19 +119,17 @@ def run(
     means = given.means(settings, workers, executor, ray_address, limits)
     means = replace(means, base_url=settings.search.base_url, command=command or "")
     budget = budget_of(evaluations, time_span, target)
-    with opened(settings) as kept:
-        record = create(kept, settings, plan, budget, name or fitness)
-        try:
-            work(Screen(settings.display), kept, record, (means, budget), is_json)
-        except PodiumError:
-            kept.runs.update(record.id, status=FAILED)
-            raise
+    with (
+        opened(settings, is_made=True) as kept,
+        entered(kept, settings, plan, budget, name or fitness) as record,
+    ):
+        work(Screen(settings.display), kept, record, (means, budget), is_json)
 
 
 def resume(
     ctx: typer.Context,
     run: RunId,
-    evaluations: given.Evaluations = None,
+    evaluations: given.EvaluationsInAll = None,
     time_span: given.Time = None,
     target: given.Target = None,
     usd: given.Usd = None,

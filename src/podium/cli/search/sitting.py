@@ -24,7 +24,6 @@ def work(
 
     means, budget = how
     announce_compilation(screen)
-    screen.note(f"run {record.id} in {record.folder}")
     with (
         follow(screen, budget) as watch,
         open_search(kept, record, means, watch) as search,
@@ -32,6 +31,7 @@ def work(
     ):
         search.get_ready()
         warn_of_walls(screen, search.missing_walls)
+        screen.note(f"run {record.id} in {record.folder}")
         search.go(budget)
         summary = search.progress().summary()
     if is_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,6 +28,9 @@ def status(
 ) -> None:
     """Shows how far a run is, and its best candidate."""
     settings = read_settings(ctx, {"store.url": store})
+
+    from podium.search.run.standing import standing_of
+
     with opened(settings) as kept:
         with blaming("argument RUN"):
             record = kept.runs.get(run)
@@ -36,7 +38,7 @@ def status(
         text = None if number is None else kept.candidates.get(record.id, number).text
         fronts = _fronts(kept, record) if has_front else None
     told: dict[str, Any] = {
-        "run": record.id, "name": record.name, "status": _status(record),
+        "run": record.id, "name": record.name, "status": standing_of(record),
         "folder": record.folder, **record.summary,
     }  # fmt: skip
     if is_json:
@@ -61,14 +63,3 @@ def _fronts(kept: Store, record: RunRecord) -> list[Front]:
     from podium.search.run.front import fronts_of
 
     return fronts_of(kept.candidates.of(record.id))
-
-
-def _status(record: RunRecord) -> str:
-    """Says what the store says, unless nobody works on a run that is said to run."""
-    from podium.search.run.folder import RunFolder
-    from podium.store.records import INTERRUPTED, RUNNING
-
-    folder = RunFolder(Path(record.folder))
-    if record.status == RUNNING and folder.path.exists() and not folder.is_locked:
-        return INTERRUPTED
-    return record.status

@@ -7,11 +7,13 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
 from podium.errors import InputError
+from podium.files.draft import in_words
 from podium.files.excerpt import excerpt
 from podium.files.json_text import parse_value
 from podium.files.text_file import reading
@@ -45,11 +47,12 @@ class Recorder:
 
     def close(self) -> None:
         """Closes the file."""
-        self._file.close()
+        with suppress(OSError):  # what could not be written was told when it was
+            self._file.close()
 
     def _write(self, row: Mapping[str, Any]) -> None:
         line = json.dumps(row) + "\n"
-        with self._lock:
+        with self._lock, in_words(Path(self._file.name)):
             self._file.write(line)
             self._file.flush()
 

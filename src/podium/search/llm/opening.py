@@ -27,10 +27,10 @@ def open_llm(settings: LlmSettings, pace: Pace | None = None) -> LlmGenerator:
     """
     if settings.mode == "replay":
         return _replaying(settings)
-    recorder = Recorder(_cassette(settings)) if settings.mode == "record" else None
     transport = SdkTransport(settings.endpoint)
     bandit, budget = Bandit(settings.models), Budget(settings.caps)
     prices = known_prices(settings, transport)
+    recorder = Recorder(_cassette(settings)) if settings.mode == "record" else None
     client = Client(settings, transport, budget, prices, pace or Pace())
     asking: Asking = Live(settings.models, client, bandit)
     closing = [transport.close]

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from podium.errors import PolicyError, UsageError
+from podium.files.draft import drafted
 from podium.policies import Policy
 from podium.search.gates import Candidate, read_candidate
 from podium.search.judge import Judge
@@ -195,9 +196,10 @@ def _written(entry: _Entry, promotion: Promotion, settings: Settings, sheet: She
             hint="report the candidate: writing a policy must not change it",
         )
     path = _path(settings.folder, entry.name)
-    path.write_text(text, encoding="utf-8")
     shown = json.dumps(card.as_object(text), indent=2) + "\n"
-    path.with_suffix(".json").write_text(shown, encoding="utf-8")
+    with drafted(path) as policy_file, drafted(path.with_suffix(".json")) as card_file:
+        policy_file.write_text(text, encoding="utf-8")
+        card_file.write_text(shown, encoding="utf-8")
     return path
 
 

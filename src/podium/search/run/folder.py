@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, MissingError, UsageError
+from podium.files.draft import drafted, in_words
 from podium.files.excerpt import excerpt
 from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import read_text
@@ -18,6 +20,10 @@ from podium.policies.registry import BEST
 PLAN, STATE, LOCK, CASSETTE = "plan.json", "state.json", "lock", "cassette.jsonl"
 MOST_BYTES = 256 << 20
 MOST_BATCHES = 100_000
+
+PATIENCE_S = 0.2
+"""Who only looks whether a run is locked holds the lock for a moment too."""
+
 
 __all__ = ["BEST", "PLAN", "STATE", "RunFolder"]
 
@@ -37,11 +43,18 @@ class RunFolder:
     @property
     def is_locked(self) -> bool:
         """Tells whether a process is at work on the run; a dead one holds nothing."""
+        import fcntl
+
         try:
-            self.lock()
-        except UsageError:
+            handle = os.open(self.path / LOCK, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
             return True
-        self.unlock()
+        finally:
+            os.close(handle)
         return False
 
     def lock(self) -> None:
@@ -50,16 +63,17 @@ class RunFolder:
 
         self.path.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            raise UsageError(
-                "another process works on this run",
-                where=str(self.path),
-                hint="podium search status shows it; wait for it, or stop it first",
-            ) from error
-        self._lock = handle
+        deadline_s = time.monotonic() + PATIENCE_S
+        while self._lock is None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._lock = handle
+            except OSError as error:
+                if time.monotonic() < deadline_s:
+                    time.sleep(PATIENCE_S / 10)
+                    continue
+                os.close(handle)
+                raise _taken(self.path) from error
 
     def unlock(self) -> None:
         """Lets others work on the run."""
@@ -73,13 +87,15 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Writes a text file whole, or not at all."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        draft = self.path / f"{name}.new"
-        with draft.open("w", encoding="utf-8") as file:
+        with in_words(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        with (
+            drafted(self.path / name) as draft,
+            draft.open("w", encoding="utf-8") as file,
+        ):
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(self.path / name)
 
     def state(self) -> dict[str, Any]:
         """Reads how far the run was when its last batch ended; nothing for a new one."""
@@ -111,6 +127,14 @@ class RunFolder:
         if not isinstance(found, dict):
             raise _broken(self.path / name, "it is no object")
         return found
+
+
+def _taken(path: Path) -> UsageError:
+    return UsageError(
+        "another process works on this run",
+        where=str(path),
+        hint="podium search status shows it; wait for it, or stop it first",
+    )
 
 
 def _broken(path: Path, problem: str) -> InputError:

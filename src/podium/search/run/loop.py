@@ -15,6 +15,7 @@ from typing import Any
 from podium.search.fitness import Outcome, fitness_named
 from podium.search.generator import Generator, Proposal, Spent
 from podium.search.population import Archive
+from podium.search.run.allowance import Allowance, allowance_of
 from podium.search.run.ending import Ending
 from podium.search.run.executor import Context, Executor
 from podium.search.run.folder import BEST, STATE, RunFolder
@@ -65,6 +66,7 @@ class Search:
     _jury: Jury = field(init=False)
     _baseline: list[dict[str, float]] = field(default_factory=list)
     _usual: float = field(init=False, default=0.0)
+    _done: Tally = field(default_factory=Tally)  # of whole batches alone
     _open: dict[int, CandidateRecord] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,20 +98,23 @@ class Search:
         """Searches until the budget is spent or a generator is."""
         self.get_ready()
         while not self._is_over(budget):
-            self.step()
+            self.step(budget)
         self.parts.watch(self.progress())
 
-    def step(self) -> None:
-        """Does one batch."""
+    def step(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
+        """Does one batch, or as much of it as the budget allows."""
         self.get_ready()
-        samples = self._plan_batch()
+        samples, context = self._plan_batch(), self._context()
         if not samples:
             self._end.reason = "nothing is left to tune"
             return
-        context = self._context()
-        found = self._judge(self._propose(samples), context)
-        found += self._judge(self._propose(self._repairs(samples, found)), context)
-        self._end_batch(found)
+        allowed = allowance_of(budget, self._done.evaluations, self._done.calls)
+        found, left = self._work_through(samples, context, allowed)
+        repaired, left = self._work_through(self._repairs(samples, found), context, left)
+        found += repaired
+        if left.is_short:
+            self._end.reason = self._end.reason or left.shortage(budget)
+        self._end_batch(found, is_whole=not left.is_short)
         self._end.end_batch(self.archive, found)
 
     def progress(self) -> Progress:
@@ -132,7 +137,7 @@ class Search:
     def _is_over(self, budget: Budget) -> bool:
         best = self.archive.best
         fitness = best.fitness if best is not None else None
-        self._end.check_budget(budget, self.tally.evaluations, self.seconds, fitness)
+        self._end.check_budget(budget, self._done.evaluations, self.seconds, fitness)
         return bool(self.ending)
 
     def _plan_batch(self) -> list[Sample]:
@@ -159,6 +164,21 @@ class Search:
             self._fold(rows)
             self._jury.fingerprints |= {each.fingerprint for each in rows}
         self._open = {each.number: each for rows in batches.values() for each in rows}
+
+    def _work_through(
+        self, samples: Sequence[Sample], context: Context, allowed: Allowance
+    ) -> tuple[list[CandidateRecord], Allowance]:
+        """Proposes and judges samples as far as the budget goes; gives what is left of it."""
+        found: list[CandidateRecord] = []
+        waiting = list(samples)
+        while waiting:
+            chosen = allowed.cut(waiting, self.plan, self._asks)
+            if not chosen:
+                return found, replace(allowed, is_short=True)
+            rows = self._judge(self._propose(chosen), context)
+            found, allowed = found + rows, allowed.less(rows)
+            waiting = [each for each in waiting if each not in chosen]
+        return found, allowed
 
     def _propose(self, samples: Sequence[Sample]) -> list[CandidateRecord]:
         """Gives a row for every sample: those of a batch that was cut off are there already."""
@@ -202,8 +222,10 @@ class Search:
         ]
         return [each for each in planned if each]
 
-    def _end_batch(self, rows: Sequence[CandidateRecord]) -> None:
-        teach(self.parts.generators, self.archive, rows, self._usual)
+    def _end_batch(self, rows: Sequence[CandidateRecord], *, is_whole: bool = True) -> None:
+        """Takes a batch in; one that the budget has cut is done to its end by a later sitting."""
+        if is_whole:
+            teach(self.parts.generators, self.archive, rows, self._usual)
         before = self.archive.best
         self._fold(rows)
         self._open.clear()
@@ -211,21 +233,29 @@ class Search:
         if best is not None and best is not before:
             self.parts.folder.write_text(BEST, best.text)
             self.validated = self.parts.validate(best.number, best.text) or self.validated
-        self._save_state()
+        self._save_state(self.archive.batches - (not is_whole))
         self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
         self.parts.watch(self.progress())
 
+    def _asks(self, sample: Sample) -> bool:
+        generator = self.parts.generators.get(sample.generator)
+        return sample.request is not None and generator is not None and generator.reads_prompts
+
     def _fold(self, rows: Sequence[CandidateRecord]) -> None:
         """Takes a batch in: nothing that is kept between batches knows more than its rows."""
+        for row in rows:
+            self._done.count_proposal(row)
+            self._done.count_judgement(row)
         self.archive.end_batch(entry_of(row) for row in rows)
         if self.memory is not None:
             self.memory.end_batch(rows)
 
-    def _save_state(self) -> None:
+    def _save_state(self, batches: int | None = None) -> None:
+        whole = self.archive.batches if batches is None else batches
         states = {name: dict(each.state()) for name, each in self.parts.generators.items()}
         checked = asdict(self.validated) if self.validated else None
         self._note_walls()
-        self.parts.folder.write(STATE, {"batches": self.archive.batches, "generators": states,
+        self.parts.folder.write(STATE, {"batches": whole, "generators": states,
                                         "seconds": self.seconds, "validated": checked,
                                         "missing_walls": list(self.missing_walls)})  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -64,9 +65,13 @@ def create_run(store: Store, plan: RunPlan, record: RunRecord) -> RunFolder:
     folder = RunFolder(Path(record.folder))
     if folder.path.exists():
         raise UsageError(f"there is a run {record.id} already", where=str(folder.path))
-    # Whatever is kept is kept without passwords; `Means` has them for as long as it works.
-    folder.write(PLAN, {**plan.as_object(), "options": _kept(plan.options)})
-    store.runs.create(record)
+    try:
+        # Whatever is kept is kept without passwords; `Means` has them for as long as it works.
+        folder.write(PLAN, {**plan.as_object(), "options": _kept(plan.options)})
+        store.runs.create(record)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
     return folder
 
 
@@ -80,11 +85,11 @@ def open_search(
     folder.lock()
     with ExitStack() as stack:
         stack.callback(folder.unlock)
-        executor = open_executor(plan.training, plan.fitness, means)
-        stack.callback(executor.close)
         generators = open_generators(plan, folder, means)
         for each in generators.values():
             stack.callback(each.close)
+        executor = open_executor(plan.training, plan.fitness, means)
+        stack.callback(executor.close)
         validator = Validator(plan.training, plan.fitness, means.limits, may_hold=plan.may_hold)
         stack.callback(validator.close)
         parts = Parts(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from podium.errors import InputError, UsageError
+from podium.errors import InputError, UsageError, advice_on
 from podium.files.excerpt import excerpt
 from podium.search.fitness import fitness_named
 from podium.search.population.archive import Customs
@@ -44,7 +44,7 @@ class RunPlan:
     def __post_init__(self) -> None:
         fitness_named(self.fitness)
         if self.start not in STARTS:
-            raise UsageError(f'no such start: "{self.start}"', hint=f"one of {', '.join(STARTS)}")
+            raise UsageError(f'no such start: "{self.start}"', hint=advice_on(self.start, STARTS))
         if self.batch < self.customs.islands:
             raise UsageError(
                 f"a batch of {self.batch} does not reach all {self.customs.islands} islands",
@@ -97,6 +97,6 @@ class RunPlan:
 class Budget:
     """Says when a run has done enough; whatever is reached first ends it."""
 
-    evaluations: int | None = None
+    evaluations: int | None = None  # most of all sittings together; of calls to models as well
     seconds: float | None = None
     target: float | None = None  # fitness on the training set

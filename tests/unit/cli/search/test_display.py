@@ -1,6 +1,12 @@
+from types import SimpleNamespace
+
 import pytest
 
-from podium.cli.search.display import facts_of_summary
+from podium.cli.render import Rhythm, Screen
+from podium.cli.search.display import _logging, facts_of_summary
+from podium.search.run.plan import Budget
+from podium.search.run.progress import Progress, Tally
+from podium.settings import Display
 
 SUMMARY = {
     "evaluations": 10, "candidates": 12, "accepted": 5, "refused": {}, "seconds": 1.5, "best": 7,
@@ -53,3 +59,13 @@ def test_summaries_of_earlier_versions_are_shown_too():
            "fitness_start")}  # fmt: skip
     told = facts_of_summary({**old, "usd": 0.5, "tokens": 10, "calls": 1})
     assert told["spend"] == "0.5000 USD, 10 tokens, 1 calls"
+
+
+def test_a_log_gets_a_line_now_and_then(capsys):
+    now = iter([0.0, 29.0, 31.0, 32.0])
+    archive = SimpleNamespace(best=None, islands=[], batches=2, start=None, transfers=[])
+    progress = Progress("k3v9", 12.0, 2.5, Tally(evaluations=40), archive, 90.0)
+    watch = _logging(Screen(Display()), Budget(100), Rhythm(clock=lambda: next(now)))
+    for _ in range(3):
+        watch(progress)
+    assert capsys.readouterr().err == ("run k3v9: 40%, 40 evaluations, best none yet, 24 s left\n")

@@ -1,6 +1,10 @@
+import sys
+from pathlib import Path
+
 import pytest
 
 from podium.cli.main import app
+from podium.store import open_store
 
 MODELS = ("run", "--generator", "llm", "--model", "small", "--model", "large")
 KEYS = ("OPENROUTER_API_KEY", "OPENAI_API_KEY", "PODIUM_LLM_KEY")
@@ -13,7 +17,7 @@ def refused(runner, monkeypatch, tmp_path):
     def invoke(*arguments):
         result = runner.invoke(app, ["search", *arguments])
         assert result.stdout == ""
-        assert not (tmp_path / "data" / "podium" / "runs").exists()
+        assert not list((tmp_path / "data" / "podium").glob("runs/*"))
         lines = result.stderr.splitlines()
         assert (lines[0][:7], lines[-1][:7]) == ("error: ", "  try: ")
         return result.exit_code, result.stderr
@@ -41,12 +45,47 @@ def refused(runner, monkeypatch, tmp_path):
         (("status", "nobody"), 'unknown run "nobody"'),
         (("promote", "nowhere"), 'run "nowhere"'),
         (("compare", "genetik"), 'arm "genetik"'),
+        (("compare", "command"), "add --command PROGRAM"),
+        (("compare", "--command", "cat"), "--command is for the generator command"),
+        (("compare", "--model", "m"), "--model is for language models"),
+        (("run", "--generator", "gentic"), "did you mean genetic"),
+        (("run", "--replay", "nope.jsonl"), "--replay is for language models"),
+        (("run", "--price", "foo"), "--price is for language models"),
+        (("run", "--usd", "2", "--tokens", "9"), "--usd and --tokens are for language models"),
+        (("run", "--command", "cat"), "--command is for the generator command"),
+        (("run", "--workers", "1000"), "1,000 workers are too many"),
+        (("compare", "--workers", "1000"), "flag --workers"),
+        (("run", "--trace", "nope"), 'unknown trace "nope"'),
+        (("run", "--trace", "nope.yaml"), 'there is no file or folder "nope.yaml"'),
+        (("compare", "--trace", "nope.yaml"), "flag --trace"),
     ],
 )
 def test_a_mistake_is_told_before_anything_starts(refused, arguments, told):
+    open_store("runs.db").close()
     code, words = refused(*arguments, "--store", "runs.db")
     assert code == 2
     assert told in words
+
+
+def test_a_trace_that_is_not_there_is_missed_as_in_a_simulation(refused, runner):
+    asked = ("--trace", "openb:cpu050", "--store", "runs.db")
+    found = runner.invoke(app, ["simulate", *asked[:2]])
+    for verb in ("run", "compare"):
+        code, words = refused(verb, *asked)
+        assert code == found.exit_code == 3
+        assert words.splitlines()[0] == found.stderr.splitlines()[0]
+    assert not Path("runs.db").exists()
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_service_that_needs_an_extra_is_missed_before_anything_is_kept(refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    given = ("--tokens", "9", "--base-url", "http://127.0.0.1:9/v1", "--store", "runs.db")
+    code, words = refused(*MODELS, *given)
+    assert code == 3
+    assert "needs the extra 'search'" in words
+    with open_store("runs.db") as store:
+        assert store.runs.all() == []
 
 
 @pytest.mark.parametrize(

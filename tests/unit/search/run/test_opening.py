@@ -41,7 +41,7 @@ def test_a_run_is_opened_searched_and_closed(store, tmp_path):
     folder = create_run(store, PLAN_OF_TESTS, record)
     with open_search(store, record, MEANS) as search:
         assert folder.is_locked
-        search.go(Budget(evaluations=1))
+        search.step()
         assert search.archive.best is not None
         with pytest.raises(UsageError, match="another process"), open_search(store, record, MEANS):
             pass
