@@ -16,8 +16,8 @@ GPU_MILLI = 1000
 ANY_MODEL = -1
 """All bits set: the pod accepts every GPU model."""
 
-MAX_MODELS = 63
-"""Bits of `gpu_models` that can name a model."""
+MAX_MODELS = 53
+"""Bits of `gpu_models` that can name a model; the mask is exact in a double."""
 
 SHARE_CLASS = 1
 """Bit 0 of `gpu_classes`: pods with a part of one GPU run on the node; bit k: k-GPU pods."""

@@ -26,6 +26,7 @@ from numba.extending import intrinsic
 from podium.errors import PolicyError
 from podium.model.records import NODE_8, NODE_16, POD
 from podium.policies.jit import compiled, keep_on_disk, marked, stamp_of
+from podium.policies.native_records import shown_node, shown_pod
 
 SIGNATURE = types.float64(*[types.int64] * 6)
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_int64] * 6)
@@ -98,14 +99,11 @@ def call_native(
 def compile_score(
     namespace: dict[str, Any], form: tuple[str, ...], table_ndim: int, gpu_slots: int, stamp: str
 ) -> Native:
-    """Compiles the `score` of a policy's namespace; a stamp other than "" keeps it on disk."""
+    """Compiles the `score` among translated functions; a stamp other than "" keeps it on disk."""
     kept = stamp_of([stamp, str(table_ndim), str(gpu_slots)]) if stamp else ""
     mark = kept[:24] or "fresh"
-    for name, value in list(namespace.items()):
-        if isinstance(value, FunctionType):
-            is_own = value.__globals__ is namespace
-            namespace[name] = numba.njit(marked(value, mark)) if is_own else compiled(value, mark)
-    wrapper = _WRAPPERS[form](namespace["score"], node_at[gpu_slots], _table_reader(table_ndim))
+    functions = translated_functions(namespace, mark)
+    wrapper = _WRAPPERS[form](functions["score"], shown_node[gpu_slots], _table_reader(table_ndim))
     try:
         callback = _compiled(marked(wrapper, mark), kept)
     except Exception as error:
@@ -114,7 +112,16 @@ def compile_score(
             f"the policy cannot be compiled: {_first_words(error)}",
             hint="use numbers, if, for and math only; or run it in the python tier",
         ) from error
-    return Native(callback.address, (callback, wrapper, namespace))
+    return Native(callback.address, (callback, wrapper, functions))
+
+
+def translated_functions(namespace: dict[str, Any], mark: str) -> dict[str, Any]:
+    """Puts functions that Numba compiles in place of plain ones."""
+    for name, value in list(namespace.items()):
+        if isinstance(value, FunctionType):
+            is_own = value.__globals__ is namespace
+            namespace[name] = numba.njit(marked(value, mark)) if is_own else compiled(value, mark)
+    return namespace
 
 
 def python_callback(function: Callable[[int, int, int], float]) -> Native:
@@ -150,7 +157,7 @@ def _table_reader(table_ndim: int) -> Any:
 def _pair(score: Any, node_of: Any, _table_of: Any) -> Callable[..., float]:
     def evaluate(pod: int, node: int, gpu: int, table: int, rows: int, columns: int) -> float:  # noqa: ARG001
         try:
-            return float(score(pod_at(pod), node_of(node)))
+            return float(score(shown_pod(pod), node_of(node)))
         except Exception:  # noqa: BLE001 - the only form Numba compiles
             return math.nan
 
@@ -160,7 +167,7 @@ def _pair(score: Any, node_of: Any, _table_of: Any) -> Callable[..., float]:
 def _pair_gpu(score: Any, node_of: Any, _table_of: Any) -> Callable[..., float]:
     def evaluate(pod: int, node: int, gpu: int, table: int, rows: int, columns: int) -> float:  # noqa: ARG001
         try:
-            return float(score(pod_at(pod), node_of(node), gpu))
+            return float(score(shown_pod(pod), node_of(node), gpu))
         except Exception:  # noqa: BLE001 - the only form Numba compiles
             return math.nan
 
@@ -170,7 +177,7 @@ def _pair_gpu(score: Any, node_of: Any, _table_of: Any) -> Callable[..., float]:
 def _pair_table(score: Any, node_of: Any, table_of: Any) -> Callable[..., float]:
     def evaluate(pod: int, node: int, gpu: int, table: int, rows: int, columns: int) -> float:  # noqa: ARG001
         try:
-            return float(score(pod_at(pod), node_of(node), table_of(table, rows, columns)))
+            return float(score(shown_pod(pod), node_of(node), table_of(table, rows, columns)))
         except Exception:  # noqa: BLE001 - the only form Numba compiles
             return math.nan
 
@@ -180,7 +187,7 @@ def _pair_table(score: Any, node_of: Any, table_of: Any) -> Callable[..., float]
 def _pair_gpu_table(score: Any, node_of: Any, table_of: Any) -> Callable[..., float]:
     def evaluate(pod: int, node: int, gpu: int, table: int, rows: int, columns: int) -> float:
         try:
-            return float(score(pod_at(pod), node_of(node), gpu, table_of(table, rows, columns)))
+            return float(score(shown_pod(pod), node_of(node), gpu, table_of(table, rows, columns)))
         except Exception:  # noqa: BLE001 - the only form Numba compiles
             return math.nan
 

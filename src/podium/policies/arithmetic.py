@@ -1,16 +1,33 @@
-"""Makes arithmetic mean the same in plain Python and in compiled code, to the bit.
+"""Defines the arithmetic of policies, so that it means the same in every tier, to the bit.
+
+A policy that is compiled is translated first (see `translation`), and both plain Python and
+compiled code run the translation. Where the two would part, it calls a function that is listed
+here; `native_arithmetic` has the same list for compiled code. Whole numbers stay within 2**53,
+an index within its list, and what Python's own functions refuse is refused by both.
 
 Python calls the C library's `pow`, which may miss the nearest double by one unit; compilers
-turn small powers into multiplications, roots, or powers of two. `math.hypot` is Python's own.
-A policy's source is rewritten so that both do the same.
+turn small powers into multiplications, roots, or powers of two: powers are functions of our own.
 """
 
 from __future__ import annotations
 
-import ast
 import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from podium.policies.kind import MOST_WHOLE
 
 LARGEST_POWER = 64
+MOST_SHIFT = 62
+
+TOO_LARGE = "a whole number goes beyond 2**53, where it is not exact"
+OUTSIDE = "an index is negative, or beyond the end"
+UNSET = "a name is read before it is set"
+NO_RESULT = "a function ends without a result"
+BAD_SHIFT = "a shift is by fewer than 0 or more than 62 bits"
+BAD_POWER = "0 is raised to a negative power, or a negative number to a broken one"
+BAD_TABLE = "a table of rows is read as table[row, column], a plain one as table[index]"
 
 
 def integer_power(base: float, exponent: int) -> float:
@@ -30,18 +47,16 @@ def integer_power(base: float, exponent: int) -> float:
     return result if exponent >= 0 else 1.0 / result
 
 
-def square_root(value: float) -> float:
-    """Takes the correctly rounded square root."""
-    return math.sqrt(value)
-
-
 def power(base: float, exponent: float) -> float:
     """Calls the C library's pow; the zeros hide from compilers what they would put in its place.
 
     >>> power(2, 3), power(9, 0.5)
     (8.0, 3.0)
     """
-    return (base + 0.0 * exponent) ** (exponent + 0.0)  # type: ignore[no-any-return]
+    raised, by = base + 0.0 * exponent, exponent + 0.0
+    if (raised == 0.0 and by < 0.0) or (raised < 0.0 and not by.is_integer()):
+        raise ValueError(BAD_POWER)
+    return raised**by  # type: ignore[no-any-return]
 
 
 def hypotenuse(one: float, other: float) -> float:
@@ -53,68 +68,177 @@ def hypotenuse(one: float, other: float) -> float:
     return math.sqrt(one * one + other * other)
 
 
-NAMES = {
-    "_integer_power": integer_power,
-    "_square_root": square_root,
-    "_power": power,
-    "_hypotenuse": hypotenuse,
+def within(value: int) -> int:
+    """Refuses whole numbers that doubles do not hold exactly."""
+    if -MOST_WHOLE <= value <= MOST_WHOLE:
+        return value
+    raise OverflowError(TOO_LARGE)
+
+
+def shift_left(value: int, bits: int) -> int:
+    """Shifts to the left.
+
+    >>> shift_left(3, 2)
+    12
+    """
+    if not 0 <= bits <= MOST_SHIFT:
+        raise ValueError(BAD_SHIFT)
+    return within(value << bits)
+
+
+def shift_right(value: int, bits: int) -> int:
+    """Shifts to the right."""
+    if not 0 <= bits <= MOST_SHIFT:
+        raise ValueError(BAD_SHIFT)
+    return value >> bits
+
+
+def item(values: Sequence[Any], index: int) -> Any:
+    """Reads one place of a list or tuple, counted from 0."""
+    if 0 <= index < len(values):
+        return values[index]
+    raise IndexError(OUTSIDE)
+
+
+def entry(table: Any, index: int) -> float:
+    """Reads one number of a plain table."""
+    if table.ndim != 1:
+        raise TypeError(BAD_TABLE)
+    return float(item(table, index))
+
+
+def cell(table: Any, row: int, column: int) -> float:
+    """Reads one number of a table of rows."""
+    if table.ndim != 2:
+        raise TypeError(BAD_TABLE)
+    if not (0 <= row < table.shape[0] and 0 <= column < table.shape[1]):
+        raise IndexError(OUTSIDE)
+    return float(table[row, column])
+
+
+def has_columns(table: Any, count: int) -> None:
+    """Refuses a table with fewer columns than a loop over its rows reads."""
+    if table.ndim != 2:
+        raise TypeError(BAD_TABLE)
+    if table.shape[1] < count:
+        raise IndexError(OUTSIDE)
+
+
+def row_cell(table: Any, row: int, column: int) -> float:
+    """Reads a number whose row and column are known to be there."""
+    return float(table[row, column])
+
+
+def entries(table: Any) -> list[float]:
+    """Lists the numbers of a plain table."""
+    if table.ndim != 1:
+        raise TypeError(BAD_TABLE)
+    found: list[float] = table.tolist()
+    return found
+
+
+def total(values: Sequence[Any], start: Any) -> Any:
+    """Adds up from the first to the last; Python's own sum corrects itself since 3.12.
+
+    >>> total((1, 2, 3), 0)
+    6
+    """
+    for value in values:
+        start = start + value
+    return start
+
+
+def truncated(value: float) -> int:
+    """Cuts off what is behind the point."""
+    return within(int(value))
+
+
+def floored(value: float) -> int:
+    """Rounds down."""
+    return within(math.floor(value))
+
+
+def ceiled(value: float) -> int:
+    """Rounds up."""
+    return within(math.ceil(value))
+
+
+def rounded(value: float) -> int:
+    """Rounds to the nearest whole number, halves to the even one."""
+    return within(round(value))
+
+
+def rounded_to(value: float, digits: int) -> float:
+    """Rounds to digits behind the point, by a factor of ten to that power.
+
+    >>> rounded_to(2.345, 1)
+    2.3
+    """
+    factor = integer_power(10.0, digits)
+    scaled = value * factor
+    if not -MOST_WHOLE < scaled < MOST_WHOLE:
+        return value
+    return round(scaled) / factor
+
+
+def turned(y: float, x: float) -> float:
+    """Gives the angle of a point; zero has no sign here, as whole numbers have none."""
+    return math.atan2(y + 0.0, x + 0.0)
+
+
+def signed(value: float, sign: float) -> float:
+    """Gives a number the sign of another, plus for zero."""
+    return math.copysign(value, sign + 0.0)
+
+
+def checked(value: Any, is_set: bool) -> Any:
+    """Refuses a name that was not set on the way here."""
+    if is_set:
+        return value
+    raise UnboundLocalError(UNSET)
+
+
+UNARY = (
+    "atan", "cos", "cosh", "erf", "exp", "expm1", "fabs", "log", "log10", "log1p", "log2", "sin",
+    "sinh", "sqrt", "tan", "tanh",
+)  # fmt: skip
+"""Functions of math of one number that compile, and round alike."""
+
+TESTS = ("isfinite", "isinf", "isnan")
+
+PLAIN: dict[str, Callable[..., Any]] = {
+    "add": lambda one, other: within(one + other),
+    "subtract": lambda one, other: within(one - other),
+    "multiply": lambda one, other: within(one * other),
+    "shift_left": shift_left,
+    "shift_right": shift_right,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "integer_power": integer_power,
+    "power": power,
+    "hypotenuse": hypotenuse,
+    "slot": item,
+    "item": item,
+    "entry": entry,
+    "cell": cell,
+    "has_columns": has_columns,
+    "row_cell": row_cell,
+    "entries": entries,
+    "total": total,
+    "smallest": min,
+    "largest": max,
+    "minimum": min,
+    "maximum": max,
+    "whole": int,
+    "real": float,
+    "truncated": truncated,
+    "floored": floored,
+    "ceiled": ceiled,
+    "rounded": rounded,
+    "rounded_to": rounded_to,
+    "turned": turned,
+    "signed": signed,
+    "checked": checked,
+    **{name: getattr(math, name) for name in (*UNARY, *TESTS)},
 }
-"""What rewritten source refers to; goes into the policy's namespace."""
-
-UNEQUAL = frozenset(["gamma", "lgamma"])
-"""Functions of math that Python and compiled code round differently, and that stay so."""
-
-
-class Rewriter(ast.NodeTransformer):
-    """Replaces powers and hypotenuses by functions that mean one thing."""
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """Rewrites `a ** b`, unless both are written as numbers."""
-        self.generic_visit(node)
-        if not isinstance(node.op, ast.Pow):
-            return node
-        if _number(node.left) is not None and _number(node.right) is not None:
-            return node
-        return _raised(node.left, node.right)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """Rewrites `a **= b`."""
-        self.generic_visit(node)
-        if not isinstance(node.op, ast.Pow) or not isinstance(node.target, ast.Name):
-            return node
-        base = ast.Name(node.target.id, ast.Load())
-        return ast.Assign([node.target], _raised(base, node.value))
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Rewrites `pow(a, b)`, `math.pow(a, b)` and `math.hypot(a, b)`."""
-        self.generic_visit(node)
-        if len(node.args) != 2 or node.keywords:
-            return node
-        called = ast.unparse(node.func)
-        if called in ("pow", "math.pow"):
-            return _raised(*node.args)
-        if called in ("hypot", "math.hypot"):
-            return _call("_hypotenuse", *node.args)
-        return node
-
-
-def _raised(base: ast.expr, exponent: ast.expr) -> ast.Call:
-    number = _number(exponent)
-    if number == 0.5:
-        return _call("_square_root", base)
-    if number is not None and float(number).is_integer() and abs(number) <= LARGEST_POWER:
-        return _call("_integer_power", base, ast.Constant(int(number)))
-    return _call("_power", base, exponent)
-
-
-def _number(node: ast.expr) -> float | None:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _number(node.operand)
-        return None if inner is None else -inner
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return node.value
-    return None
-
-
-def _call(name: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+"""What a translation calls, for plain Python."""

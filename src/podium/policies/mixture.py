@@ -10,9 +10,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from podium.model.records import NODE_8, NODE_16, POD
-from podium.policies.jit import compiled, fingerprints, keep_on_disk, marked, stamp_of
-from podium.policies.policy import Ties
+from podium.errors import PolicyError
+from podium.model.records import POD, node_view, pod_view
+from podium.policies.jit import fingerprints, keep_on_disk, marked, stamp_of
+from podium.policies.kind import NotPortable
+from podium.policies.policy import Ties, own_sources
+from podium.policies.translation import Translation, translate
 
 Scale = Literal["as-is", "stretched", "chance"]
 Scores = npt.NDArray[np.int64]
@@ -57,7 +60,10 @@ class Mixture:
             drawn[self._random.integers(len(fitting))] = 100
             return drawn
         found = np.zeros(len(fitting), np.int64)
-        _over_nodes(term.score)(np.array([tuple(pod)], POD), nodes, fitting, found)
+        pods, nodes = np.array([tuple(pod)], POD), np.ascontiguousarray(nodes)
+        over = _over_nodes(term.score, nodes.dtype["gpu_milli_left"].shape[0])
+        if not over(pods.ctypes.data, nodes.ctypes.data, nodes.itemsize, fitting, found):
+            _explain(term.score, pods[0], nodes[fitting])
         return stretched(found) if term.scale == "stretched" else found
 
 
@@ -74,18 +80,48 @@ def stretched(scores: Scores) -> Scores:
     return found
 
 
+def _explain(function: FunctionType, pod: np.void, nodes: npt.NDArray[Any]) -> None:
+    """Lets plain Python raise what compiled code could only fail at."""
+    plain = _translated(function).plain()
+    for node in nodes:
+        plain(pod_view(pod), node_view(node))
+    raise PolicyError(f"the compiled {function.__name__} fails where plain Python does not")
+
+
 @functools.cache
-def _over_nodes(function: FunctionType) -> Any:
+def _translated(function: FunctionType) -> Translation:
+    try:
+        return translate(function, {})
+    except NotPortable as error:
+        raise PolicyError(
+            f"{function.__name__} cannot be compiled: {error.reason}",
+            where=f"{function.__code__.co_filename}, line {error.line}",
+            hint="use numbers, if, for and math only",
+        ) from error
+
+
+@functools.cache
+def _over_nodes(function: FunctionType, gpu_slots: int) -> Any:
     # Kept for the process: every run starts a new chooser of the same class.
     import numba
 
-    records = (repr(POD.descr), repr(NODE_8.descr), repr(NODE_16.descr))
-    stamp = stamp_of([*records, *fingerprints([function])])
-    score = compiled(function, stamp[:24])
+    from podium.policies.abi import translated_functions
+    from podium.policies.native_arithmetic import NATIVE
+    from podium.policies.native_records import shown_node, shown_pod
 
-    def over_nodes(pods: Any, nodes: Any, picked: Any, out: Any) -> None:
-        for i in range(len(picked)):
-            out[i] = score(pods[0], nodes[picked[i]])
+    names = _translated(function).namespace(NATIVE)
+    own = [value for value in names.values() if isinstance(value, FunctionType)]
+    stamp = stamp_of([*own_sources(), str(gpu_slots), *fingerprints(own)])
+    score = translated_functions(names, stamp[:24])["score"]
+    node_at = shown_node[gpu_slots]
+
+    def over_nodes(pod: int, nodes: int, size: int, picked: Any, out: Any) -> bool:
+        try:
+            for i in range(len(picked)):
+                out[i] = score(shown_pod(pod), node_at(nodes + size * picked[i]))
+        except Exception:  # noqa: BLE001 - the only form Numba compiles
+            return False
+        return True
 
     made = numba.njit(marked(over_nodes, stamp[:24]))
     keep_on_disk(made, over_nodes, stamp)

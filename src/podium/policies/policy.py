@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -17,7 +17,9 @@ from podium.model.fit import fits, fitting_slots
 from podium.model.records import GPU_MILLI, node_view, pod_view
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
+from podium.policies.kind import MOST_ROWS, NotPortable
 from podium.policies.source import REFUSALS, Source, pair_form
+from podium.policies.translation import Translation, Trees, translate
 
 HOLD = -math.inf
 """A score that refuses a node; a pod refused everywhere is held and offered again."""
@@ -50,6 +52,8 @@ class PairPolicy:
     gpu_choice: GpuChoice = "best"
     notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
     is_kept: bool = False  # its machine code stays on disk
+    translation: Translation | None = None  # the form that is compiled
+    not_compiled: str = ""  # why there is none
     compiled: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
     kind: ClassVar[Literal["pair"]] = "pair"
 
@@ -57,10 +61,12 @@ class PairPolicy:
     def of(cls, source: Source, name: str, origin: Origin = "file") -> PairPolicy:
         """Builds the policy that a source defines."""
         names = source.namespace()
+        form = pair_form(names["score"], source.path)
+        translation, reason = _translated(names["score"], source.trees(names))
         return cls(
             name=name,
-            function=names["score"],
-            form=pair_form(names["score"], source.path),
+            function=translation.plain() if translation else names["score"],
+            form=form,
             summary=source.summary,
             origin=origin,
             source=source,
@@ -69,6 +75,8 @@ class PairPolicy:
             ties=_setting(names, "TIES", ("rank", "random"), source.path),
             gpu_choice=_setting(names, "GPU_CHOICE", ("best", "worst", "random"), source.path),
             is_kept=origin != "file",
+            translation=translation,
+            not_compiled=reason,
         )
 
     @property
@@ -92,6 +100,8 @@ class PairPolicy:
         table = np.ascontiguousarray(self.prepare(shapes), np.float64)
         if table.ndim not in (1, 2):
             raise PolicyError(f"prepare gave {table.ndim} dimensions, not 1 or 2", where=self.name)
+        if len(table) > MOST_ROWS:
+            raise PolicyError(f"prepare gave more than {MOST_ROWS:,} rows", where=self.name)
         table.flags.writeable = False
         return table
 
@@ -129,14 +139,21 @@ class PairPolicy:
 
     def _compile(self, table_ndim: int, gpu_slots: int) -> Any:
         from podium.policies.abi import compile_score
+        from podium.policies.native_arithmetic import NATIVE
 
-        names = self.source.namespace() if self.source else {"score": self.function}
+        if self.not_compiled:
+            raise PolicyError(
+                f"the policy cannot be compiled: {self.not_compiled}",
+                where=self.name,
+                hint="use numbers, if, for and math only; or run it in the python tier",
+            )
+        names = self.translation.namespace(NATIVE) if self.translation else {"score": self.function}
         stamp = self._stamp(names) if self.is_kept else ""
         return compile_score(names, self.form, table_ndim, gpu_slots, stamp)
 
     def _stamp(self, names: dict[str, Any]) -> str:
         functions = [value for value in names.values() if isinstance(value, FunctionType)]
-        return stamp_of([*fingerprints(functions), *_own_sources()])
+        return stamp_of([*fingerprints(functions), *own_sources()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,14 +219,31 @@ def policy_of(source: Source, name: str, origin: Origin = "file") -> Policy:
 def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
     """Makes a pair policy of a Python function, for programs and tests.
 
-    The function is taken as it is: unlike in a policy file, powers are not rewritten to mean
-    the same in plain Python and in compiled code, to the bit.
+    It is compiled if its source is at hand: in a file or a notebook, for instance.
     """
+    form = pair_form(function, name or function.__name__)
+    assert isinstance(function, FunctionType)
+    translation, reason = _translated(function, {})
+    found = from_trusted_function(function, name)
+    plain = translation.plain() if translation else function
+    return replace(found, function=plain, form=form, translation=translation, not_compiled=reason)
+
+
+def from_trusted_function(function: Callable[..., float], name: str = "") -> PairPolicy:
+    """Makes a pair policy of a function of Podium's own, which is compiled as it is written."""
     title = name or function.__name__
     doc = (function.__doc__ or "").strip().splitlines()
     form, summary = pair_form(function, title), doc[0] if doc else ""
     names_hold = any(word in function.__code__.co_names for word in REFUSALS)
     return PairPolicy(title, function, form, summary, may_hold=names_hold)
+
+
+def _translated(function: FunctionType, trees: Trees) -> tuple[Translation | None, str]:
+    try:
+        return translate(function, trees), ""
+    except NotPortable as error:
+        line = f"line {error.line}: " if error.line else ""
+        return None, f"{line}{error.reason}"
 
 
 def _setting(names: dict[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:
@@ -220,9 +254,11 @@ def _setting(names: dict[str, Any], key: str, known: tuple[str, ...], where: str
 
 
 @functools.cache
-def _own_sources() -> tuple[str, ...]:
+def own_sources() -> tuple[str, ...]:
+    """Reads the texts of Podium that the machine code of policies depends on."""
     from pathlib import Path
 
     here = Path(__file__).parent
-    files = ("abi.py", "../model/records.py")
+    native = ("native_arithmetic.py", "native_records.py", "arithmetic.py")
+    files = ("abi.py", *native, "../model/records.py")
     return tuple((here / name).read_text(encoding="utf-8") for name in files)

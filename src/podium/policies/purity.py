@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from podium.policies.arithmetic import UNEQUAL
-
 IMPURE_MODULES = frozenset(
     ["asyncio", "builtins", "ctypes", "datetime", "http", "io", "multiprocessing", "numpy.random",
      "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess", "sys", "threading",
@@ -14,7 +12,7 @@ IMPURE_MODULES = frozenset(
 )  # fmt: skip
 IMPURE_CALLS = frozenset(
     ["__import__", "compile", "delattr", "eval", "exec", "globals", "hash", "id", "input",
-     "locals", "open", "setattr", "vars"]
+     "locals", "open", "print", "setattr", "vars"]
 )  # fmt: skip
 MUTATORS = frozenset(
     ["sort", "fill", "put", "partition", "resize", "itemset", "setfield", "byteswap", "setflags"]
@@ -126,8 +124,6 @@ def _method_reason(function: ast.Attribute) -> str:
         return CHANGES_STATE
     if name.startswith(("np.random.", "numpy.random.")):
         return DRAWS
-    if name in {f"math.{each}" for each in UNEQUAL}:
-        return f"calls {name}(), which plain Python and compiled code round differently"
     is_own = name.startswith(("np.", "numpy.", "math."))
     if isinstance(function.value, ast.Attribute | ast.Subscript) and not is_own:
         return f"calls {name}(); use a built-in function such as sum, min, max or len"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from podium.errors import PolicyError
-from podium.policies.arithmetic import NAMES, Rewriter
 from podium.policies.purity import problems
 
 PAIR_FORMS = (
@@ -38,7 +36,7 @@ class Source:
     def namespace(self) -> dict[str, Any]:
         """Runs the text afresh and gives its names."""
         # A real module's name: machine code read back from disk looks it up.
-        names: dict[str, Any] = {"__name__": __name__, "__file__": self.path, **NAMES}
+        names: dict[str, Any] = {"__name__": __name__, "__file__": self.path}
         try:
             exec(self.code, names)  # noqa: S102 - the user's own policy file
         except (Exception, SystemExit) as error:
@@ -56,6 +54,16 @@ class Source:
     def functions(self) -> dict[str, ast.FunctionDef]:
         """Lists the functions defined at the top of the file."""
         return {n.name: n for n in self.tree.body if isinstance(n, ast.FunctionDef)}
+
+    def trees(self, names: dict[str, Any]) -> dict[FunctionType, ast.FunctionDef]:
+        """Finds the texts of the functions that the file has defined under their own names."""
+        found = {}
+        for name, tree in self.functions().items():
+            function = names.get(name)
+            if isinstance(function, FunctionType) and function.__globals__ is names:
+                if function.__code__.co_firstlineno == tree.lineno:
+                    found[function] = tree
+        return found
 
     @property
     def is_pair(self) -> bool:
@@ -75,7 +83,7 @@ def read_source(text: str, path: str) -> Source:
     """Parses and checks a policy's text; raises PolicyError with the line and the reason."""
     try:
         tree = ast.parse(text, path)
-        source = Source(path, text, tree, _code(tree, path))
+        source = Source(path, text, tree, compile(tree, path, "exec"))
     except (RecursionError, MemoryError) as error:
         raise PolicyError("not Python: it is nested too deeply", where=path) from error
     except (SyntaxError, ValueError) as error:
@@ -109,11 +117,6 @@ def pair_form(function: Callable[..., Any], path: str) -> tuple[str, ...]:
         known = "; ".join(f"score({', '.join(names)})" for names in PAIR_FORMS)
         raise PolicyError(f"score takes ({', '.join(form)})", where=path, hint=f"use {known}")
     return form
-
-
-def _code(tree: ast.Module, path: str) -> CodeType:
-    rewritten = Rewriter().visit(copy.deepcopy(tree))
-    return compile(ast.fix_missing_locations(rewritten), path, "exec")
 
 
 def _has_class(tree: ast.Module) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 
 from podium.errors import PodiumError, PolicyError
 from podium.policies import PairPolicy
-from podium.policies.arithmetic import Rewriter
 from podium.policies.source import Source
 from podium.search.bench import Bench
 from podium.search.contract import check_compiled, check_contract, decisions_of, is_proven
@@ -31,9 +30,6 @@ from podium.sim.recount import seal
 from podium.sim.tiers import Tier
 
 CANDIDATE = "candidate"
-REWRITTEN = ("**", "pow", "hypot")
-"""A text without any of them has no arithmetic that must be rewritten."""
-
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -116,14 +112,15 @@ def _measured(
 def read_policy(text: str) -> PairPolicy:
     """Makes a policy of a candidate's text."""
     # The allow-list, which the text has passed, is stricter than the check of any policy file.
-    tree = runnable = ast.parse(text)
-    if any(word in text for word in REWRITTEN):
-        runnable = ast.fix_missing_locations(Rewriter().visit(ast.parse(text)))
-    source = Source(CANDIDATE, text, tree, compile(runnable, CANDIDATE, "exec"))
+    tree = ast.parse(text)
+    source = Source(CANDIDATE, text, tree, compile(tree, CANDIDATE, "exec"))
     try:
-        return PairPolicy.of(source, CANDIDATE)
+        policy = PairPolicy.of(source, CANDIDATE)
     except PodiumError as error:
         raise Rejected.by(error) from error
+    if policy.not_compiled:
+        raise Rejected(f"it cannot be compiled: {policy.not_compiled}")
+    return policy
 
 
 def _run(plan: Plan, policy: PairPolicy, tier: Tier, *, may_hold: bool) -> Result:

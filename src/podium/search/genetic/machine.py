@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from podium.policies import PairPolicy, from_function
+from podium.policies import PairPolicy
+from podium.policies.policy import from_trusted_function
 from podium.search.genetic.assembly import assembled
 from podium.search.genetic.expression import HOLD
 from podium.search.genetic.instructions import (
@@ -66,12 +67,12 @@ def interpreted(program: Program, name: str = "bred") -> PairPolicy:
 
 @functools.cache
 def _engine() -> PairPolicy:
-    return replace(from_function(score_node, "interpreter"), is_kept=True)
+    return replace(from_trusted_function(score_node, "interpreter"), is_kept=True)
 
 
 @functools.cache
 def _engine_by_gpu() -> PairPolicy:
-    return replace(from_function(score_gpu, "interpreter-by-gpu"), is_kept=True)
+    return replace(from_trusted_function(score_gpu, "interpreter-by-gpu"), is_kept=True)
 
 
 def score_node(pod: Any, node: Any, table: Any) -> float:
@@ -152,7 +153,7 @@ def read_field(pod: Any, node: Any, gpu: int, slot: int, which: int) -> float:
     if which == 9:
         return float(gpu)
     if which == 10:
-        return float(node.gpu_milli_left[gpu])
+        return float(node.gpu_milli_left[gpu]) if gpu >= 0 else 0.0
     if which == 11:
         return float(node.gpu_milli_left[slot])
     return float(slot) if which == 12 else read_rare(pod, node, which)

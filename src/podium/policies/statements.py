@@ -1,0 +1,315 @@
+"""Translates the statements of one function of a policy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from podium.policies.arithmetic import NO_RESULT
+from podium.policies.expressions import Expressions
+from podium.policies.kind import FLOAT, GPUS, MOST_SLOTS, SLOT_MILLI, TABLE, Kind, NotPortable, whole
+from podium.policies.translation import PREFIX, Function, as_kind, call, constant
+
+if TYPE_CHECKING:
+    from podium.policies.translation import Program
+
+Set = frozenset[str]
+"""The names that are set for sure at some place; None where no way leads."""
+
+_ZEROS = {"bool": False, "int": 0, "float": 0.0}
+
+
+class Body(Expressions):
+    """Translates a function; remembers which names are set, and how often loops go round."""
+
+    def __init__(self, program: Program, function: Function) -> None:
+        super().__init__(program, function)
+        self._trips: list[int | None] = []
+        stored = [n for n in ast.walk(function.tree) if isinstance(n, ast.Name)]
+        self.names = set(function.arguments) | {
+            n.id for n in stored if not isinstance(n.ctx, ast.Load)
+        }
+        if any(name.startswith(PREFIX) or name == "TypeError" for name in self.names):
+            raise NotPortable("uses a name that its translation needs", function.tree.lineno)
+
+    def translated(self) -> ast.FunctionDef:
+        """Gives the function anew."""
+        function = self.function
+        body, end = self._block(function.tree.body, frozenset(function.arguments))
+        if end is not None:
+            body.append(_raise_no_result())
+        unset = [line for name in sorted(function.unset) for line in self._unset_lines(name)]
+        arguments = ast.arguments([], [ast.arg(n) for n in function.arguments], None, [], [], None, [])
+        found = ast.FunctionDef(function.name, arguments, [*unset, *body], [])
+        return ast.copy_location(found, function.tree)
+
+    def _unset_lines(self, name: str) -> list[ast.stmt]:
+        kind = self.function.kind(name)
+        if kind is None:
+            return []
+        return [_assign(name, _zero(kind)), _assign(_flag(name), ast.Constant(False))]
+
+    def _block(
+        self, statements: Sequence[ast.stmt], known: Set | None
+    ) -> tuple[list[ast.stmt], Set | None]:
+        found: list[ast.stmt] = []
+        for statement in statements:
+            if known is None:
+                break  # nothing leads here
+            self.known = known
+            lines, known = self._statement(statement)
+            found += [ast.copy_location(line, statement) for line in lines]
+        return found or [ast.Pass()], known
+
+    def _statement(self, node: ast.stmt) -> tuple[list[ast.stmt], Set | None]:
+        if isinstance(node, ast.Assign):
+            return self._assignment(node.targets, node.value, node)
+        if isinstance(node, ast.AnnAssign) and node.value is not None:
+            return self._assignment([node.target], node.value, node)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            left = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+            value = ast.copy_location(ast.BinOp(left, node.op, node.value), node)
+            return self._assignment([node.target], value, node)
+        if isinstance(node, ast.Return) and node.value is not None:
+            return self._return(node)
+        if isinstance(node, ast.If):
+            return self._if(node)
+        if isinstance(node, ast.For) and not node.orelse:
+            return self._for(node)
+        if isinstance(node, ast.While) and not node.orelse:
+            return self._while(node)
+        if isinstance(node, ast.Break | ast.Continue):
+            return [node], None
+        if isinstance(node, ast.Pass) or _is_text(node):
+            return [], self.known
+        raise NotPortable(f"uses {type(node).__name__.lower()}", node.lineno)
+
+    def _assignment(
+        self, targets: list[ast.expr], value: ast.expr, node: ast.stmt
+    ) -> tuple[list[ast.stmt], Set]:
+        name = targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
+        step = self._step(name, value)
+        if step is not None:
+            return self._summing(name, step, value, node)
+        expression, kind = self.expression(value)
+        if len(targets) == 1 and isinstance(targets[0], ast.Tuple):
+            return self._unpacking(targets[0], expression, kind, node)
+        found: list[ast.stmt] = []
+        for target in targets:
+            if not isinstance(target, ast.Name):
+                raise NotPortable("assigns to more than a name", node.lineno)
+            found += self._store(target.id, expression, kind, node.lineno)
+        return found, self.known | {each.id for each in targets if isinstance(each, ast.Name)}
+
+    def _store(
+        self, name: str, expression: ast.expr, kind: Kind | None, line: int
+    ) -> list[ast.stmt]:
+        bases = self.function.bases
+        bases[name] = self.program.learn(bases.get(name), kind, line)
+        return [_assign(name, as_kind(expression, kind, bases[name])), *self._mark(name)]
+
+    def _mark(self, name: str) -> list[ast.stmt]:
+        return [_assign(_flag(name), ast.Constant(True))] if name in self.function.unset else []
+
+    def _unpacking(
+        self, target: ast.Tuple, value: ast.expr, kind: Kind | None, node: ast.stmt
+    ) -> tuple[list[ast.stmt], Set]:
+        names = [each.id for each in target.elts if isinstance(each, ast.Name)]
+        if len(names) < len(target.elts) or len(set(names)) < len(names):
+            raise NotPortable("assigns to more than names", node.lineno)
+        known = self.known | set(names)
+        if kind is None:
+            return [node], known
+        if kind.tag != "tuple" or len(kind.parts) != len(names):
+            raise NotPortable(f"does not unpack into {len(names)} names", node.lineno)
+        found: list[ast.stmt] = []
+        parts = _parts(value, names)
+        if not parts:
+            held = f"{PREFIX}tuple_{node.lineno}_{node.col_offset}"
+            found.append(_assign(held, value))
+            parts = [_read(held, index) for index in range(len(names))]
+        for name, part, part_kind in zip(names, parts, kind.parts, strict=True):
+            found += self._store(name, part, part_kind, node.lineno)
+        return found, known
+
+    def _step(self, name: str, value: ast.expr) -> ast.BinOp | None:
+        """Finds `name + something` or `name - something` within loops whose rounds are counted."""
+        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add | ast.Sub):
+            return None
+        is_own = isinstance(value.left, ast.Name) and value.left.id == name
+        return value if name and is_own and None not in self._trips and self._trips else None
+
+    def _summing(
+        self, name: str, step: ast.BinOp, value: ast.expr, node: ast.stmt
+    ) -> tuple[list[ast.stmt], Set]:
+        function, (right, kind) = self.function, self.expression(step.right)
+        known = self.function.bases.get(name)
+        if not (_is_counted(kind) and _is_counted(known)):
+            expression, found = self.expression(value)
+            return self._store(name, expression, found, node.lineno), self.known | {name}
+        assert kind is not None
+        function.bases[name] = self.program.learn(known, whole(0, 0), node.lineno)
+        times = 1
+        for trips in self._trips:
+            times *= trips or 0
+        ends = (kind.low, kind.high) if isinstance(step.op, ast.Add) else (-kind.high, -kind.low)
+        self.program.note_sum(function, name, _place(node), (times * ends[0], times * ends[1]))
+        left, _ = self.expression(step.left)
+        right = as_kind(right, kind, whole(0, 0))
+        total = function.kind(name)
+        if total is not None and total.is_exact:
+            result: ast.expr = ast.BinOp(left, step.op, right)
+        else:
+            result = call("add" if isinstance(step.op, ast.Add) else "subtract", left, right)
+        return [_assign(name, result), *self._mark(name)], self.known | {name}
+
+    def _return(self, node: ast.Return) -> tuple[list[ast.stmt], Set | None]:
+        assert node.value is not None
+        expression, kind = self.expression(node.value)
+        self.function.result = self.program.learn(self.function.result, kind, node.lineno)
+        return [ast.Return(as_kind(expression, kind, self.function.result))], None
+
+    def _if(self, node: ast.If) -> tuple[list[ast.stmt], Set | None]:
+        test = self.truth(node.test)
+        known = self.known
+        body, after_body = self._block(node.body, known)
+        other, after_other = self._block(node.orelse, known)
+        ends = [each for each in (after_body, after_other) if each is not None]
+        after = ends[0].intersection(*ends) if ends else None
+        return [ast.If(test, body, other if node.orelse else [])], after
+
+    def _for(self, node: ast.For) -> tuple[list[ast.stmt], Set]:
+        over, kind, trips = self._iteration(node.iter)
+        known = self.known
+        if not isinstance(node.target, ast.Name):
+            raise NotPortable("loops with more than one name", node.lineno)
+        name = node.target.id
+        bases = self.function.bases
+        bases[name] = self.program.learn(bases.get(name), kind, node.lineno)
+        key = self._rows_of(node.iter, name)
+        self._trips.append(trips)
+        body, _ = self._block(node.body, known | {name})
+        self._trips.pop()
+        first = _columns_check(key[0], self.rows.pop(key, 0))
+        if kind is None or (kind.tag == getattr(bases[name], "tag", "") and not self._mark(name)):
+            return [*first, ast.For(ast.Name(name, ast.Store()), over, body, [])], known
+        held = f"{PREFIX}each_{node.lineno}_{node.col_offset}"
+        taken = _assign(name, as_kind(ast.Name(held, ast.Load()), kind, bases[name]))
+        lines = [ast.copy_location(each, node) for each in (taken, *self._mark(name))]
+        return [*first, ast.For(ast.Name(held, ast.Store()), over, [*lines, *body], [])], known
+
+    def _rows_of(self, over: ast.expr, name: str) -> tuple[str, str]:
+        """Notes that a name goes over the rows of a table, if it is set nowhere else."""
+        table = self._table_counted(over)
+        stores = [n for n in ast.walk(self.function.tree) if isinstance(n, ast.Name)]
+        is_alone = sum(n.id == name and isinstance(n.ctx, ast.Store) for n in stores) == 1
+        if table and is_alone and name not in self.function.arguments:
+            self.rows[table, name] = 0
+            return table, name
+        return "", ""
+
+    def _table_counted(self, over: ast.expr) -> str:
+        """Reads `range(len(table))` and `range(len(table) if ... else 0)`."""
+        if not isinstance(over, ast.Call) or len(over.args) != 1:
+            return ""
+        end = over.args[0]
+        if isinstance(end, ast.IfExp) and getattr(end.orelse, "value", None) == 0:
+            end = end.body
+        if not isinstance(end, ast.Call) or self.resolved(end.func) is not len:
+            return ""
+        name = getattr(end.args[0], "id", "") if end.args else ""
+        is_table = self.function.kind(name) == TABLE and name in self.function.arguments
+        stored = {
+            n.id for n in ast.walk(self.function.tree)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }  # fmt: skip
+        return name if is_table and name not in stored else ""
+
+    def _iteration(self, node: ast.expr) -> tuple[ast.expr, Kind | None, int | None]:
+        """Translates what a loop goes over; gives the kind of its items, and their number."""
+        if isinstance(node, ast.Call) and self.resolved(node.func) is range:
+            return self._range(node)
+        expression, kind = self.expression(node)
+        if kind is None:
+            return expression, None, None
+        if kind == GPUS:
+            return expression, SLOT_MILLI, MOST_SLOTS
+        if kind == TABLE:
+            return call("entries", expression), FLOAT, None
+        tags = {part.tag for part in kind.parts}
+        if kind.tag == "tuple" and len(tags) == 1 and kind.parts[0].is_number:
+            joined = kind.parts[0]
+            for part in kind.parts[1:]:
+                joined = Kind(joined.tag, min(joined.low, part.low), max(joined.high, part.high))
+            return expression, joined, len(kind.parts)
+        raise NotPortable("loops over more than range(...), numbers or a node's GPUs", node.lineno)
+
+    def _range(self, node: ast.Call) -> tuple[ast.expr, Kind | None, int | None]:
+        if node.keywords or not 1 <= len(node.args) <= 3:
+            raise NotPortable("calls range() with more than three numbers", node.lineno)
+        ends = [self.index(each) for each in node.args]
+        over = ast.Call(ast.Name("range", ast.Load()), [each for each, _ in ends], [])
+        kinds = [kind for _, kind in ends if kind is not None]
+        if len(kinds) < len(ends):
+            return over, None, None
+        first, last = (whole(0, 0), kinds[0]) if len(kinds) == 1 else kinds[:2]
+        low, high = min(first.low, last.low), max(first.high, last.high)
+        return over, whole(low, high), max(0, high - low)
+
+    def _while(self, node: ast.While) -> tuple[list[ast.stmt], Set]:
+        test, known = self.truth(node.test), self.known
+        self._trips.append(None)
+        body, _ = self._block(node.body, known)
+        self._trips.pop()
+        return [ast.While(test, body, [])], known
+
+
+def _parts(value: ast.expr, names: list[str]) -> list[ast.expr]:
+    """Gives the items of a tuple as written, unless they read what is being assigned."""
+    read = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
+    return value.elts if isinstance(value, ast.Tuple) and not read & set(names) else []
+
+
+def _read(name: str, index: int) -> ast.Subscript:
+    return ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(index), ast.Load())
+
+
+def _is_counted(kind: Kind | None) -> bool:
+    return kind is not None and kind.tag in ("bool", "int")
+
+
+def _columns_check(table: str, count: int) -> list[ast.stmt]:
+    if not count:
+        return []
+    check = call("has_columns", ast.Name(table, ast.Load()), ast.Constant(count))
+    return [ast.Expr(check)]
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _place(node: ast.stmt) -> int:
+    return 1000 * node.lineno + node.col_offset
+
+
+def _flag(name: str) -> str:
+    return f"{PREFIX}has_{name}"
+
+
+def _assign(name: str, value: ast.expr) -> ast.Assign:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def _zero(kind: Kind) -> ast.expr:
+    if kind.tag == "tuple":
+        return ast.Tuple([_zero(part) for part in kind.parts], ast.Load())
+    if not kind.is_number:
+        raise NotPortable("reads a name before a record is put into it")
+    return constant(_ZEROS[kind.tag], 0)[0]
+
+
+def _raise_no_result() -> ast.Raise:
+    told = ast.Call(ast.Name("TypeError", ast.Load()), [ast.Constant(NO_RESULT)], [])
+    return ast.Raise(told, None)

@@ -1,0 +1,307 @@
+"""Translates a score function, and all that it calls, into a form that means one thing.
+
+Plain Python and compiled code run the same translation. Every name in it has one kind, every
+whole number is exact, every index is checked where it is not proven, and nothing is read before
+it is set. What has no such form is not compiled: it runs in plain Python, as it is written.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from podium.policies.arithmetic import PLAIN
+from podium.policies.kind import (
+    ARGUMENTS,
+    MOST_WHOLE,
+    WHOLE,
+    Kind,
+    NotPortable,
+    clipped,
+    join,
+    kind_of,
+    whole,
+)
+
+PREFIX = "podium_"
+"""Begins the names that a translation adds; a policy does not use it."""
+
+ROUNDS = 24
+PATIENCE = 5
+"""Rounds after which a bound that still grows is taken to grow for ever."""
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """Holds one function of a policy, and what is known of its names so far."""
+
+    name: str  # in the translation
+    tree: ast.FunctionDef
+    path: str
+    outer: Mapping[str, Any]  # its globals, and the values of a closure
+    bases: dict[str, Kind | None] = field(default_factory=dict)
+    sums: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    unset: set[str] = field(default_factory=set)  # names that may be read before they are set
+    result: Kind | None = None
+    calls: set[str] = field(default_factory=set)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Lists its arguments."""
+        return [argument.arg for argument in self.tree.args.args]
+
+    def kind(self, name: str) -> Kind | None:
+        """Tells what a name can hold: what is assigned to it, and what is added up in loops."""
+        base = self.bases.get(name)
+        if base is None or base.tag != "int" or name not in self.sums:
+            return base
+        steps = self.sums[name].values()
+        low = base.low + sum(min(0, low) for low, _ in steps)
+        return whole(low, base.high + sum(max(0, high) for _, high in steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """Holds the code of a policy's functions, to be run with one list of operations or another."""
+
+    codes: tuple[CodeType, ...]
+
+    def namespace(self, operations: Mapping[str, Any]) -> dict[str, Any]:
+        """Defines the functions; `score` is one of them."""
+        # A real module's name: machine code read back from disk looks it up.
+        names = {"__name__": __name__, **{PREFIX + key: each for key, each in operations.items()}}
+        for code in self.codes:
+            exec(code, names)  # noqa: S102 - defines functions and does nothing else
+        return names
+
+    def plain(self) -> FunctionType:
+        """Gives the score function for plain Python."""
+        found: FunctionType = self.namespace(PLAIN)["score"]
+        return found
+
+
+Trees = Mapping[FunctionType, ast.FunctionDef]
+
+
+def translate(function: FunctionType, trees: Trees) -> Translation:
+    """Translates a score function; raises NotPortable with the line and the reason.
+
+    `trees` has the texts of functions whose files Python does not know.
+    """
+    program = Program(function, trees)
+    program.settle()
+    return Translation(tuple(program.codes()))
+
+
+class Program:
+    """Finds all functions that a score function calls, and the kinds of their names."""
+
+    def __init__(self, function: FunctionType, trees: Trees) -> None:
+        self._trees = trees
+        self._functions: dict[FunctionType, Function] = {}
+        self._translated: dict[str, ast.FunctionDef] = {}
+        self._round = 0
+        self.has_changed = True
+        self._unknown: ast.expr | None = None
+        score = self.function(function)
+        score.name = "score"
+        for name in score.arguments:
+            score.bases[name] = ARGUMENTS[name]
+
+    def function(self, function: FunctionType) -> Function:
+        """Reads a function that is called, once."""
+        if function not in self._functions:
+            tree = self._trees.get(function) or definition_of(function)
+            _check_signature(tree)
+            name = f"{PREFIX}{len(self._functions)}_{function.__name__}"
+            path = function.__code__.co_filename
+            self._functions[function] = Function(name, tree, path, _outer(function))
+            self.has_changed = True
+        return self._functions[function]
+
+    def settle(self) -> None:
+        """Translates again and again, until nothing new is known of any name."""
+        from podium.policies.statements import Body
+
+        while self.has_changed:
+            self._round += 1
+            if self._round > ROUNDS:
+                raise NotPortable("has names whose kinds do not settle")
+            self.has_changed, self._unknown = False, None
+            for each in list(self._functions.values()):
+                self._translated[each.name] = Body(self, each).translated()
+        if self._unknown is not None:
+            raise NotPortable("computes with what is never set", self._unknown.lineno)
+        self._refuse_recursion()
+
+    def note_unknown(self, node: ast.expr) -> None:
+        """Remembers an expression of which nothing is known yet."""
+        self._unknown = node
+
+    def learn(self, known: Kind | None, new: Kind | None, line: int) -> Kind | None:
+        """Joins what is known of a name with what is assigned to it."""
+        try:
+            found = join(known, new)
+        except NotPortable as error:
+            raise NotPortable(error.reason, line) from None
+        if found == known:
+            return known
+        self.has_changed = True
+        return _widened(found, has_grown=self._round > PATIENCE) if found is not None else None
+
+    def note_sum(self, function: Function, name: str, place: int, step: tuple[int, int]) -> None:
+        """Bounds what one statement adds to a name in all the rounds of its loops."""
+        steps = function.sums.setdefault(name, {})
+        if self._round > PATIENCE and place in steps and steps[place] != step:
+            step = (-2 * MOST_WHOLE, 2 * MOST_WHOLE)
+        if steps.get(place) != step:
+            steps[place] = step
+            self.has_changed = True
+
+    def codes(self) -> list[CodeType]:
+        """Compiles the translated functions to bytecode, each under the path of its file."""
+        found = []
+        for each in self._functions.values():
+            if each.result is None or (each.name == "score" and not each.result.is_number):
+                raise NotPortable("score returns no number", each.tree.lineno)
+            module = ast.Module([self._translated[each.name]], [])
+            found.append(compile(ast.fix_missing_locations(module), each.path, "exec"))
+        return found
+
+    def _refuse_recursion(self) -> None:
+        left = {each.name: each.calls for each in self._functions.values()}
+        while free := [name for name, calls in left.items() if not calls & left.keys()]:
+            left = {name: calls for name, calls in left.items() if name not in free}
+        for each in self._functions.values():
+            if each.name in left:
+                raise NotPortable(f"{each.tree.name}() calls itself", each.tree.lineno)
+
+
+def _widened(kind: Kind, *, has_grown: bool) -> Kind:
+    if kind.tag == "int":
+        return WHOLE if has_grown else clipped(kind)
+    return replace(kind, parts=tuple(_widened(p, has_grown=has_grown) for p in kind.parts))
+
+
+@functools.cache
+def definition_of(function: FunctionType) -> ast.FunctionDef:
+    """Finds the text of a function in its file; a lambda is read as a function that returns."""
+    try:
+        text = "".join(inspect.findsource(function)[0])
+        found = _definitions(text)
+    except (OSError, TypeError, SyntaxError, ValueError) as error:
+        raise NotPortable(f"calls {function.__name__}(), whose source is not at hand") from error
+    for node, code in found.get(function.__code__.co_firstlineno, ()):
+        if _content(code) == _content(function.__code__):
+            return node if isinstance(node, ast.FunctionDef) else _as_definition(node)
+    raise NotPortable(f"calls {function.__name__}(), whose source is not at hand")
+
+
+@functools.lru_cache(maxsize=16)
+def _definitions(text: str) -> dict[int, list[tuple[ast.FunctionDef | ast.Lambda, CodeType]]]:
+    """Pairs the functions of a file with what Python makes of them, by line.
+
+    A function counts only if its code is that of its text: the file may have changed since.
+    """
+    tree = ast.parse(text)
+    codes = _codes(compile(tree, "", "exec", dont_inherit=True))
+    found: dict[int, list[tuple[ast.FunctionDef | ast.Lambda, CodeType]]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            name = getattr(node, "name", "<lambda>")
+            same = [c for c in codes if (c.co_name, c.co_firstlineno) == (name, node.lineno)]
+            found.setdefault(node.lineno, []).extend((node, code) for code in same)
+    return found
+
+
+def _as_definition(node: ast.Lambda) -> ast.FunctionDef:
+    body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
+    return ast.copy_location(ast.FunctionDef("score", node.args, body, []), node)
+
+
+def _content(code: CodeType) -> tuple[object, ...]:
+    constants = [repr(each) for each in code.co_consts if not isinstance(each, CodeType)]
+    return code.co_code, code.co_names, code.co_varnames, constants
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    found = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return found + [inner for each in found for inner in _codes(each)]
+
+
+def _check_signature(tree: ast.FunctionDef) -> None:
+    given = tree.args
+    if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or tree.decorator_list:
+        raise NotPortable(f"{tree.name} takes more than plain arguments", tree.lineno)
+
+
+def _outer(function: FunctionType) -> Mapping[str, Any]:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    inner = {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+    return {**vars(builtins), **function.__globals__, **inner}
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+def constant(value: object, line: int) -> tuple[ast.expr, Kind]:
+    """Writes a constant of the policy into its translation."""
+    try:
+        return _literal(value), kind_of(value)
+    except NotPortable as error:
+        raise NotPortable(error.reason, line) from None
+
+
+def _literal(value: object) -> ast.expr:
+    if type(value) is tuple:
+        return ast.Tuple([_literal(each) for each in value], ast.Load())
+    if isinstance(value, float) and not isinstance(value, bool):
+        return ast.Constant(float(value))  # NumPy's floats are floats too
+    return ast.Constant(value)
+
+
+def call(operation: str, *arguments: ast.expr) -> ast.Call:
+    """Calls one of the operations that both tiers have."""
+    return ast.Call(ast.Name(PREFIX + operation, ast.Load()), list(arguments), [])
+
+
+def resolved(node: ast.expr, function: Function, local: Callable[[str], bool]) -> Any:
+    """Finds the object that a name or a dotted name stands for; None for anything else."""
+    if isinstance(node, ast.Name):
+        return None if local(node.id) else function.outer.get(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = resolved(node.value, function, local)
+        if isinstance(owner, ModuleType):
+            return getattr(owner, node.attr, None)
+    return None
+
+
+def as_kind(expression: ast.expr, kind: Kind | None, wanted: Kind | None) -> ast.expr:
+    """Turns an expression into one of a wider kind."""
+    if kind is None or wanted is None or kind.tag == wanted.tag != "tuple":
+        return expression
+    if wanted.tag == "float" and kind.is_number:
+        if isinstance(expression, ast.Constant):
+            return ast.Constant(float(expression.value))  # type: ignore[arg-type]
+        return call("real", expression)
+    if wanted.tag == "int" and kind.tag == "bool":
+        return call("whole", expression)
+    if kind.tag == wanted.tag and isinstance(expression, ast.Tuple):
+        trios = zip(expression.elts, kind.parts, wanted.parts, strict=True)
+        return ast.Tuple([as_kind(*trio) for trio in trios], ast.Load())
+    if kind.tag == wanted.tag and [k.tag for k in kind.parts] == [k.tag for k in wanted.parts]:
+        return expression
+    raise NotPortable("mixes tuples of different numbers", getattr(expression, "lineno", 0))
+
+
