@@ -221,7 +221,9 @@ class Expressions:
         if written == 0.5:
             return call("sqrt", as_kind(left, one, FLOAT)), FLOAT
         if written is not None and float(written).is_integer() and abs(written) <= LARGEST_POWER:
-            return call("integer_power", as_kind(left, one, FLOAT), ast.Constant(int(written))), FLOAT
+            return call(
+                "integer_power", as_kind(left, one, FLOAT), ast.Constant(int(written))
+            ), FLOAT
         return call("power", as_kind(left, one, FLOAT), as_kind(right, other, FLOAT)), FLOAT
 
     def _sign(self, node: ast.UnaryOp) -> Typed:
@@ -512,7 +514,9 @@ def _bound(node: ast.Call, called: FunctionType, function: Function) -> dict[str
     found = {**usual, **given, **named}
     is_clear = len(node.args) <= len(names) and len(named) == len(node.keywords)
     if not is_clear or set(found) != set(names) or given.keys() & named.keys():
-        raise NotPortable(f"calls {called.__name__}() with other arguments than it takes", node.lineno)
+        raise NotPortable(
+            f"calls {called.__name__}() with other arguments than it takes", node.lineno
+        )
     return {name: found[name] for name in names}
 
 

@@ -49,7 +49,7 @@ class Kind:
     @property
     def is_exact(self) -> bool:
         """Tells whether all its whole numbers are exact without being checked."""
-        return -MOST_WHOLE <= self.low and self.high <= MOST_WHOLE
+        return self.low >= -MOST_WHOLE and self.high <= MOST_WHOLE
 
 
 BOOL = Kind("bool", 0, 1)
@@ -63,10 +63,9 @@ _COUNT = Kind("int", 0, MOST_SLOTS)
 _FIELD = Kind("int", -_INT32, _INT32)
 
 FIELDS: dict[str, dict[str, Kind]] = {
-    "pod": {name: _FIELD for name in Pod._fields}
+    "pod": dict.fromkeys(Pod._fields, _FIELD)
     | {"gpu_models": WHOLE, "gpu_count": _COUNT, "gpu_milli": SLOT_MILLI},
-    "node": {name: _FIELD for name in Node._fields}
-    | {"gpu_milli_left": GPUS, "gpu_count": _COUNT},
+    "node": dict.fromkeys(Node._fields, _FIELD) | {"gpu_milli_left": GPUS, "gpu_count": _COUNT},
 }
 """What the fields of records can hold; the model lets nothing else in."""
 

@@ -91,7 +91,7 @@ def _explain(function: FunctionType, pod: np.void, nodes: npt.NDArray[Any]) -> N
 @functools.cache
 def _translated(function: FunctionType) -> Translation:
     try:
-        return translate(function, {})
+        return translate(function)
     except NotPortable as error:
         raise PolicyError(
             f"{function.__name__} cannot be compiled: {error.reason}",

@@ -151,19 +151,19 @@ def truncated(value):
 @_native
 def floored(value):
     """Rounds down."""
-    return int(math.floor(_within(value)))
+    return math.floor(_within(value))
 
 
 @_native
 def ceiled(value):
     """Rounds up."""
-    return int(math.ceil(_within(value)))
+    return math.ceil(_within(value))
 
 
 @_native
 def rounded(value):
     """Rounds to the nearest whole number, halves to the even one."""
-    below = int(math.floor(_within(value)))
+    below = math.floor(_within(value))
     rest = value - below
     if rest > 0.5 or (rest == 0.5 and below % 2 == 1):
         return below + 1

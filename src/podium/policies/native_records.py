@@ -41,8 +41,8 @@ class ShownRecord(types.Type):  # type: ignore[misc]
 
     def field(self, name: str) -> tuple[np.dtype[Any], int] | None:
         """Finds the type of a field, and where it begins."""
-        fields = self.dtype.fields or {}
-        return fields[name][:2] if name in fields else None  # type: ignore[return-value]
+        fields: Any = self.dtype.fields
+        return fields[name][:2] if name in fields else None
 
 
 class ShownList(types.IterableType):  # type: ignore[misc]

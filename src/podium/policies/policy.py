@@ -19,7 +19,7 @@ from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
 from podium.policies.kind import MOST_ROWS, NotPortable
 from podium.policies.source import REFUSALS, Source, pair_form
-from podium.policies.translation import Translation, Trees, translate
+from podium.policies.translation import Translation, translate
 
 HOLD = -math.inf
 """A score that refuses a node; a pod refused everywhere is held and offered again."""
@@ -62,7 +62,7 @@ class PairPolicy:
         """Builds the policy that a source defines."""
         names = source.namespace()
         form = pair_form(names["score"], source.path)
-        translation, reason = _translated(names["score"], source.trees(names))
+        translation, reason = _translated(names["score"])
         return cls(
             name=name,
             function=translation.plain() if translation else names["score"],
@@ -223,7 +223,7 @@ def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
     """
     form = pair_form(function, name or function.__name__)
     assert isinstance(function, FunctionType)
-    translation, reason = _translated(function, {})
+    translation, reason = _translated(function)
     found = from_trusted_function(function, name)
     plain = translation.plain() if translation else function
     return replace(found, function=plain, form=form, translation=translation, not_compiled=reason)
@@ -238,9 +238,9 @@ def from_trusted_function(function: Callable[..., float], name: str = "") -> Pai
     return PairPolicy(title, function, form, summary, may_hold=names_hold)
 
 
-def _translated(function: FunctionType, trees: Trees) -> tuple[Translation | None, str]:
+def _translated(function: FunctionType) -> tuple[Translation | None, str]:
     try:
-        return translate(function, trees), ""
+        return translate(function), ""
     except NotPortable as error:
         line = f"line {error.line}: " if error.line else ""
         return None, f"{line}{error.reason}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from podium.errors import PolicyError
 from podium.policies.purity import problems
+from podium.policies.translation import TEXT
 
 PAIR_FORMS = (
     ("pod", "node"),
@@ -36,7 +37,7 @@ class Source:
     def namespace(self) -> dict[str, Any]:
         """Runs the text afresh and gives its names."""
         # A real module's name: machine code read back from disk looks it up.
-        names: dict[str, Any] = {"__name__": __name__, "__file__": self.path}
+        names: dict[str, Any] = {"__name__": __name__, "__file__": self.path, TEXT: self.text}
         try:
             exec(self.code, names)  # noqa: S102 - the user's own policy file
         except (Exception, SystemExit) as error:
@@ -54,16 +55,6 @@ class Source:
     def functions(self) -> dict[str, ast.FunctionDef]:
         """Lists the functions defined at the top of the file."""
         return {n.name: n for n in self.tree.body if isinstance(n, ast.FunctionDef)}
-
-    def trees(self, names: dict[str, Any]) -> dict[FunctionType, ast.FunctionDef]:
-        """Finds the texts of the functions that the file has defined under their own names."""
-        found = {}
-        for name, tree in self.functions().items():
-            function = names.get(name)
-            if isinstance(function, FunctionType) and function.__globals__ is names:
-                if function.__code__.co_firstlineno == tree.lineno:
-                    found[function] = tree
-        return found
 
     @property
     def is_pair(self) -> bool:
@@ -83,7 +74,7 @@ def read_source(text: str, path: str) -> Source:
     """Parses and checks a policy's text; raises PolicyError with the line and the reason."""
     try:
         tree = ast.parse(text, path)
-        source = Source(path, text, tree, compile(tree, path, "exec"))
+        source = Source(path, text, tree, compile(tree, path, "exec", dont_inherit=True))
     except (RecursionError, MemoryError) as error:
         raise PolicyError("not Python: it is nested too deeply", where=path) from error
     except (SyntaxError, ValueError) as error:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 from podium.policies.arithmetic import NO_RESULT
 from podium.policies.expressions import Expressions
-from podium.policies.kind import FLOAT, GPUS, MOST_SLOTS, SLOT_MILLI, TABLE, Kind, NotPortable, whole
+from podium.policies.kind import (
+    FLOAT,
+    GPUS,
+    MOST_SLOTS,
+    SLOT_MILLI,
+    TABLE,
+    Kind,
+    NotPortable,
+    whole,
+)
 from podium.policies.translation import PREFIX, Function, as_kind, call, constant
 
 if TYPE_CHECKING:
@@ -40,7 +49,9 @@ class Body(Expressions):
         if end is not None:
             body.append(_raise_no_result())
         unset = [line for name in sorted(function.unset) for line in self._unset_lines(name)]
-        arguments = ast.arguments([], [ast.arg(n) for n in function.arguments], None, [], [], None, [])
+        arguments = ast.arguments(
+            [], [ast.arg(n) for n in function.arguments], None, [], [], None, []
+        )
         found = ast.FunctionDef(function.name, arguments, [*unset, *body], [])
         return ast.copy_location(found, function.tree)
 

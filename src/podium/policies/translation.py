@@ -32,6 +32,9 @@ from podium.policies.kind import (
 PREFIX = "podium_"
 """Begins the names that a translation adds; a policy does not use it."""
 
+TEXT = "__podium_text__"
+"""Names the text of a file among what it defines, where the file itself is not kept."""
+
 ROUNDS = 24
 PATIENCE = 5
 """Rounds after which a bound that still grows is taken to grow for ever."""
@@ -86,15 +89,9 @@ class Translation:
         return found
 
 
-Trees = Mapping[FunctionType, ast.FunctionDef]
-
-
-def translate(function: FunctionType, trees: Trees) -> Translation:
-    """Translates a score function; raises NotPortable with the line and the reason.
-
-    `trees` has the texts of functions whose files Python does not know.
-    """
-    program = Program(function, trees)
+def translate(function: FunctionType) -> Translation:
+    """Translates a score function; raises NotPortable with the line and the reason."""
+    program = Program(function)
     program.settle()
     return Translation(tuple(program.codes()))
 
@@ -102,8 +99,7 @@ def translate(function: FunctionType, trees: Trees) -> Translation:
 class Program:
     """Finds all functions that a score function calls, and the kinds of their names."""
 
-    def __init__(self, function: FunctionType, trees: Trees) -> None:
-        self._trees = trees
+    def __init__(self, function: FunctionType) -> None:
         self._functions: dict[FunctionType, Function] = {}
         self._translated: dict[str, ast.FunctionDef] = {}
         self._round = 0
@@ -117,7 +113,7 @@ class Program:
     def function(self, function: FunctionType) -> Function:
         """Reads a function that is called, once."""
         if function not in self._functions:
-            tree = self._trees.get(function) or definition_of(function)
+            tree = definition_of(function)
             _check_signature(tree)
             name = f"{PREFIX}{len(self._functions)}_{function.__name__}"
             path = function.__code__.co_filename
@@ -189,11 +185,10 @@ def _widened(kind: Kind, *, has_grown: bool) -> Kind:
     return replace(kind, parts=tuple(_widened(p, has_grown=has_grown) for p in kind.parts))
 
 
-@functools.cache
 def definition_of(function: FunctionType) -> ast.FunctionDef:
     """Finds the text of a function in its file; a lambda is read as a function that returns."""
     try:
-        text = "".join(inspect.findsource(function)[0])
+        text = function.__globals__.get(TEXT) or "".join(inspect.findsource(function)[0])
         found = _definitions(text)
     except (OSError, TypeError, SyntaxError, ValueError) as error:
         raise NotPortable(f"calls {function.__name__}(), whose source is not at hand") from error
@@ -263,7 +258,7 @@ def constant(value: object, line: int) -> tuple[ast.expr, Kind]:
         raise NotPortable(error.reason, line) from None
 
 
-def _literal(value: object) -> ast.expr:
+def _literal(value: Any) -> ast.expr:
     if type(value) is tuple:
         return ast.Tuple([_literal(each) for each in value], ast.Load())
     if isinstance(value, float) and not isinstance(value, bool):
@@ -303,5 +298,3 @@ def as_kind(expression: ast.expr, kind: Kind | None, wanted: Kind | None) -> ast
     if kind.tag == wanted.tag and [k.tag for k in kind.parts] == [k.tag for k in wanted.parts]:
         return expression
     raise NotPortable("mixes tuples of different numbers", getattr(expression, "lineno", 0))
-
-

@@ -113,7 +113,7 @@ def read_policy(text: str) -> PairPolicy:
     """Makes a policy of a candidate's text."""
     # The allow-list, which the text has passed, is stricter than the check of any policy file.
     tree = ast.parse(text)
-    source = Source(CANDIDATE, text, tree, compile(tree, CANDIDATE, "exec"))
+    source = Source(CANDIDATE, text, tree, compile(tree, CANDIDATE, "exec", dont_inherit=True))
     try:
         policy = PairPolicy.of(source, CANDIDATE)
     except PodiumError as error:

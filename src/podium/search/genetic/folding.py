@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from podium.policies.arithmetic import integer_power, power, square_root
+from podium.policies.arithmetic import integer_power, power
 from podium.search.genetic.expression import Expression, number
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -28,7 +28,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
     "power": lambda a, b: _raised(a, b),
-    "sqrt": square_root,
+    "sqrt": math.sqrt,
     "exp": math.exp,
     "log": math.log,
     "tanh": math.tanh,
@@ -57,4 +57,4 @@ def folded(expression: Expression) -> Expression:
 def _raised(base: float, exponent: float) -> float:
     if float(exponent).is_integer() and abs(exponent) <= 64:
         return integer_power(base, int(exponent))
-    return square_root(base) if exponent == 0.5 else power(base, exponent)
+    return math.sqrt(base) if exponent == 0.5 else power(base, exponent)

@@ -1,0 +1,231 @@
+"""Draws programs that policies could be: sensible and senseless, whole and broken numbers mixed."""
+
+from __future__ import annotations
+
+from random import Random
+
+POD = ("cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "gpu_models", "priority", "gang")
+NODE = (
+    "cpu_milli_left", "cpu_milli_total", "memory_mib_left", "memory_mib_total", "gpu_count",
+    "gpu_model", "rack", "gpu_classes",
+)  # fmt: skip
+NUMBERS = (
+    "0", "1", "2", "3", "7", "8", "15", "63", "1000", "2147483647", "9007199254740992", "0.0",
+    "-0.0", "0.5", "1.5", "2.5", "1e-320", "1e300", "1.7976931348623157e308", "0.1", "1e19",
+    "True", "False", "4503599627370496", "94906267", "-1", "-8", "-9",
+)  # fmt: skip
+UNARY_MATH = (
+    "atan", "ceil", "cos", "cosh", "erf", "exp", "expm1", "fabs", "floor", "isfinite", "isnan",
+    "log", "log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh",
+)  # fmt: skip
+BINARY_MATH = ("atan2", "copysign", "hypot", "pow")
+OPERATORS = ("+", "-", "*", "*", "+", "/", "//", "%", "&", "|", "^", ">>", "<<", "**")
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+
+class Drawer:
+    """Draws the text of one program."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.names: list[str] = []
+        self.helpers: list[tuple[str, list[str]]] = []
+        self.takes_gpu = random.random() < 0.3
+        self.depth = random.choice((1, 2, 2, 3, 4))
+        self.counters = 0
+
+    def program(self) -> str:
+        """Draws constants, helpers and a score function."""
+        lines = ["import math", ""]
+        constants = []
+        for index in range(self.random.randrange(3)):
+            value = self.pick(NUMBERS)
+            if self.chance(0.3):
+                value = "(" + ", ".join(self.pick(NUMBERS) for _ in range(3)) + ")"
+            lines.append(f"C{index} = {value}")
+            constants.append(f"C{index}")
+        for index in range(self.random.choice((0, 0, 0, 1, 1, 2))):
+            lines += ["", *self.helper(f"h{index}", constants)]
+        arguments = ["pod", "node", *(["gpu"] if self.takes_gpu else [])]
+        self.names = [*constants, *(["gpu"] if self.takes_gpu else [])]
+        lines += ["", f"def score({', '.join(arguments)}):", *self.body(1)]
+        return "\n".join(lines) + "\n"
+
+    def helper(self, name: str, constants: list[str]) -> list[str]:
+        """Draws a function that the others may call."""
+        takes = ["a", "b"][: self.random.randrange(1, 3)]
+        records = self.random.choice(([], ["node"], ["pod", "node"]))
+        self.names, kept = [*constants, *takes], self.takes_gpu
+        self.takes_gpu, self.has_records = False, records
+        found = [f"def {name}({', '.join([*records, *takes])}):", *self.body(1)]
+        self.takes_gpu, self.has_records = kept, ["pod", "node"]
+        self.helpers.append((name, [*records, *takes]))
+        return found
+
+    has_records: list[str] = ["pod", "node"]  # noqa: RUF012 - replaced, never changed
+
+    def body(self, level: int) -> list[str]:
+        """Draws statements that end with a result, most of the time."""
+        lines: list[str] = []
+        for _ in range(self.random.randrange(4)):
+            lines += self.statement(level)
+        if not self.chance(0.03):
+            lines.append("    " * level + f"return {self.value(self.depth)}")
+        return lines or ["    " * level + "return 1"]
+
+    def statement(self, level: int) -> list[str]:
+        """Draws a statement."""
+        pad, roll = "    " * level, self.random.random()
+        if roll < 0.45 or level > 3:
+            return [pad + self.assignment()]
+        if roll < 0.55:
+            name = self.name()
+            return [f"{pad}{name} {self.pick(('+', '-', '*', '/', '//', '%', '|'))}= {self.value(1)}"]
+        if roll < 0.7:
+            return self.branch(level)
+        if roll < 0.8:
+            return self.loop(level)
+        if roll < 0.86:
+            return self.counted(level)
+        if roll < 0.93:
+            one, other = self.pick("uvwxyz"), self.pick("uvwxyz")
+            line = f"{pad}{one}, {other} = {self.value(1)}, {self.value(1)}"
+            self.names += [one, other]
+            return [line]
+        return [pad + self.oddity()]
+
+    def assignment(self) -> str:
+        name = self.pick("uvwxyz")
+        line = f"{name} = {self.value(self.depth)}"
+        self.names.append(name)
+        return line
+
+    def oddity(self) -> str:
+        """Draws what a policy may not do, or hardly does."""
+        return self.pick(
+            (
+                "x = node", "x = node.gpu_milli_left", "node.cpu_milli_left = 1", "x = pod",
+                "node.gpu_milli_left[0] = 5", "score = 3", "h0 = h1", "math = 3", "x = score",
+                "x = node.gpu_milli_left; x += 1", "x = h0", "x = node[8]", "x = (pod, node)",
+                "x = (1, (2, 3))[pod.gpu_count]", "x = node.gpu_milli_left[:]", "x = [1, 2]",
+                "node = pod", "pod.cpu_milli += 1", "x = node.gpu_milli_left[-1]", "x = C0[-1]",
+                "x = (1, 2.5)[0]", "x = min(node.gpu_milli_left)", "x = range", "min = max",
+            )
+        )  # fmt: skip
+
+    def branch(self, level: int) -> list[str]:
+        pad = "    " * level
+        found = [f"{pad}if {self.truth(1)}:", *self.statement(level + 1)]
+        if self.chance(0.3):
+            found[-1:] = [found[-1], f"{pad}    return {self.value(1)}"]
+        if self.chance(0.5):
+            found += [f"{pad}else:", *self.statement(level + 1)]
+        return found
+
+    def loop(self, level: int) -> list[str]:
+        pad, name = "    " * level, self.pick("uvwijk")
+        over = self.pick(
+            ("range(node.gpu_count)", "range(8)", "range(len(node.gpu_milli_left))", "range(3, -2, -1)",
+             "node.gpu_milli_left", "range(20)", "range(pod.gpu_count)", "range(1, 9)")
+        )  # fmt: skip
+        if "node" not in self.has_records and "node" in over or "pod" not in self.has_records:
+            over = "range(6)"
+        self.names.append(name)
+        found = [f"{pad}for {name} in {over}:", *self.statement(level + 1)]
+        if self.chance(0.5):
+            found.append(f"{pad}    {self.name()} {self.pick(('+', '-', '*'))}= {self.value(1)}")
+        if self.chance(0.2):
+            found.append(f"{pad}    if {self.truth(1)}: {self.pick(('break', 'continue'))}")
+        return found
+
+    def counted(self, level: int) -> list[str]:
+        pad, name = "    " * level, f"n{self.counters}"
+        self.counters += 1
+        most = self.pick(("3", "12", "40"))
+        found = [f"{pad}{name} = 0", f"{pad}while {name} < {most}:", f"{pad}    {name} += 1"]
+        self.names.append(name)
+        return found + self.statement(level + 1)
+
+    def truth(self, depth: int) -> str:
+        if depth <= 0 or self.chance(0.6):
+            chain = f" {self.pick(COMPARISONS)} {self.value(0)}" if self.chance(0.2) else ""
+            return f"{self.value(depth)} {self.pick(COMPARISONS)} {self.value(0)}{chain}"
+        return f"({self.truth(depth - 1)} {self.pick(('and', 'or'))} {self.truth(depth - 1)})"
+
+    def value(self, depth: int) -> str:
+        """Draws an expression."""
+        if depth <= 0 or self.chance(0.15):
+            return self.leaf()
+        roll = self.random.random()
+        if roll < 0.4:
+            return f"({self.value(depth - 1)} {self.pick(OPERATORS)} {self.value(depth - 1)})"
+        if roll < 0.48:
+            return f"({self.pick(('-', '+', '~', 'not ', '-', '-'))}{self.value(depth - 1)})"
+        if roll < 0.6:
+            return self.call(depth)
+        if roll < 0.68:
+            return f"({self.value(depth - 1)} if {self.truth(1)} else {self.value(depth - 1)})"
+        if roll < 0.74:
+            return f"({self.value(depth - 1)} {self.pick(('and', 'or'))} {self.value(depth - 1)})"
+        if roll < 0.8:
+            return f"({self.truth(1)})"
+        if roll < 0.9 and "node" in self.has_records:
+            return f"node.gpu_milli_left[{self.index(depth)}]"
+        if roll < 0.95:
+            return f"({self.value(0)}, {self.value(0)}, {self.value(0)})[{self.index(depth)}]"
+        return self.own_call(depth)
+
+    def index(self, depth: int) -> str:
+        return self.pick((
+            self.value(depth - 1), "pod.gpu_count" if "pod" in self.has_records else "1",
+            str(self.random.randrange(-10, 20)), self.name() if self.names else "0",
+        ))  # fmt: skip
+
+    def call(self, depth: int) -> str:
+        roll, inner = self.random.random(), self.value(depth - 1)
+        if roll < 0.3:
+            return f"math.{self.pick(UNARY_MATH)}({inner})"
+        if roll < 0.4:
+            return f"math.{self.pick(BINARY_MATH)}({inner}, {self.value(depth - 1)})"
+        if roll < 0.6:
+            return f"{self.pick(('min', 'max'))}({inner}, {self.value(depth - 1)})"
+        if roll < 0.65 and "node" in self.has_records:
+            return f"{self.pick(('min', 'max', 'sum', 'len'))}(node.gpu_milli_left)"
+        if roll < 0.7:
+            return f"round({inner}, {self.pick(('0', '1', '3'))})"
+        if roll < 0.75:
+            return f"sum(({inner}, {self.value(0)}, {self.value(0)}))"
+        return f"{self.pick(('abs', 'bool', 'float', 'int', 'round', 'int', 'int'))}({inner})"
+
+    def own_call(self, depth: int) -> str:
+        able = [h for h in self.helpers if set(h[1]) - {"a", "b"} <= set(self.has_records)]
+        if not able:
+            return self.leaf()
+        name, takes = self.pick(able)
+        given = [each if each in ("pod", "node") else self.value(depth - 1) for each in takes]
+        return f"{name}({', '.join(given)})"
+
+    def leaf(self) -> str:
+        roll = self.random.random()
+        if roll < 0.35 and "node" in self.has_records:
+            return f"node.{self.pick(NODE)}"
+        if roll < 0.55 and "pod" in self.has_records:
+            return f"pod.{self.pick(POD)}"
+        if roll < 0.75 and self.names:
+            return self.name()
+        return self.pick(NUMBERS)
+
+    def name(self) -> str:
+        # Now and then a name that may not be set yet.
+        return self.pick("uvwxyz") if not self.names or self.chance(0.05) else self.pick(self.names)
+
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def pick(self, among):
+        return self.random.choice(among)
+
+
+def draw_program(seed: int) -> str:
+    """Draws the program of a seed."""
+    return Drawer(Random(seed)).program()

@@ -1,0 +1,83 @@
+"""Runs drawn programs in plain Python and compiled, and tells where the two part."""
+
+from __future__ import annotations
+
+import ast
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from podium.errors import PolicyError
+from podium.model.records import NODE_8, POD
+from podium.search.allowlist import problems
+from podium.search.rejection import Rejected
+from podium.search.trial import read_policy
+from podium.testing.native import score_compiled
+from podium.testing.states import States, random_states
+
+MOST = 2**31 - 1
+NO_TABLE = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Says how far a program came, and what was wrong on the way."""
+
+    gate: str  # "allow-list", "translation", or "compiled"
+    wrong: str = ""
+    failed: int = 0  # states on which the program fails, in both tiers alike
+
+
+def states_for_programs(seed: int, count: int = 24) -> States:
+    """Draws states, and adds extreme ones."""
+    drawn = random_states(count, seed).with_slots(8)
+    pods, nodes, gpus = drawn.pods.copy(), drawn.nodes.copy(), drawn.gpus.copy()
+    extreme_pods, extreme_nodes = np.zeros(3, POD), np.zeros(3, NODE_8)
+    extreme_pods["cpu_milli"] = [0, MOST, 9810]
+    extreme_pods["gpu_models"] = [-1, 2**53 - 1, 1]
+    extreme_pods["priority"] = [-MOST, MOST, 0]
+    extreme_pods["gpu_count"] = [0, 8, 1]
+    extreme_pods["gpu_milli"] = [0, 1000, 1]
+    for name in ("cpu_milli_left", "cpu_milli_total", "memory_mib_left", "memory_mib_total"):
+        extreme_nodes[name] = [0, MOST, 1]
+    extreme_nodes["gpu_count"] = [0, 8, 8]
+    extreme_nodes["rack"] = [-1, MOST, 0]
+    extreme_nodes["gpu_milli_left"][1:] = 1000
+    return States(
+        np.concatenate([pods, extreme_pods]),
+        np.concatenate([nodes, extreme_nodes]),
+        np.concatenate([gpus, np.array([-1, -1, 7], gpus.dtype)]),
+    )
+
+
+def tried(text: str, states: States) -> Outcome:
+    """Leads a program through the gates, and compares its tiers on states."""
+    if problems(ast.parse(text)):
+        return Outcome("allow-list")
+    try:
+        policy = read_policy(text)
+    except Rejected:
+        return Outcome("translation")
+    plain = np.array([_plain(policy, view) for view in states.views()])
+    try:
+        native = policy.native(1, states.gpu_slots)
+    except PolicyError as error:
+        return Outcome("compiled", f"does not compile: {error}")
+    found, is_changed = score_compiled(native, states, NO_TABLE)
+    if is_changed:
+        return Outcome("compiled", "writes to a record")
+    differs = np.flatnonzero((plain != found) & ~(np.isnan(plain) & np.isnan(found)))
+    if len(differs):
+        at = int(differs[0])
+        told = f"{plain[at]!r} plain, {found[at]!r} compiled, for {states.views()[at]}"
+        return Outcome("compiled", told)
+    return Outcome("compiled", failed=int(np.isnan(plain).sum()))
+
+
+def _plain(policy, view) -> float:
+    given = view if policy.takes_gpu else view[:2]
+    try:
+        return float(policy.function(*given))
+    except Exception:  # noqa: BLE001 - a program may raise anything; compiled code says NaN
+        return math.nan
