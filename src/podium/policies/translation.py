@@ -19,6 +19,7 @@ from typing import Any
 from podium.policies.arithmetic import PLAIN
 from podium.policies.kind import (
     ARGUMENTS,
+    FLOAT,
     MOST_WHOLE,
     WHOLE,
     Kind,
@@ -106,7 +107,7 @@ class Program:
         self.has_changed = True
         self._unknown: ast.expr | None = None
         score = self.function(function)
-        score.name = "score"
+        score.name, score.result = "score", FLOAT
         for name in score.arguments:
             score.bases[name] = ARGUMENTS[name]
 
@@ -164,8 +165,8 @@ class Program:
         """Compiles the translated functions to bytecode, each under the path of its file."""
         found = []
         for each in self._functions.values():
-            if each.result is None or (each.name == "score" and not each.result.is_number):
-                raise NotPortable("score returns no number", each.tree.lineno)
+            if each.result is None:
+                raise NotPortable(f"{each.tree.name} returns nothing", each.tree.lineno)
             module = ast.Module([self._translated[each.name]], [])
             found.append(compile(ast.fix_missing_locations(module), each.path, "exec"))
         return found
@@ -289,7 +290,7 @@ def as_kind(expression: ast.expr, kind: Kind | None, wanted: Kind | None) -> ast
     if wanted.tag == "float" and kind.is_number:
         if isinstance(expression, ast.Constant):
             return ast.Constant(float(expression.value))  # type: ignore[arg-type]
-        return call("real", expression)
+        return call("real", call("whole", expression) if kind.tag == "bool" else expression)
     if wanted.tag == "int" and kind.tag == "bool":
         return call("whole", expression)
     if kind.tag == wanted.tag and isinstance(expression, ast.Tuple):

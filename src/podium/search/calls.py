@@ -17,6 +17,7 @@ def call_problems(tree: ast.Module) -> Problems:
     """Yields (line, reason) for calls that are not allowed."""
     own = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     yield from _declaration_problems(tree)
+    yield from _binding_problems(tree, {*own, "math", "tunable"})
     calls = {name: _calls_in(function) for name, function in own.items()}
     for each in calls.values():
         for call in each:
@@ -32,6 +33,28 @@ def _declaration_problems(tree: ast.Module) -> Problems:
             read_constants(ast.unparse(statement))
         except PolicyError as error:
             yield statement.lineno, f"{error.message}; {error.hint}"
+
+
+def _binding_problems(tree: ast.Module, fixed: set[str]) -> Problems:
+    """Refuses functions as values, and their names for anything else."""
+    defined: set[str] = set()
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef):
+            if statement.name in defined:
+                yield statement.lineno, f"defines {statement.name}() twice"
+            defined.add(statement.name)
+    nodes = walked(tree)
+    used = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    used |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        if isinstance(node, ast.arg) and node.arg in fixed:
+            yield node.lineno, f"names an argument {node.arg}, which is a function's name"
+        elif not isinstance(node, ast.Name) or node.id not in fixed:
+            continue
+        elif not isinstance(node.ctx, ast.Load):
+            yield node.lineno, f"assigns to {node.id}, which is a function's name"
+        elif id(node) not in used:
+            yield node.lineno, f"uses {node.id} without calling it"
 
 
 def _one_call(call: ast.Call, own: dict[str, ast.FunctionDef]) -> Problems:

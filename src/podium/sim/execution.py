@@ -156,7 +156,7 @@ def _failure(plan: Plan, state: State, callee: Callee) -> BaseException:
         return error
     where = _place(plan, state)
     if error is not None:
-        failure = PolicyError(f"{type(error).__name__}: {error}", where=where)
+        failure = PolicyError(f"{type(error).__name__}: {error}", where=_line(plan, error) + where)
         failure.__cause__ = error
         return failure
     if isinstance(callback, ClusterCallback):
@@ -188,6 +188,16 @@ def _place(plan: Plan, state: State) -> str:
     if 0 <= node < len(plan.cluster):
         where += f' on node "{plan.cluster.names[plan.rank_order[node]]}"'
     return where
+
+
+def _line(plan: Plan, error: BaseException) -> str:
+    """Names the line of the policy's own file at which it failed."""
+    source = plan.policy.source
+    found, frame = 0, error.__traceback__
+    while source is not None and frame is not None:
+        found = frame.tb_lineno if frame.tb_frame.f_code.co_filename == source.path else found
+        frame = frame.tb_next
+    return f"line {found} of " if found else ""
 
 
 def _is_conserved(plan: Plan, state: State) -> bool:
