@@ -79,8 +79,8 @@ class Drawer:
         if roll < 0.45 or level > 3:
             return [pad + self.assignment()]
         if roll < 0.55:
-            name = self.name()
-            return [f"{pad}{name} {self.pick(('+', '-', '*', '/', '//', '%', '|'))}= {self.value(1)}"]
+            operator = self.pick(("+", "-", "*", "/", "//", "%", "|"))
+            return [f"{pad}{self.name()} {operator}= {self.value(1)}"]
         if roll < 0.7:
             return self.branch(level)
         if roll < 0.8:
@@ -125,10 +125,10 @@ class Drawer:
     def loop(self, level: int) -> list[str]:
         pad, name = "    " * level, self.pick("uvwijk")
         over = self.pick(
-            ("range(node.gpu_count)", "range(8)", "range(len(node.gpu_milli_left))", "range(3, -2, -1)",
-             "node.gpu_milli_left", "range(20)", "range(pod.gpu_count)", "range(1, 9)")
+            ("range(node.gpu_count)", "range(8)", "range(len(node.gpu_milli_left))",
+             "range(3, -2, -1)", "node.gpu_milli_left", "range(20)", "range(pod.gpu_count)", "range(1, 9)")
         )  # fmt: skip
-        if "node" not in self.has_records and "node" in over or "pod" not in self.has_records:
+        if ("node" not in self.has_records and "node" in over) or "pod" not in self.has_records:
             over = "range(6)"
         self.names.append(name)
         found = [f"{pad}for {name} in {over}:", *self.statement(level + 1)]
