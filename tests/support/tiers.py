@@ -10,6 +10,8 @@ import numpy as np
 
 from podium.errors import PolicyError
 from podium.model.records import NODE_8, POD
+from podium.policies import policy_of
+from podium.policies.source import read_source
 from podium.search.allowlist import problems
 from podium.search.rejection import Rejected
 from podium.search.trial import read_policy
@@ -24,7 +26,8 @@ NO_TABLE = np.zeros(0)
 class Outcome:
     """Says how far a program came, and what was wrong on the way."""
 
-    gate: str  # "allow-list", "translation", or "compiled"
+    is_candidate: bool  # the allow-list lets it through
+    is_compiled: bool = False
     wrong: str = ""
     failed: int = 0  # states on which the program fails, in both tiers alike
 
@@ -52,27 +55,31 @@ def states_for_programs(seed: int, count: int = 24) -> States:
 
 
 def tried(text: str, states: States) -> Outcome:
-    """Leads a program through the gates, and compares its tiers on states."""
-    if problems(ast.parse(text)):
-        return Outcome("allow-list")
+    """Leads a program through the gates, and compares its tiers on states.
+
+    What the allow-list of candidates refuses may still be a policy file.
+    """
+    is_candidate = not problems(ast.parse(text))
     try:
-        policy = read_policy(text)
-    except Rejected:
-        return Outcome("translation")
+        policy = read_policy(text) if is_candidate else policy_of(read_source(text, "p"), "p")
+    except (Rejected, PolicyError):
+        return Outcome(is_candidate)
+    if policy.not_compiled:
+        return Outcome(is_candidate)
     plain = np.array([_plain(policy, view) for view in states.views()])
     try:
         native = policy.native(1, states.gpu_slots)
     except PolicyError as error:
-        return Outcome("compiled", f"does not compile: {error}")
+        return Outcome(is_candidate, True, f"does not compile: {error}")
     found, is_changed = score_compiled(native, states, NO_TABLE)
     if is_changed:
-        return Outcome("compiled", "writes to a record")
+        return Outcome(is_candidate, True, "writes to a record")
     differs = np.flatnonzero((plain != found) & ~(np.isnan(plain) & np.isnan(found)))
     if len(differs):
         at = int(differs[0])
         told = f"{plain[at]!r} plain, {found[at]!r} compiled, for {states.views()[at]}"
-        return Outcome("compiled", told)
-    return Outcome("compiled", failed=int(np.isnan(plain).sum()))
+        return Outcome(is_candidate, True, told)
+    return Outcome(is_candidate, True, failed=int(np.isnan(plain).sum()))
 
 
 def _plain(policy, view) -> float:

@@ -80,7 +80,8 @@ def shift_left(value, bits):
 def power(base, exponent):
     """Raises to a power that is no small whole number."""
     raised, by = base + 0.0 * exponent, exponent + 0.0
-    is_whole = math.isfinite(by) and by == math.floor(by)
+    # Doubles beyond 2**53 are whole; the floor of larger ones does not fit into 64 bits.
+    is_whole = math.isfinite(by) and (abs(by) >= MOST_WHOLE or by == math.floor(by))
     if (raised == 0.0 and by < 0.0) or (raised < 0.0 and not is_whole):
         raise ValueError(BAD_POWER)
     found = raised**by

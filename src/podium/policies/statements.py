@@ -178,6 +178,7 @@ class Body(Expressions):
     def _return(self, node: ast.Return) -> tuple[list[ast.stmt], Set | None]:
         assert node.value is not None
         expression, kind = self.expression(node.value)
+        self.function.has_result = True
         self.function.result = self.program.learn(self.function.result, kind, node.lineno)
         return [ast.Return(as_kind(expression, kind, self.function.result))], None
 

@@ -53,6 +53,7 @@ class Function:
     sums: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
     unset: set[str] = field(default_factory=set)  # names that may be read before they are set
     result: Kind | None = None
+    has_result: bool = False
     calls: set[str] = field(default_factory=set)
 
     @property
@@ -165,7 +166,7 @@ class Program:
         """Compiles the translated functions to bytecode, each under the path of its file."""
         found = []
         for each in self._functions.values():
-            if each.result is None:
+            if not each.has_result:
                 raise NotPortable(f"{each.tree.name} returns nothing", each.tree.lineno)
             module = ast.Module([self._translated[each.name]], [])
             found.append(compile(ast.fix_missing_locations(module), each.path, "exec"))
