@@ -126,7 +126,8 @@ class Drawer:
         pad, name = "    " * level, self.pick("uvwijk")
         over = self.pick(
             ("range(node.gpu_count)", "range(8)", "range(len(node.gpu_milli_left))",
-             "range(3, -2, -1)", "node.gpu_milli_left", "range(20)", "range(pod.gpu_count)", "range(1, 9)")
+             "range(3, -2, -1)", "node.gpu_milli_left", "range(20)",
+             "range(pod.gpu_count)", "range(1, 9)")
         )  # fmt: skip
         if ("node" not in self.has_records and "node" in over) or "pod" not in self.has_records:
             over = "range(6)"

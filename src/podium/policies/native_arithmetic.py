@@ -209,7 +209,7 @@ NATIVE: dict[str, Any] = {
     "integer_power": _integer_power,
     "power": power,
     "hypotenuse": _native(arithmetic.hypotenuse, "hypotenuse"),
-    "slot": _native(lambda values, index: values[index], "slot"),
+    "slot": _native(arithmetic.item, "slot"),
     "item": _native(arithmetic.item, "item"),
     "entry": entry,
     "cell": cell,

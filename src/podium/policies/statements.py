@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import builtins
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from podium.policies.arithmetic import NO_RESULT
 from podium.policies.expressions import Expressions
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from podium.policies.translation import Program
 
 Set = frozenset[str]
-"""The names that are set for sure at some place; None where no way leads."""
+Lines = tuple[list[ast.stmt], Set | None]
+"""Translated statements, and the names that are set for sure behind them; None: no way leads on."""
 
 _ZEROS = {"bool": False, "int": 0, "float": 0.0}
 
@@ -35,11 +37,25 @@ class Body(Expressions):
     def __init__(self, program: Program, function: Function) -> None:
         super().__init__(program, function)
         self._trips: list[int | None] = []
+        self._by_statement: dict[type[ast.stmt], Callable[[Any], Lines]] = {
+            ast.Assign: self._assign,
+            ast.AnnAssign: self._assign_annotated,
+            ast.AugAssign: self._assign_in_place,
+            ast.Return: self._return,
+            ast.Raise: self._raise,
+            ast.If: self._if,
+            ast.For: self._for,
+            ast.While: self._while,
+            ast.Break: self._jump,
+            ast.Continue: self._jump,
+            ast.Pass: self._nothing,
+            ast.Expr: self._nothing,
+        }
         stored = [n for n in ast.walk(function.tree) if isinstance(n, ast.Name)]
         self.names = set(function.arguments) | {
             n.id for n in stored if not isinstance(n.ctx, ast.Load)
         }
-        if any(name.startswith(PREFIX) or name == "TypeError" for name in self.names):
+        if any(name.startswith(PREFIX) or hasattr(builtins, name) for name in self.names):
             raise NotPortable("uses a name that its translation needs", function.tree.lineno)
 
     def translated(self) -> ast.FunctionDef:
@@ -61,9 +77,7 @@ class Body(Expressions):
             return []
         return [_assign(name, _zero(kind)), _assign(_flag(name), ast.Constant(False))]
 
-    def _block(
-        self, statements: Sequence[ast.stmt], known: Set | None
-    ) -> tuple[list[ast.stmt], Set | None]:
+    def _block(self, statements: Sequence[ast.stmt], known: Set | None) -> Lines:
         found: list[ast.stmt] = []
         for statement in statements:
             if known is None:
@@ -73,28 +87,34 @@ class Body(Expressions):
             found += [ast.copy_location(line, statement) for line in lines]
         return found or [ast.Pass()], known
 
-    def _statement(self, node: ast.stmt) -> tuple[list[ast.stmt], Set | None]:
-        if isinstance(node, ast.Assign):
-            return self._assignment(node.targets, node.value, node)
-        if isinstance(node, ast.AnnAssign) and node.value is not None:
-            return self._assignment([node.target], node.value, node)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            left = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
-            value = ast.copy_location(ast.BinOp(left, node.op, node.value), node)
-            return self._assignment([node.target], value, node)
-        if isinstance(node, ast.Return) and node.value is not None:
-            return self._return(node)
-        if isinstance(node, ast.If):
-            return self._if(node)
-        if isinstance(node, ast.For) and not node.orelse:
-            return self._for(node)
-        if isinstance(node, ast.While) and not node.orelse:
-            return self._while(node)
-        if isinstance(node, ast.Break | ast.Continue):
-            return [node], None
-        if isinstance(node, ast.Pass) or _is_text(node):
-            return [], self.known
-        raise NotPortable(f"uses {type(node).__name__.lower()}", node.lineno)
+    def _statement(self, node: ast.stmt) -> Lines:
+        translate = self._by_statement.get(type(node))
+        if translate is None or (getattr(node, "orelse", None) and not isinstance(node, ast.If)):
+            raise NotPortable(f"uses {type(node).__name__.lower()}", node.lineno)
+        return translate(node)
+
+    def _assign(self, node: ast.Assign) -> Lines:
+        return self._assignment(node.targets, node.value, node)
+
+    def _assign_annotated(self, node: ast.AnnAssign) -> Lines:
+        if node.value is None:
+            raise NotPortable("annotates a name and sets nothing", node.lineno)
+        return self._assignment([node.target], node.value, node)
+
+    def _assign_in_place(self, node: ast.AugAssign) -> Lines:
+        if not isinstance(node.target, ast.Name):
+            raise NotPortable("assigns to more than a name", node.lineno)
+        left = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+        value = ast.copy_location(ast.BinOp(left, node.op, node.value), node)
+        return self._assignment([node.target], value, node)
+
+    def _nothing(self, node: ast.Pass | ast.Expr) -> Lines:
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            raise NotPortable("computes something and drops it", node.lineno)
+        return [], self.known
+
+    def _jump(self, node: ast.Break | ast.Continue) -> Lines:
+        return [node], None
 
     def _assignment(
         self, targets: list[ast.expr], value: ast.expr, node: ast.stmt
@@ -175,14 +195,27 @@ class Body(Expressions):
             result = call("add" if isinstance(step.op, ast.Add) else "subtract", left, right)
         return [_assign(name, result), *self._mark(name)], self.known | {name}
 
-    def _return(self, node: ast.Return) -> tuple[list[ast.stmt], Set | None]:
-        assert node.value is not None
+    def _return(self, node: ast.Return) -> Lines:
+        if node.value is None:
+            raise NotPortable("returns nothing", node.lineno)
         expression, kind = self.expression(node.value)
         self.function.has_result = True
         self.function.result = self.program.learn(self.function.result, kind, node.lineno)
         return [ast.Return(as_kind(expression, kind, self.function.result))], None
 
-    def _if(self, node: ast.If) -> tuple[list[ast.stmt], Set | None]:
+    def _raise(self, node: ast.Raise) -> Lines:
+        told = node.exc.args if isinstance(node.exc, ast.Call) else []
+        name = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        raised: Any = self.resolved(name) if name is not None else None
+        is_plain = all(isinstance(each, ast.Constant) for each in told) and node.cause is None
+        title = getattr(raised, "__name__", "")
+        if not is_plain or not isinstance(raised, type) or not issubclass(raised, Exception):
+            raise NotPortable("raises more than an exception with a text", node.lineno)
+        if getattr(builtins, title, None) is not raised:
+            raise NotPortable(f"raises {title}", node.lineno)
+        return [ast.Raise(ast.Call(ast.Name(title, ast.Load()), told, []), None)], None
+
+    def _if(self, node: ast.If) -> Lines:
         test = self.truth(node.test)
         known = self.known
         body, after_body = self._block(node.body, known)
@@ -296,10 +329,6 @@ def _columns_check(table: str, count: int) -> list[ast.stmt]:
         return []
     check = call("has_columns", ast.Name(table, ast.Load()), ast.Constant(count))
     return [ast.Expr(check)]
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _place(node: ast.stmt) -> int:

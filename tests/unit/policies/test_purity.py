@@ -43,7 +43,7 @@ def body(*lines, top=""):
         (body("return hash(pod)"), "calls hash()"),
         (body("setattr(node, 'rack', 1)", "return 1"), "calls setattr()"),
         (body("return node.gpu_milli_left.sum()"), "calls node.gpu_milli_left.sum()"),
-        (body("return math.gamma(2.5)", top="import math"), "round differently"),
+        ("def score(pod, node):\n    print(pod)\n    return 1\n", "calls print()"),
     ],
 )
 def test_what_a_pure_function_does_not_do_is_found(text, told):

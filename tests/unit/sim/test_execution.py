@@ -2,13 +2,16 @@
 
 import functools
 import math
+from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
 
 from podium.errors import PolicyError, UsageError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
-from podium.policies import HOLD, ClusterPolicy, from_function, load
+from podium.policies import HOLD, ClusterPolicy, abi, from_function, load
+from podium.policies.abi import SIGNATURE, Native, pod_at
 from podium.sim import Holding, Inflation, Order, Replay, Rounds, Setup, simulate
 
 CLUSTER = Cluster.of([NodeSpec("plain", 4000, 900), NodeSpec("gpus", 4000, 900, 2, "A")])
@@ -21,6 +24,7 @@ WORKLOAD = Workload.of(
 )
 PROTOCOLS = [Replay(), Rounds(), Inflation(order=Order(np.arange(3)))]
 COMPILED = ["cached", "scan"]
+node_at = abi.node_at[8]
 
 
 def nan_for_shares(pod, node):  # noqa: ARG001
@@ -85,14 +89,23 @@ def test_an_interruption_is_passed_on_as_it_is(stop):
         run(policy_of(score), "python")
 
 
+def with_machine_code(evaluate):
+    """Makes a policy whose machine code is not that of its text."""
+    made = numba.cfunc(SIGNATURE)(evaluate)
+    native = Native(made.address, made)
+    return replace(from_function(indifferent), compiled={(1, 8): native})
+
+
+def indifferent(pod, node):  # noqa: ARG001
+    return 0.0
+
+
 def test_a_policy_that_fails_only_when_compiled_is_told_so():
-    def overflows(pod, node):  # noqa: ARG001
-        # In plain Python integers grow without end; compiled ones lose their upper bits.
-        shifted = (pod.cpu_milli << 40) << 24
-        return math.nan if shifted == 0 else 1.0
+    def fails(pod, node, gpu, table, rows, columns):  # noqa: ARG001
+        return math.nan
 
     with pytest.raises(PolicyError, match="compiled policy fails where plain Python does not"):
-        run(policy_of(overflows), "scan")
+        run(with_machine_code(fails), "scan")
 
 
 def takes_cpu(pod, node):  # noqa: ARG001
@@ -136,9 +149,34 @@ def shrinks_pods(pod, node):  # noqa: ARG001
     "function",
     [takes_cpu, gives_cpu, takes_gpus, moves_milli_between_gpus, moves_racks, shrinks_pods],
 )
-def test_compiled_code_that_changes_a_record_is_found_out(function, tier, protocol):
-    with pytest.raises(PolicyError, match="changed the state of the cluster"):
+def test_what_changes_a_record_is_not_compiled(function, tier, protocol):
+    with pytest.raises(PolicyError, match="cannot be compiled: line"):
         run(policy_of(function), tier, protocol)
+
+
+def takes_cpu_natively(pod, node, gpu, table, rows, columns):  # noqa: ARG001
+    node_at(node).cpu_milli_left -= 1
+    return 0.0
+
+
+def fills_gpus_natively(pod, node, gpu, table, rows, columns):  # noqa: ARG001
+    node_at(node).gpu_milli_left[1] = 1001
+    return 0.0
+
+
+def shrinks_pods_natively(pod, node, gpu, table, rows, columns):  # noqa: ARG001
+    pod_at(pod).cpu_milli = 1
+    return 0.0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("tier", COMPILED)
+@pytest.mark.parametrize(
+    "function", [takes_cpu_natively, fills_gpus_natively, shrinks_pods_natively]
+)
+def test_machine_code_that_changes_a_record_is_found_out(function, tier, protocol):
+    with pytest.raises(PolicyError, match="changed the state of the cluster"):
+        run(with_machine_code(function), tier, protocol)
 
 
 def test_plain_python_cannot_change_a_record_at_all():
