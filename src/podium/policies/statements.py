@@ -51,10 +51,7 @@ class Body(Expressions):
             ast.Pass: self._nothing,
             ast.Expr: self._nothing,
         }
-        stored = [n for n in ast.walk(function.tree) if isinstance(n, ast.Name)]
-        self.names = set(function.arguments) | {
-            n.id for n in stored if not isinstance(n.ctx, ast.Load)
-        }
+        self.names = {*function.arguments, *function.stores}
         if any(name.startswith(PREFIX) or hasattr(builtins, name) for name in self.names):
             raise NotPortable("uses a name that its translation needs", function.tree.lineno)
 
@@ -247,8 +244,7 @@ class Body(Expressions):
     def _rows_of(self, over: ast.expr, name: str) -> tuple[str, str]:
         """Notes that a name goes over the rows of a table, if it is set nowhere else."""
         table = self._table_counted(over)
-        stores = [n for n in ast.walk(self.function.tree) if isinstance(n, ast.Name)]
-        is_alone = sum(n.id == name and isinstance(n.ctx, ast.Store) for n in stores) == 1
+        is_alone = self.function.stores[name] == 1
         if table and is_alone and name not in self.function.arguments:
             self.rows[table, name] = 0
             return table, name
@@ -265,11 +261,7 @@ class Body(Expressions):
             return ""
         name = getattr(end.args[0], "id", "") if end.args else ""
         is_table = self.function.kind(name) == TABLE and name in self.function.arguments
-        stored = {
-            n.id for n in ast.walk(self.function.tree)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }  # fmt: skip
-        return name if is_table and name not in stored else ""
+        return name if is_table and name not in self.function.stores else ""
 
     def _iteration(self, node: ast.expr) -> tuple[ast.expr, Kind | None, int | None]:
         """Translates what a loop goes over; gives the kind of its items, and their number."""

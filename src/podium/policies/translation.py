@@ -11,6 +11,7 @@ import ast
 import builtins
 import functools
 import inspect
+from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType, ModuleType
@@ -49,6 +50,7 @@ class Function:
     tree: ast.FunctionDef
     path: str
     outer: Mapping[str, Any]  # its globals, and the values of a closure
+    stores: Counter[str]  # how often each name is set
     bases: dict[str, Kind | None] = field(default_factory=dict)
     sums: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
     unset: set[str] = field(default_factory=set)  # names that may be read before they are set
@@ -119,7 +121,11 @@ class Program:
             _check_signature(tree)
             name = f"{PREFIX}{len(self._functions)}_{function.__name__}"
             path = function.__code__.co_filename
-            self._functions[function] = Function(name, tree, path, _outer(function))
+            stores = Counter(
+                each.id for each in ast.walk(tree)
+                if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+            )  # fmt: skip
+            self._functions[function] = Function(name, tree, path, _outer(function), stores)
             self.has_changed = True
         return self._functions[function]
 
@@ -241,7 +247,7 @@ def _check_signature(tree: ast.FunctionDef) -> None:
 def _outer(function: FunctionType) -> Mapping[str, Any]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     inner = {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
-    return {**vars(builtins), **function.__globals__, **inner}
+    return ChainMap(inner, function.__globals__, vars(builtins))
 
 
 def _is_filled(cell: Any) -> bool:
