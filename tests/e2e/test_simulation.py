@@ -167,18 +167,8 @@ def test_ctrl_c_ends_what_compiled_code_would_never_end(tmp_path, arguments):
     assert words.rindex("\x1b[?25h") > words.rindex("\x1b[?25l"), "the cursor is hidden"
 
 
-ENDLESS_COMPILED = """
-def score(pod, node):
-    total = 1
-    while total // 4611686018427387904 < 4:  # whole numbers of machines never get there
-        total = total * 2
-    return 1
-"""
-
-
-@pytest.mark.parametrize("policy", [ENDLESS, ENDLESS_COMPILED], ids=["everywhere", "compiled"])
-def test_ctrl_c_ends_a_check(tmp_path, policy):
-    (tmp_path / "endless.py").write_text(policy)
+def test_ctrl_c_ends_a_check(tmp_path):
+    (tmp_path / "endless.py").write_text(ENDLESS)
     command = ["policies", "check", "endless.py"]
     code, words = pressed_ctrl_c(command, tmp_path, cue="checking ")
     assert code == 130

@@ -48,5 +48,6 @@ def imposter(*messages, walls=()):
 def forging(*messages, head=""):
     """Writes a candidate that answers for its process."""
     answer = f'{OS}.write(4, bytes.fromhex("{packed(*messages).hex()}"))'
-    # It waits, so that what it said is not mixed up with what the process says.
-    return f"{head}def score(pod, node):\n    {answer}\n    while True:\n        pod\n"
+    # It waits, so that what it said is not mixed up with what the process says. Score functions
+    # are translated before they are run; what stands at the top of a file is run as it is.
+    return f"{head}{answer}\nwhile True:\n    pass\n\n\ndef score(pod, node):\n    return 1\n"

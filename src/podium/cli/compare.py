@@ -23,7 +23,7 @@ from podium.cli.case_options import (
     SkipBad,
     TraceName,
 )
-from podium.cli.group import new_app
+from podium.cli.group import WORK, new_app
 from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
 from podium.errors import UnknownName, UsageError
@@ -164,7 +164,7 @@ def run_all(
     noted: set[str] = set()
     with (
         screen.progress("simulating", len(policies) * len(seeds)) as advance,
-        cancelling(ThreadPoolExecutor(jobs or os.cpu_count() or 1)) as pool,
+        cancelling(ThreadPoolExecutor(jobs or os.cpu_count() or 1, WORK)) as pool,
         apart(),
     ):
         for seed in seeds:

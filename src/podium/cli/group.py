@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 ANYWHERE = ("--debug", "--no-progress", "--quiet")
 """Flags of `podium` itself that may also stand behind the verb."""
 
+WORK = "podium-work"
+"""Begins the names of threads that simulate; an interrupted command leaves them behind."""
+
 GRACE_S = 0.5
 """Work that was interrupted has so long to end by itself."""
 
@@ -121,9 +124,8 @@ def leave_work_behind() -> None:
     Nothing can stop compiled code from outside, and the interpreter would wait for it.
     """
     deadline_s = time.monotonic() + GRACE_S
-    busy = [each for each in threading.enumerate() if not each.daemon]
-    for thread in busy:
-        if thread is not threading.current_thread():
+    for thread in threading.enumerate():
+        if thread.name.startswith(WORK):
             thread.join(max(0.0, deadline_s - time.monotonic()))
             if thread.is_alive():
                 sys.stdout.flush()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from podium.cli.group import WORK
 from podium.cli.options import traces_folder
 from podium.cli.render import Screen
 from podium.errors import MissingError
@@ -67,7 +68,7 @@ def run_all(
     found: dict[int, Outcome] = {}
     with (
         screen.progress("repeating", len(jobs)) as advance,
-        cancelling(ThreadPoolExecutor(os.cpu_count())) as pool,
+        cancelling(ThreadPoolExecutor(os.cpu_count(), WORK)) as pool,
     ):
         for trace in dict.fromkeys(run.trace for run, _ in jobs):
             cluster, workload = _loaded(settings, trace)

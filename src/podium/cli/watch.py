@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, TypeVar
 
 from podium.cli.failure import LONGEST_TEXT
+from podium.cli.group import WORK
 from podium.cli.terminal import on_one_line
 from podium.errors import PolicyError, close_names
 
@@ -57,7 +58,7 @@ def interruptible(work: Callable[[], Found], follow: Callable[[], object] = lamb
     Compiled code does not hear ctrl-C, and a policy may never come back from a loop: who waits for
     it hears ctrl-C at once.
     """
-    with cancelling(ThreadPoolExecutor(1)) as pool:
+    with cancelling(ThreadPoolExecutor(1, WORK)) as pool:
         future = pool.submit(work)
         while not wait([future], POLL_S).done:
             follow()

@@ -52,7 +52,7 @@ class PairPolicy:
     gpu_choice: GpuChoice = "best"
     notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
     is_kept: bool = False  # its machine code stays on disk
-    translation: Translation | None = None  # the form that is compiled
+    translation: Translation | None = field(default=None, repr=False)  # the form that is compiled
     not_compiled: str = ""  # why there is none
     compiled: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
     kind: ClassVar[Literal["pair"]] = "pair"

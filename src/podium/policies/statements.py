@@ -196,6 +196,8 @@ class Body(Expressions):
         if node.value is None:
             raise NotPortable("returns nothing", node.lineno)
         expression, kind = self.expression(node.value)
+        if kind is not None and not kind.is_number and self.function.name == "score":
+            raise NotPortable("returns no number", node.lineno)
         self.function.has_result = True
         self.function.result = self.program.learn(self.function.result, kind, node.lineno)
         return [ast.Return(as_kind(expression, kind, self.function.result))], None

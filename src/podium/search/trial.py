@@ -117,6 +117,8 @@ def read_policy(text: str) -> PairPolicy:
     try:
         policy = PairPolicy.of(source, CANDIDATE)
     except PodiumError as error:
+        if isinstance(error.__cause__, MemoryError):
+            raise error.__cause__ from error
         raise Rejected.by(error) from error
     if policy.not_compiled:
         raise Rejected(f"it cannot be compiled: {policy.not_compiled}")

@@ -96,7 +96,7 @@ def serve(channel: Channel, setup: dict[str, Any], parent: int) -> None:
         channel.send({"failure": f"{type(error).__name__}: {error}"})
         return
     figures, losses = [each for each, _ in baseline], [each for _, each in baseline]
-    bounds = [bounds_of(plan) for plan in bench.plans]
+    bounds = [bounds_of(plan) for plan in bench.plans] if bench else []
     ready = {"baseline": figures, "losses": losses, "walls": walls, "bounds": bounds}
     channel.send({"ready": True, **ready})
     while True:

@@ -4,12 +4,10 @@ import pytest
 
 from podium.search.judge import Judge
 from podium.search.training import TrainingSet
-from podium.search.verdict import ALLOWLIST, COMPILE, SYNTAX, TRAINING
+from podium.search.verdict import ALLOWLIST, SYNTAX, TRAINING
 from support.hostile import GOOD, hostile_candidates
 
 ALL = hostile_candidates()
-COMPILED = [each for each in ALL if each.gate == COMPILE]
-OTHERS = [each for each in ALL if each.gate != COMPILE]
 
 
 def by_name(candidates):
@@ -29,7 +27,7 @@ def test_there_are_at_least_forty_of_them_under_different_names():
     assert len(names) == len(set(names)) >= 40
 
 
-@pytest.mark.parametrize("hostile", by_name(OTHERS))
+@pytest.mark.parametrize("hostile", by_name(ALL))
 def test_it_is_rejected_with_its_reason_and_the_next_one_is_judged_as_ever(
     judge, expected, hostile
 ):
@@ -41,14 +39,6 @@ def test_it_is_rejected_with_its_reason_and_the_next_one_is_judged_as_ever(
         assert verdict.reason.startswith("line "), "a reason names the line"
     if hostile.gate != SYNTAX:
         assert judge.judge(GOOD).cases == expected
-
-
-@pytest.mark.parametrize("hostile", by_name(COMPILED))
-def test_what_only_compiling_shows_is_rejected_there(compiling_judge, hostile):
-    verdict = compiling_judge.judge(hostile.text).verdict
-    assert not verdict.accepted
-    assert (verdict.gate, hostile.reason in verdict.reason) == (hostile.gate, True), verdict
-    assert compiling_judge.judge(GOOD).verdict.accepted
 
 
 def test_a_comment_may_hold_any_word(judge):

@@ -28,8 +28,9 @@ def test_a_candidate_that_answers_for_its_process_is_refused(judge):
 def test_a_process_that_never_stops_talking_is_stopped(judge):
     told = packed({"gate": "contract"}).hex()
     text = (
-        f"def score(pod, node):\n    write = {OS}.write\n"
-        f'    told = bytes.fromhex("{told}") * 100\n    while True:\n        write(4, told)\n'
+        f'write, told = {OS}.write, bytes.fromhex("{told}") * 100\n'
+        "while True:\n    write(4, told)\n"
+        "def score(pod, node):\n    return 1\n"
     )
     trial = judge.pool.run(text)
     assert not trial.verdict.accepted

@@ -33,7 +33,12 @@ def pool():
 
 
 def _run(pool, expression):
-    return pool.run(f"def score(pod, node):\n    return float({expression})\n")
+    # Score functions are translated before they are run; what stands at the top is run as it is.
+    return pool.run(f"X = float({expression})\n\n\ndef score(pod, node):\n    return X\n")
+
+
+def _with_line(line):
+    return GOOD.replace("def score", f"{line}\n\n\ndef score")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,8 @@ def _run(pool, expression):
         (f'{GET}("sys").exit(0)', ""),
         (f'{GET}("os")._exit(0)', "ended by itself (exit 0)"),
         (f'{GET}("os").abort()', "died of SIG"),
-        (f'{GET}("os").write(1, b"x" * 9) + pod.nothing', "nothing"),
+        (f'{GET}("os").write(1, b"x" * 9) + nothing', "nothing"),
+        ("len([0] * 10**9)", "MiB of memory"),
     ],
 )
 def test_a_text_that_got_past_the_gates_reaches_nothing(pool, expression, reason):
@@ -167,16 +173,16 @@ def test_what_a_library_loads_late_is_loaded_before_the_next_attempt(line):
     """Imports from code that is not the candidate's own, as compilers do."""
     with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
         expected = pool.run(GOOD)
-        trial = pool.run(GOOD.replace("    # It", f"    {line}\n    # It"))
+        trial = pool.run(_with_line(line))
         assert trial.verdict.accepted, trial.reason
         assert trial.cases == expected.cases
         before = pool.processes()
-        assert pool.run(GOOD.replace("    # It", f"    {line}\n    # It")).verdict.accepted
+        assert pool.run(_with_line(line)).verdict.accepted
         assert pool.processes() == before
 
 
 def test_two_who_lack_the_same_at_once_are_both_tried_again():
-    text = GOOD.replace("    # It", f'    {GET}("numpy").f2py\n    # It')
+    text = _with_line(f'{GET}("numpy").f2py')
     with Pool(TRAINING, "inflation", 2, LIMITS) as pool, ThreadPoolExecutor(2) as threads:
         trials = list(threads.map(pool.run, [text, text]))
     assert [trial.verdict.accepted for trial in trials] == [True, True]
@@ -225,7 +231,7 @@ from podium.search.training import Case, TrainingSet
 with Pool(TrainingSet((Case(nodes=8, pods=60),)), "inflation", 1, Limits(600.0, 600.0)) as pool:
     pool.get_ready()
     print(pool.processes()[0], flush=True)
-    pool.run("def score(pod, node):\\n    while True:\\n        pod\\n")
+    pool.run("while True:\\n    pass\\ndef score(pod, node):\\n    return 1\\n")
 """
 
 

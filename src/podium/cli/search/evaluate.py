@@ -81,7 +81,9 @@ def _show(screen: Screen, judge: Judge, found: Judgement) -> None:
     verdict = found.verdict
     facts: dict[str, object] = {"accepted": verdict.accepted, "gate": verdict.gate}
     if not verdict.accepted:
-        screen.fields({**facts, "reason": verdict.reason, "time": figures.duration(found.seconds)})
+        first, *others = verdict.reason.splitlines() or [""]
+        facts |= {"reason": first, **{" " * i: other for i, other in enumerate(others, 1)}}
+        screen.fields({**facts, "time": figures.duration(found.seconds)})
         return
     scores = found.scores
     facts["fitness"] = figures.decimal(scores["fitness"], 3)

@@ -14,6 +14,6 @@ def test_a_file_that_is_no_text_is_told_with_its_place(tmp_path, content):
     path = tmp_path / "mine.py"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match="cannot be read") as caught:
+    with pytest.raises(InputError, match=r"cannot be read|is not UTF-8") as caught:
         read_starter(path)
     assert str(path) in caught.value.where
