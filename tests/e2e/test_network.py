@@ -42,7 +42,7 @@ def run(watch, folder, command):
         ("simulate", *SMALL, "--json"),
         ("search", "run", *STORE, "--seeds", "1", "--evaluations", "20", "--largest", "40",
          "--tune-every", "1", "--tune-evaluations", "10", "--json"),
-        ("runs", "list", *STORE),
+        ("runs", "list"),
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from podium.errors import InputError, MissingError, UnknownName
+from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.files.text_file import read_text
 from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import Source, read_source
@@ -48,15 +48,19 @@ def catalogue() -> list[PolicyInfo]:
 def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     """Loads the policy that a reference names; the only door.
 
-    A reference is a name of the catalogue, a Python file, a KubeSchedulerConfiguration file,
-    or a run.
+    A reference is a name of the catalogue, a Python file, or a KubeSchedulerConfiguration file.
+    What a run found is not: `podium.search.run.found.load_found` reads it again with the gates of
+    candidates, since others may be able to write to the folder of runs.
     """
     if reference in _files():
         origin, _ = _files()[reference]
         return policy_of(_source(reference), reference, origin)
     if reference.startswith(RUN):
-        path = _best_of(reference.removeprefix(RUN))
-        return policy_of(read_source(_text(path), str(path)), reference)
+        raise UsageError(
+            f"{reference} has to pass the gates of candidates first",
+            where="podium.policies.load",
+            hint="podium.search.run.found.load_found(reference) sees to that, as commands do",
+        )
     path = Path(reference)
     if path.suffix in (".yaml", ".yml", ".json"):
         from podium.policies.scheduler_config import load_scheduler_config
@@ -67,7 +71,7 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     raise UnknownName.among("policy", reference, _files())
 
 
-def _best_of(run: str) -> Path:
+def best_of(run: str) -> Path:
     """Finds the best policy of a run by its id, or as much of it as no other run has."""
     folder = load_settings().search.folder
     found = [path for path in sorted(folder.glob(f"*/{BEST}")) if path.parent.name.startswith(run)]

@@ -1,6 +1,6 @@
 import pytest
 
-from podium.errors import InputError, MissingError, UnknownName
+from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.policies import ClusterPolicy, PairPolicy, catalogue, load
 
 SHIPPED = {
@@ -74,9 +74,10 @@ def runs(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize(("reference", "name"), [("run:ab12", "ab12"), ("run:c", "cd56")])
 def test_the_best_policy_of_a_run_is_named_by_its_id(reference, name):
-    policy = load(reference)
-    assert policy.name == reference
-    assert f"{int(name[2:])} - node" in policy.source.text
+    path = best_of(reference.removeprefix("run:"))
+    assert path.parent.name == name
+    with pytest.raises(UsageError, match="gates of candidates"):
+        load(reference)
 
 
 @pytest.mark.usefixtures("runs")
@@ -86,7 +87,7 @@ def test_the_best_policy_of_a_run_is_named_by_its_id(reference, name):
 )
 def test_a_run_that_is_not_kept_or_not_alone_is_told(reference, told):
     with pytest.raises(MissingError, match=told):
-        load(reference)
+        best_of(reference.removeprefix("run:"))
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 from podium.errors import InputError, PolicyError
 from podium.policies import Policy
 from podium.policies.policy import policy_of
-from podium.policies.registry import RUN, _best_of
+from podium.policies.registry import RUN, best_of
 from podium.policies.source import read_source
 from podium.search.gates import read_candidate
 from podium.search.verdict import Verdict
@@ -20,7 +20,7 @@ def load_found(reference: str) -> Policy:
     It runs in this process, without a sandbox: whoever can write to the folder of runs must not
     be able to have more than a candidate executed.
     """
-    path = _best_of(reference.removeprefix(RUN))
+    path = best_of(reference.removeprefix(RUN))
     text = _text(path)
     read = read_candidate(text)
     if isinstance(read, Verdict):
