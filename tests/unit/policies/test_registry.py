@@ -2,6 +2,7 @@ import pytest
 
 from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.policies import ClusterPolicy, PairPolicy, catalogue, load
+from podium.policies.registry import best_of
 
 SHIPPED = {
     "balanced", "best-fit", "compact", "dot-product", "fgd", "first-fit", "gpu-clustering",
