@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
-from podium.model.records import node_view, pod_view
+from podium.model.records import NODE_8, node_view, pod_view
 from podium.policies import HOLD, from_function
 from podium.sim.callback import ClusterCallback, PairCallback
 
@@ -116,3 +116,20 @@ def test_a_chooser_cannot_change_what_it_sees(change):
     callback = cluster_callback(lambda _pod, nodes, feasible: change(nodes, feasible) or 0)
     assert math.isnan(callback(0, 0, -1))
     assert "read-only" in str(callback.error)
+
+
+def test_what_a_chooser_sees_cannot_be_made_writeable():
+    seen = []
+
+    class Curious:
+        def choose(self, _pod, nodes, feasible):
+            seen.extend([nodes, feasible])
+            return 0
+
+    nodes, feasible = np.zeros(3, NODE_8), np.ones(3, bool)
+    ClusterCallback(Curious(), nodes, PODS, feasible)(0, 0, -1)
+    nodes["rack"] = 7
+    for array, original in zip(seen, (nodes, feasible), strict=True):
+        assert np.array_equal(array, original)
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
