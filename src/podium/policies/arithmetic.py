@@ -48,12 +48,12 @@ def integer_power(base: float, exponent: int) -> float:
 
 
 def power(base: float, exponent: float) -> float:
-    """Calls the C library's pow; the zeros hide from compilers what they would put in its place.
+    """Calls the C library's pow.
 
     >>> power(2, 3), power(9, 0.5)
     (8.0, 3.0)
     """
-    raised, by = base + 0.0 * exponent, exponent + 0.0
+    raised, by = float(base), float(exponent)
     if (raised == 0.0 and by < 0.0) or (raised < 0.0 and not by.is_integer()):
         raise ValueError(BAD_POWER)
     return raised**by  # type: ignore[no-any-return]
@@ -207,6 +207,7 @@ UNARY = (
 TESTS = ("isfinite", "isinf", "isnan")
 
 PLAIN: dict[str, Callable[..., Any]] = {
+    "within": within,
     "add": lambda one, other: within(one + other),
     "subtract": lambda one, other: within(one - other),
     "multiply": lambda one, other: within(one * other),

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from podium.policies import kind as kinds
-from podium.policies.arithmetic import LARGEST_POWER, TESTS, UNARY
+from podium.policies.arithmetic import LARGEST_POWER
 from podium.policies.kind import (
     BOOL,
     FIELDS,
     FLOAT,
-    LENGTH,
     SLOT_MILLI,
-    WHOLE,
     Kind,
     NotPortable,
     clipped,
@@ -58,7 +54,7 @@ class Expressions:
     def __init__(self, program: Program, function: Function) -> None:
         self.program, self.function = program, function
         self.rows: dict[tuple[str, str], int] = {}  # columns read of (table, row) in a loop
-        self._by_type: dict[type[ast.expr], Callable[[Any], Typed]] = {
+        self.by_type: dict[type[ast.expr], Callable[[Any], Typed]] = {
             ast.Constant: lambda node: constant(node.value, node.lineno),
             ast.Name: self._name,
             ast.Attribute: self._attribute,
@@ -69,12 +65,11 @@ class Expressions:
             ast.BoolOp: self._junction,
             ast.IfExp: self._choice,
             ast.Tuple: self._tuple,
-            ast.Call: self._call,
         }
 
     def expression(self, node: ast.expr) -> Typed:
         """Translates any expression."""
-        translate = self._by_type.get(type(node))
+        translate = self.by_type.get(type(node))
         if translate is None:
             raise NotPortable(f"uses {_said(node)}", node.lineno)
         found, kind = translate(node)
@@ -84,7 +79,7 @@ class Expressions:
 
     def number(self, node: ast.expr) -> Typed:
         """Translates an expression that must be a number; a truth becomes 0 or 1."""
-        return _counted(self.expression(node), node)
+        return counted(self.expression(node), node)
 
     def real(self, node: ast.expr) -> ast.expr:
         """Translates a number for a function of real ones."""
@@ -95,14 +90,14 @@ class Expressions:
         """Translates an expression that must be a whole number."""
         found, kind = self.number(node)
         if kind is not None and kind.tag != "int":
-            raise NotPortable(f"needs `{_shortened(node)}` to be a whole number", node.lineno)
+            raise NotPortable(f"needs `{shortened(node)}` to be a whole number", node.lineno)
         return found, kind
 
     def truth(self, node: ast.expr) -> ast.expr:
         """Translates a condition."""
         found, kind = self.expression(node)
         if kind is not None and not kind.is_number:
-            raise NotPortable(f"asks whether `{_shortened(node)}` is true", node.lineno)
+            raise NotPortable(f"asks whether `{shortened(node)}` is true", node.lineno)
         return found
 
     def resolved(self, node: ast.expr) -> Any:
@@ -126,7 +121,7 @@ class Expressions:
 
     def _outer(self, value: object, node: ast.expr) -> Typed:
         if callable(value) or inspect.ismodule(value):
-            raise NotPortable(f"uses `{_shortened(node)}` without calling it", node.lineno)
+            raise NotPortable(f"uses `{shortened(node)}` without calling it", node.lineno)
         return constant(value, node.lineno)
 
     def _attribute(self, node: ast.Attribute) -> Typed:
@@ -138,7 +133,7 @@ class Expressions:
             return node, None
         fields = FIELDS.get(kind.tag, {})
         if node.attr not in fields:
-            raise NotPortable(f"reads `{_shortened(node)}`", node.lineno)
+            raise NotPortable(f"reads `{shortened(node)}`", node.lineno)
         return ast.Attribute(owner, node.attr, ast.Load()), fields[node.attr]
 
     def _subscript(self, node: ast.Subscript) -> Typed:
@@ -164,7 +159,7 @@ class Expressions:
             return (read if is_counted_on else call("slot", owner, place)), SLOT_MILLI
         if kind.tag == "tuple":
             return self._item(owner, kind, place, place_kind, node.lineno)
-        raise NotPortable(f"indexes `{_shortened(node.value)}`", node.lineno)
+        raise NotPortable(f"indexes `{shortened(node.value)}`", node.lineno)
 
     def _cell(self, table: ast.expr, row: ast.expr, column: ast.expr) -> Typed:
         (place, _), (across, kind) = self.index(row), self.index(column)
@@ -197,33 +192,31 @@ class Expressions:
         sides = self.expression(node.left), self.expression(node.right)
         if isinstance(node.op, _BITS) and sides[0][1] == sides[1][1] == BOOL:
             return ast.BinOp(sides[0][0], node.op, sides[1][0]), BOOL
-        (left, one), (right, other) = _counted(sides[0], node.left), _counted(sides[1], node.right)
+        (left, one), (right, other) = counted(sides[0], node.left), counted(sides[1], node.right)
         if one is None or other is None:
             return ast.BinOp(left, node.op, right), None
         if isinstance(node.op, ast.Div):
             return ast.BinOp(left, node.op, right), FLOAT
         if "float" in (one.tag, other.tag):
             return self._real_operation(node, left, right)
-        return _whole_operation(node, left, right, one, other)
+        return whole_operation(node, left, right, one, other)
 
     def _real_operation(self, node: ast.BinOp, left: ast.expr, right: ast.expr) -> Typed:
         if type(node.op) in _SUMS:
             return ast.BinOp(left, node.op, right), FLOAT
         if type(node.op) in _DIVISIONS:
             return call(_DIVISIONS[type(node.op)][0], left, right), FLOAT
-        raise NotPortable(f"uses `{_shortened(node)}` on broken numbers", node.lineno)
+        raise NotPortable(f"uses `{shortened(node)}` on broken numbers", node.lineno)
 
     def _power(self, base: ast.expr, exponent: ast.expr) -> Typed:
         (left, one), (right, other) = self.number(base), self.number(exponent)
         if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
             return constant(_raised(left.value, right.value, base.lineno), base.lineno)
-        written = _written(right)
-        if written == 0.5:
+        known = written(right)
+        if known == 0.5:
             return call("sqrt", as_kind(left, one, FLOAT)), FLOAT
-        if written is not None and float(written).is_integer() and abs(written) <= LARGEST_POWER:
-            return call(
-                "integer_power", as_kind(left, one, FLOAT), ast.Constant(int(written))
-            ), FLOAT
+        if known is not None and float(known).is_integer() and abs(known) <= LARGEST_POWER:
+            return call("integer_power", as_kind(left, one, FLOAT), ast.Constant(int(known))), FLOAT
         return call("power", as_kind(left, one, FLOAT), as_kind(right, other, FLOAT)), FLOAT
 
     def _sign(self, node: ast.UnaryOp) -> Typed:
@@ -232,9 +225,11 @@ class Expressions:
         found, kind = self.number(node.operand)
         if isinstance(node.op, ast.Invert):
             if kind is not None and kind.tag != "int":
-                raise NotPortable(f"inverts `{_shortened(node.operand)}`", node.lineno)
-            inverted = kind and whole(-1 - kind.high, -1 - kind.low)
-            return ast.BinOp(ast.Constant(-1), ast.Sub(), found), inverted and clipped(inverted)
+                raise NotPortable(f"inverts `{shortened(node.operand)}`", node.lineno)
+            if kind is None:
+                return found, None
+            less = ast.copy_location(ast.BinOp(node.operand, ast.Sub(), node.operand), node)
+            return whole_operation(less, ast.Constant(-1), found, whole(-1, -1), kind)
         if isinstance(node.op, ast.UAdd) or kind is None:
             return found, kind
         if isinstance(found, ast.Constant):
@@ -243,7 +238,7 @@ class Expressions:
 
     def _comparison(self, node: ast.Compare) -> Typed:
         if not all(isinstance(op, _COMPARISONS) for op in node.ops):
-            raise NotPortable(f"compares `{_shortened(node)}`", node.lineno)
+            raise NotPortable(f"compares `{shortened(node)}`", node.lineno)
         parts = [self.number(each)[0] for each in (node.left, *node.comparators)]
         return ast.Compare(parts[0], node.ops, parts[1:]), BOOL
 
@@ -278,183 +273,21 @@ class Expressions:
         tuple_ = ast.Tuple([value for value, _ in parts], ast.Load())
         return tuple_, Kind("tuple", parts=tuple(found)) if len(found) == len(parts) else None
 
-    def _call(self, node: ast.Call) -> Typed:
-        called = self.resolved(node.func)
-        if isinstance(called, FunctionType):
-            return self._own_call(node, called)
-        if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
-            raise NotPortable(f"calls `{_shortened(node)}` with named arguments", node.lineno)
-        name = getattr(called, "__name__", "")
-        if getattr(math, name, None) is called and isinstance(called, BuiltinFunctionType):
-            return self._math(name, node)
-        handler = _BUILTINS.get(name)
-        if handler is None or called is not handler[0] or len(node.args) not in handler[1]:
-            raise NotPortable(f"calls `{_shortened(node)}`", node.lineno)
-        found: Typed = getattr(self, f"_{name}")(node)
-        return found
 
-    def _own_call(self, node: ast.Call, called: FunctionType) -> Typed:
-        function = self.program.function(called)
-        self.function.calls.add(function.name)
-        given = _bound(node, called, function)
-        values = []
-        for name, argument in given.items():
-            value, kind = (
-                self.expression(argument) if isinstance(argument, ast.expr)
-                else constant(argument, node.lineno)
-            )  # fmt: skip
-            bases = function.bases
-            bases[name] = self.program.learn(bases.get(name), kind, node.lineno)
-            values.append(as_kind(value, kind, bases[name]))
-        return ast.Call(ast.Name(function.name, ast.Load()), values, []), function.result
-
-    def _math(self, name: str, node: ast.Call) -> Typed:
-        count = len(node.args)
-        if name in UNARY and count == 1:
-            return call(name, self.real(node.args[0])), FLOAT
-        if name in TESTS and count == 1:
-            return call(name, self.real(node.args[0])), BOOL
-        if name in _ROUNDINGS and count == 1:
-            return self._rounding(_ROUNDINGS[name], node.args[0])
-        if name == "pow" and count == 2:
-            return self._power(*node.args)
-        if name in _PAIRS and count == 2:
-            return call(_PAIRS[name], *[self.real(each) for each in node.args]), FLOAT
-        if name == "log" and count == 2:
-            parts = [call("log", self.real(each)) for each in node.args]
-            return ast.BinOp(parts[0], ast.Div(), parts[1]), FLOAT
-        raise NotPortable(f"calls math.{name}()", node.lineno)
-
-    def _rounding(self, operation: str, argument: ast.expr) -> Typed:
-        value, kind = self.number(argument)
-        if kind is None or kind.tag == "int":
-            return value, kind
-        return call(operation, value), WHOLE
-
-    def _abs(self, node: ast.Call) -> Typed:
-        value, kind = self.number(node.args[0])
-        found = ast.Call(ast.Name("abs", ast.Load()), [value], [])
-        if kind is None or kind.tag == "float":
-            return found, kind
-        return found, whole(0, max(abs(kind.low), abs(kind.high)))
-
-    def _bool(self, node: ast.Call) -> Typed:
-        return ast.Compare(self.number(node.args[0])[0], [ast.NotEq()], [ast.Constant(0)]), BOOL
-
-    def _float(self, node: ast.Call) -> Typed:
-        return self.real(node.args[0]), FLOAT
-
-    def _int(self, node: ast.Call) -> Typed:
-        return self._rounding("truncated", node.args[0])
-
-    def _round(self, node: ast.Call) -> Typed:
-        if len(node.args) == 1:
-            return self._rounding("rounded", node.args[0])
-        (value, kind), (digits, _) = self.number(node.args[0]), self.index(node.args[1])
-        written = _written(digits)
-        if written is None or not abs(written) <= 15 or (kind != FLOAT and written < 0):
-            raise NotPortable(f"rounds `{_shortened(node)}`", node.lineno)
-        return (call("rounded_to", value, digits), FLOAT) if kind == FLOAT else (value, kind)
-
-    def _pow(self, node: ast.Call) -> Typed:
-        return self._power(*node.args)
-
-    def _len(self, node: ast.Call) -> Typed:
-        value, kind = self.expression(node.args[0])
-        if kind is not None and kind.tag == "tuple":
-            return constant(len(kind.parts), node.lineno)
-        if kind is not None and kind.tag not in ("gpus", "table"):
-            raise NotPortable(f"calls `{_shortened(node)}`", node.lineno)
-        high = kinds.MOST_SLOTS if kind == kinds.GPUS else LENGTH.high
-        return ast.Call(ast.Name("len", ast.Load()), [value], []), whole(0, high)
-
-    def _sum(self, node: ast.Call) -> Typed:
-        start = self.number(node.args[1]) if len(node.args) == 2 else constant(0, node.lineno)
-        value, kind = self.expression(node.args[0])
-        if kind is None or start[1] is None:
-            return node, None
-        if kind == kinds.GPUS and start[1].tag == "int":
-            total = call("total", value, ast.Constant(0))
-            bounds = whole(0, kinds.MOST_SLOTS * SLOT_MILLI.high)
-            return _whole_operation(_plus(node), total, start[0], bounds, start[1])
-        first = as_kind(*start, FLOAT)
-        if kind == kinds.TABLE:
-            return call("total", call("entries", value), first), FLOAT
-        if kind == kinds.GPUS:
-            return call("total", value, first), FLOAT
-        return self._folded(value, kind, node, lambda one, other: self._plus(one, other, node))
-
-    def _plus(self, one: Typed, other: Typed, node: ast.Call) -> Typed:
-        (left, a), (right, b) = one, other
-        assert a is not None
-        assert b is not None
-        if "float" in (a.tag, b.tag):
-            return ast.BinOp(left, ast.Add(), right), FLOAT
-        return _whole_operation(_plus(node), left, right, a, b)
-
-    def _max(self, node: ast.Call) -> Typed:
-        return self._extreme(node, "maximum", "largest")
-
-    def _min(self, node: ast.Call) -> Typed:
-        return self._extreme(node, "minimum", "smallest")
-
-    def _extreme(self, node: ast.Call, of_two: str, of_all: str) -> Typed:
-        if len(node.args) > 1:
-            parts = [self.number(each) for each in node.args]
-            values, kind = self._alike(parts, node.lineno)
-            found = values[0]
-            for value in values[1:]:
-                found = ast.copy_location(call(of_two, found, value), node)
-            bounds = [each for _, each in parts if each is not None]
-            return found, _picked(of_two, bounds, kind) if len(bounds) == len(parts) else None
-        value, kind = self.expression(node.args[0])
-        if kind is None:
-            return node, None
-        if kind == kinds.GPUS:
-            return call(of_all, value), SLOT_MILLI
-        if kind == kinds.TABLE:
-            return call(of_all, call("entries", value)), FLOAT
-        two = ast.Call(node.func, [node.args[0]], [])
-        return self._folded(value, kind, two, lambda one, other: self._pick(of_two, one, other))
-
-    def _pick(self, operation: str, one: Typed, other: Typed) -> Typed:
-        values, kind = self._alike([one, other], 0)
-        return call(operation, *values), kind
-
-    def _folded(
-        self, value: ast.expr, kind: Kind, node: ast.Call, step: Callable[[Typed, Typed], Typed]
-    ) -> Typed:
-        """Takes the items of a tuple one after the other."""
-        if kind.tag != "tuple" or not kind.parts or not all(p.is_number for p in kind.parts):
-            raise NotPortable(f"calls `{_shortened(node)}`", node.lineno)
-        items: list[Typed] = []
-        for index, part in enumerate(kind.parts):
-            read: ast.expr = ast.Subscript(value, ast.Constant(index), ast.Load())
-            if isinstance(value, ast.Tuple):
-                read = value.elts[index]
-            is_truth = part.tag == "bool"
-            items.append((call("whole", read), whole(0, 1)) if is_truth else (read, part))
-        if len(node.args) == 2:
-            items.insert(0, self.number(node.args[1]))
-        found = items[0]
-        for each in items[1:]:
-            found = step(found, each)
-        return found
-
-
-def _counted(typed: Typed, node: ast.expr) -> Typed:
+def counted(typed: Typed, node: ast.expr) -> Typed:
     """Takes a number as it is, and a truth as 0 or 1."""
     found, kind = typed
     if kind is not None and not kind.is_number:
-        raise NotPortable(f"computes with `{_shortened(node)}`, which is no number", node.lineno)
+        raise NotPortable(f"computes with `{shortened(node)}`, which is no number", node.lineno)
     if kind is not None and kind.tag == "bool":
         return call("whole", found), whole(0, 1)
     return found, kind
 
 
-def _whole_operation(
+def whole_operation(
     node: ast.BinOp, left: ast.expr, right: ast.expr, one: Kind, other: Kind
 ) -> Typed:
+    """Translates an operation on two whole numbers, checked where bounds do not prove it."""
     operator = type(node.op)
     plain = ast.BinOp(left, node.op, right)
     if operator in _SUMS:
@@ -464,10 +297,11 @@ def _whole_operation(
     if operator in _DIVISIONS:
         return plain, _DIVISIONS[operator][1](one, other)
     if isinstance(node.op, _BITS):
-        return plain, clipped(kinds.masked(one, other))
+        kind = kinds.masked(one, other)
+        return (plain if kind.is_exact else call("within", plain)), clipped(kind)
     if isinstance(node.op, _SHIFTS):
         return _shift(node.op, left, right, one, other)
-    raise NotPortable(f"uses `{_shortened(node)}`", node.lineno)
+    raise NotPortable(f"uses `{shortened(node)}`", node.lineno)
 
 
 def _shift(
@@ -483,13 +317,6 @@ def _shift(
     return call("shift_left", left, right), clipped(kind)
 
 
-def _picked(operation: str, parts: list[Kind], kind: Kind | None) -> Kind | None:
-    if kind is None or kind.tag != "int":
-        return kind
-    pick = max if operation == "maximum" else min
-    return whole(pick(p.low for p in parts), pick(p.high for p in parts))
-
-
 def _raised(base: Any, exponent: Any, line: int) -> object:
     if abs(exponent) > LARGEST_POWER:
         raise NotPortable("raises a number to a power beyond 64", line)
@@ -502,56 +329,18 @@ def _raised(base: Any, exponent: Any, line: int) -> object:
     return found
 
 
-def _bound(node: ast.Call, called: FunctionType, function: Function) -> dict[str, Any]:
-    """Joins arguments with their names, as Python does."""
-    if any(isinstance(each, ast.Starred) for each in node.args):
-        raise NotPortable("calls with starred arguments", node.lineno)
-    names = function.arguments
-    given: dict[str, Any] = dict(zip(names, node.args, strict=False))
-    named = {each.arg: each.value for each in node.keywords if each.arg is not None}
-    defaults = called.__defaults__ or ()
-    usual = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-    found = {**usual, **given, **named}
-    is_clear = len(node.args) <= len(names) and len(named) == len(node.keywords)
-    if not is_clear or set(found) != set(names) or given.keys() & named.keys():
-        raise NotPortable(
-            f"calls {called.__name__}() with other arguments than it takes", node.lineno
-        )
-    return {name: found[name] for name in names}
-
-
-def _written(node: ast.expr) -> float | None:
+def written(node: ast.expr) -> float | None:
+    """Gives a number that is written as such."""
     value = node.value if isinstance(node, ast.Constant) else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number else None  # type: ignore[return-value]
 
 
-def _plus(node: ast.expr) -> ast.BinOp:
-    return ast.copy_location(ast.BinOp(node, ast.Add(), node), node)
-
-
 def _said(node: ast.expr) -> str:
-    return f"`{_shortened(node)}`"
+    return f"`{shortened(node)}`"
 
 
-def _shortened(node: ast.AST) -> str:
+def shortened(node: ast.AST) -> str:
+    """Quotes source in one short line."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-_ROUNDINGS = {"floor": "floored", "ceil": "ceiled", "trunc": "truncated"}
-_PAIRS = {"atan2": "turned", "copysign": "signed", "hypot": "hypotenuse"}
-_MANY = tuple(range(1, 256))
-_BUILTINS: dict[str, tuple[object, tuple[int, ...]]] = {
-    "abs": (abs, (1,)),
-    "bool": (bool, (1,)),
-    "float": (float, (1,)),
-    "int": (int, (1,)),
-    "len": (len, (1,)),
-    "max": (max, _MANY),
-    "min": (min, _MANY),
-    "pow": (pow, (2,)),
-    "round": (round, (1, 2)),
-    "sum": (sum, (1, 2)),
-}
-"""Built-in functions, and with how many arguments they may be called."""

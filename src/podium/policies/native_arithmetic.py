@@ -5,15 +5,25 @@ Numba is imported at the top, as in `abi`.
 
 from __future__ import annotations
 
+import ctypes
 import math
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import llvmlite.binding
 import numba
+from numba import types
 
 from podium.policies import arithmetic, native_records
-from podium.policies.arithmetic import BAD_POWER, BAD_SHIFT, MOST_SHIFT, OUTSIDE, TOO_LARGE
+from podium.policies.arithmetic import (
+    BAD_POWER,
+    BAD_SHIFT,
+    BAD_TABLE,
+    MOST_SHIFT,
+    OUTSIDE,
+    TOO_LARGE,
+)
 from podium.policies.jit import marked, stamp_of
 from podium.policies.kind import MOST_WHOLE
 
@@ -76,47 +86,85 @@ def shift_left(value, bits):
     return value << bits
 
 
+# Under a name that LLVM does not know: it would take a root for a power of 0.5, and compute
+# other powers that it sees through, which is not what the C library does, to the bit.
+_POW = "podium_pow"
+_c_pow = ctypes.CDLL(None).pow
+llvmlite.binding.add_symbol(_POW, ctypes.cast(_c_pow, ctypes.c_void_p).value)
+_pow = types.ExternalFunction(_POW, types.float64(types.float64, types.float64))
+
+
 @_native
-def power(base, exponent):
+def power(raised, by):
     """Raises to a power that is no small whole number."""
-    raised, by = base + 0.0 * exponent, exponent + 0.0
     # Doubles beyond 2**53 are whole; the floor of larger ones does not fit into 64 bits.
     is_whole = math.isfinite(by) and (abs(by) >= MOST_WHOLE or by == math.floor(by))
     if (raised == 0.0 and by < 0.0) or (raised < 0.0 and not is_whole):
         raise ValueError(BAD_POWER)
-    found = raised**by
+    found = _pow(raised, by)
     if math.isinf(found) and math.isfinite(raised) and math.isfinite(by):
         raise OverflowError(FAILED)
     return found
 
 
+# Numba takes only that branch of `ndim` which fits the table, so each is compiled for both ranks.
+
+
 @_native
 def entry(table, index):
     """Reads one number of a plain table."""
-    if 0 <= index < len(table):
-        return float(table[index])
-    raise IndexError(OUTSIDE)
+    if table.ndim == 1:
+        if 0 <= index < len(table):
+            return float(table[index])
+        raise IndexError(OUTSIDE)
+    else:
+        raise TypeError(BAD_TABLE)
 
 
 @_native
 def cell(table, row, column):
     """Reads one number of a table of rows."""
-    if 0 <= row < table.shape[0] and 0 <= column < table.shape[1]:
-        return float(table[row, column])
-    raise IndexError(OUTSIDE)
+    if table.ndim == 2:
+        if 0 <= row < table.shape[0] and 0 <= column < table.shape[1]:
+            return float(table[row, column])
+        raise IndexError(OUTSIDE)
+    else:
+        raise TypeError(BAD_TABLE)
 
 
 @_native
 def has_columns(table, count):
     """Refuses a table with fewer columns than a loop over its rows reads."""
-    if table.shape[1] < count:
-        raise IndexError(OUTSIDE)
+    if table.ndim == 2:
+        if table.shape[1] < count:
+            raise IndexError(OUTSIDE)
+    else:
+        raise TypeError(BAD_TABLE)
 
 
 @_native
 def row_cell(table, row, column):
     """Reads a number whose row and column are known to be there."""
-    return table[row, column]
+    if table.ndim == 2:
+        return table[row, column]
+    else:
+        raise TypeError(BAD_TABLE)
+
+
+@_native
+def _refuse(is_refused):
+    if is_refused:
+        raise TypeError(BAD_TABLE)
+
+
+@_native
+def entries(table):
+    """Gives the numbers of a plain table."""
+    if table.ndim == 1:
+        return table
+    else:
+        _refuse(True)
+        return table[0]
 
 
 @_native
@@ -199,6 +247,7 @@ def _guarded(name: str) -> Any:
 
 
 NATIVE: dict[str, Any] = {
+    "within": _within,
     "add": add,
     "subtract": subtract,
     "multiply": multiply,
@@ -215,7 +264,7 @@ NATIVE: dict[str, Any] = {
     "cell": cell,
     "has_columns": has_columns,
     "row_cell": row_cell,
-    "entries": _native(lambda table: table, "entries"),
+    "entries": entries,
     "total": _native(arithmetic.total, "total"),
     "smallest": smallest,
     "largest": largest,

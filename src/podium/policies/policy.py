@@ -244,6 +244,8 @@ def _translated(function: FunctionType) -> tuple[Translation | None, str]:
     except NotPortable as error:
         line = f"line {error.line}: " if error.line else ""
         return None, f"{line}{error.reason}"
+    except (RecursionError, MemoryError):
+        return None, "it is nested too deeply"
 
 
 def _setting(names: dict[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from podium.policies.arithmetic import NO_RESULT
-from podium.policies.expressions import Expressions
+from podium.policies.calls import Calls
 from podium.policies.kind import (
     FLOAT,
     GPUS,
@@ -31,7 +31,7 @@ Lines = tuple[list[ast.stmt], Set | None]
 _ZEROS = {"bool": False, "int": 0, "float": 0.0}
 
 
-class Body(Expressions):
+class Body(Calls):
     """Translates a function; remembers which names are set, and how often loops go round."""
 
     def __init__(self, program: Program, function: Function) -> None:
@@ -256,6 +256,8 @@ class Body(Expressions):
         """Reads `range(len(table))` and `range(len(table) if ... else 0)`."""
         if not isinstance(over, ast.Call) or len(over.args) != 1:
             return ""
+        if self.resolved(over.func) is not range:
+            return ""
         end = over.args[0]
         if isinstance(end, ast.IfExp) and getattr(end.orelse, "value", None) == 0:
             end = end.body
@@ -325,8 +327,8 @@ def _columns_check(table: str, count: int) -> list[ast.stmt]:
     return [ast.Expr(check)]
 
 
-def _place(node: ast.stmt) -> int:
-    return 1000 * node.lineno + node.col_offset
+def _place(node: ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 def _flag(name: str) -> str:

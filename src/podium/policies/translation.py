@@ -11,6 +11,7 @@ import ast
 import builtins
 import functools
 import inspect
+import sys
 from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,12 @@ PREFIX = "podium_"
 TEXT = "__podium_text__"
 """Names the text of a file among what it defines, where the file itself is not kept."""
 
+Place = tuple[int, int]
+"""The line and the column of a statement."""
+
+DEEPEST = 20_000
+"""Calls of Python within one another that a translation may take: chains of elif are nested."""
+
 ROUNDS = 24
 PATIENCE = 5
 """Rounds after which a bound that still grows is taken to grow for ever."""
@@ -52,7 +59,7 @@ class Function:
     outer: Mapping[str, Any]  # its globals, and the values of a closure
     stores: Counter[str]  # how often each name is set
     bases: dict[str, Kind | None] = field(default_factory=dict)
-    sums: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    sums: dict[str, dict[Place, tuple[int, int]]] = field(default_factory=dict)
     unset: set[str] = field(default_factory=set)  # names that may be read before they are set
     result: Kind | None = None
     has_result: bool = False
@@ -95,9 +102,15 @@ class Translation:
 
 def translate(function: FunctionType) -> Translation:
     """Translates a score function; raises NotPortable with the line and the reason."""
-    program = Program(function)
-    program.settle()
-    return Translation(tuple(program.codes()))
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, DEEPEST))
+    try:
+        program = Program(function)
+        program.settle()
+        trees = program.trees()
+    finally:
+        sys.setrecursionlimit(limit)
+    return Translation(tuple(compile(tree, path, "exec") for path, tree in trees))
 
 
 class Program:
@@ -159,7 +172,7 @@ class Program:
         self.has_changed = True
         return _widened(found, has_grown=self._round > PATIENCE) if found is not None else None
 
-    def note_sum(self, function: Function, name: str, place: int, step: tuple[int, int]) -> None:
+    def note_sum(self, function: Function, name: str, place: Place, step: tuple[int, int]) -> None:
         """Bounds what one statement adds to a name in all the rounds of its loops."""
         steps = function.sums.setdefault(name, {})
         if self._round > PATIENCE and place in steps and steps[place] != step:
@@ -168,14 +181,14 @@ class Program:
             steps[place] = step
             self.has_changed = True
 
-    def codes(self) -> list[CodeType]:
-        """Compiles the translated functions to bytecode, each under the path of its file."""
+    def trees(self) -> list[tuple[str, ast.Module]]:
+        """Gives the translated functions, each with the path of its file."""
         found = []
         for each in self._functions.values():
             if not each.has_result:
                 raise NotPortable(f"{each.tree.name} returns nothing", each.tree.lineno)
             module = ast.Module([self._translated[each.name]], [])
-            found.append(compile(ast.fix_missing_locations(module), each.path, "exec"))
+            found.append((each.path, ast.fix_missing_locations(module)))
         return found
 
     def _refuse_recursion(self) -> None:
@@ -200,9 +213,11 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
         found = _definitions(text)
     except (OSError, TypeError, SyntaxError, ValueError) as error:
         raise NotPortable(f"calls {function.__name__}(), whose source is not at hand") from error
-    for node, code in found.get(function.__code__.co_firstlineno, ()):
-        if _content(code) == _content(function.__code__):
-            return node if isinstance(node, ast.FunctionDef) else _as_definition(node)
+    places = found.get(function.__code__.co_firstlineno, ())
+    same = {node for node, code in places if _content(code) == _content(function.__code__)}
+    if len(same) == 1:
+        (node,) = same
+        return node if isinstance(node, ast.FunctionDef) else _as_definition(node)
     raise NotPortable(f"calls {function.__name__}(), whose source is not at hand")
 
 
@@ -230,7 +245,8 @@ def _as_definition(node: ast.Lambda) -> ast.FunctionDef:
 
 def _content(code: CodeType) -> tuple[object, ...]:
     constants = [repr(each) for each in code.co_consts if not isinstance(each, CodeType)]
-    return code.co_code, code.co_names, code.co_varnames, constants
+    names = (code.co_names, code.co_varnames, code.co_freevars)
+    return code.co_code, names, constants, list(code.co_positions())
 
 
 def _codes(code: CodeType) -> list[CodeType]:
@@ -269,9 +285,10 @@ def constant(value: object, line: int) -> tuple[ast.expr, Kind]:
 def _literal(value: Any) -> ast.expr:
     if type(value) is tuple:
         return ast.Tuple([_literal(each) for each in value], ast.Load())
-    if isinstance(value, float) and not isinstance(value, bool):
-        return ast.Constant(float(value))  # NumPy's floats are floats too
-    return ast.Constant(value)
+    if isinstance(value, bool):
+        return ast.Constant(value)
+    # NumPy's floats are floats too, and the members of an enumeration are whole numbers.
+    return ast.Constant(float(value) if isinstance(value, float) else int(value))
 
 
 def call(operation: str, *arguments: ast.expr) -> ast.Call:

@@ -103,5 +103,5 @@ class ClusterCallback:
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     # NumPy lets whoever has a view of writeable memory make the view writeable again.
-    shown = memoryview(array.view(np.uint8)).toreadonly()
+    shown = memoryview(array.view(np.uint8).data).toreadonly()
     return np.frombuffer(shown, array.dtype)
