@@ -6,12 +6,14 @@
 import ast
 import warnings
 
+import numpy as np
 import pytest
 
 from podium.policies import from_function, policy_of
 from podium.policies.source import read_source
 from podium.policies.translation import TEXT
 from podium.search.allowlist import problems
+from podium.testing.native import score_compiled
 from support.programs import draw_program
 from support.tiers import states_for_programs, tried
 
@@ -116,3 +118,91 @@ SCORE = "\n\n\ndef score(pod, node):\n    return 1\n"
 )
 def test_names_of_functions_are_neither_rebound_nor_passed(text, told):
     assert any(told in reason for _, reason in problems(ast.parse(text)))
+
+
+ROWS_OF_ITS_OWN = """
+def prepare(shapes):
+    return [[1.0, 2.0]] * 4
+
+
+def rows(count):
+    return (4, 1000, 123456)
+
+
+def score(pod, node, table):
+    total = 0.0
+    for row in rows(len(table)):
+        total += table[row, 0]
+    return total
+"""
+
+
+def test_rows_that_a_range_does_not_count_are_checked():
+    policy = policy_of(read_source(ROWS_OF_ITS_OWN, "policy.py"), "policy")
+    table = policy.table(None)
+    found, _ = score_compiled(policy.native(2, 8), STATES, table)
+    assert np.isnan(found).all()
+    with pytest.raises(IndexError):
+        policy.function(*STATES.views()[0][:2], table)
+
+
+BITS = [
+    "9007199254740992 | (pod.gpu_count // 100 + 1)",
+    "9007199254740992 ^ (pod.gpu_count // 100 + 1)",
+    "~(9007199254740992 + 0 * pod.gpu_count)",
+]
+
+
+@pytest.mark.parametrize("expression", BITS)
+def test_bits_beyond_what_doubles_hold_fail_in_every_tier(expression):
+    outcome = tried(f"def score(pod, node):\n    return {expression}\n", STATES)
+    assert (outcome.wrong, outcome.failed) == ("", len(STATES))
+
+
+def make_two():
+    first, second = 1.0, 100.0
+    return (lambda number: first * number), (lambda number: second * number)
+
+
+first = 5.0
+ONE, OTHER = make_two()
+
+
+def by_lambda(pod, node):  # noqa: ARG001
+    return OTHER(node.gpu_count)
+
+
+def test_a_lambda_is_not_taken_for_its_neighbour():
+    policy = from_function(by_lambda)
+    for pod, node, _ in STATES.views():
+        assert policy.function(pod, node) == by_lambda(pod, node)
+
+
+EXPONENTS = ["0.5", "-1.0", "2.0", "0.75"]
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_a_power_whose_exponent_the_compiler_sees_is_that_of_the_c_library(exponent):
+    base = "pod.cpu_milli * 1.37 + node.memory_mib_left / 3.3 + 0.1"
+    text = f"def raised(x, p):\n    return x ** p\n\n\ndef score(pod, node):\n    h = {exponent}\n"
+    text += "    total = 0.0\n    for i in range(50):\n"
+    text += f"        total = total + raised({base} + i / 7, h)\n    return total\n"
+    assert tried(text, states_for_programs(9, 300)).wrong == ""
+
+
+def test_long_programs_are_translated_or_run_in_plain_python():
+    terms = " + ".join(["node.cpu_milli_left"] * 500)
+    chain = "    if pod.gang == 0:\n        return 0\n" + "".join(
+        f"    elif pod.gang == {i}:\n        return {i}\n" for i in range(1, 600)
+    )
+    for body in (f"    return {terms}\n", f"{chain}    return -1\n"):
+        policy = policy_of(read_source(f"def score(pod, node):\n{body}", "policy.py"), "policy")
+        assert policy.function(*STATES.views()[0][:2]) >= -1
+
+
+def test_sums_on_neighbouring_lines_are_counted_apart():
+    step = 1801439850948197
+    far = "        y = 1;" + " " * 993 + f"x += {step}\n"
+    text = f"def score(pod, node):\n    x = 0\n    for i in range(5):\n{far}        x += {step}\n"
+    assert tried(f"{text}    return x\n", STATES) == tried(f"{text}    return x\n", STATES)
+    assert tried(f"{text}    return x\n", STATES).failed == len(STATES)

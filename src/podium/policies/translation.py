@@ -277,9 +277,10 @@ def _is_filled(cell: Any) -> bool:
 def constant(value: object, line: int) -> tuple[ast.expr, Kind]:
     """Writes a constant of the policy into its translation."""
     try:
-        return _literal(value), kind_of(value)
+        kind = kind_of(value)
     except NotPortable as error:
         raise NotPortable(error.reason, line) from None
+    return _literal(value), kind
 
 
 def _literal(value: Any) -> ast.expr:
