@@ -26,7 +26,7 @@ OUTSIDE = "an index is negative, or beyond the end"
 UNSET = "a name is read before it is set"
 NO_RESULT = "a function ends without a result"
 BAD_SHIFT = "a shift is by fewer than 0 or more than 62 bits"
-BAD_POWER = "0 is raised to a negative power, or a negative number to a broken one"
+BAD_POWER = "0 is raised to a negative power, or a negative number to a fractional one"
 BAD_TABLE = "a table of rows is read as table[row, column], a plain one as table[index]"
 
 

@@ -206,7 +206,7 @@ class Expressions:
             return ast.BinOp(left, node.op, right), FLOAT
         if type(node.op) in _DIVISIONS:
             return call(_DIVISIONS[type(node.op)][0], left, right), FLOAT
-        raise NotPortable(f"uses `{shortened(node)}` on broken numbers", node.lineno)
+        raise NotPortable(f"uses `{shortened(node)}` on fractional numbers", node.lineno)
 
     def _power(self, base: ast.expr, exponent: ast.expr) -> Typed:
         (left, one), (right, other) = self.number(base), self.number(exponent)
@@ -325,7 +325,7 @@ def _raised(base: Any, exponent: Any, line: int) -> object:
     except (ArithmeticError, ValueError) as error:
         raise NotPortable(f"raises a number to a power that fails: {error}", line) from error
     if isinstance(found, complex):
-        raise NotPortable("raises a negative number to a broken power", line)
+        raise NotPortable("raises a negative number to a fractional power", line)
     return found
 
 
