@@ -13,6 +13,7 @@ import time
 import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -20,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 CHUNK = 100
 
 
-def try_chunk(first: int) -> tuple[Counter[str], list[str]]:
+def try_chunk(first: int, compile_every: int) -> tuple[Counter[str], list[str]]:
     """Tries a hundred programs; gives counts, and whatever was wrong."""
     from support.programs import draw_program
     from support.tiers import states_for_programs, tried
@@ -30,7 +31,8 @@ def try_chunk(first: int) -> tuple[Counter[str], list[str]]:
     wrong = []
     states = states_for_programs(first)
     for number in range(first, first + CHUNK):
-        outcome = tried(draw_program(number), states)
+        is_compiling = number % compile_every == 0
+        outcome = tried(draw_program(number), states, is_compiling=is_compiling)
         counts["drawn"] += 1
         counts["candidates"] += outcome.is_candidate
         counts["compiled"] += outcome.is_compiled
@@ -47,12 +49,13 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=None)
+    parser.add_argument("--compile-every", type=int, default=1, help="compile one in so many")
     given = parser.parse_args()
     began, counts, wrong = time.monotonic(), Counter[str](), []
     firsts = range(given.first, given.first + given.programs, CHUNK)
     # Numba keeps what it compiled for as long as a process lives.
     with ProcessPoolExecutor(given.jobs, max_tasks_per_child=20) as pool:
-        for found, problems in pool.map(try_chunk, firsts):
+        for found, problems in pool.map(try_chunk, firsts, repeat(given.compile_every)):
             counts += found
             wrong += problems
             for each in problems:
