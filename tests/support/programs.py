@@ -144,7 +144,7 @@ class Drawer:
         self.counters += 1
         most = self.pick(("3", "12", "40"))
         found = [f"{pad}{name} = 0", f"{pad}while {name} < {most}:", f"{pad}    {name} += 1"]
-        self.names.append(name)
+        # Nothing else may set the counter: the loop would never end.
         return found + self.statement(level + 1)
 
     def truth(self, depth: int) -> str:
