@@ -8,12 +8,12 @@ Each program is drawn from its number, so whatever is found can be drawn again w
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import time
 import warnings
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from itertools import repeat
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -53,9 +53,10 @@ def main() -> int:
     given = parser.parse_args()
     began, counts, wrong = time.monotonic(), Counter[str](), []
     firsts = range(given.first, given.first + given.programs, CHUNK)
+    work = partial(try_chunk, compile_every=given.compile_every)
     # Numba keeps what it compiled for as long as a process lives.
-    with ProcessPoolExecutor(given.jobs, max_tasks_per_child=20) as pool:
-        for found, problems in pool.map(try_chunk, firsts, repeat(given.compile_every)):
+    with multiprocessing.get_context("spawn").Pool(given.jobs, maxtasksperchild=20) as pool:
+        for found, problems in pool.imap(work, firsts):
             counts += found
             wrong += problems
             for each in problems:

@@ -31,6 +31,10 @@ class Arm:
     is_usd_known: bool = True
 
 
+LARGEST_GAIN = 1e9
+"""More than any fitness can gain; sums of such gains stay finite."""
+
+
 class Bandit:
     """Remembers how models did, and prefers those that gain; threads may share one."""
 
@@ -52,7 +56,8 @@ class Bandit:
         with self._lock:
             arm = self._arms.setdefault(model, Arm())
             arm.calls += 1
-            arm.gain += max(gain, 0.0) if gain is not None and math.isfinite(gain) else 0.0
+            if gain is not None and math.isfinite(gain):
+                arm.gain += min(max(gain, 0.0), LARGEST_GAIN)
             arm.tokens += tokens
             arm.usd += usd or 0.0
             arm.is_usd_known &= usd is not None
