@@ -78,3 +78,18 @@ def test_a_policy_is_compiled_once_for_each_kind_of_table_and_record():
 def test_files_leave_no_machine_code_behind_and_built_in_policies_do():
     assert load("first-fit").is_kept
     assert not made("def score(pod, node):\n    return 1\n").is_kept
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def f(n):\n    return f(n - 1) if n > 0 else 0.0\n", "line 1: f() calls itself"),
+        ("def f(n):\n    return f(n + 1)\n", "line 1: f() calls itself"),
+        ("def g(n):\n    return f(n)\ndef f(n):\n    return h(n)\ndef h(n):\n    return f(n)\n",
+         "line 3: f() calls itself"),
+    ],
+)  # fmt: skip
+def test_the_function_that_calls_itself_is_named_and_not_its_callers(text, told):
+    first = "g" if "def g" in text else "f"
+    text += f"def score(pod, node):\n    return {first}(node.gpu_count)\n"
+    assert policy_of(read_source(text, "mine.py"), "mine").not_compiled == told
