@@ -296,7 +296,8 @@ def _is_filled(cell: Any) -> bool:
 def constant(value: object, line: int) -> tuple[ast.expr, Kind]:
     """Writes a constant of the policy into its translation."""
     try:
-        return _literal(value), kind_of(value)
+        kind = kind_of(value)  # first: what is no number has no kind
+        return _literal(value), kind
     except NotPortable as error:
         raise NotPortable(error.reason, line) from None
 

@@ -93,3 +93,32 @@ def test_the_function_that_calls_itself_is_named_and_not_its_callers(text, told)
     first = "g" if "def g" in text else "f"
     text += f"def score(pod, node):\n    return {first}(node.gpu_count)\n"
     assert policy_of(read_source(text, "mine.py"), "mine").not_compiled == told
+
+
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [
+        ("node.cpu_left", "did you mean cpu_milli_left"),
+        ("nod.gpu_count", "did you mean node"),
+        ("mx(1, 2)", "did you mean max"),
+        ("WEIGT * 2", "did you mean WEIGHT"),
+        ("math.sqr(4.0)", "did you mean sqrt"),
+        ("math.pii", "did you mean pi"),
+        ("[1.0][0]", "use numbers"),
+    ],
+)
+def test_what_is_misspelt_and_not_compiled_comes_with_what_may_be_meant(expression, hint):
+    text = f"import math\nWEIGHT = 2.0\ndef score(pod, node):\n    return {expression}\n"
+    policy = policy_of(read_source(text, "mine.py"), "mine")
+    with pytest.raises(PolicyError, match="cannot be compiled: line 4") as raised:
+        policy.native(1, 8)
+    assert raised.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(("body", "told"), [("pass", "nothing"), ("return [1]", r"\[1\]")])
+def test_a_score_that_is_no_number_is_told_with_its_function(body, told):
+    text = f"HERE = 1\ndef score(pod, node):\n    {body}\n"
+    policy = policy_of(read_source(text, "mine.py"), "mine")
+    with pytest.raises(TypeError, match=f"score returned {told}") as raised:
+        policy.scores(pod_record(pod()), node_records([node((9, 9), (9, 9))]))
+    assert policy.source.line_of(raised.value) == 2
