@@ -14,6 +14,7 @@ Each error is shown in three lines: what happened, where, and what to do next.
 
 from __future__ import annotations
 
+import builtins
 import difflib
 import sys
 from collections.abc import Iterable
@@ -68,6 +69,26 @@ def advice_on(name: str, known: Iterable[str]) -> str:
     others = len(names) - MOST_NAMES
     more = f" and {others:,} more" if others > 0 else ""
     return f"known: {', '.join(names[:MOST_NAMES])}{more}"
+
+
+def meant_by(error: BaseException | None) -> str:
+    """Says which field or name may be meant by one that is not there; often nothing."""
+    if isinstance(error, AttributeError):
+        known: Iterable[str] = getattr(error.obj, "_fields", ())
+    elif isinstance(error, NameError) and error.__traceback__ is not None:
+        last = error.__traceback__
+        while last.tb_next is not None:
+            last = last.tb_next
+        known = {*last.tb_frame.f_locals, *last.tb_frame.f_globals, *dir(builtins)}
+    else:
+        return ""
+    return meant(str(error.name), known)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Says which of the known names may be meant; nothing where none is close."""
+    close = close_names(name, [each for each in known if not each.startswith("_")])
+    return f"did you mean {', '.join(close)}" if close else ""
 
 
 def _form(name: str) -> str:

@@ -10,6 +10,7 @@ from podium.cli import figures
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
 from podium.cli.render import Screen, print_json
+from podium.cli.signals import stoppable
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ app = new_app()
 
 
 @app.command()
+@stoppable
 def bench(
     ctx: typer.Context,
     only: Annotated[

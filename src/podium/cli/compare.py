@@ -26,6 +26,7 @@ from podium.cli.case_options import (
 from podium.cli.group import WORK, new_app
 from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
+from podium.cli.signals import stoppable
 from podium.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ _SEEDS = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*")
 
 
 @app.command()
+@stoppable
 def compare(
     ctx: typer.Context,
     policies: Annotated[

@@ -13,7 +13,7 @@ from podium.cli.demo_search import Found, search_from_nothing
 from podium.cli.group import new_app
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
-from podium.cli.search.signals import stoppable
+from podium.cli.signals import stoppable
 from podium.errors import MissingError
 from podium.settings import Settings, Simulate
 

@@ -24,6 +24,7 @@ from podium.cli.case_options import (
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
+from podium.cli.signals import stoppable
 from podium.cli.watch import inform
 from podium.errors import UnknownName
 from podium.model.records import GPU_MILLI
@@ -83,6 +84,7 @@ def show(
 
 
 @app.command()
+@stoppable
 def check(
     ctx: typer.Context,
     reference: Reference,
@@ -113,6 +115,7 @@ def check(
 
 
 @app.command()
+@stoppable
 def explain(
     ctx: typer.Context,
     reference: Reference,

@@ -13,6 +13,7 @@ from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.published import Material, original_folder, run_all, runs_with_orders
 from podium.cli.render import Screen, print_json
+from podium.cli.signals import stoppable
 from podium.errors import MissingError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ app = new_app("Repeats published experiments and sets our figures beside theirs.
 
 
 @app.command()
+@stoppable
 def fgd(
     ctx: typer.Context,
     orders: Annotated[
@@ -149,6 +151,7 @@ def _means(group: list[Outcome]) -> list[figures.Figure]:
 
 
 @app.command()
+@stoppable
 def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = False) -> None:
     """Repeats the table of FunSearch.
 

@@ -41,6 +41,7 @@ from podium.cli.online_options import (
 )
 from podium.cli.options import Json, TracesFolder, place_of, read_settings
 from podium.cli.render import Screen, print_json
+from podium.cli.signals import stoppable
 from podium.errors import UnknownName, UsageError, close_names
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ app = new_app()
 
 
 @app.command()
+@stoppable
 def simulate(
     ctx: typer.Context,
     policy: Policy = None,

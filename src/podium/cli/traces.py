@@ -12,6 +12,7 @@ from podium.cli.figures import count
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
 from podium.cli.render import Screen, print_json
+from podium.cli.signals import stoppable
 from podium.cli.terminal import on_one_line
 from podium.cli.watch import inform
 from podium.errors import InputError, UnknownName, UsageError
@@ -54,6 +55,7 @@ def list_verb(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = F
 
 
 @app.command()
+@stoppable
 def info(
     ctx: typer.Context,
     reference: Reference,
@@ -77,6 +79,7 @@ def info(
 
 
 @app.command()
+@stoppable
 def check(
     ctx: typer.Context,
     reference: Reference,
@@ -105,6 +108,7 @@ def check(
 
 
 @app.command()
+@stoppable
 def generate(
     ctx: typer.Context,
     target: Target,
@@ -125,6 +129,7 @@ def generate(
 
 
 @app.command()
+@stoppable
 def convert(
     ctx: typer.Context,
     source: Reference,
@@ -141,6 +146,7 @@ def convert(
 
 
 @app.command()
+@stoppable
 def topology(
     ctx: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="IN", help="A file of Kubernetes manifests.")],
@@ -158,6 +164,7 @@ def topology(
 
 
 @app.command()
+@stoppable
 def fetch(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="openb")],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from podium.cli.failure import LONGEST_TEXT
 from podium.cli.group import WORK
 from podium.cli.terminal import on_one_line
-from podium.errors import PolicyError, close_names
+from podium.errors import PolicyError, meant_by
 
 if TYPE_CHECKING:
     from podium.cli.case import Case
@@ -80,15 +80,8 @@ def advising(policy: Policy) -> Iterator[None]:
     except PolicyError as error:
         reference = policy.source.path if policy.source and policy.origin == "file" else policy.name
         usual = f"podium policies check {reference} looks for what is wrong"
-        error.hint = _meant(error.__cause__) or error.hint or usual
+        error.hint = meant_by(error.__cause__) or error.hint or usual
         raise
-
-
-def _meant(error: BaseException | None) -> str:
-    """Says which field of a pod or a node may be meant by one that is not there."""
-    fields = getattr(getattr(error, "obj", None), "_fields", ())
-    close = close_names(str(error.name), fields) if isinstance(error, AttributeError) else []
-    return f"did you mean {', '.join(close)}" if close else ""
 
 
 @contextmanager

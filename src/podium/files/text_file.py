@@ -86,8 +86,14 @@ def writing(path: Path) -> Iterator[TextIO]:
 
     The same text gives the same bytes: a gzip file carries neither name nor time.
     """
+    with drafted(path) as draft, filling(draft, path) as text:
+        yield text
+
+
+@contextmanager
+def filling(draft: Path, path: Path) -> Iterator[TextIO]:
+    """Opens the draft of a file, to be written as the file's own name asks for."""
     with (
-        drafted(path) as draft,
         draft.open("wb") as raw,
         _packed(raw, path) as packed,
         TextIOWrapper(packed, encoding="utf-8", newline="", write_through=True) as text,

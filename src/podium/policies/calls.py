@@ -35,6 +35,8 @@ class Calls(Expressions):
 
     def _call(self, node: ast.Call) -> Typed:
         called = self.resolved(node.func)
+        if called is None:
+            self._refuse_nowhere(node.func)
         if isinstance(called, FunctionType):
             return self._own_call(node, called)
         if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
@@ -47,6 +49,13 @@ class Calls(Expressions):
             raise NotPortable(f"calls `{shortened(node)}`", node.lineno)
         found: Typed = getattr(self, f"_{name}")(node)
         return found
+
+    def _refuse_nowhere(self, node: ast.expr) -> None:
+        """Refuses to call what is defined nowhere, and says what may be meant."""
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            self._attribute(node)
+        elif isinstance(node, ast.Name) and node.id not in {*self.names, *self.function.outer}:
+            raise self.undefined(node)
 
     def _own_call(self, node: ast.Call, called: FunctionType) -> Typed:
         function = self.program.function(called)

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from podium.errors import advice_on, meant
 from podium.policies import kind as kinds
 from podium.policies.arithmetic import LARGEST_POWER
 from podium.policies.kind import (
@@ -107,7 +108,7 @@ class Expressions:
     def _name(self, node: ast.Name) -> Typed:
         if node.id not in self.names:
             if node.id not in self.function.outer:
-                raise NotPortable(f"uses {node.id}, which is defined nowhere", node.lineno)
+                raise self.undefined(node)
             return self._outer(self.function.outer[node.id], node)
         kind = self.function.kind(node.id)
         kind = kind and clipped(kind)
@@ -128,13 +129,23 @@ class Expressions:
         value = self.resolved(node)
         if value is not None:
             return self._outer(value, node)
+        if inspect.ismodule(module := self.resolved(node.value)):
+            reason = f"uses `{shortened(node)}`, which is defined nowhere"
+            raise NotPortable(reason, node.lineno, meant(node.attr, dir(module)))
         owner, kind = self.expression(node.value)
         if kind is None:
             return node, None
         fields = FIELDS.get(kind.tag, {})
         if node.attr not in fields:
-            raise NotPortable(f"reads `{shortened(node)}`", node.lineno)
+            hint = advice_on(node.attr, fields) if fields else ""
+            raise NotPortable(f"reads `{shortened(node)}`", node.lineno, hint)
         return ast.Attribute(owner, node.attr, ast.Load()), fields[node.attr]
+
+    def undefined(self, node: ast.Name) -> NotPortable:
+        """Refuses a name that stands for nothing, and says which may be meant."""
+        reason = f"uses {node.id}, which is defined nowhere"
+        hint = meant(node.id, {*self.names, *self.function.outer}) or "define it, or spell it right"
+        return NotPortable(reason, node.lineno, hint)
 
     def _subscript(self, node: ast.Subscript) -> Typed:
         inner = node.value

@@ -27,9 +27,9 @@ NUMBERS = ("bool", "int", "float")
 class NotPortable(Exception):  # noqa: N818 - an answer, not a mistake
     """Says that something means one thing in plain Python only, or cannot be compiled."""
 
-    def __init__(self, reason: str, line: int = 0) -> None:
+    def __init__(self, reason: str, line: int = 0, hint: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.line = reason, line
+        self.reason, self.line, self.hint = reason, line, hint
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,13 @@ from podium.model.records import GPU_MILLI, node_view, pod_view
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
 from podium.policies.kind import MOST_ROWS, NotPortable
-from podium.policies.source import REFUSALS, Source, pair_form
+from podium.policies.source import REFUSALS, Source, number_of, pair_form
 from podium.policies.translation import Translation, translate
 
 HOLD = -math.inf
 """A score that refuses a node; a pod refused everywhere is held and offered again."""
+
+_PLAINLY = "use numbers, if, for and math only; or run it in the python tier"
 
 Ties = Literal["rank", "random"]
 GpuChoice = Literal["best", "worst", "random"]
@@ -54,6 +56,7 @@ class PairPolicy:
     is_kept: bool = False  # its machine code stays on disk
     translation: Translation | None = field(default=None, repr=False)  # the form that is compiled
     not_compiled: str = ""  # why there is none
+    compiling_hint: str = ""  # what may be meant instead
     compiled: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
     kind: ClassVar[Literal["pair"]] = "pair"
 
@@ -62,7 +65,7 @@ class PairPolicy:
         """Builds the policy that a source defines."""
         names = source.namespace()
         form = pair_form(names["score"], source.path)
-        translation, reason = _translated(names["score"])
+        translation, reason, hint = _translated(names["score"])
         return cls(
             name=name,
             function=translation.plain() if translation else names["score"],
@@ -77,6 +80,7 @@ class PairPolicy:
             is_kept=origin != "file",
             translation=translation,
             not_compiled=reason,
+            compiling_hint=hint,
         )
 
     @property
@@ -108,7 +112,7 @@ class PairPolicy:
     def score_pair(self, pod: Any, node: Any, gpu: int, table: npt.NDArray[np.float64]) -> float:
         """Calls the plain Python function with the arguments it takes."""
         given = {"pod": pod, "node": node, "gpu": gpu, "table": table}
-        return float(self.function(*(given[name] for name in self.form)))
+        return number_of(self.function(*(given[name] for name in self.form)))
 
     def scores(
         self, pod: np.void, nodes: npt.NDArray[Any], table: npt.NDArray[np.float64] | None = None
@@ -145,7 +149,7 @@ class PairPolicy:
             raise PolicyError(
                 f"the policy cannot be compiled: {self.not_compiled}",
                 where=self.name,
-                hint="use numbers, if, for and math only; or run it in the python tier",
+                hint=self.compiling_hint or _PLAINLY,
             )
         names = self.translation.namespace(NATIVE) if self.translation else {"score": self.function}
         stamp = self._stamp(names) if self.is_kept else ""
@@ -223,10 +227,12 @@ def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
     """
     form = pair_form(function, name or function.__name__)
     assert isinstance(function, FunctionType)
-    translation, reason = _translated(function)
-    found = from_trusted_function(function, name)
-    plain = translation.plain() if translation else function
-    return replace(found, function=plain, form=form, translation=translation, not_compiled=reason)
+    translation, reason, hint = _translated(function)
+    return replace(
+        from_trusted_function(function, name), form=form, translation=translation,
+        function=translation.plain() if translation else function,
+        not_compiled=reason, compiling_hint=hint,
+    )  # fmt: skip
 
 
 def from_trusted_function(function: Callable[..., float], name: str = "") -> PairPolicy:
@@ -238,14 +244,15 @@ def from_trusted_function(function: Callable[..., float], name: str = "") -> Pai
     return PairPolicy(title, function, form, summary, may_hold=names_hold)
 
 
-def _translated(function: FunctionType) -> tuple[Translation | None, str]:
+def _translated(function: FunctionType) -> tuple[Translation | None, str, str]:
+    """Translates a function, or says why it cannot be, and what may be meant instead."""
     try:
-        return translate(function), ""
+        return translate(function), "", ""
     except NotPortable as error:
         line = f"line {error.line}: " if error.line else ""
-        return None, f"{line}{error.reason}"
+        return None, f"{line}{error.reason}", error.hint
     except (RecursionError, MemoryError):
-        return None, "it is nested too deeply"
+        return None, "it is nested too deeply", ""
 
 
 def _setting(names: dict[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:

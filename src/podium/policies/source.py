@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import math
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeGuard
 
 from podium.errors import PolicyError
 from podium.policies.purity import problems
@@ -23,6 +24,24 @@ REFUSALS = ("HOLD", "inf")
 """Names of the score that refuses a node."""
 
 _HINT = "define score(pod, node), or a class Policy with choose(self, pod, nodes, feasible)"
+
+
+class NoNumber(TypeError):  # noqa: N818 - reads as the sentence it makes
+    """A score function gave something else than a number."""
+
+
+def number_of(score: Any) -> float:
+    """Takes what a score function gave as a number; raises NoNumber."""
+    try:
+        return float(score)
+    except (TypeError, ValueError):
+        raise no_number(score) from None
+
+
+def no_number(score: object) -> NoNumber:
+    """Says what a score function gave instead of a number."""
+    told = "nothing" if score is None else f"{reprlib.repr(score)}, not a number"
+    return NoNumber(f"score returned {told}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +75,16 @@ class Source:
         """Lists the functions defined at the top of the file."""
         return {n.name: n for n in self.tree.body if isinstance(n, ast.FunctionDef)}
 
+    def line_of(self, error: BaseException) -> int:
+        """Gives the line of this text at which something was raised; 0 if it was elsewhere."""
+        found, frame = 0, error.__traceback__
+        while frame is not None:
+            found = frame.tb_lineno if frame.tb_frame.f_code.co_filename == self.path else found
+            frame = frame.tb_next
+        if isinstance(error, NoNumber) and self.is_pair:
+            return self.functions()["score"].lineno
+        return found
+
     @property
     def is_pair(self) -> bool:
         """Tells a pair policy from a cluster policy."""
@@ -82,11 +111,28 @@ def read_source(text: str, path: str) -> Source:
         reason = getattr(error, "msg", "") or str(error)
         raise PolicyError(f"not Python: {reason}", where=_where(path, line)) from error
     if not source.is_pair and not _has_class(tree):
-        raise PolicyError("the file defines no policy", where=path, hint=_HINT)
+        raise _no_policy(path, tree)
     found = problems(tree) if source.is_pair else []
     if found:
         raise _impure(path, found)
     return source
+
+
+def _no_policy(path: str, tree: ast.Module) -> PolicyError:
+    line = next((node.lineno for node in ast.walk(tree) if _sets_score(node)), 0)
+    if not line:
+        return PolicyError("the file defines no policy", where=path, hint=_HINT)
+    problem = "score is no function that is defined at the top of the file"
+    hint = "write def score(pod, node): at the top of the file, and what it does below it"
+    return PolicyError(problem, where=_where(path, line), hint=hint)
+
+
+def _sets_score(node: ast.AST) -> TypeGuard[ast.stmt | ast.expr | ast.alias]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name == "score"
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name) == "score"
+    return isinstance(node, ast.Name) and (node.id, type(node.ctx)) == ("score", ast.Store)
 
 
 def _impure(path: str, found: list[tuple[int, str]]) -> PolicyError:

@@ -14,6 +14,7 @@ import inspect
 import sys
 from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -153,9 +154,9 @@ class Program:
             self.has_changed, self._unknown = False, None
             for each in list(self._functions.values()):
                 self._translated[each.name] = Body(self, each).translated()
+            self._refuse_recursion()
         if self._unknown is not None:
             raise NotPortable("computes with what is never set", self._unknown.lineno)
-        self._refuse_recursion()
 
     def note_unknown(self, node: ast.expr) -> None:
         """Remembers an expression of which nothing is known yet."""
@@ -192,12 +193,30 @@ class Program:
         return found
 
     def _refuse_recursion(self) -> None:
-        left = {each.name: each.calls for each in self._functions.values()}
-        while free := [name for name, calls in left.items() if not calls & left.keys()]:
-            left = {name: calls for name, calls in left.items() if name not in free}
+        found = circular({each.name: each.calls for each in self._functions.values()})
         for each in self._functions.values():
-            if each.name in left:
+            if each.name in found:
                 raise NotPortable(f"{each.tree.name}() calls itself", each.tree.lineno)
+
+
+def circular(calls: Mapping[str, AbstractSet[str]]) -> list[str]:
+    """Lists the functions that call themselves, directly or through others; no mere callers."""
+    left = dict(calls)
+    # Whatever calls nothing that is left cannot be part of a circle.
+    while free := {name for name, called in left.items() if not called & left.keys()}:
+        left = {name: called for name, called in left.items() if name not in free}
+    return [name for name in left if name in _reached(left, left[name])]
+
+
+def _reached(calls: Mapping[str, AbstractSet[str]], first: AbstractSet[str]) -> set[str]:
+    found: set[str] = set()
+    ahead = [*first]
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead.extend(calls.get(name, ()))
+    return found
 
 
 def _widened(kind: Kind, *, has_grown: bool) -> Kind:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from podium.errors import PolicyError
+from podium.policies.translation import circular
 from podium.search.constants import declared_call, read_constants
 from podium.search.syntax import walked
 from podium.search.vocabulary import BUILTINS, RECORDS
@@ -94,11 +95,7 @@ def _record_arguments(call: ast.Call) -> Problems:
 def _recursion_problems(
     own: dict[str, ast.FunctionDef], calls: dict[str, list[ast.Call]]
 ) -> Problems:
-    left = {name: _called(each) & own.keys() for name, each in calls.items()}
-    # Whatever calls nothing that is left cannot be part of a circle.
-    while free := {name for name, called in left.items() if not called & left.keys()}:
-        left = {name: called for name, called in left.items() if name not in free}
-    for name in left:
+    for name in circular({name: _called(each) & own.keys() for name, each in calls.items()}):
         yield own[name].lineno, f"{name}() calls itself, directly or through others; use a loop"
 
 

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 LONGEST = 1 << 20
-_HEAD = struct.Struct(">I")
+HEAD = struct.Struct(">I")
 _CHUNK = 1 << 16
 
 
@@ -49,7 +49,7 @@ class Channel:
         To write to a pipe wakes the other side up, which costs more than a small simulation.
         """
         body = json.dumps(message, allow_nan=False).encode()
-        self._held_back += _HEAD.pack(len(body)) + body
+        self._held_back += HEAD.pack(len(body)) + body
 
     def send(self, message: dict[str, Any]) -> None:
         """Sends one message, after those that waited for it."""
@@ -63,7 +63,7 @@ class Channel:
 
     def receive(self, deadline: float | None = None) -> dict[str, Any]:
         """Receives one message; a deadline is a time of the monotonic clock."""
-        (length,) = _HEAD.unpack(self._take(_HEAD.size, deadline))
+        (length,) = HEAD.unpack(self._take(HEAD.size, deadline))
         if length > LONGEST:
             raise ChannelGarbled(f"a message of {length:,} bytes")
         try:

@@ -19,13 +19,21 @@ from podium.search.hearing import Hearing, Trial, Wants, anything
 from podium.search.limits import Limits
 from podium.search.losses import Losses
 from podium.search.measurement import Values
-from podium.search.message import Channel, ChannelClosed, ChannelGarbled, ChannelTimeout
+from podium.search.message import HEAD, Channel, ChannelClosed, ChannelGarbled, ChannelTimeout
 from podium.search.verdict import CONTRACT, NOVELTY, TINY
 
 _SHORT = (TINY, CONTRACT, NOVELTY)
-_BOOT = (
-    "import sys; sys.path.extend({path!r}); from podium.search.worker import main; main({parent})"
-)
+_BOOT = """import sys
+sys.path.extend({path!r})
+try:
+    from podium.search.worker import main
+except BaseException as error:
+    import json, os, struct
+    told = json.dumps({{"failure": f"{{type(error).__name__}}: {{error}}"}}).encode()
+    os.write(1, struct.pack({head!r}, len(told)) + told)
+    os._exit(1)
+main({parent})
+"""
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
 _NOWHERE = f"{os.devnull}/compiled"  # no folder can be made there
 
@@ -71,10 +79,11 @@ class Worker:
             message = self._channel.receive(self._deadline)
         except (ChannelClosed, ChannelTimeout, ChannelGarbled) as error:
             sent = self._signal() if isinstance(error, ChannelClosed) else ""
+            reason = self._cause_of_silence(error, sent)
             self.close()
             if sent and sent not in _OWN_DOING:
                 raise WorkerKilled(sent) from error
-            raise _not_started(sent or type(error).__name__) from error
+            raise _not_started(reason) from error
         if not message.get("ready"):
             self.close()
             raise _not_started(str(message.get("failure", "no reason given")))
@@ -123,6 +132,14 @@ class Worker:
             trial.killed_by = "" if sent in _OWN_DOING else sent
         trial.seconds = time.monotonic() - began
         return trial
+
+    def _cause_of_silence(self, error: Exception, sent: str) -> str:
+        if isinstance(error, ChannelTimeout):
+            return f"it was not ready within {self._limits.start_s:g} s"
+        if isinstance(error, ChannelGarbled):
+            return f"it answered with {error}"
+        code = self._process.returncode
+        return f"it died of {sent}" if sent else f"it ended by itself (exit {code})"
 
     def _cause_of_death(self) -> str:
         sent = self._signal()
@@ -174,7 +191,7 @@ def _spawn() -> subprocess.Popen[bytes]:
         "PODIUM_COMPILE_CACHE": str(cache_folder() or _NOWHERE),
     }
     path = [os.path.abspath(part) for part in sys.path if part]  # noqa: PTH100 - kept as it is
-    boot = _BOOT.format(path=path, parent=os.getpid())
+    boot = _BOOT.format(path=path, parent=os.getpid(), head=HEAD.format)
     return subprocess.Popen(
         [sys.executable, "-I", "-X", "utf8", "-c", boot],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

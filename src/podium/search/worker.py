@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from podium.errors import PodiumError
 from podium.search.confinement import Confinement
 from podium.search.message import Channel, ChannelClosed
 from podium.search.privileges import die_with
@@ -84,21 +85,14 @@ def _spare_imports() -> None:
 
 def serve(channel: Channel, setup: dict[str, Any], parent: int) -> None:
     """Gets ready, locks the process in, and answers."""
-    from podium.search.measurement import bounds_of
-    from podium.search.trial import CANDIDATE
-
     try:
-        absent = _load(setup["modules"])
-        bench, fitness, baseline = _prepared(setup)
-        confinement = Confinement(channel.pipes, CANDIDATE, absent)
-        walls = confinement.enter(parent)
+        confinement, bench, fitness, ready = _locked_in(channel, setup, parent)
+        channel.send({"ready": True, **ready})
+    except ChannelClosed:
+        raise
     except Exception as error:  # noqa: BLE001 - told to the parent, who raises it
-        channel.send({"failure": f"{type(error).__name__}: {error}"})
+        channel.send({"failure": _told(error)})
         return
-    figures, losses = [each for each, _ in baseline], [each for _, each in baseline]
-    bounds = [bounds_of(plan) for plan in bench.plans] if bench else []
-    ready = {"baseline": figures, "losses": losses, "walls": walls, "bounds": bounds}
-    channel.send({"ready": True, **ready})
     while True:
         request = channel.receive()
         began_s = time.thread_time()  # a limit makes the clock of the process a coarse one
@@ -106,6 +100,27 @@ def serve(channel: Channel, setup: dict[str, Any], parent: int) -> None:
         answer = guarded(serve_request, channel, bench, fitness, request)
         answer |= {LACKING: confinement.lacking(), "processor_s": time.thread_time() - began_s}
         channel.send(answer)
+
+
+def _locked_in(
+    channel: Channel, setup: dict[str, Any], parent: int
+) -> tuple[Confinement, Any, Any, dict[str, Any]]:
+    """Builds what candidates need, and the walls; gives what the parent wants to know of both."""
+    from podium.search.measurement import bounds_of
+    from podium.search.trial import CANDIDATE
+
+    absent = _load(setup["modules"])
+    bench, fitness, baseline = _prepared(setup)
+    confinement = Confinement(channel.pipes, CANDIDATE, absent)
+    walls = confinement.enter(parent)
+    figures, losses = [each for each, _ in baseline], [each for _, each in baseline]
+    bounds = [bounds_of(plan) for plan in bench.plans] if bench else []
+    ready = {"baseline": figures, "losses": losses, "walls": walls, "bounds": bounds}
+    return confinement, bench, fitness, ready
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, PodiumError) else f"{type(error).__name__}: {error}"
 
 
 def _prepared(setup: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -42,11 +42,25 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(?P<name>\bbearer\s{1,3})[^\s\"',}]{6,}", re.IGNORECASE)
+_NAMES = r"(?:password|passwd|passphrase|secret|token|(?:api|access|private)[-_]?key|credentials)"
 _ASSIGNED = re.compile(
-    r"(?P<name>(?:password|passwd|passphrase|secret|token|(?:api|access|private)[-_]?key"
-    r"|credentials)[\"']?\s{0,3}=\s{0,3}[\"']?)[^\s\"'&,;)]+",
+    rf"(?P<name>{_NAMES}(?:[\"']?\s{{0,3}}=\s{{0,3}}[\"']?|[\"']?:(?=\S)))[^\s\"'&,;)}}]+",
     re.IGNORECASE,
 )
+# As JSON has it, also within a text of JSON: the value ends where its quotes do.
+_QUOTED = re.compile(
+    rf"(?P<name>{_NAMES}\\{{0,9}}[\"']?\s{{0,3}}[:=]\s{{0,3}}(?P<within>\\{{1,9}})?(?P<quote>[\"']))"
+    r"(?(within)(?:(?!\\{1,9}[\"'])[^\n])+|(?:\\.|(?!(?P=quote))[^\n])+)",
+    re.IGNORECASE,
+)
+# As headers and YAML have it. "serve.token: too short" is a sentence, "x-token: abc" is not.
+_TOLD = re.compile(
+    r"(?P<name>(?:passw(?:or)?d|passphrase|(?:api|access|private)[-_]?key|\w[-_](?:secret|token))"
+    r"\s{0,3}:\s{1,3})[^\s\"'&,;)}]+",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"(?P<name>-{0,2}\w[\w-]{0,99})\s{0,3}:\s{0,3}(?=[^\s/])")
+_LABEL = re.compile(r"\w[\w-]{0,99}:")
 _KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{8,}")
 
 
@@ -99,7 +113,7 @@ def hidden(text: str) -> str:
     """
     text = _ADDRESS.sub(lambda found: without_password(found["url"]) + found["end"], text)
     text = _ACCOUNT.sub(rf"\g<user>:{MASK}@", text)
-    for pattern in (_HEADER, _BEARER, _ASSIGNED):
+    for pattern in (_HEADER, _BEARER, _QUOTED, _ASSIGNED, _TOLD):
         text = pattern.sub(rf"\g<name>{MASK}", text)
     return _KEY.sub(MASK, text)
 
@@ -156,7 +170,7 @@ def _hidden_words(words: Sequence[str]) -> list[str]:
     before = ""
     for word in words:
         is_value = before.startswith("-") and "=" not in before and not word.startswith("--")
-        if is_value and is_secret_name(before):
+        if (is_value or _LABEL.fullmatch(before)) and is_secret_name(before):
             shown.append(MASK)
         elif before in _ACCOUNTS and ":" in word:
             shown.append(f"{word.partition(':')[0]}:{MASK}")
@@ -172,6 +186,8 @@ def _hidden_word(word: str) -> str:
         return f"{name}={MASK if is_secret_name(name) and value else _hidden_word(value)}"
     if _SCHEME.match(word):
         return without_password(word)
+    if (named := _NAMED.match(word)) and is_secret_name(named["name"]):
+        return f"{named[0]}{MASK}"
     if header := _HEADER.match(word) or _BEARER.match(word):
         return f"{header['name']}{MASK}"  # to the end of the word, whatever stands there
     try:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from podium.model.records import Node, Pod, pod_view
 from podium.policies import HOLD, PairPolicy
 from podium.policies.policy import Chooser
+from podium.policies.source import number_of
 
 
 class PairCallback:
@@ -38,7 +39,8 @@ class PairCallback:
         try:
             values = self._node.unpack_from(self._bytes, node - self._nodes_at)
             view = Node._make((*values[:8], values[8:]))
-            return float(self._call(self._pods[pod], view, gpu, self._table))
+            score = self._call(self._pods[pod], view, gpu, self._table)
+            return score if type(score) is float else number_of(score)
         except BaseException as error:  # noqa: BLE001 - ctypes cannot carry it; the engine raises it
             self.error = error
             return math.nan

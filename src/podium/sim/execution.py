@@ -14,6 +14,7 @@ from podium.errors import PodiumError, PolicyError
 from podium.model.records import GPU_MILLI, SHARE_CLASS
 from podium.policies import ClusterPolicy, PairPolicy
 from podium.policies.abi import Native, python_callback
+from podium.policies.source import NoNumber
 from podium.sim.callback import ClusterCallback, PairCallback
 from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
@@ -156,7 +157,8 @@ def _failure(plan: Plan, state: State, callee: Callee) -> BaseException:
         return error
     where = _place(plan, state)
     if error is not None:
-        failure = PolicyError(f"{type(error).__name__}: {error}", where=_line(plan, error) + where)
+        told = str(error) if isinstance(error, NoNumber) else f"{type(error).__name__}: {error}"
+        failure = PolicyError(told, where=_line(plan, error) + where)
         failure.__cause__ = error
         return failure
     if isinstance(callback, ClusterCallback):
@@ -193,10 +195,7 @@ def _place(plan: Plan, state: State) -> str:
 def _line(plan: Plan, error: BaseException) -> str:
     """Names the line of the policy's own file at which it failed."""
     source = plan.policy.source
-    found, frame = 0, error.__traceback__
-    while source is not None and frame is not None:
-        found = frame.tb_lineno if frame.tb_frame.f_code.co_filename == source.path else found
-        frame = frame.tb_next
+    found = source.line_of(error) if source is not None else 0
     return f"line {found} of " if found else ""
 
 

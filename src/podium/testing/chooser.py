@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import PodiumError
 from podium.model.fit import fits
 from podium.model.records import pod_view
 from podium.policies import HOLD, ClusterPolicy
-from podium.testing.report import Finding
+from podium.testing.report import Finding, told
 from podium.testing.states import random_states
 
 NUM_CHOICES = 200
@@ -27,7 +26,9 @@ def check_cluster(policy: ClusterPolicy, seed: int) -> list[Finding]:
     try:
         first, second = _Trial(policy, seed), _Trial(policy, seed)
     except Exception as error:  # noqa: BLE001 - the policy is the user's own code
-        return [Finding(RAISES, False, _told(error))]
+        return [Finding(RAISES, False, told(policy, error))]
+    if first.error and not first.choices:
+        return [Finding(RAISES, False, first.error)]  # nothing else can be judged
     differing = [i for i, pair in enumerate(zip(first.choices, second.choices, strict=False))
                  if pair[0] != pair[1]]  # fmt: skip
     repeated = f"choice {differing[0]} differs between two runs" if differing else ""
@@ -45,6 +46,7 @@ class _Trial:
     def __init__(self, policy: ClusterPolicy, seed: int) -> None:
         self.choices: list[float] = []
         self.error = self.misfit = self.change = ""
+        self._policy = policy
         chooser = policy.start(seed)
         states = random_states(NUM_CHOICES * NUM_NODES, seed).with_slots(8)
         for begin in range(0, len(states) - NUM_NODES, NUM_NODES):
@@ -60,7 +62,7 @@ class _Trial:
             choice = chooser.choose(pod_view(pod), nodes, given)
             self.choices.append(float(choice))
         except Exception as error:  # noqa: BLE001 - the policy is the user's own code
-            self.error = f"{_told(error)} for {pod_view(pod)}"
+            self.error = f"{told(self._policy, error)} for {pod_view(pod)}"
             return False
         if choice != HOLD and not _is_fitting(choice, feasible):
             self.misfit = f"chose {choice!r} for {pod_view(pod)}; {feasible.tolist()} fit"
@@ -71,7 +73,3 @@ class _Trial:
 
 def _is_fitting(choice: float, feasible: npt.NDArray[np.bool_]) -> bool:
     return 0 <= choice < len(feasible) and choice == int(choice) and bool(feasible[int(choice)])
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, PodiumError) else f"{type(error).__name__}: {error}"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import PodiumError, PolicyError
+from podium.errors import PolicyError
 from podium.policies import PairPolicy
-from podium.testing.report import Finding
+from podium.policies.source import no_number
+from podium.testing.report import Finding, told
 from podium.testing.states import States, random_states
 
 NUM_STATES = 3000
@@ -42,19 +43,29 @@ def check_pair(policy: PairPolicy, seed: int) -> list[Finding]:
     try:
         table = policy.table(narrow.shapes())
     except Exception as error:  # noqa: BLE001 - prepare is the user's own code
-        return [Finding(RAISES, False, f"prepare: {_told(error)}")]
+        return [Finding(RAISES, False, f"prepare: {told(policy, error)}")]
     plain = {states.gpu_slots: score_plain(policy, states, table) for states in (narrow, wide)}
     raised = plain[8].error or plain[16].error
+    if plain[8].has_raised.all() and plain[16].has_raised.all():
+        return [Finding(RAISES, False, raised)]  # nothing else can be judged
     findings = [
         Finding(RAISES, not raised, raised),
-        _finite(plain[16], wide),
-        _repeated(policy, narrow, table, plain[8]),
-        _sized(plain, wide),
+        _judged(_finite(plain[16], wide), plain[16]),
+        _judged(_repeated(policy, narrow, table, plain[8]), plain[8]),
+        _judged(_sized(plain, wide), plain[8]),
     ]
     small = _compiled(policy, narrow, table, plain[8].scores)
     if all(each.is_ok for each in small):
         return [*findings, *_compiled(policy, wide, table, plain[16].scores)]
     return [*findings, *small]
+
+
+def _judged(finding: Finding, plain: Plain) -> Finding:
+    """Says of how many states something is found, where the policy raised in the others."""
+    total, raised = len(plain.scores), int(plain.has_raised.sum())
+    if not finding.is_ok or not raised:
+        return finding
+    return replace(finding, detail=f"judged in {total - raised:,} of {total:,} states")
 
 
 def score_plain(policy: PairPolicy, states: States, table: Table) -> Plain:
@@ -67,38 +78,38 @@ def score_plain(policy: PairPolicy, states: States, table: Table) -> Plain:
             found[i] = _number(score)
         except Exception as error:  # noqa: BLE001 - the policy is the user's own code
             has_raised[i] = True
-            first = first or f"{_told(error)} for {pod} on {node}"
+            first = first or f"{told(policy, error)} for {pod} on {node}"
     return Plain(found, has_raised, first)
 
 
 def _number(score: object) -> float:
     if not isinstance(score, numbers.Real | np.bool_):
-        raise TypeError(f"the score is {score!r}, not a number")
+        raise no_number(score)
     return float(score)
 
 
 def _finite(plain: Plain, states: States) -> Finding:
     scores = plain.scores
     wrong = np.flatnonzero((np.isnan(scores) & ~plain.has_raised) | (scores == math.inf))
-    told = str(scores[wrong[0]]) if len(wrong) else ""
-    return Finding(FINITE, not len(wrong), _case(states, wrong, told))
+    case = str(scores[wrong[0]]) if len(wrong) else ""
+    return Finding(FINITE, not len(wrong), _case(states, wrong, case))
 
 
 def _repeated(policy: PairPolicy, states: States, table: Table, first: Plain) -> Finding:
     backwards = States(states.pods[::-1], states.nodes[::-1], states.gpus[::-1])
     again = score_plain(policy, backwards, table).scores[::-1]
     wrong = _differing(first.scores, again)
-    told = f"{first.scores[wrong[0]]}, then {again[wrong[0]]}" if len(wrong) else ""
-    return Finding(REPEATS, not len(wrong), _case(states, wrong, told))
+    case = f"{first.scores[wrong[0]]}, then {again[wrong[0]]}" if len(wrong) else ""
+    return Finding(REPEATS, not len(wrong), _case(states, wrong, case))
 
 
 def _sized(plain: dict[int, Plain], wide: States) -> Finding:
     same = wide.nodes["gpu_count"] <= 8
     small, large = plain[8].scores, plain[16].scores[same]
     wrong = _differing(small, large)
-    told = f"{small[wrong[0]]} with 8 slots, {large[wrong[0]]} with 16" if len(wrong) else ""
+    case = f"{small[wrong[0]]} with 8 slots, {large[wrong[0]]} with 16" if len(wrong) else ""
     states = States(wide.pods[same], wide.nodes[same], wide.gpus[same])
-    detail = _case(states, wrong, told)
+    detail = _case(states, wrong, case)
     hint = "; it reads slots that the node does not have" if detail else ""
     return Finding(SIZES, not len(wrong), detail + hint)
 
@@ -112,11 +123,11 @@ def _compiled(policy: PairPolicy, states: States, table: Table, plain: Scores) -
         return [Finding(COMPILES, True, f"it runs in plain Python only: {error.message}")]
     found, is_changed = score_compiled(native, states, table)
     wrong = _differing(plain, found)
-    told = f"{plain[wrong[0]]} plain, {found[wrong[0]]} compiled" if len(wrong) else ""
+    case = f"{plain[wrong[0]]} plain, {found[wrong[0]]} compiled" if len(wrong) else ""
     changed = "the compiled policy writes to the pod, the node or the table" if is_changed else ""
     return [
         Finding(READS, not is_changed, changed),
-        Finding(COMPILES, not len(wrong), _case(states, wrong, told) or f"{NUM_STATES:,} states"),
+        Finding(COMPILES, not len(wrong), _case(states, wrong, case) or f"{NUM_STATES:,} states"),
     ]
 
 
@@ -133,7 +144,3 @@ def _case(states: States, wrong: npt.NDArray[np.int64], told: str) -> str:
         states.gpus[first : first + 1],
     ).views()[0]  # fmt: skip
     return f"{told} for {pod} on {node}, gpu {gpu} ({len(wrong):,} of {len(states):,} states)"
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, PodiumError) else f"{type(error).__name__}: {error}"

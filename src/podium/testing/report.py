@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podium.errors import PodiumError, meant_by
+from podium.policies import Policy
+from podium.policies.source import NoNumber
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -30,3 +34,12 @@ class Report:
     def broken(self) -> tuple[Finding, ...]:
         """Lists the promises that are not kept."""
         return tuple(finding for finding in self.findings if not finding.is_ok)
+
+
+def told(policy: Policy, error: Exception) -> str:
+    """Says what a policy raised, at which line of its file, and what may be meant instead."""
+    is_plain = isinstance(error, PodiumError | NoNumber)
+    words = str(error) if is_plain else f"{type(error).__name__}: {error}"
+    line = policy.source.line_of(error) if policy.source is not None else 0
+    hint = meant_by(error)
+    return (f"line {line}: " if line else "") + words + (f"; {hint}," if hint else "")

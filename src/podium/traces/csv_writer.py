@@ -5,23 +5,22 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from typing import TextIO
 
-from podium.files.text_file import writing
 from podium.model.cluster import Cluster, NodeSpec
 from podium.model.workload import PodSpec, Workload
 
 
-def write_nodes(cluster: Cluster, path: Path) -> None:
+def write_nodes(cluster: Cluster, stream: TextIO) -> None:
     """Writes a cluster as a node list."""
     specs = cluster.specs()
     columns = ["sn", "cpu_milli", "memory_mib", "gpu", "model"]
     columns += ["rack"] * any(spec.rack for spec in specs)
     columns += ["labels"] * any(spec.labels for spec in specs)
-    _write(path, columns, map(_node_cells, specs))
+    _write(stream, columns, map(_node_cells, specs))
 
 
-def write_pods(workload: Workload, path: Path) -> None:
+def write_pods(workload: Workload, stream: TextIO) -> None:
     """Writes a workload as a pod list."""
     specs = workload.specs()
     columns = ["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec"]
@@ -31,7 +30,7 @@ def write_pods(workload: Workload, path: Path) -> None:
     columns += ["priority"] * any(spec.priority for spec in specs)
     columns += ["gang"] * any(spec.gang for spec in specs)
     columns += ["job_type"] * any(spec.job_type for spec in specs)
-    _write(path, columns, map(_pod_cells, specs))
+    _write(stream, columns, map(_pod_cells, specs))
 
 
 def _node_cells(spec: NodeSpec) -> dict[str, object]:
@@ -78,8 +77,7 @@ def _is_end_exact(specs: Sequence[PodSpec]) -> bool:
     )
 
 
-def _write(path: Path, columns: list[str], rows: Iterable[dict[str, object]]) -> None:
-    with writing(path) as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([row[column] for column in columns] for row in rows)
+def _write(stream: TextIO, columns: list[str], rows: Iterable[dict[str, object]]) -> None:
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([row[column] for column in columns] for row in rows)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from podium.errors import UsageError
-from podium.files.text_file import format_suffix, is_gzip
+from podium.files.draft import drafted
+from podium.files.text_file import filling, format_suffix, is_gzip
 from podium.traces.csv_writer import write_nodes, write_pods
 from podium.traces.documents import SUFFIXES
 from podium.traces.manifest_writer import write_manifests
@@ -33,13 +35,17 @@ def save_trace(trace: Trace, target: Path) -> list[Path]:
 
 def _save_csv(trace: Trace, target: Path) -> list[Path]:
     has_both = trace.cluster is not None and trace.workload is not None
+    paths = [_beside(target, part) if has_both else target for part in ("nodes", "pods")]
     written = []
-    if trace.cluster is not None:
-        written.append(_beside(target, "nodes") if has_both else target)
-        write_nodes(trace.cluster, written[-1])
-    if trace.workload is not None:
-        written.append(_beside(target, "pods") if has_both else target)
-        write_pods(trace.workload, written[-1])
+    with ExitStack() as stack:  # both lists take their names when both are whole
+        if trace.cluster is not None:
+            written.append(paths[0])
+            with filling(stack.enter_context(drafted(paths[0])), paths[0]) as stream:
+                write_nodes(trace.cluster, stream)
+        if trace.workload is not None:
+            written.append(paths[1])
+            with filling(stack.enter_context(drafted(paths[1])), paths[1]) as stream:
+                write_pods(trace.workload, stream)
     return written
 
 

@@ -12,10 +12,12 @@ from podium.cli.checks import (
     check_compiler,
     check_extras,
     check_machine,
+    check_sandbox,
     check_traces,
     memory_bytes,
 )
 from podium.errors import install_line
+from podium.search import process
 from podium.settings import default_settings
 from podium.traces.openb import openb_index
 from support.pages import ROOT
@@ -116,3 +118,10 @@ def test_original_traces_that_are_missing_or_changed_are_named(tmp_path):
 def test_the_original_traces_are_as_published(openb_folder):
     (finding,) = check_traces(with_folder(openb_folder))
     assert finding.status == "ok"
+
+
+def test_a_sandbox_that_does_not_start_is_advised_on_by_more_than_this_check(monkeypatch):
+    monkeypatch.setattr(process, "_BOOT", "import os; os._exit(7)")
+    (found,) = check_sandbox(default_settings())
+    assert (found.status, "exit 7" in found.detail) == ("broken", True)
+    assert "doctor" not in found.hint

@@ -65,7 +65,7 @@ def operands(name):
     if name in ("integer_power", "rounded_to"):
         return list(itertools.product(reals, (-15, -3, -1, 0, 1, 2, 15)))
     if name == "within":
-        return [(each,) for each in (*wholes, MOST_WHOLE + 1, -MOST_WHOLE - 1)]
+        return [(each,) for each in (*wholes, MOST_WHOLE + 1, -MOST_WHOLE - 1, 2**62)]
     if name in ("whole", "real"):
         return [(True,), (False,)] if name == "whole" else [(each,) for each in wholes]
     if name in ("floor_divide", "remainder", "minimum", "maximum"):

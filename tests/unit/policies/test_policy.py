@@ -78,3 +78,47 @@ def test_a_policy_is_compiled_once_for_each_kind_of_table_and_record():
 def test_files_leave_no_machine_code_behind_and_built_in_policies_do():
     assert load("first-fit").is_kept
     assert not made("def score(pod, node):\n    return 1\n").is_kept
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def f(n):\n    return f(n - 1) if n > 0 else 0.0\n", "line 1: f() calls itself"),
+        ("def f(n):\n    return f(n + 1)\n", "line 1: f() calls itself"),
+        ("def g(n):\n    return f(n)\ndef f(n):\n    return h(n)\ndef h(n):\n    return f(n)\n",
+         "line 3: f() calls itself"),
+    ],
+)  # fmt: skip
+def test_the_function_that_calls_itself_is_named_and_not_its_callers(text, told):
+    first = "g" if "def g" in text else "f"
+    text += f"def score(pod, node):\n    return {first}(node.gpu_count)\n"
+    assert policy_of(read_source(text, "mine.py"), "mine").not_compiled == told
+
+
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [
+        ("node.cpu_left", "did you mean cpu_milli_left"),
+        ("nod.gpu_count", "did you mean node"),
+        ("mx(1, 2)", "did you mean max"),
+        ("WEIGT * 2", "did you mean WEIGHT"),
+        ("math.sqr(4.0)", "did you mean sqrt"),
+        ("math.pii", "did you mean pi"),
+        ("[1.0][0]", "use numbers"),
+    ],
+)
+def test_what_is_misspelt_and_not_compiled_comes_with_what_may_be_meant(expression, hint):
+    text = f"import math\nWEIGHT = 2.0\ndef score(pod, node):\n    return {expression}\n"
+    policy = policy_of(read_source(text, "mine.py"), "mine")
+    with pytest.raises(PolicyError, match="cannot be compiled: line 4") as raised:
+        policy.native(1, 8)
+    assert raised.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(("body", "told"), [("pass", "nothing"), ("return [1]", r"\[1\]")])
+def test_a_score_that_is_no_number_is_told_with_its_function(body, told):
+    text = f"HERE = 1\ndef score(pod, node):\n    {body}\n"
+    policy = policy_of(read_source(text, "mine.py"), "mine")
+    with pytest.raises(TypeError, match=f"score returned {told}") as raised:
+        policy.scores(pod_record(pod()), node_records([node((9, 9), (9, 9))]))
+    assert policy.source.line_of(raised.value) == 2

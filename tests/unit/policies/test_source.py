@@ -97,3 +97,19 @@ def test_a_function_defined_beside_score_can_be_called():
     policy = made("def help(x):\n    return x + 1\n\n\ndef score(pod, node):\n    return help(1)\n")
     assert policy.score_pair(pod(), node(), -1, None) == 2
     assert policy.native(1, 8).address > 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\nscore = make(2.0)\n",
+        "\nfrom mine import score\n",
+        "\nasync def score(pod, node):\n    return 1\n",
+        "if True:\n    def score(pod, node):\n        return 1\n",
+    ],
+)
+def test_a_score_that_is_not_defined_at_the_top_is_told_so(text):
+    with pytest.raises(PolicyError, match="defined at the top") as raised:
+        read_source(text, "mine.py")
+    assert raised.value.where == "mine.py, line 2"
+    assert "def score(pod, node)" in raised.value.hint

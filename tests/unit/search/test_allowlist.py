@@ -4,6 +4,7 @@ import pytest
 
 from podium.policies import catalogue, load
 from podium.search.allowlist import problems
+from podium.search.calls import call_problems
 
 HEAD = "import math\nfrom podium.policies import HOLD, tunable\n"
 
@@ -181,3 +182,10 @@ def test_a_long_chain_of_elif_is_flat():
 
 def test_a_source_of_too_many_parts_is_refused():
     assert "parts" in _in_score(*["x = 1"] * 2000, "return 0")[0][1]
+
+
+def test_only_functions_of_a_circle_are_blamed_for_it():
+    text = "def f(n):\n    return g(n)\ndef g(n):\n    return f(n)\n"
+    text += "def score(pod, node):\n    return f(1.0)\n"
+    blamed = [line for line, reason in call_problems(ast.parse(text)) if "calls itself" in reason]
+    assert blamed == [1, 3]

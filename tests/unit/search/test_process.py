@@ -1,5 +1,7 @@
 import pytest
 
+from podium.errors import PodiumError
+from podium.search import process
 from podium.search.judge import Judge
 from podium.search.limits import Limits
 from podium.search.run.executor import Context, Task, perform
@@ -68,3 +70,30 @@ def test_what_was_tuned_is_judged_with_its_new_constants(judge):
     plain = perform(judge, Task(4, done.text, 10), Context())
     assert plain.judgement.scores == done.judgement.scores
     assert plain.evaluations == 1
+
+
+@pytest.mark.parametrize(
+    ("boot", "told"),
+    [
+        (process._BOOT.replace("search.worker", "search.nothing"), "No module named"),
+        ("import os; os._exit(7)", r"ended by itself \(exit 7\)"),
+        ("print('x' * 100)", "answered with a message of"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "died of SIGSEGV"),
+    ],
+)
+def test_a_process_that_does_not_start_is_told_in_words(monkeypatch, boot, told):
+    monkeypatch.setattr(process, "_BOOT", boot)
+    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    with pytest.raises(PodiumError, match=told):
+        worker.get_ready()
+
+
+def test_what_fails_behind_the_walls_is_told_in_words(monkeypatch):
+    later = "import podium.search.confinement as c\nwas = c.Confinement.enter\n"
+    later += "c.Confinement.enter = lambda self, parent: was(self, parent) and [object()]\n"
+    monkeypatch.setattr(
+        process, "_BOOT", process._BOOT.replace("main({parent})", later + "main({parent})")
+    )
+    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    with pytest.raises(PodiumError, match="not JSON serializable"):
+        worker.get_ready()

@@ -1,3 +1,5 @@
+import shlex
+
 import pytest
 
 from podium.settings import MASK, Secrets, hidden, hidden_command, is_secret_name, known_secrets
@@ -84,3 +86,22 @@ def test_a_run_that_was_kept_with_its_password_is_read_without(tmp_path):
         record = store.runs.get("ab12")
         assert record.settings["command"].endswith(f"'postgresql://ada:{MASK}@db/p'")
         assert [each.settings for each in store.runs.all()] == [record.settings]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "PRIVATE-TOKEN: X1", "PRIVATE-TOKEN:X1", "--key:X1", "-HX-Token:X1", '{"api_key": "X1"}',
+        '{"password":"X1 X1"}', '{"password": "X1\\"X1", "n": 1}', "{'secret': 'X1'}",
+        '{"body": "{\\"token\\": \\"X1\\"}"}', "{password: X1}", "X-Secret : X1 X1",
+    ],
+)  # fmt: skip
+def test_what_follows_a_colon_is_hidden_where_secrets_stand(word):
+    kept = hidden_command(shlex.join(["generate", "--header", word]))
+    assert "X1" not in kept
+    assert hidden_command(kept) == kept
+
+
+def test_sentences_about_tokens_stay_whole():
+    for text in ("serve.token: too short", "12 tokens: enough", "key: order"):
+        assert hidden(text) == text

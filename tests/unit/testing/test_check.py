@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from podium.policies import HOLD, ClusterPolicy, from_function, load
+from podium.policies.policy import policy_of
+from podium.policies.source import read_source
 from podium.testing import Finding, Report, check_policy
 from podium.testing.tiers import check_tiers
 
@@ -209,3 +211,28 @@ def test_a_report_is_good_when_every_finding_is():
     good, bad = Finding("a", True), Finding("b", False, "why")
     assert Report("p", (good,)).is_ok
     assert Report("p", (good, bad)).broken == (bad,)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def score(pod, node):\n    return node.cpu_left\n", "line 2: AttributeError"),
+        ("def score(pod, node):\n    return node.cpu_left\n", "did you mean cpu_milli_left"),
+        ("ONE = 1\ndef score(pod, node):\n    pass\n", "line 2: score returned nothing"),
+        ("class Policy:\n    def __init__(self, seed): pass\n"
+         "    def choose(self, pod, nodes, feasible):\n        return pod.cpu\n", "line 4: "),
+    ],
+)  # fmt: skip
+def test_a_policy_that_always_raises_is_told_the_line_and_nothing_that_was_not_judged(text, told):
+    report = check_policy(policy_of(read_source(text, "mine.py"), "mine"))
+    (finding,) = report.findings
+    assert (finding.name, finding.is_ok) == ("raises nothing", False)
+    assert told in finding.detail
+
+
+def test_promises_are_judged_where_a_policy_does_not_raise():
+    text = "def score(pod, node):\n    return 1.0 / node.gpu_count\n"
+    report = check_policy(policy_of(read_source(text, "mine.py"), "mine"))
+    details = {finding.name: finding.detail for finding in report.findings}
+    assert "line 2: ZeroDivisionError" in details["raises nothing"]
+    assert details["gives finite scores"].startswith("judged in ")

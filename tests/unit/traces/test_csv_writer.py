@@ -1,8 +1,19 @@
 from dataclasses import replace
 
+from podium.files.text_file import writing
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
-from podium.traces.csv_writer import write_nodes, write_pods
+from podium.traces import csv_writer
 from support.traces import small_trace
+
+
+def write_nodes(cluster, path):
+    with writing(path) as stream:
+        csv_writer.write_nodes(cluster, stream)
+
+
+def write_pods(workload, path):
+    with writing(path) as stream:
+        csv_writer.write_pods(workload, stream)
 
 
 def test_nodes_are_written_in_the_columns_of_openb(tmp_path):

@@ -1,6 +1,6 @@
 import pytest
 
-from podium.errors import UsageError
+from podium.errors import MissingError, UsageError
 from podium.traces import Trace, load_trace, save_trace
 from support.traces import assert_same_cluster, assert_same_workload, small_trace
 
@@ -29,3 +29,10 @@ def test_manifests_hold_both(tmp_path):
 def test_other_formats_are_refused(tmp_path, name):
     with pytest.raises(UsageError, match="are not written"):
         save_trace(small_trace(), tmp_path / name)
+
+
+def test_a_list_that_has_no_room_leaves_no_half_of_a_trace(tmp_path):
+    (tmp_path / "t-pods.csv").symlink_to("/dev/full")
+    with pytest.raises(MissingError, match="no room"):
+        save_trace(small_trace(), tmp_path / "t.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["t-pods.csv"]

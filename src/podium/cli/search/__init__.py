@@ -7,8 +7,8 @@ from podium.cli.search.compare import compare
 from podium.cli.search.evaluate import evaluate
 from podium.cli.search.promote import promote
 from podium.cli.search.run import resume, run
-from podium.cli.search.signals import stoppable
 from podium.cli.search.status import status
+from podium.cli.signals import stoppable
 
 app = new_app("Finds policies: searches, compares, promotes, and judges any candidate.")
 

@@ -72,13 +72,15 @@ def promote(
     from podium.search.judge import Judge
     from podium.search.limits import Limits
     from podium.search.promotion.decision import Rule
-    from podium.search.promotion.promote import Settings, scorer
+    from podium.search.promotion.promote import Settings, check_folder, scorer
     from podium.search.promotion.promote import promote as promote_all
     from podium.search.promotion.reduction import Thrift
     from podium.search.promotion.validation import HeldOut
     from podium.search.run.folder import PLAN, RunFolder
     from podium.search.run.plan import RunPlan
 
+    with blaming("flag --to"):
+        check_folder(folder)
     with opened(settings) as kept:
         with blaming("argument RUN"):
             record = kept.runs.get(run)

@@ -35,8 +35,9 @@ def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name:
         "allow_unconfined": settings.search.allow_unconfined,
         "command": secret.hide_command(["podium", *sys.argv[1:]]), "version": podium.__version__,
     }  # fmt: skip
-    record = RunRecord(run_id, KIND, secret.hide(name), time.time(), asked, folder=folder)
-    create_run(kept, plan, record)
+    shown = secret.hide_all(asked)
+    record = RunRecord(run_id, KIND, secret.hide(name), time.time(), shown, folder=folder)
+    create_run(kept, plan, record, secret)
     return record
 
 

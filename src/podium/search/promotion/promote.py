@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from podium.errors import PolicyError, UsageError
-from podium.files.draft import drafted
+from podium.files.draft import drafted, unwritable
 from podium.policies import Policy
 from podium.search.gates import Candidate, read_candidate
 from podium.search.judge import Judge
@@ -105,6 +106,7 @@ def promote(
     Held-out results decide once, here, and go back into no search.
     """
     tell = progress or (lambda _stage, _done, _total: None)
+    check_folder(settings.folder)
     entries, refusals = _reduced(nominees, settings, tell)
     reduced = {entry.name: entry.reduced for entry in entries}
     if not entries:
@@ -166,9 +168,22 @@ def _read(text: str, known: set[str]) -> Candidate:
     return read
 
 
-def _check_free(entries: Sequence[_Entry], folder: Path) -> None:
+def check_folder(folder: Path) -> None:
+    """Makes sure, before the work begins, that there is a folder to write policies to.
+
+    Raises:
+        UsageError: there is none, or it cannot be written to.
+    """
     if not folder.is_dir():
         raise UsageError(f'there is no folder "{folder}"', hint="make it, or name another")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise unwritable(str(folder), error) from error
+
+
+def _check_free(entries: Sequence[_Entry], folder: Path) -> None:
     names = [entry.name for entry in entries]
     for name in names:
         if names.count(name) > 1 or _path(folder, name).exists():

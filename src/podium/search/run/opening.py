@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,15 @@ from podium.search.run.loop import Parts, Search, Watch
 from podium.search.run.plan import SEEDS, RunPlan
 from podium.search.run.validator import Validator
 from podium.search.training import TrainingSet
-from podium.settings import MASK, hidden_command, without_password
+from podium.settings import MASK, Secrets, hidden_command, without_password
 from podium.store import RunRecord, Store
 
 KIND = "search"
 GENERATORS = ("genetic", "random", "llm", "command")
 LOCAL, RAY = "local", "ray"
 EXECUTORS = (LOCAL, RAY)
+
+_NONE_KNOWN = Secrets()
 
 _SECRETIVE: Mapping[str, Callable[[str], str]] = {
     "command": hidden_command, "base_url": without_password,
@@ -57,7 +61,9 @@ class Means:
             raise UnknownName.among("executor", self.executor, EXECUTORS)
 
 
-def create_run(store: Store, plan: RunPlan, record: RunRecord) -> RunFolder:
+def create_run(
+    store: Store, plan: RunPlan, record: RunRecord, secrets: Secrets = _NONE_KNOWN
+) -> RunFolder:
     """Enters a new run in the store and makes the folder that its record names."""
     for name, _ in plan.generators:
         if name not in GENERATORS:
@@ -67,8 +73,8 @@ def create_run(store: Store, plan: RunPlan, record: RunRecord) -> RunFolder:
         raise UsageError(f"there is a run {record.id} already", where=str(folder.path))
     try:
         # Whatever is kept is kept without passwords; `Means` has them for as long as it works.
-        folder.write(PLAN, {**plan.as_object(), "options": _kept(plan.options)})
-        store.runs.create(record)
+        folder.write(PLAN, {**plan.as_object(), "options": _kept(plan.options, secrets)})
+        store.runs.create(replace(record, settings=secrets.hide_all(record.settings)))
     except BaseException:
         shutil.rmtree(folder.path, ignore_errors=True)
         raise
@@ -150,10 +156,10 @@ def llm_settings(options: dict[str, Any], folder: RunFolder, means: Means) -> An
     return LlmSettings(**{**options, "models": models, "prices": prices, "cassette": cassette})
 
 
-def _kept(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _kept(options: Mapping[str, Mapping[str, Any]], secrets: Secrets) -> dict[str, dict[str, Any]]:
     return {
         generator: {
-            name: _SECRETIVE[name](value) if name in _SECRETIVE else value
+            name: _SECRETIVE[name](secrets.hide_known(value)) if name in _SECRETIVE else value
             for name, value in given.items()
         }
         for generator, given in options.items()
@@ -164,12 +170,21 @@ def _whole(name: str, kept: str, given: str) -> str:
     """Gives what a plan could not keep whole, from whoever has it."""
     if MASK not in kept:
         return kept
-    if given and _SECRETIVE[name](given) == kept:
+    if given and _is_same(kept, given, _SECRETIVE[name]):
         return given
     raise MissingError(
         "the run has a password or a key that is not kept", where=kept,
         hint=f"resume it with --{name.replace('_', '-')} and the whole of what stands above",
     )  # fmt: skip
+
+
+def _is_same(kept: str, given: str, hide: Callable[[str], str]) -> bool:
+    """Tells whether a text is what was kept; what was secret then need not be known now."""
+    pattern = ".+".join(map(re.escape, kept.split(MASK)))
+    forms = {given, hide(given)}
+    with suppress(ValueError):
+        forms.add(shlex.join(shlex.split(given)))
+    return any(re.fullmatch(pattern, form, re.DOTALL) for form in forms)
 
 
 def _unchecked(_number: int, _text: str) -> None:

@@ -44,6 +44,8 @@ def refused(runner, monkeypatch, tmp_path):
         (("resume", "nobody"), 'unknown run "nobody"'),
         (("status", "nobody"), 'unknown run "nobody"'),
         (("promote", "nowhere"), 'run "nowhere"'),
+        (("promote", "nowhere", "--to", "no/where"), "at:  flag --to"),
+        (("promote", "nowhere", "--to", "/proc"), "at:  /proc"),
         (("compare", "genetik"), 'arm "genetik"'),
         (("compare", "command"), "add --command PROGRAM"),
         (("compare", "--command", "cat"), "--command is for the generator command"),

@@ -18,6 +18,7 @@ from podium.search.run.opening import (
     starters_of,
 )
 from podium.search.run.plan import RANDOM, Budget, RunPlan, Tuning
+from podium.settings import Secrets
 from podium.store import RunRecord, open_store
 from support.searches import LIMITS, PLAN_OF_TESTS, TRAINING
 
@@ -117,3 +118,19 @@ def test_the_best_is_validated_on_seeds_that_nothing_was_chosen_by(store, tmp_pa
         search.go(Budget(evaluations=1))
         assert search.validated.number == search.archive.best.number
         assert 0 < search.validated.fitness <= 100
+
+
+def test_what_is_known_to_be_secret_is_kept_nowhere_and_asked_for_again(store, tmp_path):
+    command = f"{sys.executable} sEcretA1 --quick"
+    plan = replace(
+        PLAN_OF_TESTS, generators=(("command", 1.0),), options={"command": {"command": command}}
+    )
+    record = replace(record_in(tmp_path), settings=plan.as_object())
+    folder = create_run(store, plan, record, Secrets(frozenset(["sEcretA1"])))
+    assert "sEcretA1" not in (folder.path / "plan.json").read_text()
+    assert "sEcretA1" not in str(store.runs.get(record.id).settings)
+    kept = RunPlan.from_object(folder.read("plan.json"))
+    assert open_generators(kept, folder, replace(MEANS, command=command))
+    for other in ("", f"{sys.executable} sEcretA1 --slow"):
+        with pytest.raises(MissingError, match="not kept"):
+            open_generators(kept, folder, replace(MEANS, command=other))

@@ -1,0 +1,45 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ENDLESS = "def score(pod, node):\n    while True:\n        pass\n    return 1.0\n"
+VERBS = {
+    "simulate": ["simulate", "--policy", "endless.py"],
+    "compare": ["compare", "endless.py", "--seeds", "1"],
+    "check": ["policies", "check", "endless.py"],
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs the /proc of Linux")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_request_to_end_is_taken_as_an_interrupt(tmp_path, verb, number):
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "podium", *VERBS[verb]], cwd=tmp_path, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env={**os.environ, "PODIUM_TRACES": ""},
+    )  # fmt: skip
+    try:
+        _wait_until_heard(process, number)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, told.splitlines()[-1:]) == (130, ["interrupted"])
+
+
+def _wait_until_heard(process, number):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        caught = next(line.split()[1] for line in lines if line.startswith("SigCgt"))
+        if int(caught, 16) >> (number - 1) & 1:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"it does not heed {number!r}, or ended with {process.returncode}")
