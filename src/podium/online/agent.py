@@ -82,6 +82,12 @@ class Agent:
             part = self._interference if observation.colocated_job_types else self._runtime
             part.check(observation)
 
+    def knows(self, observation: Observation) -> bool:
+        """Tells whether a run has no new names; there may be room for only so many."""
+        with self._lock:
+            part = self._interference if observation.colocated_job_types else self._runtime
+            return part.knows(observation)
+
     def observe(self, observation: Observation) -> None:
         """Learns from a run; one with neighbours teaches about the neighbours alone."""
         with self._learning, self._lock:

@@ -50,6 +50,12 @@ class Interference:
         if len(beside) > MOST_NEIGHBOURS:
             raise too_many(MOST_NEIGHBOURS, f"job types beside {job_type}", "colocated_job_types")
 
+    def knows(self, observation: Observation) -> bool:
+        """Tells whether a run with neighbours has no name that is new to its job type."""
+        company = self._companies.get(observation.job_type, Company())
+        beside = set(observation.colocated_job_types)
+        return observation.gpu_type in company.runs and beside <= set(company.neighbours)
+
     def observe(self, observation: Observation, forgetting: float) -> None:
         """Takes a run with neighbours."""
         self.check(observation)

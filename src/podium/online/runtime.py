@@ -72,6 +72,10 @@ class RuntimeModel:
         feature_vector(self._parameters.features, observation.features)
         self._check_names(observation.job_type, observation.gpu_type)
 
+    def knows(self, observation: Observation) -> bool:
+        """Tells whether a run has no name that is new here."""
+        return observation.job_type in self._jobs and observation.gpu_type in self._gpus
+
     def observe(self, observation: Observation) -> None:
         """Learns from a run without neighbours."""
         row = feature_vector(self._parameters.features, observation.features)

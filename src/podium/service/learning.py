@@ -92,7 +92,10 @@ class Learning:
 
     async def _kept(self, record: ObservationRecord) -> Mapping[str, Any]:
         started = time.perf_counter()
-        (kept,) = await self._parts.memory.keep([record])
+        if self._parts.learner.agent.knows(observation_of(record)):
+            (kept,) = await self._parts.memory.keep([record])
+        else:
+            kept = await self._parts.memory.keep_new(record, lambda: self._check(record))
         waited_s = time.perf_counter() - started
         self._parts.metrics.committing.observe(waited_s)
         if not kept.is_repeat:
@@ -111,7 +114,7 @@ class Learning:
         self._bound("job_types", body.job_types)
         self._bound("gpu_types", body.gpu_types)
         memory = self._parts.memory
-        jobs, gpus = await memory.names()
+        jobs, gpus = await memory.names(body.job_types, body.gpu_types)
         found = {
             "job_types": [name for name in dict.fromkeys(body.job_types) if name in jobs],
             "gpu_types": [name for name in dict.fromkeys(body.gpu_types) if name in gpus],
