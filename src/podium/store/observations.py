@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from podium.errors import UsageError
 from podium.store.cells import text_cell, text_of
 from podium.store.engine import reading, writing
+from podium.store.forgotten import free_names
 from podium.store.names import Register, ReusedName, known_of
 from podium.store.records import Kept, ObservationRecord
 from podium.store.retention import prune
@@ -112,6 +113,7 @@ class Observations:
             kept = [register.enter(group) for group in groups]
             if register.fresh:
                 check()
+                free_names(connection, [row for row in register.fresh if row["forgets"]])
                 connection.execute(_ADD, register.fresh)
         return kept
 
