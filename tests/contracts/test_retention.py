@@ -5,8 +5,16 @@ import pytest
 from podium.errors import UsageError
 from podium.store import (
     CheckpointRecord,
+    ObservationRecord,
+    ReusedName,
 )
 from support.observed import ids_in, save, seen
+
+
+def forgotten(name, kind="job_type"):
+    """Gives a note that a name is to be forgotten."""
+    names = {"job_type": "", "gpu_type": "", kind: name}
+    return ObservationRecord(**names, runtime_s=0.0, recorded_s=1.0, forgets=kind)
 
 
 def test_a_checkpoint_comes_back_as_it_was_saved(store):
@@ -82,3 +90,37 @@ def test_thousands_are_pruned_in_parts(store):
 def test_nothing_of_a_pair_cannot_be_kept(store):
     with pytest.raises(UsageError, match="0 observations of each pair cannot be kept"):
         store.observations.prune(0)
+
+
+def test_a_forgotten_job_type_does_not_come_back_from_those_it_ran_beside(store):
+    others = [seen(0, job_type="a", gpu_type="g", colocated_job_types=("typo", "b"))]
+    others += [seen(1, job_type="a", gpu_type="g", colocated_job_types=("typo-2", 'x"typo"'))]
+    store.observations.add([*others, seen(2, job_type="typo", gpu_type="g"), forgotten("typo")])
+    store.observations.add([seen(3, job_type="a", gpu_type="g", colocated_job_types=("typo",))])
+    save(store, 5)
+    store.observations.prune(100)
+    assert ids_in(store) == [2, 5]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"job_type": "typo"},
+        {"gpu_type": "typo"},
+        {"colocated_job_types": ("b", "typo")},
+    ],
+)
+@pytest.mark.parametrize("is_at_once", [False, True])
+def test_the_names_of_what_is_forgotten_are_free_at_once(store, run, is_at_once):
+    kind = "gpu_type" if "gpu_type" in run else "job_type"
+    wrong = seen(0, job_id="j", key="k", **run)
+    right = seen(1, job_id="j", key="k")
+    records = [wrong, forgotten("typo", kind), right]
+    for batch in [records] if is_at_once else [[each] for each in records]:
+        store.observations.add(batch)
+    assert ids_in(store) == [1, 2, 3]
+    assert [each.job_id for each in store.observations.since(0)] == [None, None, "j"]
+    with pytest.raises(ReusedName):
+        store.observations.add([wrong])
+    other = seen(4, job_id="kept", key="kept-too")
+    assert store.observations.add([other]) == store.observations.add([other])

@@ -222,3 +222,41 @@ def test_a_handshake_that_never_comes_is_not_waited_for(tmp_path):
         trusting = process.connect(ssl.create_default_context(cafile=cert))
         with contextlib.closing(trusting):
             assert process.get("/healthz", connection=trusting).status == 200
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /hea",
+        b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
+        b"POST /v1/score HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 9\r\n\r\n{",
+    ],
+    ids=["half a second head", "a body left over", "half a body"],
+)
+def test_who_waits_in_the_middle_of_a_request_keeps_nobody_out(tmp_path, said):
+    with served(tmp_path, PODIUM_SERVE_MAX_CONNECTIONS="10") as process:
+        with contextlib.ExitStack() as kept:
+            for _ in range(10):
+                connection = kept.enter_context(connected(process))
+                connection.sendall(said)
+            time.sleep(0.5)
+            assert process.get("/healthz").status == 200
+        assert process.end() == 0
+
+
+def test_callers_that_never_shake_hands_keep_nobody_out(tmp_path):
+    cert, key = make_certificate(tmp_path)
+    flags = ("--tls-cert", str(cert), "--tls-key", str(key))
+    with served(tmp_path, *flags, ulimit="-n 100") as process:
+        with contextlib.ExitStack() as kept:
+            silent = [kept.enter_context(connected(process)) for _ in range(300)]
+            started = time.monotonic()
+            for _ in range(3):
+                trusting = process.connect(ssl.create_default_context(cafile=cert))
+                with contextlib.closing(trusting):
+                    assert process.get("/healthz", connection=trusting).status == 200
+            assert time.monotonic() - started < 4  # before any handshake is given up
+            assert silent[0].recv(1) == b""
+        assert process.end() == 0
+        assert not process.others

@@ -68,8 +68,8 @@ class Tally:
             raise self.refused[record.id]
         self.ids.append(record.id)
 
-    def forget(self, kind, name):
-        self.forgotten.append((kind, name))
+    def forget(self, names):
+        self.forgotten += names
 
     def state(self):
         return {"ids": list(self.ids)}
@@ -95,8 +95,9 @@ class Mind:
             )
         )
 
-    def forget(self, kind, name):
-        self.agent.forget(**{kind: name})
+    def forget(self, names):
+        for kind, name in names:
+            self.agent.forget(**{kind: name})
 
     def state(self):
         return self.agent.as_object()

@@ -7,7 +7,7 @@ may be called from any thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -82,6 +82,12 @@ class Agent:
             part = self._interference if observation.colocated_job_types else self._runtime
             part.check(observation)
 
+    def knows(self, observation: Observation) -> bool:
+        """Tells whether a run has no new names; there may be room for only so many."""
+        with self._lock:
+            part = self._interference if observation.colocated_job_types else self._runtime
+            return part.knows(observation)
+
     def observe(self, observation: Observation) -> None:
         """Learns from a run; one with neighbours teaches about the neighbours alone."""
         with self._learning, self._lock:
@@ -100,13 +106,20 @@ class Agent:
             self.observe(observation)
 
     def forget(self, *, job_type: str | None = None, gpu_type: str | None = None) -> None:
-        """Becomes as though a job type, or a GPU type, had never been observed.
+        """Becomes as though a job type, or a GPU type, had never been observed."""
+        jobs = () if job_type is None else (job_type,)
+        self.forget_all(jobs, () if gpu_type is None else (gpu_type,))
 
-        Others may decide meanwhile; decisions that were made stay counted.
+    def forget_all(self, job_types: Collection[str], gpu_types: Collection[str]) -> None:
+        """Becomes as though job types and GPU types had never been observed.
+
+        However many there are, all that stays is put together once. Others may decide meanwhile;
+        decisions that were made stay counted.
         """
+        jobs, gpus = frozenset(job_types), frozenset(gpu_types)
         with self._learning:
-            runtime = self._runtime.without(job_type, gpu_type)
-            interference = self._interference.without(job_type, gpu_type)
+            runtime = self._runtime.without(jobs, gpus)
+            interference = self._interference.without(jobs, gpus)
             gone = self._runtime.observations - runtime.observations
             gone += self._interference.observations - interference.observations
             if self.parameters.enable_interference:

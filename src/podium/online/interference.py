@@ -50,6 +50,12 @@ class Interference:
         if len(beside) > MOST_NEIGHBOURS:
             raise too_many(MOST_NEIGHBOURS, f"job types beside {job_type}", "colocated_job_types")
 
+    def knows(self, observation: Observation) -> bool:
+        """Tells whether a run with neighbours has no name that is new to its job type."""
+        company = self._companies.get(observation.job_type, Company())
+        beside = set(observation.colocated_job_types)
+        return observation.gpu_type in company.runs and beside <= set(company.neighbours)
+
     def observe(self, observation: Observation, forgetting: float) -> None:
         """Takes a run with neighbours."""
         self.check(observation)
@@ -68,17 +74,20 @@ class Interference:
             self._companies.setdefault(job_type, Company()).merge(company)
             self._note(job_type)
 
-    def without(self, job_type: str | None, gpu_type: str | None) -> Interference:
-        """Gives what would be known had a job type, or a GPU type, never been there.
+    def without(self, job_types: frozenset[str], gpu_types: frozenset[str]) -> Interference:
+        """Gives what would be known had some job types and GPU types never been there.
 
         Slowdowns follow when they are learned again.
         """
         made = Interference(self._spread)
         for name, company in self._companies.items():
-            if name == job_type:
+            if name in job_types:
                 continue
-            kept = company if gpu_type is None else company.without_gpu_type(gpu_type)
-            kept = kept if job_type is None else kept.without_neighbour(job_type)
+            kept = company
+            for gpu_type in gpu_types.intersection(company.runs):
+                kept = kept.without_gpu_type(gpu_type)
+            for job_type in job_types.intersection(company.neighbours):
+                kept = kept.without_neighbour(job_type)
             if kept.runs:
                 made._companies[name] = kept
                 made._note(name)

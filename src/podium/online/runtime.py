@@ -72,6 +72,10 @@ class RuntimeModel:
         feature_vector(self._parameters.features, observation.features)
         self._check_names(observation.job_type, observation.gpu_type)
 
+    def knows(self, observation: Observation) -> bool:
+        """Tells whether a run has no name that is new here."""
+        return observation.job_type in self._jobs and observation.gpu_type in self._gpus
+
     def observe(self, observation: Observation) -> None:
         """Learns from a run without neighbours."""
         row = feature_vector(self._parameters.features, observation.features)
@@ -95,8 +99,8 @@ class RuntimeModel:
                 self._cell(job_type, gpu_type).merge(cell)
             self._update(job_type)
 
-    def without(self, job_type: str | None, gpu_type: str | None) -> RuntimeModel:
-        """Gives the model that never saw a job type, or a GPU type.
+    def without(self, job_types: frozenset[str], gpu_types: frozenset[str]) -> RuntimeModel:
+        """Gives the model that never saw some job types and GPU types.
 
         Types are numbered in the order in which they were first seen otherwise, for sums taken in
         another order differ in the last bit. Where runs are forgotten, others have faded through
@@ -104,7 +108,7 @@ class RuntimeModel:
         """
         made = RuntimeModel(self._parameters)
         for job, gpu in self._pairs:
-            if job != job_type and gpu != gpu_type:
+            if job not in job_types and gpu not in gpu_types:
                 made._put(job, gpu, self._cells[self._jobs[job]][self._gpus[gpu]])
         for job in made._jobs:
             made._update(job)

@@ -122,7 +122,7 @@ def _add_learning(app: FastAPI, parts: Parts, gate: Gate) -> None:
         )
         route = app.router.routes[-1]
         assert isinstance(route, Route)
-        route.app = body_app(model, answer, reader)
+        route.app = body_app(model, answer, reader, serve.max_batch)
         gate.shorten("POST", path, route.app)
     for path in ("/v1/observe", "/v1/forget"):  # those that wait for the store
         gate.separate(path, serve.max_observing)

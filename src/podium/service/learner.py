@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podium.online import Agent, Observation, Parameters
@@ -20,12 +20,10 @@ class AgentLearner:
         """Learns from an observation."""
         self.agent.observe(observation_of(record))
 
-    def forget(self, kind: str, name: str) -> None:
-        """Becomes as though a job type, or a GPU type, had never been observed."""
-        if kind == "gpu_type":
-            self.agent.forget(gpu_type=name)
-        else:
-            self.agent.forget(job_type=name)
+    def forget(self, names: Sequence[tuple[str, str]]) -> None:
+        """Becomes as though job types and GPU types had never been observed."""
+        jobs = {name for kind, name in names if kind == "job_type"}
+        self.agent.forget_all(jobs, {name for kind, name in names if kind == "gpu_type"})
 
     def state(self) -> Mapping[str, Any]:
         """Gives all that was learned."""

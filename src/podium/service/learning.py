@@ -13,10 +13,12 @@ from starlette.types import Scope
 from podium.errors import UsageError
 from podium.online import Request, assign_costs
 from podium.service.learner import observation_of
+from podium.service.outline import too_long
 from podium.service.parts import Parts
 from podium.service.problem import Field, Problem
 from podium.service.requests import (
     LONGEST_NAME,
+    MOST_COLUMNS,
     CostsRequest,
     ForgetRequest,
     Job,
@@ -27,9 +29,6 @@ from podium.service.requests import (
 from podium.store import ObservationRecord, ReusedName
 
 Work = Callable[[], Mapping[str, Any]]
-
-MOST_COLUMNS = 64
-"""Of one assignment; clusters have fewer GPU types."""
 
 
 class Learning:
@@ -93,7 +92,10 @@ class Learning:
 
     async def _kept(self, record: ObservationRecord) -> Mapping[str, Any]:
         started = time.perf_counter()
-        (kept,) = await self._parts.memory.keep([record])
+        if self._parts.learner.agent.knows(observation_of(record)):
+            (kept,) = await self._parts.memory.keep([record])
+        else:
+            kept = await self._parts.memory.keep_new(record, lambda: self._check(record))
         waited_s = time.perf_counter() - started
         self._parts.metrics.committing.observe(waited_s)
         if not kept.is_repeat:
@@ -112,7 +114,7 @@ class Learning:
         self._bound("job_types", body.job_types)
         self._bound("gpu_types", body.gpu_types)
         memory = self._parts.memory
-        jobs, gpus = await memory.names()
+        jobs, gpus = await memory.names(body.job_types, body.gpu_types)
         found = {
             "job_types": [name for name in dict.fromkeys(body.job_types) if name in jobs],
             "gpu_types": [name for name in dict.fromkeys(body.gpu_types) if name in gpus],
@@ -211,12 +213,7 @@ class Learning:
     def _bound(self, name: str, entries: Sequence[Any], most: int | None = None) -> None:
         limit = self._most if most is None else min(most, self._most)
         if len(entries) > limit:
-            raise Problem(
-                413,
-                f"{name} has {len(entries):,} entries, more than {limit:,}",
-                hint="send less at a time, or raise serve.max_batch",
-                fields=[Field(name, "the list is too long")],
-            )
+            raise too_long(name, len(entries), limit)
 
 
 def _key(scope: Scope) -> str | None:

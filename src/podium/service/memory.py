@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
@@ -21,6 +22,8 @@ from podium.store import (
     Store,
     Upkeep,
 )
+
+T = TypeVar("T")
 
 LOCK_SHARE = 0.8
 """Of the time that an observation may wait: so long the database waits for a lock."""
@@ -51,6 +54,7 @@ class Memory:
             self._follower, store.observations, rhythm, self._report, self._look_at_store
         )
         self._thread = ThreadPoolExecutor(1, "podium-learner")
+        self._newcomers = ThreadPoolExecutor(1, "podium-newcomers")
         self._reaching: asyncio.Future[None] | None = None
         self._is_started = False
 
@@ -80,21 +84,47 @@ class Memory:
             ReusedName: a key or a job was that of another observation.
             MissingError: they are not stored, or it is not certain within the limit that they are.
         """
+        with self._watched():
+            promised = self._writer.submit(records)
+            return await self._kept(promised, lambda: self._writer.withdraw(promised))
+
+    async def keep_new(self, record: ObservationRecord, check: Callable[[], None]) -> Kept:
+        """Stores an observation with new names, if a check still agrees when its turn comes.
+
+        All that was kept before is learned by then, whichever replica kept it: as many as there
+        is room for are kept, however many are told of at the same time.
+
+        Raises:
+            ReusedName: a key or a job was that of another observation.
+            MissingError: it is not stored, or it is not certain within the limit that it is.
+            Exception: whatever the check raises; nothing is stored then.
+        """
+
+        def look() -> None:
+            self._follower.catch_up()
+            check()
+
+        with self._watched():
+            add = self._observations.add_checked
+            promised = self._newcomers.submit(add, record, look)
+            return await self._kept(promised, promised.cancel)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
         try:
-            return await self._kept(records)
+            yield
         except UsageError:
             raise
         except PodiumError as error:
             self.health.fail(error)
             raise
 
-    async def _kept(self, records: Sequence[ObservationRecord]) -> list[Kept]:
-        promised = self._writer.submit(records)
+    async def _kept(self, promised: Future[T], withdraw: Callable[[], bool]) -> T:
         try:
             async with asyncio.timeout(self._limit_s):
                 kept = await asyncio.shield(asyncio.wrap_future(promised))
         except TimeoutError:
-            is_certain = self._writer.withdraw(promised)
+            is_certain = withdraw()
             raise MissingError(
                 f"the store did not keep an observation within {self._limit_s:g} s",
                 hint="look who holds its lock, and at its disk"
@@ -119,10 +149,12 @@ class Memory:
             problem = f"the store did not answer within {self._limit_s:g} s"
             raise MissingError(problem, hint="look whether it is in trouble") from None
 
-    async def names(self) -> tuple[set[str], set[str]]:
-        """Lists the job types and GPU types that are known, by all that is stored by now."""
+    async def names(
+        self, job_types: Sequence[str], gpu_types: Sequence[str]
+    ) -> tuple[set[str], set[str]]:
+        """Finds those that are known, learned or merely stored, by all that is stored by now."""
         loop = asyncio.get_running_loop()
-        asked = loop.run_in_executor(self._thread, self._known_names)
+        asked = loop.run_in_executor(self._thread, self._known_names, job_types, gpu_types)
         try:
             async with asyncio.timeout(self._limit_s):
                 return await asyncio.shield(asked)
@@ -130,9 +162,13 @@ class Memory:
             problem = f"the store did not answer within {self._limit_s:g} s"
             raise MissingError(problem, hint="look whether it is in trouble") from None
 
-    def _known_names(self) -> tuple[set[str], set[str]]:
+    def _known_names(
+        self, job_types: Sequence[str], gpu_types: Sequence[str]
+    ) -> tuple[set[str], set[str]]:
         self._follower.catch_up()
-        return self._learner.agent.names()
+        jobs, gpus = self._learner.agent.names()
+        jobs |= self._observations.names("job_type", job_types)
+        return jobs, gpus | self._observations.names("gpu_type", gpu_types)
 
     async def learn(self, id: int, waited_s: float = 0.0) -> None:
         """Waits until an observation is learned, with what is left of the limit.
@@ -157,6 +193,7 @@ class Memory:
 
     def close(self) -> None:
         """Stores what was submitted, learns it and saves a last checkpoint."""
+        self._newcomers.shutdown()
         self._writer.close()
         self._thread.shutdown()
         if self._is_started:

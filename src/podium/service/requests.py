@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, FailFast, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from podium.online.observation import LONGEST_S, SHORTEST_S
@@ -12,6 +12,9 @@ from podium.online.parameters import FEATURES
 
 LONGEST_NAME = 256
 MOST_FEATURES = 64
+MOST_COLUMNS = 64
+"""Of one assignment; clusters have fewer GPU types."""
+
 LARGEST_SIZE = 1e15
 DEAREST = 1e15
 BY_COSTS, BY_JOBS = "by-costs", "by-jobs"
@@ -42,7 +45,10 @@ Features = Annotated[
         json_schema_extra=_document_sizes,
     ),
 ]
-Names = list[Name]
+# The first mistake in a list is enough: whoever sends a million must not have them all described.
+Names = Annotated[list[Name], FailFast()]
+Costs = Annotated[list[Cost], Field(max_length=MOST_COLUMNS), FailFast()]
+Capacities = Annotated[list[Capacity], FailFast()]
 
 
 class Body(BaseModel):
@@ -131,16 +137,18 @@ class Job(Body):
 class CostsRequest(Body):
     """Asks for the cheapest assignment of rows to columns with capacities."""
 
-    costs: Annotated[list[list[Cost]], Field(description="A row for each job, of equal lengths.")]
-    capacities: Annotated[list[Capacity], Field(description="Of each column.")]
+    costs: Annotated[
+        list[Costs], FailFast(), Field(description="A row for each job, of equal lengths.")
+    ]
+    capacities: Annotated[Capacities, Field(description="Of each column.")]
 
 
 class JobsRequest(Body):
     """Asks for the cheapest assignment of jobs to GPU types, by what was learned."""
 
-    jobs: list[Job]
+    jobs: Annotated[list[Job], FailFast()]
     gpu_types: Annotated[Names, Field(json_schema_extra={"minItems": 1, "uniqueItems": True})]
-    capacities: Annotated[list[Capacity], Field(description="Of each GPU type.")]
+    capacities: Annotated[Capacities, Field(description="Of each GPU type.")]
 
 
 def _kind(value: Any) -> str:

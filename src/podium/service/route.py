@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
 from podium.service.body import BodyReader, Gone
+from podium.service.outline import outlined
 from podium.service.problem import Field, Problem
 from podium.service.requests import BY_COSTS, BY_JOBS
 
@@ -24,7 +25,7 @@ MOST_FIELDS = 20
 """No more mistakes than this are listed."""
 
 
-def body_app(model: Any, answer: Answer, reader: BodyReader) -> ASGIApp:
+def body_app(model: Any, answer: Answer, reader: BodyReader, max_batch: int) -> ASGIApp:
     """Makes the application of a route from its model and its function."""
     adapter: TypeAdapter[Any] = TypeAdapter(model)
     validate, known = adapter.validator.validate_json, field_names(adapter)
@@ -35,7 +36,7 @@ def body_app(model: Any, answer: Answer, reader: BodyReader) -> ASGIApp:
         except Gone:
             return
         try:
-            body = validate(raw)
+            body = validate(outlined(raw, max_batch))
         except ValidationError as error:
             raise refusal(error, known) from None
         sent = to_json(await answer(body, scope))
@@ -69,7 +70,7 @@ def refusal(error: ValidationError, known: Sequence[str]) -> Problem:
     messages: dict[str, list[str]] = {}
     for each in details:
         messages.setdefault(_name(each["loc"]), []).append(each["msg"])
-    fields = [Field(name, "; or: ".join(told)) for name, told in messages.items()]
+    fields = [Field(name, "; or: ".join(dict.fromkeys(told))) for name, told in messages.items()]
     count = len(fields)
     problem = "the body has a field that cannot be used"
     if count > 1:

@@ -7,6 +7,8 @@ import functools
 import os
 import signal
 import socket
+import ssl
+import sys
 from collections.abc import Callable
 from types import FrameType
 
@@ -15,6 +17,7 @@ import uvicorn
 from podium.errors import MissingError
 from podium.service.app import create_app
 from podium.service.credentials import check_tls
+from podium.service.door import Door, Handshake
 from podium.service.logs import SeldomWarning
 from podium.service.parts import Parts
 from podium.service.phase import DRAINING
@@ -23,11 +26,8 @@ from podium.settings import Serve
 
 BACKLOG = 2048
 KEEP_ALIVE_S = 75
-HANDSHAKE_S = 10.0
-"""How long a caller may take to agree on encryption."""
-
-FAREWELL_S = 2.0
-"""How long a caller that is cut off may take to agree on the end of encryption."""
+HANDSHAKE_SHARE = 4
+"""One of so many connections may be one that has yet to agree on encryption."""
 
 RECEIVE_BYTES = 2**16
 """What the system takes in for a connection that is not read; it allows for twice as much."""
@@ -82,22 +82,42 @@ class Server(uvicorn.Server):
 
 
 class Config(uvicorn.Config):
-    """Bounds the time of handshakes, for which the server has no setting."""
+    """Bounds handshakes, for which the server has no setting."""
+
+    handshake = Handshake()
 
     def get_loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop] | None:
         """Gives the maker of the event loop."""
         make = super().get_loop_factory()
         if make is None or self.ssl_certfile is None:
             return make
-        return functools.partial(_hasty, make)
+        return functools.partial(_hasty, make, self.handshake)
 
 
-def _hasty(make: Callable[[], asyncio.AbstractEventLoop]) -> asyncio.AbstractEventLoop:
+def _hasty(
+    make: Callable[[], asyncio.AbstractEventLoop], bounds: Handshake
+) -> asyncio.AbstractEventLoop:
     loop = make()
-    bounded = functools.partial(
-        loop.create_server, ssl_handshake_timeout=HANDSHAKE_S, ssl_shutdown_timeout=FAREWELL_S
-    )
-    loop.create_server = bounded  # type: ignore[method-assign]
+    if sys.platform == "win32":  # its loop cannot wait for a listener
+        bounded = functools.partial(
+            loop.create_server,
+            ssl_handshake_timeout=bounds.limit_s,
+            ssl_shutdown_timeout=bounds.farewell_s,
+        )
+        loop.create_server = bounded  # type: ignore[method-assign]
+        return loop
+
+    async def open_door(
+        make: Callable[[], asyncio.BaseProtocol],
+        *,
+        sock: socket.socket,
+        ssl: ssl.SSLContext,
+        backlog: int,
+    ) -> Door:
+        del backlog  # it listens already
+        return Door(sock, make, ssl, bounds)
+
+    loop.create_server = open_door  # type: ignore
     return loop
 
 
@@ -131,9 +151,10 @@ def run(parts: Parts, listener: socket.socket) -> int:
         PodiumError: what was learned cannot be read from the store.
     """
     serve = parts.settings.serve
+    bounds = _bounds(parts)
     config = Config(
         create_app(parts),
-        http=type("BoundedWire", (Wire,), {"bounds": _bounds(parts)}),
+        http=type("BoundedWire", (Wire,), {"bounds": bounds}),
         ws="none",
         log_config=None,
         access_log=False,
@@ -146,6 +167,7 @@ def run(parts: Parts, listener: socket.socket) -> int:
         ssl_keyfile=serve.tls_key,
         lifespan="on",
     )
+    config.handshake = _handshake(bounds.max_connections)
     server = Server(config, parts)
     server.run(sockets=[listener])
     if parts.failure is not None:
@@ -155,7 +177,12 @@ def run(parts: Parts, listener: socket.socket) -> int:
 
 def _bounds(parts: Parts) -> Bounds:
     serve = parts.settings.serve
-    room = max(_files(serve.max_connections + SPARE_FILES) - SPARE_FILES, 1)
+    wanted = serve.max_connections
+    shaking = _handshake(wanted).most if serve.tls_cert else 0
+    room = max(_files(wanted + shaking + SPARE_FILES) - SPARE_FILES, 1)
+    if shaking:
+        room = max(room - _handshake(room).most, 1)
+    room = min(room, wanted)
     if room < serve.max_connections:
         parts.log.warning(
             "there is room for fewer connections than serve.max_connections",
@@ -165,6 +192,10 @@ def _bounds(parts: Parts) -> Bounds:
     hint = "look who connects so often, or raise serve.max_connections"
     warn = SeldomWarning(parts.log, "there are too many connections", hint)
     return Bounds(serve.read_limit_s, room, lambda count: warn(connections=count))
+
+
+def _handshake(connections: int) -> Handshake:
+    return Handshake(most=max(1, min(Handshake().most, connections // HANDSHAKE_SHARE)))
 
 
 def _files(wanted: int) -> int:

@@ -234,17 +234,21 @@ class Wire(HttpToolsProtocol):
         raise problem
 
     def _make_room(self) -> bool:
-        """Closes the connection that has been idle for the longest time, if there is one."""
+        """Closes the idlest connection that is not being answered, if there is one."""
         self.bounds.on_crowd(len(self.connections))
         others = (each for each in self.connections if isinstance(each, Wire) and each is not self)
-        idle = min((each for each in others if each._is_idle()), key=_idle_since, default=None)
+        idle = min((each for each in others if each._may_go()), key=_idleness, default=None)
         if idle is not None:
             self.connections.discard(idle)
             idle.transport.abort()
         return idle is not None
 
-    def _is_idle(self) -> bool:
-        return self.cycle is None or (self._is_over and self.cycle.response_complete)
+    def _may_go(self) -> bool:
+        """Tells whether nobody works for the caller: a part of a request is no work yet."""
+        return not self.pipeline and (self._is_answered() or self.cycle.more_body)
+
+    def _is_answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
 
     def _refuse(self, problem: Problem) -> None:
         self._cancel()
@@ -282,5 +286,6 @@ def _large_head() -> Problem:
     return Problem(431, problem, hint="send fewer and shorter header fields")
 
 
-def _idle_since(wire: Wire) -> float:
-    return wire._idle_since_s
+def _idleness(wire: Wire) -> tuple[bool, float]:
+    """Puts those that are in the middle of a body last, and the longest wait first."""
+    return not wire._is_answered(), wire._idle_since_s

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Protocol
 
 from podium.errors import PodiumError
@@ -22,8 +23,8 @@ class Learner(Protocol):
     def observe(self, record: ObservationRecord) -> None:
         """Learns from an observation, or raises a PodiumError and stays as it was."""
 
-    def forget(self, kind: str, name: str) -> None:
-        """Becomes as though a "job_type" or "gpu_type" of that name had never been observed."""
+    def forget(self, names: Sequence[tuple[str, str]]) -> None:
+        """Becomes as though each "job_type" or "gpu_type" of a name had never been observed."""
 
     def state(self) -> Mapping[str, Any]:
         """Gives all that was learned as JSON, in objects of its own."""
@@ -102,8 +103,12 @@ class Follower:
         while found := self._store.observations.since(self._progress.last_id, AT_ONCE):
             if _has_gap(self._progress.last_id, found) and self._take_checkpoint():
                 continue
-            for record in found:
-                self._show(record)
+            for is_forgotten, records in groupby(found, lambda record: bool(record.forgets)):
+                if is_forgotten:
+                    self._forget(list(records))
+                    continue
+                for record in records:
+                    self._observe(record)
             shown += len(found)
         return shown
 
@@ -116,15 +121,21 @@ class Follower:
         self._progress = replace(self._progress, last_id=found.last_id)
         return True
 
-    def _show(self, record: ObservationRecord) -> None:
+    def _forget(self, markers: Sequence[ObservationRecord]) -> None:
+        """Forgets names that follow one another together: each costs as much as all of them."""
+        progress = self._progress
+        last_id, count = markers[-1].id, len(markers)
+        self._learner.forget([(each.forgets, getattr(each, each.forgets)) for each in markers])
+        missed = progress.missed + last_id - progress.last_id - count
+        learned = progress.learned + count
+        self._progress = replace(progress, last_id=last_id, missed=missed, learned=learned)
+
+    def _observe(self, record: ObservationRecord) -> None:
         progress = self._progress
         missed = progress.missed + record.id - progress.last_id - 1
         progress = replace(progress, last_id=record.id, missed=missed)
         try:
-            if record.forgets:
-                self._learner.forget(record.forgets, getattr(record, record.forgets))
-            else:
-                self._learner.observe(record)
+            self._learner.observe(record)
         except PodiumError as error:
             refusal = f"observation {record.id}: {error}"
             self._progress = replace(progress, refused=progress.refused + 1, refusal=refusal)

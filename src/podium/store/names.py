@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from podium.errors import UsageError
 from podium.store.cells import text_of
+from podium.store.forgotten import is_under
 from podium.store.records import Kept
 from podium.store.schema import OBSERVATIONS
 
@@ -84,10 +85,21 @@ class Register:
         self._newest += 1
         made = {**row, "id": self._newest}
         self.fresh.append(made)
+        if row["forgets"]:
+            self._free(made)
         for kind in (KEY, JOB_ID):
             if row[kind] is not None:
                 self._known.setdefault((kind, row[kind]), made)
         return Kept(self._newest)
+
+    def _free(self, marker: Cells) -> None:
+        """Lets the names of what is forgotten be used anew, by what comes after."""
+        for each in self.fresh:
+            if is_under(each, marker):
+                each[KEY] = each[JOB_ID] = None
+        self._known = {
+            name: cells for name, cells in self._known.items() if not is_under(cells, marker)
+        }
 
     def _undo(self, begun: int) -> None:
         for made in self.fresh[begun:]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, Engine, bindparam, delete, exists, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from podium.errors import UsageError
-from podium.store.cells import text_of
+from podium.store.cells import text_cell, text_of
 from podium.store.engine import reading, writing
+from podium.store.forgotten import free_names
 from podium.store.names import Register, ReusedName, known_of
 from podium.store.records import Kept, ObservationRecord
 from podium.store.retention import prune
@@ -21,6 +22,19 @@ from podium.store.schema import CHECKPOINTS, OBSERVATIONS
 from podium.store.turn import take_turn
 
 _IS_RUN = OBSERVATIONS.c.forgets == ""
+_LATER = OBSERVATIONS.alias()
+# A note to forget one kind of name leaves the other empty, so that the index of pairs finds it.
+_IS_FORGOTTEN = exists().where(
+    _LATER.c.forgets == "job_type",
+    _LATER.c.job_type == OBSERVATIONS.c.job_type,
+    _LATER.c.gpu_type == "",
+    _LATER.c.id > OBSERVATIONS.c.id,
+) | exists().where(
+    _LATER.c.forgets == "gpu_type",
+    _LATER.c.job_type == "",
+    _LATER.c.gpu_type == OBSERVATIONS.c.gpu_type,
+    _LATER.c.id > OBSERVATIONS.c.id,
+)
 _ADD = insert(OBSERVATIONS)
 _NEWEST = select(
     select(func.max(OBSERVATIONS.c.id)).scalar_subquery(),
@@ -58,8 +72,23 @@ class Observations:
             raise kept
         return [each.id for each in kept]
 
+    def add_checked(self, record: ObservationRecord, check: Callable[[], None]) -> Kept:
+        """Adds an observation unless a check objects, while nobody else can add any.
+
+        Raises:
+            ReusedName: the key or the job was that of another observation.
+            UsageError: a value cannot be kept as it is.
+            Exception: whatever the check raises; nothing is added then.
+        """
+        (kept,) = self.add_groups([[observation_row(record)]], check)
+        if isinstance(kept, ReusedName):
+            raise kept
+        return kept[0]
+
     def add_groups(
-        self, groups: Sequence[Sequence[dict[str, Any]]]
+        self,
+        groups: Sequence[Sequence[dict[str, Any]]],
+        check: Callable[[], None] = lambda: None,
     ) -> list[list[Kept] | ReusedName]:
         """Adds groups of rows as `add` does, in one transaction; those with reused names are not.
 
@@ -67,13 +96,13 @@ class Observations:
             UsageError: the database refuses some of them.
         """
         try:
-            return self._add_in_turn(groups)
+            return self._add_in_turn(groups, check)
         except IntegrityError as error:
             problem = f"the database refuses the observations: {error.orig}"
             raise UsageError(problem, hint="try it again") from error
 
     def _add_in_turn(
-        self, groups: Sequence[Sequence[dict[str, Any]]]
+        self, groups: Sequence[Sequence[dict[str, Any]]], check: Callable[[], None]
     ) -> list[list[Kept] | ReusedName]:
         rows = [row for group in groups for row in group]
         if not rows:
@@ -83,6 +112,8 @@ class Observations:
             register = Register(_newest(connection), known_of(connection, rows))
             kept = [register.enter(group) for group in groups]
             if register.fresh:
+                check()
+                free_names(connection, [row for row in register.fresh if row["forgets"]])
                 connection.execute(_ADD, register.fresh)
         return kept
 
@@ -97,6 +128,17 @@ class Observations:
             found = known_of(connection, [row])
         for kind, known in found:
             raise ReusedName.of(kind, known[kind])
+
+    def names(self, kind: str, asked: Iterable[str]) -> set[str]:
+        """Finds those of some "job_type" or "gpu_type" that runs were kept of, not forgotten since.
+
+        Whoever learns may have objected to them.
+        """
+        cells = {text_cell(name, kind): name for name in asked}
+        column = OBSERVATIONS.c[kind]
+        query = select(column).where(column.in_(cells), _IS_RUN, ~_IS_FORGOTTEN).distinct()
+        with reading(self.engine) as connection:
+            return {cells[cell] for cell in connection.scalars(query)}
 
     def since(self, id: int, most: int = 1000) -> list[ObservationRecord]:
         """Lists the observations after one, in the order of their ids."""

@@ -12,11 +12,15 @@ from sqlalchemy import Connection, Delete, Engine, Row, bindparam, delete, func,
 
 from podium.errors import UsageError
 from podium.store.engine import reading, writing
+from podium.store.forgotten import JOB_TYPE, beside
 from podium.store.schema import CHECKPOINTS, OBSERVATIONS
 from podium.store.turn import take_turn
 
 _AT_ONCE = 5000
 """Rows that one transaction deletes; writers wait for it."""
+
+_MOST_IDS = 1000
+"""Ids in one statement; databases have limits."""
 
 _RANK = func.row_number().over(
     partition_by=(OBSERVATIONS.c.job_type, OBSERVATIONS.c.gpu_type),
@@ -77,10 +81,24 @@ def _drop(engine: Engine, marker: Row[Any]) -> int:
     is_older = (OBSERVATIONS.c[marker.forgets] == name) & (OBSERVATIONS.c.id < marker.id)
     older = select(OBSERVATIONS.c.id).where(is_older).limit(_AT_ONCE)
     deleted = _delete_all(engine, delete(OBSERVATIONS).where(OBSERVATIONS.c.id.in_(older)))
+    if marker.forgets == JOB_TYPE:
+        deleted += _drop_beside(engine, name, marker.id)
     with writing(engine) as connection:
         take_turn(connection)
         connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.id == marker.id))
     return deleted
+
+
+def _drop_beside(engine: Engine, name: str, before: int) -> int:
+    """Deletes the runs of others beside a job type: learned again, they would bring it back."""
+    with reading(engine) as connection:
+        ids = [id for id in beside(connection, [name]) if id < before]
+    for first in range(0, len(ids), _MOST_IDS):
+        with writing(engine) as connection:
+            take_turn(connection)
+            part = ids[first : first + _MOST_IDS]
+            connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.id.in_(part)))
+    return len(ids)
 
 
 def _covered(connection: Connection) -> int:

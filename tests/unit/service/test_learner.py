@@ -2,8 +2,10 @@ import asyncio
 import json
 
 from podium.online import Parameters, Request
+from podium.online.runtime import RuntimeModel
 from podium.service.learner import AgentLearner
 from podium.store import ObservationRecord, open_store
+from support.observed import PARAMETERS, seen
 from support.service import OBSERVE, SCORE, Service
 
 
@@ -42,3 +44,23 @@ def test_checkpoints_and_retention_follow_the_settings(tmp_path):
         assert service.post("/v1/score", SCORE).json["candidates"] == known
     with open_store(str(tmp_path / "podium.db")) as store:
         assert store.checkpoints.load("online").last_id == 10
+
+
+def test_names_that_are_forgotten_together_leave_what_each_alone_would(monkeypatch):
+    together, apart = AgentLearner(PARAMETERS), AgentLearner(PARAMETERS)
+    for number in range(120):
+        record = seen(number, job_type=f"job-{number % 7}", gpu_type=f"gpu-{number % 5}")
+        together.observe(record)
+        apart.observe(record)
+    names = [("job_type", "job-3"), ("gpu_type", "gpu-1"), ("job_type", "job-0")]
+    for name in names:
+        apart.forget([name])
+    made = []
+    without = RuntimeModel.without
+    monkeypatch.setattr(
+        RuntimeModel, "without", lambda *given: made.append(given) or without(*given)
+    )
+    together.forget(names)
+    assert together.state() == apart.state()
+    assert together.agent.names()[1] == {"gpu-0", "gpu-2", "gpu-3", "gpu-4"}
+    assert len(made) == 1

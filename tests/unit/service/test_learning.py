@@ -6,6 +6,7 @@ import sqlite3
 import pytest
 
 from podium.service.replies import AssignReply, ForgetReply, ObserveReply, ScoreReply
+from podium.store import ObservationRecord
 from support.malformed import malformed
 from support.service import ASSIGN, JSON, OBSERVE, SCORE, Service
 
@@ -221,6 +222,47 @@ def test_more_gpu_types_than_can_be_learned_are_not_kept(service):
     reply = service.post("/v1/observe", {**OBSERVE, "job_type": "j"})
     assert (reply.status, reply.error.code) == (409, "conflict")
     assert service.state() == before
+
+
+def _observe_new(services, count):
+    """Tells replicas of a run on each of many new GPU types, all at the same time."""
+
+    async def tell_all():
+        return await asyncio.gather(
+            *(
+                services[n % len(services)].answer(
+                    "POST",
+                    "/v1/observe",
+                    b'{"job_type":"a","gpu_type":"g%d","measured_runtime_s":2}' % n,
+                    JSON,
+                )
+                for n in range(count)
+            )
+        )
+
+    return services[0].runner.run(tell_all())
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_as_many_gpu_types_are_kept_as_can_be_learned_however_many_come_at_once(tmp_path, replicas):
+    with contextlib.ExitStack() as stack:
+        services = [stack.enter_context(Service(tmp_path)) for _ in range(replicas)]
+        statuses = [reply.status for reply in _observe_new(services, 100)]
+        assert (statuses.count(200), statuses.count(409)) == (64, 36)
+        assert services[0].store.observations.count() == 64
+        assert [service.parts.memory.refused for service in services] == [0] * replicas
+
+
+def test_names_that_were_kept_but_never_learned_can_be_forgotten(service):
+    service.store.observations.add(
+        ObservationRecord("a", f"g{n}", 2.0, recorded_s=1.0) for n in range(70)
+    )
+    service.runner.run(service.parts.memory.learn(70))
+    assert service.parts.memory.refused == 6
+    asked = {"gpu_types": ["g69", "g3", "unheard-of"]}
+    told = service.post("/v1/forget", asked).json
+    assert told["forgotten"]["gpu_types"] == ["g69", "g3"]
+    assert service.post("/v1/forget", asked).json["forgotten"]["gpu_types"] == []
 
 
 def test_mistaken_gpu_types_are_forgotten_and_make_room(service):
