@@ -31,7 +31,10 @@ def test_a_request_to_end_is_taken_as_an_interrupt(tmp_path, verb, number):
         _, told = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert (process.returncode, told.splitlines()[-1:]) == (130, ["interrupted"])
+    # Python itself dies of SIGINT, which shells show as 130, where the interrupt came while a
+    # text was evaluated: that is how libraries make classes while they are imported.
+    assert process.returncode in (130, -signal.SIGINT)
+    assert told.splitlines()[-1:] == ["interrupted"]
 
 
 def _wait_until_heard(process, number):
