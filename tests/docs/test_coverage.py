@@ -13,14 +13,14 @@ from podium.errors import PodiumError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import catalogue, load
 from podium.policies.plugins import PLUGINS
-from podium.reports.benchmark import MEASURES
-from podium.reports.placement_table import COLUMNS
+from podium.reports.bench.benchmark import MEASURES
 from podium.reports.summary import summarise
+from podium.reports.tables import COLUMNS
 from podium.settings import keys
 from podium.sim import Inflation, Replay, Rounds, simulate
 from podium.sim.metrics import POD_CLASSES
 from podium.sim.timeline import Timeline
-from podium.traces.csv_file import NODE_COLUMNS, POD_COLUMNS
+from podium.traces.openb.csv_file import NODE_COLUMNS, POD_COLUMNS
 from support.pages import DOCS, first_cells, headings
 
 

@@ -214,9 +214,9 @@ def test_a_key_that_is_not_there_is_told_before_there_is_a_run(tmp_path):
 
 IMPATIENT = """
 from podium.cli.main import main
-from podium.search.llm import pace
+from podium.search.generators.llm import client
 
-pace.FIRST_WAIT_S = 0.01
+client.FIRST_WAIT_S = 0.01
 main()
 """
 

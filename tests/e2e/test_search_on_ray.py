@@ -12,13 +12,13 @@ import pytest
 
 import podium
 from podium.errors import MissingError, MissingExtra, PodiumError, UsageError, install_line
-from podium.search.limits import Limits
+from podium.evaluation.cases import Case, TrainingSet
+from podium.search.candidate.verdict import RACE, TINY
 from podium.search.run.executor import Context, LocalExecutor, Task
-from podium.search.run.opening import Means, create_run, open_search
 from podium.search.run.plan import Budget, RunPlan, Tuning
-from podium.search.run.ray_executor import RayExecutor
-from podium.search.training import Case, TrainingSet
-from podium.search.verdict import RACE, TINY
+from podium.search.run.ray.executor import RayExecutor
+from podium.search.run.setup import Means, create_run, open_search
+from podium.search.sandbox.limits import Limits
 from podium.store import RunRecord, open_store
 from support.binary import clean_environment
 
@@ -58,7 +58,7 @@ TASKS = (
 @pytest.fixture(scope="module")
 def ray():
     """Starts a Ray with room for several executors; none of them may end it."""
-    from podium.search.run.ray_cluster import RayCluster
+    from podium.search.run.ray.cluster import RayCluster
 
     cluster = RayCluster("", 6)
     yield cluster.ray
@@ -146,7 +146,7 @@ def test_what_a_killed_actor_was_judging_is_judged_by_another(executor, local, r
 
 def test_actors_that_keep_dying_are_an_error_and_no_verdict(executor, local, monkeypatch):
     _, context, _ = local
-    monkeypatch.setattr("podium.search.run.ray_executor.MOST_ATTEMPTS", 1)
+    monkeypatch.setattr("podium.search.run.ray.executor.MOST_ATTEMPTS", 1)
     _wait_for(lambda: _all_ready(executor))
     (task,) = (each for each in TASKS if each.text == LOOP)
     run = executor.run([task, TASKS[0]], context)
@@ -233,9 +233,9 @@ def _search(folder, plan, executor, watch, opened):
 
 
 INTERRUPTED = """
-from podium.search.limits import Limits
-from podium.search.run.ray_executor import RayExecutor
-from podium.search.training import Case, TrainingSet
+from podium.search.sandbox.limits import Limits
+from podium.search.run.ray.executor import RayExecutor
+from podium.evaluation.cases import Case, TrainingSet
 
 executor = RayExecutor(TrainingSet((Case(nodes=8, pods=80),)), "inflation", 1, Limits(), "")
 try:

@@ -13,9 +13,9 @@ from podium.policies.plugin_text import Enabled, policy_text
 from podium.policies.plugins import PLUGINS
 from podium.policies.scheduler_config import load_scheduler_config
 from podium.policies.section import Section
-from podium.search import genetic
-from podium.search.genetic.expression import field
-from podium.search.genetic.program import Block, Program
+from podium.search.program.expression import field
+from podium.search.program.program import Block, Program
+from podium.search.program.writer import write
 from podium.search.promotion.policy_file import policy_texts
 from support.hostile_text import hostile_texts, was_run
 
@@ -45,12 +45,12 @@ def origin_of_a_cluster_policy(text):
 
 
 def summary_of_a_program(text):
-    return genetic.write(Program(Block((), field("node.cpu_milli_left")), summary=text))
+    return write(Program(Block((), field("node.cpu_milli_left")), summary=text))
 
 
 def setting_of_a_program(text):
     program = Program(Block((), field("node.cpu_milli_left")), settings=(("TIES", text),))
-    return genetic.write(program)
+    return write(program)
 
 
 def card_of_a_policy(text):

@@ -10,9 +10,14 @@ import pytest
 from podium.model.records import NODE_8
 from podium.policies.abi import CALLBACK
 from podium.policies.source import read_source
-from podium.search.genetic import breed, complexity, interpreted, parse, seeds, simplify, write
-from podium.search.genetic.bounds import is_sound
-from podium.search.genetic.breeding import Brood
+from podium.search.generators.genetic.breeding import Brood, breed
+from podium.search.generators.genetic.seeds import seeds
+from podium.search.program.bounds import is_sound
+from podium.search.program.interpreter import interpreted
+from podium.search.program.program import complexity
+from podium.search.program.reader import parse
+from podium.search.program.simplify import simplify
+from podium.search.program.writer import write
 from support.bred import brood, policy, score, states, views
 
 COUNT = 300

@@ -12,7 +12,7 @@ import pytest
 from podium.policies import from_function, policy_of
 from podium.policies.source import read_source
 from podium.policies.translation import TEXT
-from podium.search.allowlist import problems
+from podium.search.candidate.allowlist import problems
 from podium.testing.native import score_compiled
 from support.programs import draw_program
 from support.tiers import states_for_programs, tried

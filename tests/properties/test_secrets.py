@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from podium.cli.failure import fail
 from podium.errors import InputError, PodiumError
-from podium.search.command import CommandSettings
-from podium.search.llm.endpoint import find_endpoint
-from podium.search.llm.settings import LlmSettings
+from podium.evaluation.cases import Case, TrainingSet
+from podium.search.generators.command import CommandSettings
+from podium.search.generators.llm.endpoint import find_endpoint
+from podium.search.generators.llm.settings import LlmSettings
 from podium.search.promotion.card import Provenance
-from podium.search.run.opening import create_run
 from podium.search.run.plan import RunPlan
-from podium.search.training import Case, TrainingSet
+from podium.search.run.setup import create_run
 from podium.service.logs import Log
 from podium.settings import hidden_command, known_secrets, load_settings, secrets_of, shown
 from podium.store import RunRecord, open_store

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from podium.errors import PodiumError
 from podium.model import Cluster, Workload
-from podium.traces import LoadOptions, Trace, keys, load_trace, save_trace
+from podium.traces import LoadOptions, Trace, load_trace, save_trace
 from podium.traces.check import findings
 from podium.traces.info import describe
-from podium.traces.topology import write_topology
+from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.topology import write_topology
 from support.trace_strategies import clusters, traces, workloads
 from support.traces import assert_same_cluster, assert_same_trace, assert_same_workload
 

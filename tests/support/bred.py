@@ -7,7 +7,9 @@ import numpy as np
 from podium.model.records import GPU_MILLI, NODE_8, POD, node_view, pod_view
 from podium.policies import policy_of
 from podium.policies.source import read_source
-from podium.search.genetic import breed, random_program, seeds, write
+from podium.search.generators.genetic.breeding import breed, random_program
+from podium.search.generators.genetic.seeds import seeds
+from podium.search.program.writer import write
 
 ANY_SEED = 20_261
 

@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 
-from podium.search.seccomp import MACHINES
+from podium.search.sandbox.seccomp import MACHINES
 
 IS_FILTERED = sys.platform == "linux" and os.uname().machine in MACHINES
 
 HEAD = """
 import ctypes, errno, json, os, sys
-from podium.search.confinement import Confinement
+from podium.search.sandbox.confinement import Confinement
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 def call(number, *arguments):

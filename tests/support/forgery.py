@@ -3,7 +3,7 @@
 import json
 import struct
 
-from podium.search.measurement import FIGURES
+from podium.evaluation.measures import FIGURES
 
 KIND = "inflation"
 OS = '__builtins__["__import__"]("os")'

@@ -6,7 +6,7 @@ Most stand in `hostile.txt`, under a line `=== name | gate | part of the reason`
 from pathlib import Path
 from typing import NamedTuple
 
-from podium.search.verdict import ALLOWLIST, SIGNATURE, SYNTAX
+from podium.search.candidate.verdict import ALLOWLIST, SIGNATURE, SYNTAX
 
 GOOD = '''"""Prefers the fullest node. An important note: import, eval and open are words."""
 

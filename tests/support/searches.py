@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 
-from podium.search.genetic import seeds, write
-from podium.search.genetic.generator import GeneticGenerator
-from podium.search.limits import Limits
+from podium.evaluation.cases import Case, TrainingSet
+from podium.search.generators.genetic.generator import GeneticGenerator
+from podium.search.generators.genetic.seeds import seeds
 from podium.search.population.archive import Customs
+from podium.search.program.writer import write
 from podium.search.run.folder import PLAN, RunFolder
 from podium.search.run.loop import Parts, Search
 from podium.search.run.plan import RunPlan, Tuning
-from podium.search.training import Case, TrainingSet
+from podium.search.sandbox.limits import Limits
 from podium.store import RunRecord, open_store
 
 TRAINING = TrainingSet((Case(nodes=6, pods=60), Case(nodes=6, pods=60, seed=1001)))

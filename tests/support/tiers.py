@@ -12,9 +12,9 @@ from podium.errors import PolicyError
 from podium.model.records import NODE_8, POD
 from podium.policies import policy_of
 from podium.policies.source import read_source
-from podium.search.allowlist import problems
-from podium.search.rejection import Rejected
-from podium.search.trial import read_policy
+from podium.search.candidate.allowlist import problems
+from podium.search.candidate.verdict import Rejected
+from podium.search.judging.trial import read_policy
 from podium.testing.native import score_compiled
 from podium.testing.states import States, random_states
 

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.model.cluster import LIMIT
-from podium.traces import Trace, keys
+from podium.traces import Trace
+from podium.traces.kubernetes import keys
 
 MODELS = ("A10", "G2", "NVIDIA-A100-SXM4-80GB", "V100M32")
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from podium.search.generator import Cost, Proposal
+from podium.search.generators.generator import Cost, Proposal
 from support.searches import PLAN_OF_TESTS, Sittings
 
 BAD = "def score(pod, node):\n    return pod.name\n"

@@ -14,7 +14,7 @@ from podium.cli.signals import stoppable
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
-    from podium.reports.measurement import Measurement
+    from podium.reports.bench.measurement import Measurement
 
 app = new_app()
 
@@ -37,8 +37,8 @@ def bench(
     screen = Screen(settings.display)
 
     from podium.cli.watch import announce_compilation
-    from podium.reports.benchmark import MEASURES, OTHER_PROCESSES, measure_all
-    from podium.reports.machine import machine
+    from podium.reports.bench.benchmark import MEASURES, OTHER_PROCESSES, measure_all
+    from podium.reports.bench.measurement import machine
 
     wanted = [name for name in MEASURES if not only or any(part in name for part in only)]
     if not wanted:

@@ -18,7 +18,7 @@ from podium.cli.finding import Finding
 from podium.cli.options import traces_folder
 from podium.errors import DISTRIBUTION, PodiumError, install_line
 from podium.settings import Settings
-from podium.traces.wording import counted, some
+from podium.traces.notes import counted, some
 
 Check = Callable[[Settings], Iterator[Finding]]
 
@@ -102,8 +102,8 @@ def memory_bytes(limit_file: Path = Path("/sys/fs/cgroup/memory.max")) -> int | 
 
 def check_sandbox(settings: Settings) -> Iterator[Finding]:
     """Locks a process in as candidates are, and looks which walls stand."""
-    from podium.search.confinement import WALLS
-    from podium.search.sandbox import missing_walls
+    from podium.search.sandbox.confinement import WALLS
+    from podium.search.sandbox.pool import missing_walls
 
     try:
         missing = missing_walls()
@@ -149,7 +149,7 @@ _FETCH = "podium traces fetch openb, or set PODIUM_TRACES to a folder with the o
 
 def compare_openb(folder: Path) -> tuple[list[str], list[str]]:
     """Names the original files that a folder lacks, and those that differ from the published."""
-    from podium.traces.openb import find_file, openb_index
+    from podium.traces.openb.files import find_file, openb_index
 
     missing, changed = [], []
     for file in openb_index().files:

@@ -33,8 +33,8 @@ class Found:
 def search_from_nothing(screen: Screen) -> Found:
     """Breeds programs from random ones and measures the best on validation seeds."""
     from podium.cli.search.display import follow
-    from podium.search.run.opening import KIND, Means, create_run, open_search
     from podium.search.run.plan import Budget
+    from podium.search.run.setup import KIND, Means, create_run, open_search
     from podium.store import RunRecord, open_store
 
     budget, plan = Budget(EVALUATIONS), _plan()
@@ -58,8 +58,8 @@ def search_from_nothing(screen: Screen) -> Found:
 
 
 def _plan() -> RunPlan:
+    from podium.evaluation.cases import TrainingSet, demo_cases
     from podium.search.run.plan import RANDOM, RunPlan
-    from podium.search.training import TrainingSet, demo_cases
 
     return RunPlan(TrainingSet(demo_cases(["inflation"], CASES)), seed=SEED, start=RANDOM)
 
@@ -72,8 +72,8 @@ def _texts() -> dict[str, str]:
 
 
 def _measured(plan: RunPlan, texts: dict[str, str]) -> dict[str, float]:
-    from podium.search.limits import Limits
     from podium.search.run.validator import Validator
+    from podium.search.sandbox.limits import Limits
 
     validator = Validator(plan.training, plan.fitness, Limits())
     try:

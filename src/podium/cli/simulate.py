@@ -166,8 +166,7 @@ def _run(
 
 def _writers(placements: Path | None, timeline: Path | None) -> list[tuple[Writer, Path, str]]:
     """Lists what is to be written, and refuses what cannot be before the run begins."""
-    from podium.reports import placement_table, timeline_table
-    from podium.reports.target import checked_target
+    from podium.reports import tables
 
     found: list[tuple[Writer, Path, str]] = []
     if placements is not None and placements == timeline:
@@ -177,11 +176,11 @@ def _writers(placements: Path | None, timeline: Path | None) -> list[tuple[Write
             hint="name two files",
         )
     if placements is not None:
-        placement_table.check_placements(placements)
-        found.append((placement_table.write_placements, placements, "placements"))
+        tables.check_placements(placements)
+        found.append((tables.write_placements, placements, "placements"))
     if timeline is not None:
-        checked_target(timeline, timeline_table.SUFFIXES)
-        found.append((timeline_table.write_timeline, timeline, "moments"))
+        tables.checked_target(timeline, tables.TIMELINE_SUFFIXES)
+        found.append((tables.write_timeline, timeline, "moments"))
     return found
 
 

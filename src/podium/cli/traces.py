@@ -154,7 +154,7 @@ def topology(
     servers_per_rack: Annotated[int, typer.Option(min=1, help="Nodes that share a rack.")],
 ) -> None:
     """Labels nodes with racks and servers, in their order."""
-    from podium.traces.topology import write_topology
+    from podium.traces.kubernetes.topology import write_topology
 
     screen = Screen(read_settings(ctx).display)
     labelled = write_topology(source, target, servers_per_rack)
@@ -174,8 +174,8 @@ def fetch(
 
     Shows how to cite them. Files that are there and whole are kept.
     """
-    from podium.traces.fetch import fetch_openb
-    from podium.traces.openb import CITATION, openb_index
+    from podium.traces.openb.fetch import fetch_openb
+    from podium.traces.openb.files import CITATION, openb_index
 
     if name != "openb":
         raise UnknownName.among("collection of traces", name, ["openb"])

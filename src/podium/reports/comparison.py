@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.sim.resampling import interval, sign_flip_p
+from podium.evaluation.resampling import interval, sign_flip_p
 
 BASELINES = ("first-fit", "best-fit", "fgd", "worst-fit", "kube-default", "random")
 """What a policy is measured against; the best of those that take part is the yardstick."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.errors import MissingExtra
 from podium.files.draft import drafted
-from podium.reports.target import checked_target
+from podium.reports.tables import checked_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

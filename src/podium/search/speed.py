@@ -28,10 +28,12 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from podium.search.genetic import breed, seeds, write
-from podium.search.judge import Judge
-from podium.search.training import FIRST_SEED, TrainingSet, demo_cases
-from podium.search.trial import read_policy
+from podium.evaluation.cases import FIRST_SEED, TrainingSet, demo_cases
+from podium.search.generators.genetic.breeding import breed
+from podium.search.generators.genetic.seeds import seeds
+from podium.search.judging.judge import Judge
+from podium.search.judging.trial import read_policy
+from podium.search.program.writer import write
 from podium.sim.execution import execute
 
 BATCH = 20

@@ -10,18 +10,18 @@ import numpy as np
 
 from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
-from podium.traces.csv_file import read_csv
-from podium.traces.documents import SUFFIXES, read_documents
-from podium.traces.manifest import read_manifests
-from podium.traces.openb import GPU_NODES, find_file, found_traces, openb_index, summary
-from podium.traces.profile import (
+from podium.traces.kubernetes.documents import SUFFIXES, read_documents
+from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.openb.csv_file import read_csv
+from podium.traces.openb.files import GPU_NODES, find_file, found_traces, openb_index, summary
+from podium.traces.openb.profile import (
     generate_cluster,
     generate_workload,
     openb_profile,
     sixteen_nodes,
 )
 from podium.traces.rejects import Rejects
-from podium.traces.simon import is_simon_config, read_simon
+from podium.traces.simon.cluster_file import is_simon_config, read_simon
 from podium.traces.trace import Trace
 
 EMBEDDED = "openb"

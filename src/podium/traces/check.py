@@ -15,9 +15,9 @@ from podium.model.records import GPU_MILLI
 from podium.model.workload import Workload, models_of
 from podium.traces.catalogue import LoadOptions, load_trace
 from podium.traces.demand import asked, offered, peak
+from podium.traces.notes import counted, some
 from podium.traces.rejects import LEFT_OUT
 from podium.traces.trace import Trace
-from podium.traces.wording import counted, some
 
 _UNITS = {"gpu": "GPU", "cpu": "CPU", "memory": "memory"}
 _TOGETHER = "no single node has all of it together"

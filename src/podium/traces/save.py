@@ -8,9 +8,9 @@ from pathlib import Path
 from podium.errors import UsageError
 from podium.files.draft import drafted
 from podium.files.text_file import filling, format_suffix, is_gzip
-from podium.traces.csv_writer import write_nodes, write_pods
-from podium.traces.documents import SUFFIXES
-from podium.traces.manifest_writer import write_manifests
+from podium.traces.kubernetes.documents import SUFFIXES
+from podium.traces.kubernetes.writer import write_manifests
+from podium.traces.openb.csv_writer import write_nodes, write_pods
 from podium.traces.trace import Trace
 
 

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from podium.cli.main import app
-from podium.reports import benchmark
-from podium.reports.benchmark import MEASURES
-from podium.reports.measurement import Measurement
+from podium.reports.bench import benchmark
+from podium.reports.bench.benchmark import MEASURES
+from podium.reports.bench.measurement import Measurement
 
 
 @pytest.fixture

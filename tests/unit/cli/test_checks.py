@@ -17,9 +17,9 @@ from podium.cli.checks import (
     memory_bytes,
 )
 from podium.errors import install_line
-from podium.search import process
+from podium.search.sandbox import worker as process
 from podium.settings import default_settings
-from podium.traces.openb import openb_index
+from podium.traces.openb.files import openb_index
 from support.pages import ROOT
 
 

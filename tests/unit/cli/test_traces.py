@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli.main import app
-from podium.traces.openb import CITATION
+from podium.traces.openb.files import CITATION
 
 
 @pytest.fixture

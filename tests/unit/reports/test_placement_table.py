@@ -6,7 +6,7 @@ import pytest
 
 from podium.errors import MissingExtra, UsageError, install_line
 from podium.model import NodeSpec, PodSpec
-from podium.reports.placement_table import COLUMNS, check_placements, write_placements
+from podium.reports.tables import COLUMNS, check_placements, write_placements
 from podium.sim import Replay
 from podium.sim.result import FITS_NO_NODE, NO_ROOM
 from support.runs import gpu_pod, run, run_in_order, three_pods

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError, UsageError
-from podium.reports.target import checked_target
+from podium.reports.tables import checked_target
 
 SUFFIXES = (".csv", ".json")
 

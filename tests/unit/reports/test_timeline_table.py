@@ -4,7 +4,7 @@ import json
 import pytest
 
 from podium.errors import UsageError
-from podium.reports.timeline_table import write_timeline
+from podium.reports.tables import write_timeline
 from podium.sim.timeline import timeline
 from support.runs import three_pods
 

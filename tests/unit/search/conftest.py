@@ -1,10 +1,10 @@
 import pytest
 
-from podium.search import process
-from podium.search.judge import Judge
-from podium.search.limits import Limits
-from podium.search.process import Worker
-from podium.search.training import Case, TrainingSet
+from podium.evaluation.cases import Case, TrainingSet
+from podium.search.judging.judge import Judge
+from podium.search.sandbox import worker as process
+from podium.search.sandbox.limits import Limits
+from podium.search.sandbox.worker import Worker
 from support.forgery import KIND, imposter
 
 CASES = (Case(nodes=8, pods=80, seed=1000), Case(nodes=8, pods=80, seed=1001, is_perturbed=True))

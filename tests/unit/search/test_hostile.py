@@ -2,9 +2,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from podium.search.judge import Judge
-from podium.search.training import TrainingSet
-from podium.search.verdict import ALLOWLIST, SYNTAX, TRAINING
+from podium.evaluation.cases import TrainingSet
+from podium.search.candidate.verdict import ALLOWLIST, SYNTAX, TRAINING
+from podium.search.judging.judge import Judge
 from support.hostile import GOOD, hostile_candidates
 
 ALL = hostile_candidates()

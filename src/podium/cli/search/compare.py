@@ -18,9 +18,9 @@ from podium.cli.search.record import entered
 from podium.cli.search.sitting import settled
 
 if TYPE_CHECKING:
-    from podium.search.arms import Row, Trial
-    from podium.search.run.opening import Means
     from podium.search.run.plan import RunPlan
+    from podium.search.run.setup import Means
+    from podium.search.run.strategies import Row, Trial
     from podium.settings import Settings
     from podium.store import Store
 
@@ -59,9 +59,9 @@ def compare(
     screen = Screen(settings.display)
 
     from podium.cli.watch import announce_compilation
-    from podium.search.arms import plan_of, summarise_arms
-    from podium.search.limits import Limits
     from podium.search.run.plan import RunPlan
+    from podium.search.run.strategies import plan_of, summarise_arms
+    from podium.search.sandbox.limits import Limits
 
     names = arms or ["genetic", "random", "tuned"]
     refuse_unused(names, {"--model": model}, command)
@@ -94,9 +94,9 @@ def _trial(
 ) -> Trial:
     screen = Screen(settings.display)
 
-    from podium.search.arms import Trial
-    from podium.search.run.opening import open_search
     from podium.search.run.plan import Budget
+    from podium.search.run.setup import open_search
+    from podium.search.run.strategies import Trial
     from podium.search.run.validator import Validator
 
     name, plan = arm

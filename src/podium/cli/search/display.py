@@ -118,7 +118,7 @@ def part_of(progress: Progress, budget: Budget) -> float:
 
 def show_end(screen: Screen, run_id: str, search: Search) -> None:
     """Prints what a run found and what to do next."""
-    from podium.search.llm.budget import USED_UP
+    from podium.search.generators.llm.budget import USED_UP
 
     progress = search.progress()
     screen.fields({"run": run_id, "ended": search.ending, **facts_of_summary(progress.summary())})

@@ -17,8 +17,8 @@ from podium.files.text_file import read_bytes
 from podium.policies.registry import MOST_BYTES
 
 if TYPE_CHECKING:
-    from podium.search.judge import Judge
-    from podium.search.verdict import Judgement
+    from podium.search.candidate.verdict import Judgement
+    from podium.search.judging.judge import Judge
 
 
 def evaluate(
@@ -47,10 +47,10 @@ def evaluate(
     screen = Screen(settings.display)
 
     from podium.cli.watch import announce_compilation
-    from podium.search.fitness import fitness_named
-    from podium.search.judge import Judge
-    from podium.search.limits import Limits
-    from podium.search.training import TrainingSet, demo_cases
+    from podium.evaluation.cases import TrainingSet, demo_cases
+    from podium.search.judging.fitness import fitness_named
+    from podium.search.judging.judge import Judge
+    from podium.search.sandbox.limits import Limits
 
     text = _text(file)
     with blaming("flag --fitness"):

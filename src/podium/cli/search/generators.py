@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def check_names(generators: list[str]) -> None:
     """Refuses generators that nobody knows, before there is a run or a store."""
-    from podium.search.run.opening import GENERATORS
+    from podium.search.run.setup import GENERATORS
 
     for name in generators:
         if name not in GENERATORS:
@@ -45,7 +45,7 @@ def generator_options(
     program: tuple[str | None, list[str] | None],
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
     """Gives the options of each generator that has any, and refuses what none can work with."""
-    from podium.search.command import CommandSettings, open_command
+    from podium.search.generators.command import CommandSettings, open_command
 
     found: dict[str, dict[str, Any]] = {}
     if "llm" in generators:
@@ -62,7 +62,7 @@ def generator_options(
 
 def llm_options(settings: Settings, price: list[str] | None, replay: Path | None) -> dict[str, Any]:
     """Says which language models a plan asks, where, and for how much."""
-    from podium.search.llm.prices import read_prices
+    from podium.search.generators.llm.budget import read_prices
 
     search = settings.search
     models = [each.strip() for each in search.models.split(",") if each.strip()]
@@ -80,8 +80,8 @@ def llm_options(settings: Settings, price: list[str] | None, replay: Path | None
 
 def _check_llm(settings: Settings, replay: Path | None) -> None:
     """Refuses what language models cannot be asked with, before there is a run."""
-    from podium.search.llm.cassette import read_cassette
-    from podium.search.llm.endpoint import find_endpoint
+    from podium.search.generators.llm.cassette import read_cassette
+    from podium.search.generators.llm.endpoint import find_endpoint
 
     search = settings.search
     if replay is not None:

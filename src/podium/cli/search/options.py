@@ -14,8 +14,8 @@ from podium.cli.options import blaming, place_of, traces_folder
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
-    from podium.search.run.opening import Means
-    from podium.search.training import Case, TrainingSet
+    from podium.evaluation.cases import Case, TrainingSet
+    from podium.search.run.setup import Means
     from podium.settings import Settings
 
 FitnessName = Annotated[
@@ -132,8 +132,8 @@ def training_set(
     settings: Settings, fitness: str, traces: list[str] | None, seeds: int, nodes: int | None
 ) -> TrainingSet:
     """Makes the training cases: small ones of the embedded profile, or those of given traces."""
-    from podium.search.fitness import fitness_named
-    from podium.search.training import TrainingSet, demo_cases, trace_cases
+    from podium.evaluation.cases import TrainingSet, demo_cases, trace_cases
+    from podium.search.judging.fitness import fitness_named
 
     with blaming("flag --fitness"):
         kinds = fitness_named(fitness).kinds
@@ -176,7 +176,7 @@ def means(
     """Says with what a search works."""
     import os
 
-    from podium.search.run.opening import Means
+    from podium.search.run.setup import Means
 
     cores = os.cpu_count() or 1
     wanted = (settings.search.workers if workers is None else workers) or cores

@@ -69,8 +69,7 @@ def promote(
     screen = Screen(settings.display)
 
     from podium.cli.watch import announce_compilation
-    from podium.search.judge import Judge
-    from podium.search.limits import Limits
+    from podium.search.judging.judge import Judge
     from podium.search.promotion.decision import Rule
     from podium.search.promotion.promote import Settings, check_folder, scorer
     from podium.search.promotion.promote import promote as promote_all
@@ -78,6 +77,7 @@ def promote(
     from podium.search.promotion.validation import HeldOut
     from podium.search.run.folder import PLAN, RunFolder
     from podium.search.run.plan import RunPlan
+    from podium.search.sandbox.limits import Limits
 
     with blaming("flag --to"):
         check_folder(folder)
@@ -134,7 +134,7 @@ def _provenance(
     kept: Store, record: RunRecord, plan: RunPlan, found: CandidateRecord
 ) -> Provenance:
     """Says where a candidate was found: in an earlier run, if this one only began with it."""
-    from podium.search.fitness import fitness_named
+    from podium.search.judging.fitness import fitness_named
     from podium.search.promotion.card import Provenance
     from podium.search.run.folder import PLAN, RunFolder
     from podium.search.run.plan import RunPlan

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name: str) -> RunRecord:
     """Enters a run under a new id, with its plan, its budget and the command that began it."""
-    from podium.search.run.opening import KIND, create_run
+    from podium.search.run.setup import KIND, create_run
     from podium.settings import secrets_of
     from podium.store import RunRecord
 

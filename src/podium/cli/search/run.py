@@ -100,10 +100,10 @@ def run(
         command,
     )  # fmt: skip
 
-    from podium.search.fitness import fitness_named
-    from podium.search.limits import Limits
+    from podium.search.judging.fitness import fitness_named
     from podium.search.population.archive import Customs
     from podium.search.run.plan import RunPlan, Tuning
+    from podium.search.sandbox.limits import Limits
 
     plan = RunPlan(
         given.training_set(settings, fitness, trace, seeds, nodes),
@@ -149,7 +149,7 @@ def resume(
     flags = {"store.url": store, "search.base_url": base_url}
     settings = read_settings(ctx, flags | {"search.allow_unconfined": is_unconfined or None})
 
-    from podium.search.limits import Limits
+    from podium.search.sandbox.limits import Limits
 
     limits = Limits(
         time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined

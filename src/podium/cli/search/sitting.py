@@ -10,8 +10,8 @@ from podium.cli.render import Screen, print_json
 from podium.cli.search.display import follow, show_end, warn_of_walls
 
 if TYPE_CHECKING:
-    from podium.search.run.opening import Means
     from podium.search.run.plan import Budget
+    from podium.search.run.setup import Means
     from podium.store import RunRecord, Store
 
 
@@ -20,7 +20,7 @@ def work(
 ) -> None:
     """Searches until the budget is spent, then tells what came of it."""
     from podium.cli.watch import announce_compilation
-    from podium.search.run.opening import open_search
+    from podium.search.run.setup import open_search
 
     means, budget = how
     announce_compilation(screen)

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from podium.search.constants import number_of
-from podium.search.gates import read_candidate
+from podium.search.candidate.constants import number_of
+from podium.search.candidate.gates import read_candidate
+from podium.search.candidate.verdict import Verdict
 from podium.search.promotion.edits import without
 from podium.search.promotion.places import Place, part_at, places
 from podium.search.promotion.tidying import Inliner, tidied
 from podium.search.promotion.wording import notes_of, worded
-from podium.search.verdict import Verdict
 
 Kind = Literal["term", "guard", "quantity"]
 

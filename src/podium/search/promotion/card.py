@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from podium.search.fitness import mean_values
-from podium.search.measurement import INFLATION
+from podium.evaluation.measures import INFLATION
+from podium.search.judging.fitness import mean_values
 from podium.search.promotion.ablation import Part
 from podium.search.promotion.decision import Promotion
 from podium.search.promotion.reduction import Reduced

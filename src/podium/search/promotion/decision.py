@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.errors import UsageError
-from podium.search.fitness import BASELINE, TOLERANCE
-from podium.search.measurement import FIGURES, INFLATION, REPLAY
+from podium.evaluation.measures import FIGURES, INFLATION, REPLAY
+from podium.evaluation.resampling import holm, interval, sign_flip_p
+from podium.search.judging.fitness import BASELINE, TOLERANCE
+from podium.search.judging.scrutiny import Held, hold_refusal
 from podium.search.promotion.sheet import Column, Difference, Group, Row, Selection, Sheet
-from podium.search.scrutiny import Held, hold_refusal
-from podium.sim.resampling import holm, interval, sign_flip_p
 
 SENSES = {
     "allocation_130": +1, "allocation_100": +1, "allocation_arriving": +1, "fragmentation": -1,

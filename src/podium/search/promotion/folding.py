@@ -8,8 +8,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from podium.search.constants import number_of
-from podium.search.vocabulary import LARGEST_INTEGER
+from podium.search.candidate.constants import number_of
+from podium.search.candidate.vocabulary import LARGEST_INTEGER
 
 _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from podium.model.records import GPU_MILLI
-from podium.search.constants import declared_call, read_constants
-from podium.search.genetic.program import fresh
+from podium.search.candidate.constants import declared_call, read_constants
+from podium.search.candidate.vocabulary import RECORDS, RESERVED
+from podium.search.program.program import fresh
 from podium.search.promotion.folding import plain_number
 from podium.search.promotion.places import is_protected, part_at, places, put
 from podium.search.promotion.wording import worded
-from podium.search.vocabulary import RECORDS, RESERVED
 
 PLAIN = (0, 1, 2)
 """Numbers that say themselves what they mean."""

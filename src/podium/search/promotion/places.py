@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from podium.search.constants import number_of
+from podium.search.candidate.constants import number_of
 
 Place = tuple[tuple[str, int | None], ...]
 """Leads from a tree to one of its nodes: fields, with an index where they are lists."""

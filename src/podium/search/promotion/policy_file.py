@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from podium.errors import PolicyError
 from podium.policies.literal import comment, literal
 from podium.policies.literal import docstring as docstring_lines
-from podium.search import genetic
-from podium.search.allowlist import is_docstring
-from podium.search.genetic.layout import INDENT, WIDTH, statement_lines
+from podium.search.candidate.allowlist import is_docstring
+from podium.search.program.layout import INDENT, WIDTH, statement_lines
+from podium.search.program.reader import parse
+from podium.search.program.writer import write
 from podium.search.promotion.naming import Named, name_numbers
 from podium.search.promotion.wording import expression_of
 
@@ -88,10 +89,10 @@ def _bred(tree: ast.Module, numbers: tuple[Named, ...]) -> list[str]:
     constants = [ast.parse(f"{each.name} = {each.value!r}").body[0] for each in numbers]
     whole = ast.Module([*constants, *tree.body], [])
     try:
-        program = genetic.parse(ast.unparse(ast.fix_missing_locations(whole)))
+        program = parse(ast.unparse(ast.fix_missing_locations(whole)))
     except PolicyError:
         return []
-    text = genetic.write(program)
+    text = write(program)
     names = {constant.name for constant in program.constants}
     is_kept = all(each.name in names and each.name in text for each in numbers)
     return text[text.index(_SCORE) :].rstrip("\n").split("\n") if is_kept else []

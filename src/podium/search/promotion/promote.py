@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from podium.errors import PolicyError, UsageError
+from podium.evaluation.cases import Case
 from podium.files.draft import drafted, unwritable
 from podium.policies import Policy
-from podium.search.gates import Candidate, read_candidate
-from podium.search.judge import Judge
+from podium.search.candidate.gates import Candidate, read_candidate
+from podium.search.candidate.verdict import Verdict
+from podium.search.judging.judge import Judge
 from podium.search.promotion.ablation import ablate
 from podium.search.promotion.card import Card, Provenance, summary_of
 from podium.search.promotion.decision import Promotion, Rule, decide
@@ -30,8 +32,6 @@ from podium.search.promotion.validation import (
     checked_policy,
     validate,
 )
-from podium.search.training import Case
-from podium.search.verdict import Verdict
 
 Progress = Callable[[str, int, int], None]
 """Hears of a stage how much of how much is done; the last of a stage may be left out."""

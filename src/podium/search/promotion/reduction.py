@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from podium.errors import PolicyError
-from podium.search import genetic
-from podium.search.gates import read_candidate
+from podium.search.candidate.gates import read_candidate
+from podium.search.candidate.verdict import Verdict
+from podium.search.program.reader import parse
+from podium.search.program.simplify import simplify
+from podium.search.program.writer import write
 from podium.search.promotion.edits import Key, edits, without
 from podium.search.promotion.rounding import roundings
 from podium.search.promotion.tidying import size, tidied
-from podium.search.verdict import Verdict
 
 Score = Callable[[str], float]
 """Gives the training fitness of a text; minus infinity for one that is refused."""
@@ -148,6 +150,6 @@ def _tidied(text: str) -> str:
 
 def _simplified(text: str) -> str:
     try:
-        return genetic.write(genetic.simplify(genetic.parse(text)))
+        return write(simplify(parse(text)))
     except PolicyError:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from podium.search.constants import declared_call, number_of
+from podium.search.candidate.constants import declared_call, number_of
 
 DIGITS = (1, 2, 3)
 """Significant digits that a number is rounded to, the fewest first."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.search.measurement import Values
-from podium.search.scrutiny import Held
-from podium.search.training import Case
-from podium.sim.resampling import interval
+from podium.evaluation.cases import Case
+from podium.evaluation.measures import Values
+from podium.evaluation.resampling import interval
+from podium.search.judging.scrutiny import Held
 
 Column = npt.NDArray[np.float64]
 

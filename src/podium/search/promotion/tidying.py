@@ -7,7 +7,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator
 
-from podium.search.allowlist import is_docstring
+from podium.search.candidate.allowlist import is_docstring
 from podium.search.promotion.folding import Folder
 
 ROUNDS = 8

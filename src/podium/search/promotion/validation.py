@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from podium.errors import PolicyError, UnknownName, UsageError
+from podium.evaluation.cases import VALIDATION, Case
+from podium.evaluation.measures import INFLATION, Values, contradictions, measure_case
 from podium.policies import Policy, load, policy_of
 from podium.policies.source import read_source
-from podium.search.gates import read_candidate
-from podium.search.measurement import INFLATION, Values, contradictions, measure_case
+from podium.search.candidate.gates import read_candidate
+from podium.search.candidate.verdict import Verdict
+from podium.search.judging.scrutiny import Held
 from podium.search.promotion.sheet import Sheet
-from podium.search.scrutiny import Held
-from podium.search.training import VALIDATION, Case
-from podium.search.verdict import Verdict
 from podium.sim import Result
 from podium.sim.execution import execute
 from podium.sim.load_curve import arrived_ratio
@@ -27,7 +27,7 @@ from podium.sim.plan import Plan
 from podium.sim.recount import Recount, recount, require_possible
 from podium.sim.tiers import choose_tier
 from podium.traces.catalogue import EMBEDDED, EMBEDDED_16
-from podium.traces.openb import found_traces
+from podium.traces.openb.files import found_traces
 
 BASELINES = ("fgd", "first-fit", "best-fit")
 """What every candidate is measured beside."""

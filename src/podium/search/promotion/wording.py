@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 from podium.errors import PolicyError
-from podium.search import genetic
-from podium.search.genetic import expression as made
-from podium.search.genetic.expression import Expression
-from podium.search.genetic.ingredients import NOTES
-from podium.search.genetic.phrasing import comment_on, phrase
-from podium.search.genetic.program import terms
-from podium.search.genetic.translation import Environment, translated
+from podium.search.program import expression as made
+from podium.search.program.expression import Expression
+from podium.search.program.ingredients import NOTES
+from podium.search.program.program import terms
+from podium.search.program.reader import parse
+from podium.search.program.translation import Environment, translated
+from podium.search.program.writer import comment_on, phrase
 
 LONGEST = 110
 """Longer phrases explain less than the code."""
@@ -37,7 +37,7 @@ def worded(node: ast.expr) -> str:
 def notes_of(text: str) -> dict[str, str]:
     """Says of each named quantity of a program what it is, where there are words for it."""
     try:
-        program = genetic.parse(text)
+        program = parse(text)
     except PolicyError:
         return {}
     found = {

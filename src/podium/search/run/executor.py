@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from podium.errors import PodiumError
-from podium.search.constants import with_constants
-from podium.search.judge import Judge
-from podium.search.limits import Limits
-from podium.search.measurement import Values
-from podium.search.probe import Decisions
-from podium.search.training import TrainingSet
-from podium.search.verdict import TRAINING, Judgement, Verdict
+from podium.evaluation.cases import TrainingSet
+from podium.evaluation.measures import Values
+from podium.search.candidate.constants import with_constants
+from podium.search.candidate.verdict import TRAINING, Judgement, Verdict
+from podium.search.judging.judge import Judge
+from podium.search.judging.probe import Decisions
+from podium.search.sandbox.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)

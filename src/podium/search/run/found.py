@@ -9,9 +9,9 @@ from podium.policies import Policy
 from podium.policies.policy import policy_of
 from podium.policies.registry import RUN, best_of
 from podium.policies.source import read_source
-from podium.search.gates import read_candidate
-from podium.search.verdict import Verdict
-from podium.search.vocabulary import LONGEST_BYTES
+from podium.search.candidate.gates import read_candidate
+from podium.search.candidate.verdict import Verdict
+from podium.search.candidate.vocabulary import LONGEST_BYTES
 
 
 def load_found(reference: str) -> Policy:

@@ -12,23 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from podium.search.fitness import Outcome, fitness_named
-from podium.search.generator import Generator, Proposal, Spent
+from podium.search.generators.generator import Generator, Proposal, Spent
+from podium.search.judging.fitness import Outcome, fitness_named
 from podium.search.population import Archive
-from podium.search.run.allowance import Allowance, allowance_of
-from podium.search.run.ending import Ending
+from podium.search.run.batch import Sample, as_written, first_batch, next_batch, repair_of
+from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Context, Executor
 from podium.search.run.folder import BEST, STATE, RunFolder
-from podium.search.run.jury import Jury
-from podium.search.run.lessons import teach
-from podium.search.run.memory import Memory
+from podium.search.run.notes import Memory
 from podium.search.run.plan import Budget, RunPlan
-from podium.search.run.progress import Progress, Tally, Validated
-from podium.search.run.proposals import as_written
-from podium.search.run.repairs import repair_of
-from podium.search.run.samples import Sample, first_batch, next_batch
-from podium.search.run.stopwatch import Stopwatch
-from podium.search.run.verdicts import entry_of, proposed
+from podium.search.run.progress import Progress, Stopwatch, Tally, Validated
+from podium.search.run.records import Jury, entry_of, proposed, teach
 from podium.store import CandidateRecord, Store
 
 Watch = Callable[[Progress], None]

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from podium.errors import InputError, UsageError, advice_on
+from podium.evaluation.cases import TrainingSet
 from podium.files.excerpt import excerpt
-from podium.search.fitness import fitness_named
+from podium.search.judging.fitness import fitness_named
 from podium.search.population.archive import Customs
-from podium.search.training import TrainingSet
 
 SEEDS, RANDOM = "seeds", "random"
 STARTS = (SEEDS, RANDOM)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from podium.search.judge import Judge
-from podium.search.limits import Limits
+from podium.evaluation.cases import TrainingSet
+from podium.search.judging.judge import Judge
 from podium.search.run.progress import Validated
-from podium.search.training import TrainingSet
+from podium.search.sandbox.limits import Limits
 
 
 class Validator:

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from podium.errors import UsageError
+from podium.evaluation.cases import Case
 from podium.search.promotion.decision import Rule, decide
 from podium.search.promotion.sheet import Group, Sheet
-from podium.search.training import Case
 
 SEEDS = range(2000, 2020)
 CASES = tuple(

@@ -4,14 +4,14 @@ from dataclasses import replace
 import pytest
 
 from podium.errors import UsageError
+from podium.evaluation.cases import Case, TrainingSet
 from podium.policies import catalogue, load, registry
-from podium.search.judge import Judge
+from podium.search.judging.judge import Judge
 from podium.search.promotion.card import Provenance
 from podium.search.promotion.decision import Rule
 from podium.search.promotion.promote import Nominee, Settings, promote, scorer
 from podium.search.promotion.reduction import Thrift
 from podium.search.promotion.validation import HeldOut, checked_policy
-from podium.search.training import Case, TrainingSet
 from podium.sim.execution import execute
 from podium.testing import check_policy
 from support.nominees import BRITTLE, GOOD, PADDED

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import PolicyError
+from podium.evaluation.cases import Case
+from podium.evaluation.measures import measure_case
 from podium.policies import load
-from podium.search.gates import Candidate, read_candidate
-from podium.search.measurement import measure_case
+from podium.search.candidate.gates import Candidate, read_candidate
 from podium.search.promotion.ablation import ablate
 from podium.search.promotion.reduction import Thrift, reduce
 from podium.search.promotion.rounding import roundings
 from podium.search.promotion.tidying import size
 from podium.search.promotion.validation import checked_policy
-from podium.search.training import Case
 from podium.sim.execution import execute
 from support.nominees import GOOD, PADDED
 

@@ -4,8 +4,8 @@ import pytest
 
 from podium.policies import policy_of
 from podium.policies.source import read_source
-from podium.search.gates import Candidate, read_candidate
-from podium.search.genetic import write
+from podium.search.candidate.gates import Candidate, read_candidate
+from podium.search.program.writer import write
 from podium.search.promotion.edits import edits, without
 from podium.search.promotion.policy_file import policy_texts
 from podium.search.promotion.tidying import size, tidied

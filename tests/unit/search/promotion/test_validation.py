@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import PolicyError, UsageError
+from podium.evaluation.cases import HELD_OUT, VALIDATION, Case
 from podium.policies import load
 from podium.search.promotion.validation import (
     EXPERIMENT,
@@ -13,7 +14,6 @@ from podium.search.promotion.validation import (
     placed_shares,
     validate,
 )
-from podium.search.training import HELD_OUT, VALIDATION, Case
 from podium.sim.execution import execute
 from podium.sim.metrics import placed_share
 

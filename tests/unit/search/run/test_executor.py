@@ -1,9 +1,9 @@
 import pytest
 
 from podium.errors import PodiumError
-from podium.search.probe import Decisions
+from podium.evaluation.cases import Case, TrainingSet
+from podium.search.judging.probe import Decisions
 from podium.search.run.executor import Context, LocalExecutor, Task, perform
-from podium.search.training import Case, TrainingSet
 from support.hostile import GOOD
 from support.searches import LIMITS
 

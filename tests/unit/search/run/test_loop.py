@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from podium.search.genetic.generator import GeneticGenerator
+from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.run.executor import LocalExecutor
 from podium.search.run.folder import BEST, STATE
 from podium.search.run.plan import RANDOM, Budget

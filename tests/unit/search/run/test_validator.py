@@ -1,8 +1,8 @@
 import pytest
 
-from podium.search.judge import Judge
+from podium.evaluation.cases import VALIDATION
+from podium.search.judging.judge import Judge
 from podium.search.run.validator import Validator
-from podium.search.training import VALIDATION
 from support.hostile import GOOD
 from support.searches import LIMITS, TRAINING
 

@@ -1,0 +1,1 @@
+"""How good is a policy? Cases, seed splits, measures, paired statistics, held-out validation."""

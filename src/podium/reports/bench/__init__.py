@@ -1,0 +1,1 @@
+"""Measures how fast Podium is on this machine."""

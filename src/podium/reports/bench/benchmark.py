@@ -1,0 +1,211 @@
+"""Measures speed and memory: medians after a warm-up, each with a reference from the same run."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from podium.model import Cluster, Workload
+from podium.policies import Policy, load
+from podium.reports.bench import process
+from podium.reports.bench.cases import (
+    SEED,
+    dense_workload,
+    fresh_policy,
+    openb_case,
+    uniform_cluster,
+)
+from podium.reports.bench.measurement import Measurement
+from podium.sim import Inflation, Replay, Setup, simulate
+
+REPEATS = 5
+
+Measure = Callable[[str, Path | None], Measurement]
+
+
+def measure_all(folder: Path | None, wanted: list[str]) -> Iterator[Measurement]:
+    """Measures the wanted figures, one at a time."""
+    for name in wanted:
+        yield MEASURES[name](name, folder)
+
+
+def _openb_16(name: str, folder: Path | None) -> Measurement:
+    return _throughput(name, *openb_case("openb:16", folder), 2_000_000)
+
+
+def _openb_1213(name: str, folder: Path | None) -> Measurement:
+    return _throughput(name, *openb_case("openb", folder), 700_000)
+
+
+def _dense(nodes: int, alive: int, target: float) -> Measure:
+    def measure(name: str, _folder: Path | None) -> Measurement:
+        return _throughput(name, uniform_cluster(nodes), dense_workload(alive), target)
+
+    return measure
+
+
+def _throughput(name: str, cluster: Cluster, workload: Workload, target: float) -> Measurement:
+    policy = load("best-fit")
+    fast = statistics.median(_rate(cluster, workload, policy, "auto") for _ in range(REPEATS))
+    # Every node scored for every pod; on large clusters of the first pods only.
+    few = workload.taken(np.arange(min(len(workload), max(200, 10_000_000 // len(cluster)))))
+    other = "scan" if len(cluster) > 64 else "python"
+    return Measurement(
+        name,
+        fast,
+        "decisions/s",
+        target,
+        False,
+        _rate(cluster, few, policy, other),
+        f"{other} tier",
+    )
+
+
+def _rate(cluster: Cluster, workload: Workload, policy: Policy, tier: str) -> float:
+    setup = Setup(tier=tier)  # type: ignore[arg-type]
+    result = simulate(cluster, workload, policy, Replay(), setup)
+    return result.decisions / result.wall_s
+
+
+def _replay_16(name: str, folder: Path | None) -> Measurement:
+    case, policy = openb_case("openb:16", folder), load("best-fit")
+    slow = timed(lambda: simulate(*case, policy, Replay(), Setup(tier="python")), 3)
+    fast = timed(lambda: simulate(*case, policy), 4 * REPEATS)
+    return Measurement(name, fast, "s", 0.005, True, slow, "python tier")
+
+
+def _fgd_inflation(name: str, folder: Path | None) -> Measurement:
+    case, policy = openb_case("openb", folder), load("fgd")
+    slow = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED, "scan")), 1)
+    fast = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED)))
+    return Measurement(name, fast, "s", 0.6, True, slow, "scan tier")
+
+
+def _new_policy(name: str, folder: Path | None) -> Measurement:
+    case = openb_case("openb", folder)
+    numbers = itertools.count(10**6)
+    setup = Setup(tier="python")
+    spent = timed(lambda: simulate(*case, fresh_policy(next(numbers)), Replay(), setup))
+    return Measurement(name, spent, "s", 0.15, True, _compile_seconds(), "compiling it")
+
+
+def _compile_policy(name: str, _folder: Path | None) -> Measurement:
+    return Measurement(name, _compile_seconds(), "s", 0.5, True, None, "")
+
+
+def _compile_seconds() -> float:
+    numbers = itertools.count(2 * 10**6)
+
+    def compile_one() -> None:
+        policy = fresh_policy(next(numbers))
+        if policy.kind == "pair":
+            policy.native(1, 8)
+
+    return timed(compile_one)
+
+
+def _scaling(name: str, _folder: Path | None) -> Measurement:
+    cluster, workload, policy = (
+        uniform_cluster(1_213),
+        dense_workload(7_000, 20_000),
+        load("best-fit"),
+    )
+    ours = _speedup(lambda _: simulate(cluster, workload, policy))
+    # What two threads of this machine can do at all: neighbours may hold the second core.
+    bare = _speedup(_bare_loop())
+    return Measurement(name, ours, "x", 1.7, False, bare, "a bare loop")
+
+
+def _speedup(work: Callable[[int], object]) -> float:
+    def batch(threads: int) -> float:
+        began = time.perf_counter()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(8)))
+        return time.perf_counter() - began
+
+    batch(2)
+    return statistics.median(batch(1) / batch(2) for _ in range(2 * REPEATS))
+
+
+def _bare_loop() -> Callable[[int], object]:
+    import numba
+
+    def spin(start: int) -> int:
+        value = np.uint64(start)
+        for i in range(30_000_000):
+            value = value * np.uint64(6364136223846793005) + np.uint64(i)
+        return value  # type: ignore[return-value]
+
+    loop: Callable[[int], object] = numba.njit(nogil=True)(spin)
+    return loop
+
+
+def _help(name: str, _folder: Path | None) -> Measurement:
+    bare = statistics.median(process.seconds(["-c", "pass"]) for _ in range(REPEATS))
+    spans = [process.seconds(["-m", "podium", "--help"]) for _ in range(REPEATS)]
+    return Measurement(name, statistics.median(spans), "s", 0.3, True, bare, "bare interpreter")
+
+
+def _cold_start(name: str, _folder: Path | None) -> Measurement:
+    process.seconds(process.SIMULATE)
+    warm = process.seconds(process.SIMULATE)
+    return Measurement(name, process.cold_seconds(), "s", 15.0, True, warm, "warm start")
+
+
+def _memory(name: str, _folder: Path | None) -> Measurement:
+    small, large = process.peak_megabytes(1_213), process.peak_megabytes(100_000)
+    return Measurement(name, large, "MB", 600.0, True, small, "1,213 nodes")
+
+
+def _search_evaluations(name: str, _folder: Path | None) -> Measurement:
+    found = process.search_speed(REPEATS)
+    plain = found["plain_per_s"]
+    rate = found["evaluations_per_s"]
+    return Measurement(name, rate, "evaluations/s", 20.0, False, plain, "python tier, no gates")
+
+
+def _search_overhead(name: str, _folder: Path | None) -> Measurement:
+    share = process.search_speed(REPEATS)["overhead"]
+    return Measurement(name, 100 * share, "%", 30.0, True, None, "")
+
+
+def timed(work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Gives the median seconds of a piece of work, after one run to warm up."""
+    work()
+    spans = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        spans.append(time.perf_counter() - began)
+    return statistics.median(spans)
+
+
+MEASURES: dict[str, Measure] = {
+    "decisions_16_nodes": _openb_16,
+    "decisions_1213_nodes": _openb_1213,
+    "decisions_1213_nodes_dense": _dense(1_213, 7_000, 270_000),
+    "decisions_10k_nodes": _dense(10_000, 50_000, 190_000),
+    "decisions_100k_nodes": _dense(100_000, 60_000, 130_000),
+    "replay_16_nodes": _replay_16,
+    "fgd_inflation_1213_nodes": _fgd_inflation,
+    "new_python_policy_replay": _new_policy,
+    "compile_policy": _compile_policy,
+    "threads_2_speedup": _scaling,
+    "help": _help,
+    "cold_start": _cold_start,
+    "memory_100k_nodes": _memory,
+    "search_evaluations": _search_evaluations,
+    "search_overhead": _search_overhead,
+}
+"""Every figure, in the order it is measured."""
+
+OTHER_PROCESSES = frozenset(
+    {"help", "cold_start", "memory_100k_nodes", "search_evaluations", "search_overhead"}
+)
+"""Figures that are measured in processes of their own."""

@@ -1,0 +1,70 @@
+"""Builds what speed is measured on: clusters, loads, and policies never compiled before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from podium.model import Cluster, NodeSpec, Workload
+from podium.policies import Policy, policy_of
+from podium.policies.source import read_source
+from podium.traces.catalogue import LoadOptions, load_trace
+
+_TEXT = '''
+"""Likes nodes by a formula nobody has used before."""
+
+
+def score(pod, node):
+    left = 0
+    tightest = 1000
+    for slot in range(node.gpu_count):
+        milli = node.gpu_milli_left[slot]
+        left += milli
+        if pod.gpu_milli <= milli < tightest:
+            tightest = milli
+    cpu = (node.cpu_milli_left - pod.cpu_milli) / node.cpu_milli_total
+    memory = (node.memory_mib_left - pod.memory_mib) / node.memory_mib_total
+    balance = cpu - memory if cpu > memory else memory - cpu
+    return {number} - cpu - 0.5 * balance - tightest / 1000 - left / 8000
+'''
+
+
+def fresh_policy(number: int) -> Policy:
+    """Makes a policy that only the number tells from the others."""
+    text = _TEXT.replace("{number}", str(number))
+    return policy_of(read_source(text, "fresh.py"), "fresh")
+
+
+SEED = 1000
+
+
+def openb_case(name: str, folder: Path | None) -> tuple[Cluster, Workload]:
+    """Gives a cluster of OpenB with its pods: those of the files in the folder, else drawn."""
+    options = LoadOptions(folder=folder, seed=SEED)
+    trace = load_trace(name, options)
+    pods = load_trace("openb:default", options) if folder else trace
+    if trace.cluster is None or pods.workload is None:
+        raise RuntimeError(f"{name} has no nodes or pods")
+    return trace.cluster, pods.workload
+
+
+def uniform_cluster(nodes: int) -> Cluster:
+    """Makes a cluster of equal nodes: 96 cores, 768 GiB, 8 GPUs."""
+    return Cluster.of(
+        (NodeSpec(f"node-{i}", 96_000, 786_432, 8, "G2") for i in range(nodes)), name="uniform"
+    )
+
+
+def dense_workload(alive: int, pods: int = 100_000) -> Workload:
+    """Draws OpenB's shapes, one arrival a second, with so many pods alive on average."""
+    trace = load_trace("openb", LoadOptions(seed=SEED, pods=pods))
+    if trace.workload is None:
+        raise RuntimeError("the embedded profile has no pods")
+    random = np.random.default_rng(SEED)
+    return replace(
+        trace.workload,
+        arrival_s=np.arange(pods, dtype=np.float64),
+        duration_s=np.ceil(random.exponential(alive, pods)),
+    )

@@ -1,0 +1,63 @@
+"""Holds what a gate decides on a candidate, and the refusal that a worker raises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from podium.errors import PodiumError
+
+if TYPE_CHECKING:
+    from podium.search.judging.probe import Decisions
+
+SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY = "syntax", "allow-list", "signature", "novelty"
+TINY, CONTRACT, COMPILE, RACE, TRAINING = "tiny-trace", "contract", "compile", "race", "training"
+
+GATES = (SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY, TINY, CONTRACT, COMPILE, RACE, TRAINING)
+"""Every gate by name, the cheapest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Says whether a candidate is accepted, or at which gate it failed and why."""
+
+    accepted: bool
+    gate: str  # the last gate that was entered
+    reason: str = ""  # a sentence fit for whoever wrote the candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Holds the verdict on a candidate, and its scores as far as it came."""
+
+    verdict: Verdict
+    scores: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    cases: tuple[dict[str, float], ...] = ()  # what was measured, case by case
+    decisions: Decisions | None = None  # on the states of the probe
+    diagnostics: str = ""  # of an accepted candidate, in words
+    processor_s: float = 0.0  # of the worker
+    simulated_s: float = 0.0  # of which in the simulator, on the training cases
+
+    def as_object(self) -> dict[str, Any]:
+        """Gives the judgement's one JSON shape."""
+        return {
+            "accepted": self.verdict.accepted,
+            "gate": self.verdict.gate,
+            "reason": self.verdict.reason,
+            "scores": self.scores,
+            "seconds": self.seconds,
+        }
+
+
+class Rejected(Exception):  # noqa: N818 - reads as the sentence it makes
+    """A gate refuses the candidate; one that spoils its process leaves nothing to trust in it."""
+
+    def __init__(self, reason: str, *, is_spoiling: bool = False) -> None:
+        super().__init__(reason)
+        self.is_spoiling = is_spoiling
+
+    @classmethod
+    def by(cls, error: PodiumError) -> Rejected:
+        """Refuses for the reason, and with the advice, of an error."""
+        return cls(f"{error}; {error.hint}" if error.hint else str(error))

@@ -1,0 +1,1 @@
+"""Who writes candidates: breeding, language models, or any command."""

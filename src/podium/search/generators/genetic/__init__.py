@@ -1,0 +1,1 @@
+"""Genetic programming over readable policies."""

@@ -1,0 +1,182 @@
+"""Makes one program of two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from podium.search.generators.genetic.choice import chance, pick
+from podium.search.generators.genetic.holding import refusals
+from podium.search.generators.genetic.positions import put, result_sites, sites
+from podium.search.generators.genetic.sampling import draw_class
+from podium.search.program.expression import Expression, apply, has_field, name, renamed
+from podium.search.program.ingredients import CONSTANTS
+from podium.search.program.program import (
+    Block,
+    Constant,
+    Guard,
+    Program,
+    Statement,
+    Term,
+    fresh,
+    names_given,
+    terms,
+    with_result,
+)
+from podium.search.program.units import (
+    BOOLEAN,
+    GPU_FIELDS,
+    SLOT_FIELDS,
+    Unit,
+    is_number,
+    unit_of,
+    units_of,
+)
+
+Crossover = Callable[[np.random.Generator, Program, Program], Program | None]
+
+
+def exchange_part(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
+    """Puts a part of one program where another of the same unit was."""
+    places, donors = sites(one), sites(other)
+    if not places or not donors:
+        return None
+    place = pick(rng, places)
+    units, donor_units = units_of(one), units_of(other)
+    wanted = _dimension(unit_of(place.part, units))
+    found = [
+        donor.part
+        for donor in donors
+        if _dimension(unit_of(donor.part, donor_units)) == wanted
+        and (place.in_loop or not has_field(donor.part, SLOT_FIELDS))
+    ]
+    if not found:
+        return None
+    # Larger parts carry more of what made the other good.
+    part = max((pick(rng, found) for _ in range(2)), key=lambda each: len(each.arguments))
+    whole = put(one, place, name("@"))
+    return _filled(whole, other, part)
+
+
+def add_term(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
+    """Adds a ratio of the other program to the score of one."""
+    units = units_of(other)
+    candidates = [site.part for site in sites(other) if not site.in_loop and site.part.arguments]
+    found = [part for part in candidates if is_number(unit_of(part, units))]
+    places = result_sites(one)
+    if not found or not places:
+        return None
+    place = pick(rng, places)
+    whole = put(one, place, apply("+" if chance(rng, 0.7) else "-", place.part, name("@")))
+    return _filled(whole, other, pick(rng, found))
+
+
+def split_by_class(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
+    """Scores one class of pods as the other program does."""
+    if any(isinstance(statement, Guard) for statement in other.block.statements):
+        return None
+    guard = Guard(draw_class(rng), Block((), name("@")))
+    block = replace(one.block, statements=(*one.block.statements, guard))
+    return _filled(replace(one, block=block), other, other.block.result)
+
+
+def average(_rng: np.random.Generator, one: Program, other: Program) -> Program | None:
+    """Adds the scores of both."""
+    if {one.block.result.head, other.block.result.head} & {"hold", "number"}:
+        return None
+    return _filled(with_result(one, apply("+", one.block.result, name("@"))), other,
+                   other.block.result)  # fmt: skip
+
+
+def take_hold(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
+    """Refuses nodes, beyond those that one program refuses, where the other refuses them."""
+    found = [guard for guard in refusals(other) if not guard.block.statements]
+    if not found:
+        return None
+    guard = pick(rng, found)
+    block = replace(one.block, statements=(Guard(name("@"), guard.block), *one.block.statements))
+    return _filled(replace(one, block=block), other, guard.condition)
+
+
+CROSSOVERS: dict[Crossover, float] = {
+    exchange_part: 4.0, add_term: 3.0, split_by_class: 1.0, average: 1.0,
+}  # fmt: skip
+
+HOLDING_CROSSOVERS: dict[Crossover, float] = {**CROSSOVERS, take_hold: 4.0}
+"""For programs that may hold pods."""
+
+
+def _dimension(unit: Unit) -> tuple[tuple[int, ...], bool]:
+    return unit[:3], unit == BOOLEAN
+
+
+def _filled(whole: Program, other: Program, part: Expression) -> Program:
+    """Puts a part of the other program where `@` stands, with all that it refers to."""
+    added, constants, names = _imports(whole, other, part)
+    part = renamed(part, names)
+    block = _with_part(whole.block, part)
+    needs_gpu = has_field(part, GPU_FIELDS) or any(
+        has_field(term.expression, GPU_FIELDS) for term in added
+    )
+    return replace(
+        whole,
+        block=replace(block, statements=(*added, *block.statements)),
+        constants=(*whole.constants, *constants),
+        takes_gpu=whole.takes_gpu or needs_gpu,
+    )
+
+
+def _imports(
+    whole: Program, other: Program, part: Expression
+) -> tuple[list[Term], list[Constant], dict[str, str]]:
+    wanted = _closure(other, part.names)
+    taken = names_given(whole)
+    names: dict[str, str] = {}
+    constants: list[Constant] = []
+    # What ingredients are made of is the same for all of a program.
+    shared = CONSTANTS.keys() & {constant.name for constant in whole.constants}
+    for constant in other.constants:
+        if constant.name not in wanted or constant in whole.constants:
+            continue
+        if constant.name not in shared:
+            names[constant.name] = fresh(constant.name, taken)
+            taken.add(names[constant.name])
+            constants.append(replace(constant, name=names[constant.name]))
+    added: list[Term] = []
+    for term in terms(other.block):
+        if term.name in wanted:
+            names[term.name] = fresh(term.name, taken)
+            taken.add(names[term.name])
+            added.append(Term(names[term.name], renamed(term.expression, names)))
+    return added, constants, names
+
+
+def _closure(program: Program, wanted: frozenset[str]) -> set[str]:
+    expressions = {term.name: term.expression for term in terms(program.block)}
+    waiting, found = list(wanted), set(wanted)
+    while waiting:
+        expression = expressions.get(waiting.pop())
+        inner = expression.names - found if expression else frozenset()
+        found |= inner
+        waiting += inner
+    return found
+
+
+def _with_part(block: Block, part: Expression) -> Block:
+    def fill(expression: Expression) -> Expression:
+        if expression == name("@"):
+            return part
+        if not expression.arguments:
+            return expression
+        arguments = tuple(fill(each) for each in expression.arguments)
+        return Expression(expression.head, arguments, expression.value)
+
+    statements: list[Statement] = [
+        Term(statement.name, fill(statement.expression))
+        if isinstance(statement, Term)
+        else Guard(fill(statement.condition), _with_part(statement.block, part))
+        for statement in block.statements
+    ]
+    return Block(tuple(statements), fill(block.result))

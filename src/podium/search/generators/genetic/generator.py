@@ -1,0 +1,71 @@
+"""Breeds candidates for a search: needs no key, no network, and a millisecond each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from podium.errors import PolicyError
+from podium.search.generators.generator import Cost, Exemplar, Proposal, Request
+from podium.search.generators.genetic.breeding import Brood, Offspring, breed, random_program
+from podium.search.program.program import Program
+from podium.search.program.reader import parse
+from podium.search.program.writer import write
+
+FROM_NOTHING = 0.04
+"""The share of candidates that have no parents: fresh blood. With 1 breeding is mere drawing."""
+
+STAGNANT = 0.2
+"""The same on an island that stands still."""
+
+
+class GeneticGenerator:
+    """Mutates and crosses programs; keeps no state."""
+
+    can_repair = False
+    reads_prompts = False
+
+    def __init__(
+        self, brood: Brood | None = None, name: str = "genetic", fresh: float = FROM_NOTHING
+    ) -> None:
+        self.name = name
+        self._brood = brood or Brood()
+        self._fresh = fresh
+
+    def propose(self, request: Request) -> Proposal:
+        """Breeds one candidate from parents, or draws one."""
+        began = time.perf_counter()
+        rng = np.random.default_rng(request.seed)
+        fresh = max(self._fresh, STAGNANT) if request.is_stagnant else self._fresh
+        parents = [found for each in request.parents if (found := _program(each)) is not None]
+        if not parents or rng.random() < fresh:
+            offspring = Offspring(random_program(rng, self._brood), ("random_program",))
+        else:
+            offspring = breed(rng, parents, self._brood)
+        cost = Cost(seconds=time.perf_counter() - began)
+        text = write(offspring.program)
+        return Proposal(text, self.name, operators=offspring.operators, cost=cost)
+
+    def learn(self, source: str, gain: float | None, cost: Cost) -> None:
+        """Does nothing: breeding draws operators by fixed weights."""
+
+    def state(self) -> Mapping[str, Any]:
+        """Has none."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes nothing up."""
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+def _program(exemplar: Exemplar) -> Program | None:
+    """Reads a parent; what a language model wrote may be beyond breeding."""
+    try:
+        return parse(exemplar.text)
+    except PolicyError:
+        return None

@@ -1,0 +1,84 @@
+"""Holds how a run asks language models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from podium.errors import UsageError
+from podium.search.generators.llm.budget import Caps, Price
+from podium.search.generators.llm.endpoint import Endpoint, Secret
+
+Mode = Literal["live", "record", "replay"]
+MODES: tuple[Mode, ...] = ("live", "record", "replay")
+
+
+@dataclass(frozen=True, slots=True)
+class LlmSettings:
+    """Says which models are asked, where, how, and for how much."""
+
+    models: tuple[str, ...]  # the cheapest first; the last is asked when a search stagnates
+    base_url: str = field(default="", repr=False)
+    key: Secret = field(default_factory=Secret, repr=False)
+    usd: float | None = None
+    tokens: int | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    temperature: float | None = 1.0
+    max_tokens: int = 4096  # of one answer, what a model thinks to itself included
+    timeout_s: float = 120.0
+    tries: int = 4  # of one proposal
+    cassette: Path | None = None
+    mode: Mode = "live"
+
+    def __post_init__(self) -> None:
+        _check(bool(self.models), "no model is named", "name at least one")
+        _check(len(set(self.models)) == len(self.models), "a model is named twice", "name it once")
+        _check(self.mode in MODES, f'"{self.mode}" is no mode', f"known: {', '.join(MODES)}")
+        _check(
+            self.mode == "live" or self.cassette is not None,
+            f"{self.mode} needs a cassette", "name a file",
+        )  # fmt: skip
+        _check(
+            self.mode == "replay" or bool(self.base_url),
+            "no service is named", "give the address of one",
+        )  # fmt: skip
+        _check(0 < self.timeout_s < math.inf, f"timeout_s is {self.timeout_s}", "give seconds")
+        for key in ("max_tokens", "tries"):
+            value = getattr(self, key)
+            _check(value >= 1, f"{key} is {value}", "give a positive number")
+        has_cap = self.usd is not None or self.tokens is not None
+        _check(
+            has_cap or self.mode == "replay",
+            "there is no budget for language models", "give one in US dollars or in tokens",
+        )  # fmt: skip
+
+    @property
+    def caps(self) -> Caps:
+        """Gives the budget."""
+        return Caps(self.usd, self.tokens)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Gives the service and its key."""
+        return Endpoint(self.base_url, self.key)
+
+    @property
+    def place(self) -> str:
+        """Names where answers come from."""
+        return str(self.cassette) if self.mode == "replay" else self.endpoint.label
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes what shapes answers and spending; the key is no part of it."""
+        return {
+            "models": list(self.models), "usd": self.usd, "tokens": self.tokens,
+            "temperature": self.temperature, "max_tokens": self.max_tokens,
+            "timeout_s": self.timeout_s, "tries": self.tries, "mode": self.mode,
+        }  # fmt: skip
+
+
+def _check(is_good: bool, message: str, hint: str) -> None:
+    if not is_good:
+        raise UsageError(message, hint=hint)

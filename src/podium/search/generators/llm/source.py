@@ -1,0 +1,89 @@
+"""Gets answers to a request: from a model, from a model with a record kept, or from a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from podium.search.generators.generator import Request
+from podium.search.generators.llm.bandit import Bandit
+from podium.search.generators.llm.budget import USED_UP, Budget
+from podium.search.generators.llm.cassette import Player, Question, Recorder
+from podium.search.generators.llm.client import Ask, Client
+from podium.search.generators.llm.exchange import Exchange
+from podium.search.generators.llm.prompt import Prompt
+from podium.search.generators.llm.settings import LlmSettings
+
+_STREAM = 11  # of a request's random numbers: choosing models, spacing tries
+
+Asking = Callable[[Request, Prompt], Exchange]
+"""Gets the answer to a request."""
+
+
+class Live:
+    """Chooses a model for a request and asks it."""
+
+    def __init__(self, models: tuple[str, ...], client: Client, bandit: Bandit) -> None:
+        self._models, self._client, self._bandit = models, client, bandit
+
+    def __call__(self, request: Request, prompt: Prompt) -> Exchange:
+        """Asks the model of choice; another one where the budget does not reach for it."""
+        rng = np.random.default_rng([*request.seed, _STREAM])
+        seed = int(rng.integers(2**31))
+        refusals = self._client.stopped
+        while left := [model for model in self._models if model not in refusals]:
+            # The strongest is kept for when the others get nowhere.
+            model = left[-1] if request.is_stagnant else self._bandit.choose(left, rng)
+            tries, refusal = self._client.try_often(Ask(model, prompt, seed), rng)
+            if tries:
+                return Exchange(tuple(tries), note=refusal)
+            refusals = {**self._client.stopped, **refusals, model: refusal}
+        return Exchange(
+            spent=_told(refusals), is_stopped=refusals.keys() <= self._client.stopped.keys()
+        )
+
+
+class Recording:
+    """Asks, and writes down what came."""
+
+    def __init__(self, settings: LlmSettings, asking: Asking, recorder: Recorder) -> None:
+        self._settings, self._asking, self._recorder = settings, asking, recorder
+
+    def __call__(self, request: Request, prompt: Prompt) -> Exchange:
+        """Asks live."""
+        exchange = self._asking(request, prompt)
+        self._recorder.add(question_of(self._settings, request, prompt), exchange)
+        return exchange
+
+
+class Replaying:
+    """Answers from a cassette, and counts what it cost when it was recorded."""
+
+    def __init__(self, settings: LlmSettings, player: Player, budget: Budget) -> None:
+        self._settings, self._player, self._budget = settings, player, budget
+
+    def __call__(self, request: Request, prompt: Prompt) -> Exchange:
+        """Looks the request up."""
+        exchange = self._player.find(question_of(self._settings, request, prompt))
+        for made in exchange.tries:
+            self._budget.count(made.charge)
+        return exchange
+
+
+def question_of(settings: LlmSettings, request: Request, prompt: Prompt) -> Question:
+    """Gives what an answer depends on."""
+    return {
+        "models": list(settings.models), "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens, "system": prompt.system, "user": prompt.user,
+        "is_stagnant": request.is_stagnant, "seed": list(request.seed),
+    }  # fmt: skip
+
+
+def _told(refusals: Mapping[str, str]) -> str:
+    reasons = list(refusals.values())
+    if len(set(reasons)) == 1:
+        return reasons[0]
+    if all(reason.startswith(USED_UP) for reason in reasons):
+        return min(reasons)  # the same sums for each; what the cheapest call may take says most
+    return "; ".join(f"{model}: {reason}" for model, reason in refusals.items())

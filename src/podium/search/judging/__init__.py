@@ -1,0 +1,1 @@
+"""What a candidate is worth: it is tried on cases, checked, and measured."""

@@ -1,0 +1,101 @@
+"""Asks a candidate for scores of single states: are they numbers, and the same every time?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import PolicyError
+from podium.policies import PairPolicy
+from podium.search.candidate.verdict import Rejected
+from podium.search.judging.form import Engine
+from podium.search.judging.probe import Decisions
+from podium.search.judging.testbed import Bench, View
+from podium.testing.native import score_compiled
+from podium.testing.states import States
+
+_NO_TABLE = np.zeros(0)
+
+
+def check_contract(policy: PairPolicy, bench: Bench) -> npt.NDArray[np.float64]:
+    """Refuses scores that are no numbers, or that depend on more than the pod and the node.
+
+    Gives the scores of the states.
+    """
+    scores = _plain(policy, bench.views)
+    _refuse_any(_is_wrong(scores), bench.views, "the score is NaN or infinite")
+    again = _plain(policy, bench.views[::-1])[::-1]
+    _refuse_any(again != scores, bench.views, "the score differs when it is asked for again")
+    other = _plain(policy, bench.wide_views)
+    _refuse_any(
+        other != scores, bench.views,
+        "the score depends on GPU slots that the node does not have; loop over "
+        "range(node.gpu_count)",
+    )  # fmt: skip
+    return scores
+
+
+def check_compiled(policy: PairPolicy, bench: Bench) -> None:
+    """Refuses what does not compile, or scores otherwise when it is compiled."""
+    try:
+        native = policy.native(_NO_TABLE.ndim, bench.states.gpu_slots)
+    except PolicyError as error:
+        raise Rejected.by(error) from error
+    found, is_changed = score_compiled(native, bench.states, _NO_TABLE)
+    if is_changed:
+        raise Rejected("the compiled policy writes to the pod or the node")
+    _refuse_any(
+        found != _plain(policy, bench.views), bench.views,
+        "the compiled score differs from that of plain Python; are integers beyond 2**63 involved?",
+    )  # fmt: skip
+
+
+def is_proven(engine: Engine, bench: Bench, scores: npt.NDArray[np.float64]) -> bool:
+    """Tells whether an interpreted candidate scores the states of the contract as it is written."""
+    if not engine.is_interpreted:
+        return True
+    return np.array_equal(_interpreted(engine, bench.states), scores)
+
+
+def decisions_of(policy: PairPolicy, bench: Bench, engine: Engine) -> Decisions:
+    """Asks a candidate for its decisions on the states of the probe."""
+    if engine.is_interpreted:
+        scores = _interpreted(engine, bench.probe.states)
+    else:
+        scores = _plain(policy, bench.probed)
+    _refuse_any(_is_wrong(scores), bench.probed, "the score is NaN or infinite")
+    return bench.probe.decide(scores, takes_gpu=policy.takes_gpu)
+
+
+def _plain(policy: PairPolicy, views: Sequence[View]) -> npt.NDArray[np.float64]:
+    function, takes_gpu = policy.function, policy.takes_gpu
+    found = np.empty(len(views))
+    for i, (pod, node, gpu) in enumerate(views):
+        try:
+            found[i] = function(pod, node, gpu) if takes_gpu else function(pod, node)
+        except MemoryError:
+            raise
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}"
+            raise Rejected(f"{told}: for {pod} on {node}, gpu {gpu}") from error
+    return found
+
+
+def _interpreted(engine: Engine, states: States) -> npt.NDArray[np.float64]:
+    table = engine.policy.table(states.shapes())
+    return score_compiled(engine.policy.native(table.ndim, states.gpu_slots), states, table)[0]
+
+
+def _is_wrong(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.isnan(scores) | (scores == math.inf))
+
+
+def _refuse_any(wrong: Any, views: Sequence[View], told: str) -> None:
+    where = np.flatnonzero(wrong)
+    if len(where):
+        pod, node, gpu = views[int(where[0])]
+        raise Rejected(f"{told}: for {pod} on {node}, gpu {gpu}")

@@ -1,0 +1,102 @@
+"""Says in words how a candidate did, case by case, beside fgd: for whoever writes the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from podium.evaluation.measures import Values
+from podium.evaluation.waste import BROKEN, IDLE, LOSSES, STRANDED, Losses
+from podium.sim.metrics import POD_CLASSES
+
+FIGURE_WORDS = {
+    "allocation_130": "allocated at 130 %",
+    "allocation_100": "allocated at 100 %",
+    "allocation_arriving": "allocated while pods arrive",
+    "fragmentation_arriving": "fragmented while pods arrive",
+    "queue_busy": "queue busy",
+    "fragmentation": "fragmented",
+    "wait_mean_s": "mean wait",
+    "wait_p95_s": "95th percentile of waits",
+}
+LOSS_WORDS = {STRANDED: "stranded without CPU", BROKEN: "broken", IDLE: "idle"}
+CLASS_WORDS = {
+    "cpu-only": "CPU-only", "share": "share", "1-gpu": "1 GPU", "2-gpu": "2 GPUs",
+    "4-gpu": "4 GPUs", "8-gpu": "8 GPUs", "other": "other",
+}  # fmt: skip
+
+LEGEND = """\
+Figures are percent of all GPUs, or of the pods of a class; in brackets, the difference from the \
+policy fgd. "Lost" is where free GPUs are at the end: broken are parts of GPUs in use, too small \
+for the usual pod with a part of a GPU; stranded are larger ones on nodes without the CPU or \
+memory that the usual GPU pod needs; idle is what usual pods could still take. "Placed" is the \
+share of each class of pods that found a node."""
+"""Explains the words to somebody who has never seen them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """Holds what was measured on one case: its figures, and what was lost and placed."""
+
+    figures: Values
+    losses: Losses = field(default_factory=dict)
+
+
+def diagnose(names: Sequence[str], own: Sequence[Stock], usual: Sequence[Stock]) -> str:
+    """Says what is worst overall, then lists every case with its distance from fgd."""
+    lines = [
+        f"{name}: {_case(mine, theirs)}"
+        for name, mine, theirs in zip(names, own, usual, strict=True)
+    ]
+    overall = _overall(_mean([each.losses for each in own]), _mean([each.losses for each in usual]))
+    return "\n".join([*overall, *lines])
+
+
+def _overall(own: Losses, usual: Losses) -> list[str]:
+    told = []
+    lost = [key for key in LOSSES if key in own and key in usual]
+    if lost:
+        most = max(lost, key=lambda key: own[key])
+        told.append(f"most is lost as {_part(LOSS_WORDS[most], own[most], usual[most])}")
+    placed = [key for key in POD_CLASSES if key in own and key in usual]
+    if placed:
+        worst = min(placed, key=lambda key: own[key] - usual[key])
+        share = _part(f"those of class {CLASS_WORDS[worst]},", own[worst], usual[worst])
+        told.append(f"beside fgd, the worst placed pods are {share}")
+    return [f"Overall: {'; '.join(told)}"] if told else []
+
+
+def _case(own: Stock, usual: Stock) -> str:
+    losses = set(own.losses) & set(usual.losses)
+    told = {
+        "": [
+            _figure(key, value, usual.figures[key])
+            for key, value in own.figures.items()
+            if key in usual.figures and not (key == "cpu_only_placed" and losses)
+        ],
+        "lost: ": _parts(LOSS_WORDS, own.losses, usual.losses),
+        "placed: ": _parts(CLASS_WORDS, own.losses, usual.losses),
+    }
+    return "; ".join(title + ", ".join(parts) for title, parts in told.items() if parts)
+
+
+def _parts(words: Mapping[str, str], own: Losses, usual: Losses) -> list[str]:
+    keys = [key for key in words if key in own and key in usual]
+    return [_part(words[key], own[key], usual[key]) for key in keys]
+
+
+def _figure(key: str, value: float, usual: float) -> str:
+    words = FIGURE_WORDS.get(key, key.replace("_", " "))
+    if key.endswith("_s"):
+        return f"{words} {value:.0f} s ({value - usual:+.0f})"
+    return f"{words} {value:.2f} % ({value - usual:+.2f})"
+
+
+def _part(words: str, value: float, usual: float) -> str:
+    return f"{words} {value:.1f} % ({value - usual:+.1f})"
+
+
+def _mean(rows: Sequence[Losses]) -> Losses:
+    keys = dict.fromkeys(key for row in rows for key in row)
+    found = {key: [row[key] for row in rows if key in row] for key in keys}
+    return {key: sum(values) / len(values) for key, values in found.items()}

@@ -1,0 +1,217 @@
+"""Turns what was measured on training cases into one number, by a rule that has a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from podium.errors import UnknownName, UsageError
+from podium.evaluation.measures import HOLDING, INFLATION, REPLAY, Values
+
+BASELINE = "fgd"
+"""The policy that candidates are measured beside."""
+
+TOLERANCE = 0.5
+"""Points of allocation that a candidate may fall below fgd at 100 % without penalty."""
+
+PENALTY = 2.0
+"""Points lost for each further point below fgd at 100 %."""
+
+FLOOR_PENALTY = 0.3
+"""Points lost for each point below the floor of a rule for holding.
+
+Holding trades about 0.2 points at 130 % for a point at 100 %: this is just steeper, so that the
+best lies at the floor, and what lies below it is still a way there.
+"""
+
+STARVING = 0.1
+"""Points lost for each percent of the CPU-only pods that fgd places and the candidate does not.
+
+They ask for no GPU: a policy that never placed one would look the better for it.
+"""
+
+PATIENCE_S = 60.0
+"""Added to every wait before two are compared, so that seconds do not decide."""
+
+RULES = {
+    "inflation": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, less "
+    f"{PENALTY:g} points for each point by which the mean at 100 % is more than {TOLERANCE:g} "
+    "below that of fgd",
+    "holding:FLOOR": "for candidates that may hold pods: mean GPU allocation (percent) when 130 % "
+    f"of the GPUs were asked for, less {FLOOR_PENALTY:g} points for each point by which the mean "
+    f"at 100 % is below FLOOR, and less {STARVING:g} for each percent of the CPU-only pods that "
+    "fgd places and the candidate does not; a pod that is held was asked for like any other",
+    "waiting": "under replay, the mean over the cases of 100 w / (w + v), once with the mean and "
+    "once with the 95th percentile of how long pods wait, where v is that of the candidate, w that "
+    f"of fgd, and both are taken {PATIENCE_S:g} s longer: 50 is as good as fgd; plus the points "
+    "(percent of all GPUs) by which fragmentation while pods arrive is below that of fgd",
+    "fragmentation": "100 less the mean fragmentation (percent of all GPUs) after each arrival "
+    "under inflation",
+}
+EXAMPLES = ("holding:93", "mix:inflation=0.7,waiting=0.3")
+NEEDS = {
+    "inflation": INFLATION, "holding": INFLATION, "waiting": REPLAY, "fragmentation": INFLATION,
+}  # fmt: skip
+"""The protocol whose runs a rule looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Holds what a candidate reached on one case, beside what fgd reaches there."""
+
+    kind: str  # the protocol of the case
+    values: Values
+    baseline: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Fitness:
+    """Weighs rules; the weights sum to 1."""
+
+    name: str
+    weights: tuple[tuple[str, float], ...]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Lists the kinds of training cases that the rules need, each once."""
+        bases = [_split(rule)[0] for rule, _ in self.weights]
+        kinds = (HOLDING if base == HOLDING else NEEDS[base] for base in bases)
+        return tuple(dict.fromkeys(kinds))
+
+    @property
+    def may_hold(self) -> bool:
+        """Tells whether candidates that hold pods are wanted."""
+        return any(_split(rule)[0] == HOLDING for rule, _ in self.weights)
+
+    @property
+    def text(self) -> str:
+        """Shows the whole formula in words."""
+        return "\n".join(f"{weight:g} x ({_words(rule)})" for rule, weight in self.weights)
+
+    def score(self, outcomes: Sequence[Outcome]) -> float:
+        """Gives the fitness over some cases, by the rules that have a case among them."""
+        found = self.terms(outcomes)
+        weights = {rule: weight for rule, weight in self.weights if rule in found}
+        return sum(weights[rule] * found[rule] for rule in found) / (sum(weights.values()) or 1.0)
+
+    def terms(self, outcomes: Sequence[Outcome]) -> dict[str, float]:
+        """Gives the value of each rule before weighing."""
+        terms: dict[str, float] = {}
+        for rule, _ in self.weights:
+            base, floor = _split(rule)
+            found = [each for each in outcomes if each.kind == NEEDS[base]]
+            if found:
+                terms[rule] = _holding(found, float(floor)) if floor else _RULES[base](found)
+        return terms
+
+
+def fitness_named(name: str) -> Fitness:
+    """Finds a fitness: a rule, or `mix:RULE=WEIGHT,RULE=WEIGHT`.
+
+    >>> fitness_named("holding:84").may_hold
+    True
+    >>> fitness_named("mix:inflation=3,waiting=1").weights
+    (('inflation', 0.75), ('waiting', 0.25))
+    """
+    kind, _, mixture = name.partition(":")
+    if kind != "mix" or not mixture:
+        _check_rule(name)
+        return Fitness(name, ((name, 1.0),))
+    weights = dict(_weight(part) for part in mixture.split(","))
+    total = sum(weights.values())
+    return Fitness(name, tuple((rule, weight / total) for rule, weight in weights.items()))
+
+
+def _weight(part: str) -> tuple[str, float]:
+    rule, _, written = part.partition("=")
+    _check_rule(rule.strip())
+    try:
+        weight = float(written)
+    except ValueError:
+        weight = 0.0
+    if not 0 < weight < float("inf"):
+        raise UsageError(
+            f'the weight of "{part}" is not a positive number',
+            hint="write a mixture as mix:inflation=0.7,waiting=0.3",
+        )
+    return rule.strip(), weight
+
+
+def _check_rule(rule: str) -> None:
+    base, floor = _split(rule)
+    if base == HOLDING:
+        _check_floor(rule, floor)
+    elif rule not in RULES:
+        known = [name for name in RULES if ":" not in name]
+        raise UnknownName.among("fitness", rule, [*known, *EXAMPLES])
+
+
+def _check_floor(rule: str, floor: str) -> None:
+    try:
+        is_percentage = 0 <= float(floor) <= 100
+    except ValueError:
+        is_percentage = False
+    if not is_percentage:
+        raise UsageError(
+            f'"{rule}" names no floor',
+            hint="write the percent of GPUs to allocate at 100 %, as in holding:93",
+        )
+
+
+def _split(rule: str) -> tuple[str, str]:
+    """Parts a rule from its floor, which is empty where it has none."""
+    base, _, floor = rule.partition(":")
+    return base, floor
+
+
+def _words(rule: str) -> str:
+    base, floor = _split(rule)
+    return RULES[f"{base}:FLOOR"].replace("FLOOR", floor) if floor else RULES[rule]
+
+
+def _mean(outcomes: Sequence[Outcome], key: str) -> float:
+    return sum(each.values[key] for each in outcomes) / len(outcomes)
+
+
+def _baseline(outcomes: Sequence[Outcome], key: str) -> float:
+    return sum(each.baseline[key] for each in outcomes) / len(outcomes)
+
+
+def _inflation(outcomes: Sequence[Outcome]) -> float:
+    floor = _baseline(outcomes, "allocation_100") - TOLERANCE
+    shortfall = max(0.0, floor - _mean(outcomes, "allocation_100"))
+    return _mean(outcomes, "allocation_130") - PENALTY * shortfall
+
+
+def _holding(outcomes: Sequence[Outcome], floor: float) -> float:
+    shortfall = max(0.0, floor - _mean(outcomes, "allocation_100"))
+    cpu_only = "cpu_only_placed"
+    starved = max(0.0, _baseline(outcomes, cpu_only) - _mean(outcomes, cpu_only))
+    return _mean(outcomes, "allocation_130") - FLOOR_PENALTY * shortfall - STARVING * starved
+
+
+def _waiting(outcomes: Sequence[Outcome]) -> float:
+    # Case by case: one pod behind a job of months would outweigh all other cases together.
+    shares = [_share(each, key) for each in outcomes for key in ("wait_mean_s", "wait_p95_s")]
+    fragments = "fragmentation_arriving"
+    gained = _baseline(outcomes, fragments) - _mean(outcomes, fragments)
+    return sum(shares) / len(shares) + gained
+
+
+def _share(outcome: Outcome, key: str) -> float:
+    own, usual = outcome.values[key] + PATIENCE_S, outcome.baseline[key] + PATIENCE_S
+    return 100.0 * usual / (usual + own)
+
+
+def _fragmentation(outcomes: Sequence[Outcome]) -> float:
+    return 100.0 - _mean(outcomes, "fragmentation")
+
+
+_RULES = {"inflation": _inflation, "waiting": _waiting, "fragmentation": _fragmentation}
+
+
+def mean_values(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Averages what was measured, figure by figure, over the cases that have the figure."""
+    keys = dict.fromkeys(key for each in values for key in each)
+    found = {key: [each[key] for each in values if key in each] for key in keys}
+    return {key: sum(numbers) / len(numbers) for key, numbers in found.items()}

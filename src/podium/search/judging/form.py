@@ -1,0 +1,65 @@
+"""Chooses how a candidate is run: interpreted, compiled, or in plain Python.
+
+Compiling costs more than a small case; the interpreter of bred programs is compiled already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from podium.errors import PolicyError
+from podium.policies import PairPolicy
+from podium.search.program.bounds import is_sound
+from podium.search.program.interpreter import interpreted
+from podium.search.program.program import Program
+from podium.search.program.reader import parse
+from podium.sim.plan import Plan
+from podium.sim.tiers import SCAN_NODES, Tier
+
+PLAIN_WORK = 200_000
+"""So many pairs of pods and nodes, and plain Python takes longer than compiling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Holds the form of a candidate that is run; every form scores alike."""
+
+    policy: PairPolicy
+    is_plain: bool = False
+    is_compiled: bool = False
+
+    @property
+    def is_interpreted(self) -> bool:
+        """Tells whether the interpreter of bred programs runs it."""
+        return not self.is_plain and not self.is_compiled
+
+    def tier(self, plan: Plan) -> Tier:
+        """Says how a case is executed."""
+        if self.is_plain:
+            return "python"
+        return "cached" if len(plan.cluster) > SCAN_NODES else "scan"
+
+
+def engine_for(text: str, policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Engine:
+    """Takes the cheapest form for the cases, or machine code where that is asked for."""
+    program = None if is_compiled else _program(text)
+    if program is not None:
+        return Engine(interpreted(program, policy.name))
+    return engine_as_written(policy, plans, is_compiled)
+
+
+def engine_as_written(policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Engine:
+    """Takes plain Python, or machine code where that is asked for or cheaper."""
+    work = sum(len(plan.cluster) * len(plan.arrivals) for plan in plans)
+    is_compiled = is_compiled or work > PLAIN_WORK
+    return Engine(policy, is_plain=not is_compiled, is_compiled=is_compiled)
+
+
+def _program(text: str) -> Program | None:
+    # A program that may fail, or leave the whole numbers, fails in its own way only as written.
+    try:
+        program = parse(text)
+    except PolicyError:
+        return None
+    return program if is_sound(program) else None

@@ -1,0 +1,101 @@
+"""Judges candidates: gates that read, a worker that runs, and the fitness of what it measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from types import TracebackType
+from typing import Any
+
+from podium.evaluation.cases import TrainingSet
+from podium.evaluation.measures import Values
+from podium.search.candidate.gates import read_candidate
+from podium.search.candidate.verdict import Judgement, Verdict
+from podium.search.judging.diagnostics import Stock, diagnose
+from podium.search.judging.fitness import BASELINE, Fitness, Outcome, fitness_named, mean_values
+from podium.search.judging.report import Trial, Wants, anything
+from podium.search.judging.scrutiny import hold_refusal
+from podium.search.sandbox.limits import Limits
+from podium.search.sandbox.pool import Pool
+
+
+class Judge:
+    """Sends candidates through every gate; threads may share one."""
+
+    def __init__(
+        self, training: TrainingSet, fitness: str, workers: int = 1, limits: Limits | None = None
+    ) -> None:
+        self.fitness: Fitness = fitness_named(fitness)
+        self.training = training
+        self.pool = Pool(training, fitness, workers, limits or Limits())
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.pool.close()
+
+    def judge(
+        self, text: str, known: Collection[str] = (), incumbent: Sequence[Values] = (),
+        wants: Wants = anything, *, may_hold: bool = True,
+    ) -> Judgement:  # fmt: skip
+        """Judges one text; an incumbent's measurements let a clearly worse one stop early.
+
+        Where pods may not be held, who holds one is refused; elsewhere it is marked.
+        """
+        began = time.perf_counter()
+        read = read_candidate(text, known)
+        reading_s = time.perf_counter() - began
+        if isinstance(read, Verdict):
+            return Judgement(read, seconds=reading_s)
+        self.pool.get_ready()
+        race = tuple(self.outcomes(incumbent))
+        trial = self.pool.run(read.text, race, wants, may_hold=may_hold)
+        verdict = self._verdict(trial, may_hold)
+        scores = self.scores(trial.cases) if verdict.accepted else {}
+        if scores:  # policies that may hold pods are compared among themselves
+            held, decisions = (sum(column) for column in zip(*trial.held, strict=True))
+            may_hold = read.may_hold or held > 0
+            scores |= {"may_hold": may_hold, "held": held, "decisions": decisions}
+        return Judgement(
+            verdict, scores, reading_s + trial.seconds, tuple(trial.cases), trial.decisions,
+            self._diagnostics(trial) if scores else "", trial.processor_s,
+            trial.simulated_s,
+        )  # fmt: skip
+
+    def _verdict(self, trial: Trial, may_hold: bool) -> Verdict:
+        """Takes the worker's verdict, unless what it tells is against it."""
+        names = [case.name for case in self.training.cases]
+        refusal = "" if may_hold else hold_refusal(trial.held, names)
+        is_against = trial.verdict.accepted and refusal
+        return Verdict(False, trial.gate, refusal) if is_against else trial.verdict
+
+    def _diagnostics(self, trial: Trial) -> str:
+        names = [case.name for case in self.training.cases]
+        own = zip(trial.cases, trial.losses, strict=True)
+        usual = zip(self.pool.baseline, self.pool.losses, strict=True)
+        return diagnose(names, [Stock(*each) for each in own], [Stock(*each) for each in usual])
+
+    def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:
+        """Puts measurements beside those of fgd on the same cases."""
+        protocols = [case.protocol for case in self.training.cases[: len(cases)]]
+        rows = zip(protocols, cases, self.pool.baseline, strict=False)
+        return [Outcome(kind, values, baseline) for kind, values, baseline in rows]
+
+    def scores(self, cases: Sequence[Values]) -> dict[str, Any]:
+        """Gives the fitness, its terms, the figures they are made of, and each case."""
+        outcomes = self.outcomes(cases)
+        usual = self.outcomes(self.pool.baseline)
+        return {
+            "fitness": self.fitness.score(outcomes),
+            **self.fitness.terms(outcomes),
+            "mean": mean_values(cases),
+            BASELINE: {"fitness": self.fitness.score(usual), **mean_values(self.pool.baseline)},
+            "cases": [
+                {"case": case.name, "score": self.fitness.score([outcome]), **outcome.values}
+                for case, outcome in zip(self.training.cases, outcomes, strict=True)
+            ],
+        }

@@ -1,0 +1,64 @@
+"""Holds what candidates are tried on inside a worker: cases, single states and the probe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from podium.evaluation.cases import FIRST_SEED, Case, TrainingSet
+from podium.evaluation.measures import Values, measure_case
+from podium.evaluation.waste import Losses, Usual, measure_losses
+from podium.model.records import Node, Pod
+from podium.policies import load
+from podium.search.judging.fitness import BASELINE
+from podium.search.judging.probe import Probe
+from podium.sim.execution import execute
+from podium.sim.plan import Plan
+from podium.testing.states import States, random_states
+
+NUM_STATES = 160
+_TINY = Case(nodes=4, pods=50, seed=FIRST_SEED)
+View = tuple[Pod, Node, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bench:
+    """Holds everything that candidates are tried on, built once."""
+
+    tiny: Plan
+    plans: tuple[Plan, ...]
+    is_compiled: bool
+    states: States  # in records of 8 slots
+    views: tuple[View, ...]
+    wide_views: tuple[View, ...]  # the same in records of 16
+    probe: Probe
+    probed: tuple[View, ...]  # the states of the probe
+    usual: tuple[Usual, ...]  # what pods of each case ask for
+
+    @classmethod
+    def of(cls, training: TrainingSet) -> Bench:
+        """Builds the cases; the policy in the plans only stands in for candidates."""
+        stand_in = load("first-fit")
+        wide = random_states(NUM_STATES, FIRST_SEED)
+        wide = _picked(wide, wide.nodes["gpu_count"] <= 8)
+        plans = tuple(case.plan(stand_in) for case in training.cases)
+        states = wide.with_slots(8)
+        views, wide_views = tuple(states.views()), tuple(wide.views())
+        tiny, probe = _TINY.plan(stand_in), Probe.build()
+        probed, usual = tuple(probe.states.views()), tuple(Usual.of(plan.trace) for plan in plans)
+        return cls(
+            tiny, plans, training.is_compiled, states, views, wide_views, probe, probed, usual
+        )
+
+    def baseline(self) -> Sequence[tuple[Values, Losses]]:
+        """Measures fgd on every case, and what it loses there."""
+        policy, found = load(BASELINE), []
+        for plan, usual in zip(self.plans, self.usual, strict=True):
+            result = execute(replace(plan, policy=policy, tier="scan"))
+            found.append((measure_case(result), measure_losses(result, usual)))
+        return found
+
+
+def _picked(states: States, which: Any) -> States:
+    return States(states.pods[which], states.nodes[which], states.gpus[which])

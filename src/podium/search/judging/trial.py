@@ -1,0 +1,143 @@
+"""Tries one candidate inside a worker: tiny trace, contract, compilation, training cases."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from podium.errors import PodiumError, PolicyError
+from podium.evaluation.measures import Values, measure_case
+from podium.evaluation.waste import measure_losses
+from podium.policies import PairPolicy
+from podium.policies.source import Source
+from podium.search.candidate.verdict import (
+    COMPILE,
+    CONTRACT,
+    NOVELTY,
+    RACE,
+    TINY,
+    TRAINING,
+    Rejected,
+)
+from podium.search.judging.contract import check_compiled, check_contract, decisions_of, is_proven
+from podium.search.judging.fitness import Fitness, Outcome
+from podium.search.judging.form import Engine, engine_as_written, engine_for
+from podium.search.judging.probe import Decisions
+from podium.search.judging.race import check_race
+from podium.search.judging.scrutiny import check_held, check_run
+from podium.search.judging.testbed import Bench
+from podium.sim import Result
+from podium.sim.execution import execute
+from podium.sim.plan import Plan
+from podium.sim.recount import seal
+from podium.sim.tiers import Tier
+
+CANDIDATE = "candidate"
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Is the way to the process that asked."""
+
+    tell: Tell
+    wants: Callable[[Decisions], bool]  # whether a candidate with such decisions is still wanted
+    may_hold: bool = True  # whether a candidate that holds pods is
+
+
+def try_candidate(
+    bench: Bench, text: str, race: Sequence[Outcome], fitness: Fitness, parent: Parent
+) -> None:
+    """Leads a candidate through the gates of the worker; raises Rejected at one of them.
+
+    `race` holds the incumbent's outcomes on the first cases, or nothing.
+    """
+    sealed = _seals(bench)
+    engine = _admitted(bench, text, parent)
+    tell = parent.tell
+    tell({"gate": RACE if race else TRAINING})
+    found: list[Outcome] = []
+    results: list[tuple[Result, Values]] = []
+    for index, values in enumerate(_measured(bench, engine, parent, results)):
+        if index < len(race):
+            incumbent = race[index]
+            found.append(Outcome(incumbent.kind, values, incumbent.baseline))
+            check_race(found, race, fitness)
+        if index + 1 == len(race):
+            tell({"gate": TRAINING})
+    rows = zip(results, sealed, bench.usual, strict=True)
+    for index, ((result, values), seal_before, usual) in enumerate(rows):
+        check_run(result, values, seal_before)
+        tell({"losses": index, "values": measure_losses(result, usual)})
+
+
+@functools.lru_cache(maxsize=4)
+def _seals(bench: Bench) -> tuple[str, ...]:
+    """Seals the cases before the first candidate meets them."""
+    return tuple(seal(plan) for plan in bench.plans)
+
+
+def _admitted(bench: Bench, text: str, parent: Parent) -> Engine:
+    """Gives the form in which a candidate runs, if it is worth the training cases."""
+    tell = parent.tell
+    tell({"gate": TINY})
+    policy = read_policy(text)
+    _run(bench.tiny, policy, "python", may_hold=parent.may_hold)
+    tell({"gate": CONTRACT})
+    scores = check_contract(policy, bench)
+    tell({"gate": NOVELTY})
+    engine = engine_for(text, policy, bench.plans, bench.is_compiled)
+    if not is_proven(engine, bench, scores):
+        engine = engine_as_written(policy, bench.plans, bench.is_compiled)
+    if not parent.wants(decisions_of(policy, bench, engine)):
+        raise Rejected("it decides like a candidate that was judged before, on every probed state")
+    if engine.is_compiled:
+        tell({"gate": COMPILE})
+        check_compiled(policy, bench)
+    return engine
+
+
+def _measured(
+    bench: Bench, engine: Engine, parent: Parent, results: list[tuple[Result, Values]]
+) -> Iterator[Values]:
+    """Runs case after case, and keeps what is looked at again if all of them are done."""
+    for index, plan in enumerate(bench.plans):
+        began_s = time.thread_time()
+        result = _run(plan, engine.policy, engine.tier(plan), may_hold=parent.may_hold)
+        values = measure_case(result)
+        simulated_s = time.thread_time() - began_s
+        held = [result.held_decisions, result.decisions]
+        parent.tell({"case": index, "values": values, "held": held, "simulated_s": simulated_s})
+        results.append((replace(result, derived={}), values))
+        yield values
+
+
+def read_policy(text: str) -> PairPolicy:
+    """Makes a policy of a candidate's text."""
+    # The allow-list, which the text has passed, is stricter than the check of any policy file.
+    tree = ast.parse(text)
+    source = Source(CANDIDATE, text, tree, compile(tree, CANDIDATE, "exec", dont_inherit=True))
+    try:
+        policy = PairPolicy.of(source, CANDIDATE)
+    except PodiumError as error:
+        if isinstance(error.__cause__, MemoryError):
+            raise error.__cause__ from error
+        raise Rejected.by(error) from error
+    if policy.not_compiled:
+        raise Rejected(f"it cannot be compiled: {policy.not_compiled}")
+    return policy
+
+
+def _run(plan: Plan, policy: PairPolicy, tier: Tier, *, may_hold: bool) -> Result:
+    try:
+        result = execute(replace(plan, policy=policy, tier=tier))
+    except PolicyError as error:
+        if isinstance(error.__cause__, MemoryError):
+            raise error.__cause__ from error
+        raise Rejected.by(error) from error
+    check_held(result, may_hold=may_hold)
+    return result

@@ -1,0 +1,1 @@
+"""Readable policies as values: read, written, simplified, bounded and interpreted."""

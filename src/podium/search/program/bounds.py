@@ -1,0 +1,225 @@
+"""Bounds every value that a program can compute, on any cluster that Podium can describe.
+
+Plain Python counts without limit and compiled code in 64 bits; the two agree as long as whole
+numbers stay exact in a double and the others finite.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from podium.search.program.expression import COMPARISONS, JUNCTIONS, Expression
+from podium.search.program.ingredients import CONSTANTS, INGREDIENTS, genuine
+from podium.search.program.program import Constant, Program, Statement, Term, terms
+from podium.search.program.units import FIELDS, MOST_GPUS
+
+MOST_WHOLE = 2.0**53
+MOST = 1e100
+LARGEST_EXPONENT = 200.0
+
+
+class Bounds(NamedTuple):
+    """Holds the least and the greatest value, and whether all are whole numbers."""
+
+    low: float
+    high: float
+    is_whole: bool = False
+
+    @property
+    def is_sound(self) -> bool:
+        """Tells whether plain and compiled code agree on all of them."""
+        most = MOST_WHOLE if self.is_whole else MOST
+        return -most < self.low <= self.high < most
+
+    @property
+    def has_zero(self) -> bool:
+        """Tells whether dividing by it can fail."""
+        return self.low <= 0 <= self.high
+
+
+UNSOUND = Bounds(-math.inf, math.inf)
+_TRUTH = Bounds(0, 1, True)
+_TRUTHS = frozenset([*COMPARISONS, *JUNCTIONS, "not", "always"])
+
+
+@dataclass(slots=True)
+class Known:
+    """Knows the bounds of names, and remembers those of expressions."""
+
+    names: dict[str, Bounds]
+    found: dict[Expression, Bounds] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: Program) -> Known:
+        """Bounds the constants of a program: a tunable one by what it may become."""
+        names = {each.name: _bounds_of_constant(each) for each in program.constants}
+        if all(_is_usual(title, names[title]) for title in CONSTANTS if title in names):
+            own = ingredient_bounds()
+            names |= {title: own[title] for title in genuine(terms(program.block))}
+        return cls(names)
+
+    def define(self, name: str, expression: Expression) -> Bounds:
+        """Bounds a term for those that refer to it."""
+        if name not in self.names:
+            self.names[name] = bounds_of(expression, self)
+        return self.names[name]
+
+
+def _bounds_of_constant(constant: Constant) -> Bounds:
+    low, high = constant.bounds or (constant.value, constant.value)
+    return Bounds(low, high, constant.bounds is None and isinstance(constant.value, int))
+
+
+def _is_usual(title: str, bounds: Bounds) -> bool:
+    usual = _bounds_of_constant(CONSTANTS[title])
+    return usual.low <= bounds.low and bounds.high <= usual.high
+
+
+@functools.cache
+def ingredient_bounds() -> dict[str, Bounds]:
+    """Bounds the ingredients, once."""
+    known = Known({title: _bounds_of_constant(each) for title, each in CONSTANTS.items()})
+    return {title: known.define(title, each) for title, each in INGREDIENTS.items()}
+
+
+def is_sound(program: Program) -> bool:
+    """Tells whether every value is bounded, and no division, root or logarithm can fail."""
+    known = Known.of(program)
+    for statement in program.block.statements:
+        if not _is_sound(statement, known):
+            return False
+    return bounds_of(program.block.result, known).is_sound
+
+
+def _is_sound(statement: Statement, known: Known) -> bool:
+    if isinstance(statement, Term):
+        return known.define(statement.name, statement.expression).is_sound
+    if not bounds_of(statement.condition, known).is_sound:
+        return False
+    inner = all(_is_sound(each, known) for each in statement.block.statements)
+    result = statement.block.result
+    return inner and (result.head == "hold" or bounds_of(result, known).is_sound)
+
+
+def bounds_of(expression: Expression, known: Known) -> Bounds:
+    """Bounds an expression; what is not sound anywhere inside is unsound as a whole."""
+    head = expression.head
+    if head == "number":
+        return Bounds(expression.value, expression.value, isinstance(expression.value, int))
+    if head == "field":
+        return _FIELDS[expression.value]
+    if head == "name":
+        return known.names.get(expression.value, UNSOUND)
+    found = known.found.get(expression)
+    if found is None:
+        found = known.found[expression] = _bounds(expression, known)
+    return found
+
+
+def _bounds(expression: Expression, known: Known) -> Bounds:
+    parts = [bounds_of(part, known) for part in expression.arguments]
+    if UNSOUND in parts:
+        return UNSOUND
+    if expression.head in _TRUTHS:
+        return _TRUTH
+    found = _operation(expression.head, parts)
+    return found if found.is_sound else UNSOUND
+
+
+_FIELDS = {title: Bounds(each.low, each.high, True) for title, each in FIELDS.items()}
+
+
+def _operation(head: str, parts: list[Bounds]) -> Bounds:
+    if head in ("+", "-", "*"):
+        return _arithmetic(head, parts[0], parts[1])
+    if head in ("/", "//", "%"):
+        return _division(head, parts[0], parts[1])
+    if head in ("min", "max"):
+        return _extreme(head, parts)
+    if head in ("sum", "smallest", "largest"):
+        return _reduction(head, *parts)
+    if head == "if":
+        return _hull(parts[1], parts[2])
+    if head == "power":
+        return _power(parts[0], parts[1])
+    return _function(head, parts[0]) if parts else UNSOUND
+
+
+def _arithmetic(head: str, left: Bounds, right: Bounds) -> Bounds:
+    is_whole = left.is_whole and right.is_whole
+    if head == "+":
+        return Bounds(left.low + right.low, left.high + right.high, is_whole)
+    if head == "-":
+        return Bounds(left.low - right.high, left.high - right.low, is_whole)
+    return _corners([a * b for a in left[:2] for b in right[:2]], is_whole)
+
+
+def _division(head: str, left: Bounds, right: Bounds) -> Bounds:
+    if right.has_zero:
+        return UNSOUND
+    is_whole = left.is_whole and right.is_whole
+    if head == "%":
+        most = max(abs(right.low), abs(right.high))
+        return Bounds(-most, most, is_whole)
+    found = _corners([a / b for a in left[:2] for b in right[:2]], False)
+    if head == "/":
+        return found
+    return Bounds(math.floor(found.low), math.floor(found.high), is_whole)
+
+
+def _extreme(head: str, parts: list[Bounds]) -> Bounds:
+    pick = min if head == "min" else max
+    low, high = pick(part.low for part in parts), pick(part.high for part in parts)
+    return Bounds(low, high, all(part.is_whole for part in parts))
+
+
+def _reduction(head: str, value: Bounds, _condition: Bounds, start: Bounds) -> Bounds:
+    if head != "sum":
+        return _hull(value, start)
+    low, high = MOST_GPUS * min(0, value.low), MOST_GPUS * max(0, value.high)
+    return Bounds(low + start.low, high + start.high, value.is_whole and start.is_whole)
+
+
+def _hull(one: Bounds, other: Bounds) -> Bounds:
+    is_whole = one.is_whole and other.is_whole
+    return Bounds(min(one.low, other.low), max(one.high, other.high), is_whole)
+
+
+def _power(base: Bounds, exponent: Bounds) -> Bounds:
+    raised = exponent.low
+    if exponent.low != exponent.high or (base.low < 0 and raised != int(raised)):
+        return UNSOUND
+    if base.has_zero and raised < 0:
+        return UNSOUND
+    try:
+        ends = [float(base.low) ** raised, float(base.high) ** raised]
+    except OverflowError:
+        return UNSOUND
+    return _corners([*ends, 0.0] if base.has_zero and raised > 0 else ends, False)
+
+
+def _function(head: str, part: Bounds) -> Bounds:
+    low, high, is_whole = part
+    if head == "neg":
+        return Bounds(-high, -low, is_whole)
+    if head == "abs":
+        least = 0.0 if part.has_zero else min(abs(low), abs(high))
+        return Bounds(least, max(abs(low), abs(high)), is_whole)
+    if head in ("int", "floor", "ceil"):
+        return Bounds(math.floor(low), math.ceil(high), True)
+    if head == "tanh":
+        return Bounds(-1.0, 1.0)
+    if head == "exp" and high <= LARGEST_EXPONENT:
+        return Bounds(math.exp(low), math.exp(high))
+    if head == "sqrt" and low >= 0:
+        return Bounds(math.sqrt(low), math.sqrt(high))
+    if head == "log" and low > 0:
+        return Bounds(math.log(low), math.log(high))
+    return UNSOUND
+
+
+def _corners(values: list[float], is_whole: bool) -> Bounds:
+    return Bounds(min(values), max(values), is_whole)

@@ -1,0 +1,149 @@
+"""Holds a policy as a program: constants, named terms, guards, and the score to return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from podium.search.program.expression import Expression
+
+SUMMARY = "Scores a pod on a node."
+"""What the docstring of a policy says that does not say anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Names a number at the top of the file; one with bounds is tunable."""
+
+    name: str
+    value: float
+    bounds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Names the value of an expression."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Returns early, by its own block, where a condition holds."""
+
+    condition: Expression
+    block: Block
+
+
+Statement = Term | Guard
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Runs statements in order and returns the result."""
+
+    statements: tuple[Statement, ...]
+    result: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Holds a whole policy file; every name in it is given once."""
+
+    block: Block
+    constants: tuple[Constant, ...] = ()
+    takes_gpu: bool = False  # score(pod, node, gpu): a share pod is scored on each GPU
+    settings: tuple[tuple[str, str], ...] = ()  # TIES, GPU_CHOICE
+    summary: str = SUMMARY
+
+
+def program_of(result: Expression, *terms: Term, constants: tuple[Constant, ...] = ()) -> Program:
+    """Makes a program without guards."""
+    return Program(Block(terms, result), constants)
+
+
+def roots(block: Block) -> Iterator[Expression]:
+    """Lists the whole expressions of a block, in the order in which they are written."""
+    for statement in block.statements:
+        if isinstance(statement, Term):
+            yield statement.expression
+        else:
+            yield statement.condition
+            yield from roots(statement.block)
+    yield block.result
+
+
+def with_roots(block: Block, expressions: Iterator[Expression]) -> Block:
+    """Puts other expressions in the places that `roots` lists."""
+    statements: list[Statement] = []
+    for statement in block.statements:
+        if isinstance(statement, Term):
+            statements.append(Term(statement.name, next(expressions)))
+        else:
+            condition = next(expressions)
+            statements.append(Guard(condition, with_roots(statement.block, expressions)))
+    return Block(tuple(statements), next(expressions))
+
+
+def with_root(program: Program, index: int, expression: Expression) -> Program:
+    """Puts another expression in one place."""
+    expressions = list(roots(program.block))
+    expressions[index] = expression
+    return replace(program, block=with_roots(program.block, iter(expressions)))
+
+
+def with_result(program: Program, result: Expression) -> Program:
+    """Returns another score at the end."""
+    return replace(program, block=replace(program.block, result=result))
+
+
+def terms(block: Block) -> Iterator[Term]:
+    """Lists the terms of a block and of its guards."""
+    for statement in block.statements:
+        if isinstance(statement, Term):
+            yield statement
+        else:
+            yield from terms(statement.block)
+
+
+def guards(block: Block) -> Iterator[Guard]:
+    """Lists the guards of a block, inner ones too."""
+    for statement in block.statements:
+        if isinstance(statement, Guard):
+            yield statement
+            yield from guards(statement.block)
+
+
+def names_used(program: Program) -> set[str]:
+    """Lists the names that expressions refer to."""
+    return set().union(*(expression.names for expression in roots(program.block)))
+
+
+def names_given(program: Program) -> set[str]:
+    """Lists the names of constants and terms."""
+    own = {constant.name for constant in program.constants}
+    return own | {term.name for term in terms(program.block)}
+
+
+def complexity(program: Program) -> int:
+    """Counts the nodes of all expressions, and one for every guard."""
+    expressions = sum(expression.size for expression in roots(program.block))
+    return expressions + sum(1 for _ in guards(program.block))
+
+
+def fresh(base: str, taken: set[str]) -> str:
+    """Finds a name that is not taken.
+
+    >>> fresh("gap", {"gap", "gap_2"}), fresh("gap_2", {"gap_2"})
+    ('gap_3', 'gap')
+    """
+    if base not in taken:
+        return base
+    stem, _, number = base.rpartition("_")
+    base = stem if stem and number.isdigit() else base
+    found, count = base, 1
+    while found in taken:
+        count += 1
+        found = f"{base}_{count}"
+    return found

@@ -1,0 +1,245 @@
+"""Reads a policy file back into a program: the built-in ones, found ones, and those of people.
+
+Names that are given twice become two names, `if` without a return becomes a choice, and
+whatever follows a return becomes the rest of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from podium.errors import PolicyError
+from podium.search.candidate.text import parse_text
+from podium.search.program import expression as made
+from podium.search.program.expression import Expression, apply, number
+from podium.search.program.program import (
+    SUMMARY,
+    Block,
+    Constant,
+    Guard,
+    Program,
+    Statement,
+    Term,
+    complexity,
+    fresh,
+)
+from podium.search.program.simplify import folded
+from podium.search.program.slot_loop import Update, read_updates, span_of
+from podium.search.program.translation import Environment, refuse, translated
+
+RESERVED = frozenset(["pod", "node", "gpu", "slot", "left", "table", "math", "HOLD", "tunable"])
+LARGEST = 600
+_FORMS = (["pod", "node"], ["pod", "node", "gpu"])
+
+
+def parse(text: str, path: str = "policy.py") -> Program:
+    """Reads a policy's text; raises PolicyError with the line where it is beyond a program."""
+    try:
+        tree = parse_text(text, path)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise PolicyError(f"not Python: {error}", where=path) from error
+    try:
+        program = _Reader().program(tree)
+    except PolicyError as error:
+        raise PolicyError(error.message, where=f"{path}{error.where}", hint=error.hint) from None
+    if complexity(program) > LARGEST:
+        raise PolicyError(f"it has more than {LARGEST} parts", where=path)
+    return program
+
+
+@dataclass(slots=True)
+class _Reader:
+    taken: set[str] = field(default_factory=lambda: set(RESERVED))
+    constants: dict[str, Constant] = field(default_factory=dict)
+    settings: list[tuple[str, str]] = field(default_factory=list)
+
+    def program(self, tree: ast.Module) -> Program:
+        scores = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        for node in tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                self._constant(node)
+        if len(scores) != 1 or scores[0].name != "score":
+            raise refuse(scores[-1] if scores else tree, "more or less than one function, score")
+        arguments = [each.arg for each in scores[0].args.args]
+        if arguments not in _FORMS:
+            raise refuse(scores[0], f"score({', '.join(arguments)})")
+        names = {each: made.name(each) for each in self.constants}
+        block = self.block(_without_docstring(scores[0].body), Environment(names))
+        return Program(
+            block=block,
+            constants=tuple(self.constants.values()),
+            takes_gpu="gpu" in arguments,
+            settings=tuple(self.settings),
+            summary=(ast.get_docstring(tree) or SUMMARY).strip(),
+        )
+
+    def _constant(self, node: ast.Assign | ast.AnnAssign) -> None:
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if not isinstance(target, ast.Name) or node.value is None:
+            raise refuse(node, "a module statement other than NAME = number")
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            self.settings.append((target.id, node.value.value))
+            return
+        self.taken.add(target.id)
+        self.constants[target.id] = self._constant_of(target.id, node.value)
+
+    def _constant_of(self, title: str, value: ast.expr) -> Constant:
+        if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("tunable"):
+            given = [*value.args, *(keyword.value for keyword in value.keywords)]
+            start, low, high = (self._number(each) for each in given)
+            return Constant(title, start, (low, high))
+        return Constant(title, self._number(value))
+
+    def _number(self, value: ast.expr) -> float:
+        names = {each: number(constant.value) for each, constant in self.constants.items()}
+        found = folded(translated(value, Environment(names)))
+        if found.head != "number":
+            raise refuse(value, "a constant that is no number")
+        return float(found.value) if isinstance(found.value, float) else int(found.value)
+
+    def block(self, body: list[ast.stmt], environment: Environment) -> Block:
+        statements: list[Statement] = []
+        for index, node in enumerate(body):
+            rest = body[index + 1 :]
+            if isinstance(node, ast.Return):
+                if node.value is None:
+                    raise refuse(node, "a return without a score")
+                return Block(tuple(statements), translated(node.value, environment))
+            if isinstance(node, ast.If) and _returns([node]):
+                condition = translated(node.test, environment)
+                inner = self.block([*node.body, *rest], environment.copy())
+                after = self.block([*node.orelse, *rest], environment.copy())
+                return Block(
+                    (*statements, Guard(condition, inner), *after.statements), after.result
+                )
+            self._step(node, environment, statements)
+        raise refuse(body[-1] if body else None, "an end without a return")
+
+    def _step(self, node: ast.stmt, environment: Environment, statements: list[Statement]) -> None:
+        if isinstance(node, ast.For):
+            self._loop(node, environment, statements)
+        elif isinstance(node, ast.If):
+            for title, value in _choice(node, environment).items():
+                self._give(title, value, environment, statements)
+        elif not isinstance(node, ast.Pass):
+            for title, value in _assigned(node, environment):
+                self._give(title, value, environment, statements)
+
+    def _give(
+        self, title: str, value: Expression, environment: Environment, statements: list[Statement]
+    ) -> None:
+        own = fresh(f"{title}_term" if title in RESERVED else title, self.taken)
+        self.taken.add(own)
+        statements.append(Term(own, value))
+        environment.names[title] = made.name(own)
+
+    def _loop(self, node: ast.For, environment: Environment, statements: list[Statement]) -> None:
+        span = span_of(node)
+        for update in read_updates(node, environment):
+            self._reduce(update, span, environment, statements)
+
+    def _reduce(
+        self, update: Update, span: str, environment: Environment, statements: list[Statement]
+    ) -> None:
+        before = environment.names.get(update.name)
+        if before is None:
+            raise PolicyError(f'"{update.name}" has no value before the loop')
+        start = _take_start(before, statements, self.constants)
+        if start is not None:
+            environment.names.pop(update.name)
+            self.taken.discard(str(before.value))
+            loop = Expression(update.head, (update.value, update.condition, start), span)
+            self._give(str(before.value), loop, environment, statements)
+            environment.names[update.name] = made.name(str(before.value))
+            return
+        begin = number(0) if update.head == "sum" else before
+        if begin.head != "number":
+            raise PolicyError(f'"{update.name}" begins with more than a number')
+        loop = Expression(update.head, (update.value, update.condition, begin), span)
+        self._give(f"{update.name}_more", loop, environment, statements)
+        more = environment.names[f"{update.name}_more"]
+        self._give(update.name, apply("+", before, more), environment, statements)
+
+
+def _take_start(
+    before: Expression, statements: list[Statement], constants: dict[str, Constant]
+) -> Expression | None:
+    """Takes back the term that gave an accumulator its first number, if nothing has read it."""
+    for index in range(len(statements) - 1, -1, -1):
+        statement = statements[index]
+        if isinstance(statement, Guard):
+            return None
+        if before == made.name(statement.name):
+            start = _fixed(statement.expression, constants)
+            if start is not None:
+                del statements[index]
+            return start
+        if before.value in statement.expression.names:
+            return None
+    return None
+
+
+def _fixed(expression: Expression, constants: dict[str, Constant]) -> Expression | None:
+    if expression.head == "number":
+        return expression
+    constant = constants.get(str(expression.value)) if expression.head == "name" else None
+    return number(constant.value) if constant and constant.bounds is None else None
+
+
+def _assigned(node: ast.stmt, environment: Environment) -> list[tuple[str, Expression]]:
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        name = ast.Name(node.target.id, ast.Load())
+        whole = ast.copy_location(ast.BinOp(name, node.op, node.value), node)
+        return [(node.target.id, translated(ast.fix_missing_locations(whole), environment))]
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+        return [(node.target.id, translated(node.value, environment))]
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        raise refuse(node, "this statement")
+    target, value = node.targets[0], node.value
+    if isinstance(target, ast.Name):
+        return [(target.id, translated(value, environment))]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = zip(target.elts, value.elts, strict=True)
+        found = [(one, translated(other, environment)) for one, other in pairs]
+        return [(one.id, other) for one, other in found if isinstance(one, ast.Name)]
+    raise refuse(node, "this assignment")
+
+
+def _choice(node: ast.If, environment: Environment) -> dict[str, Expression]:
+    """Turns assignments in both arms of an `if` into choices."""
+    condition = translated(node.test, environment)
+    then, otherwise = _arm(node.body, environment), _arm(node.orelse, environment)
+    found: dict[str, Expression] = {}
+    for title in [*then, *(each for each in otherwise if each not in then)]:
+        before = environment.names.get(title, number(0))
+        found[title] = apply("if", condition, then.get(title, before), otherwise.get(title, before))
+    return found
+
+
+def _arm(body: list[ast.stmt], environment: Environment) -> dict[str, Expression]:
+    inner = environment.copy()
+    changed: dict[str, Expression] = {}
+    for node in body:
+        if isinstance(node, ast.Pass):
+            continue
+        pairs = (
+            list(_choice(node, inner).items())
+            if isinstance(node, ast.If)
+            else _assigned(node, inner)
+        )
+        for title, value in pairs:
+            inner.names[title] = value
+            changed[title] = value
+    return changed
+
+
+def _returns(body: list[ast.stmt]) -> bool:
+    return any(isinstance(node, ast.Return) for each in body for node in ast.walk(each))
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        return body[1:]
+    return body

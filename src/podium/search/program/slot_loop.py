@@ -1,0 +1,156 @@
+"""Reads a loop over GPU slots as what it adds up, or the smallest or largest that it finds."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from podium.search.program.expression import ALWAYS, Expression, apply, name, number
+from podium.search.program.translation import Environment, refuse, translated
+
+_SPANS = {
+    "range(node.gpu_count)": "gpus",
+    "range(len(node.gpu_milli_left))": "slots",
+    "range(8)": "slots",
+    "node.gpu_milli_left": "slots",
+    "node.gpu_milli_left[:node.gpu_count]": "gpus",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Says what a loop does to one accumulator."""
+
+    name: str
+    head: str  # of the reduction
+    value: Expression
+    condition: Expression
+
+
+def span_of(node: ast.For) -> str:
+    """Tells which slots a loop runs over."""
+    text = ast.unparse(node.iter)
+    if text not in _SPANS or not isinstance(node.target, ast.Name) or node.orelse:
+        raise refuse(node, f"a loop over {text}")
+    return _SPANS[text]
+
+
+def read_updates(node: ast.For, environment: Environment) -> list[Update]:
+    """Lists what a loop does to each accumulator, one update each."""
+    inner = environment.copy()
+    title = node.target.id if isinstance(node.target, ast.Name) else ""
+    is_slot = ast.unparse(node.iter).startswith("range")
+    inner.loop = (title, "") if is_slot else ("", title)
+    stored = {
+        each.id for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }  # fmt: skip
+    for each in stored & set(environment.names):
+        # Not to be read in the loop, only updated.
+        inner.names[each] = name(f"{each}@")
+    return _merged(_updates(node.body, inner, ALWAYS), node)
+
+
+def _updates(body: list[ast.stmt], inner: Environment, condition: Expression) -> list[Update]:
+    found: list[Update] = []
+    for index, node in enumerate(body):
+        if isinstance(node, ast.If) and _is_continue(node.body):
+            test = apply("not", translated(node.test, inner))
+            rest = [*node.orelse, *body[index + 1 :]]
+            return found + _updates(rest, inner, _both(condition, test))
+        if isinstance(node, ast.If):
+            found += _branches(node, inner, condition)
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            found += _update(node, inner, condition)
+        else:
+            raise refuse(node, "this statement in a loop")
+    return found
+
+
+def _branches(node: ast.If, inner: Environment, condition: Expression) -> list[Update]:
+    extreme = _compared_extreme(node, inner, condition)
+    if extreme is not None:
+        return [extreme]
+    test = translated(node.test, inner)
+    found = _updates(node.body, inner.copy(), _both(condition, test))
+    return found + _updates(node.orelse, inner.copy(), _both(condition, apply("not", test)))
+
+
+def _compared_extreme(node: ast.If, inner: Environment, condition: Expression) -> Update | None:
+    """Reads `if value < least: least = value`."""
+    if node.orelse or len(node.body) != 1 or not isinstance(node.body[0], ast.Assign):
+        return None
+    target = node.body[0].targets[0]
+    if not isinstance(target, ast.Name) or target.id not in inner.names:
+        return None
+    test = translated(node.test, inner)
+    value = translated(node.body[0].value, inner)
+    accumulator = name(f"{target.id}@")
+    for head, orders in (("smallest", ("<", ">")), ("largest", (">", "<"))):
+        if test in (apply(orders[0], value, accumulator), apply(orders[1], accumulator, value)):
+            return Update(target.id, head, value, condition)
+    return None
+
+
+def _update(
+    node: ast.Assign | ast.AugAssign, inner: Environment, condition: Expression
+) -> list[Update]:
+    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+        pairs = zip(target.elts, node.value.elts, strict=True)
+        parts = [ast.copy_location(ast.Assign([one], value), node) for one, value in pairs]
+        return [update for part in parts for update in _update(part, inner, condition)]
+    if not isinstance(target, ast.Name):
+        raise refuse(node, "this assignment in a loop")
+    value = translated(node.value, inner)
+    own = name(f"{target.id}@")
+    if isinstance(node, ast.AugAssign):
+        signed = value if isinstance(node.op, ast.Add) else apply("neg", value)
+        if not isinstance(node.op, ast.Add | ast.Sub):
+            raise refuse(node, "a loop that multiplies")
+        return [Update(target.id, "sum", signed, condition)]
+    if inner.names.get(target.id) != own:
+        inner.names[target.id] = value
+        return []
+    return [_assigned_update(node, target.id, value, condition)]
+
+
+def _assigned_update(
+    node: ast.stmt, title: str, value: Expression, condition: Expression
+) -> Update:
+    own = name(f"{title}@")
+    heads = {"min": "smallest", "max": "largest", "+": "sum"}
+    if value.head in heads and len(value.arguments) == 2 and own in value.arguments:
+        other = value.arguments[1] if value.arguments[0] == own else value.arguments[0]
+        return Update(title, heads[value.head], other, condition)
+    raise refuse(node, f'a loop that gives "{title}" a new value')
+
+
+def _merged(updates: list[Update], node: ast.For) -> list[Update]:
+    found: dict[str, Update] = {}
+    for update in updates:
+        if any("@" in each for each in update.value.names | update.condition.names):
+            raise refuse(node, "a loop that reads what it changes")
+        earlier = found.get(update.name)
+        if earlier is None:
+            found[update.name] = update
+        elif earlier.head == update.head == "sum":
+            value = apply("+", _conditional(earlier), _conditional(update))
+            found[update.name] = Update(update.name, "sum", value, ALWAYS)
+        else:
+            raise refuse(node, f'a loop that changes "{update.name}" in two ways')
+    return list(found.values())
+
+
+def _conditional(update: Update) -> Expression:
+    if update.condition == ALWAYS:
+        return update.value
+    return apply("if", update.condition, update.value, number(0))
+
+
+def _both(one: Expression, other: Expression) -> Expression:
+    return other if one == ALWAYS else apply("and", one, other)
+
+
+def _is_continue(body: list[ast.stmt]) -> bool:
+    return len(body) == 1 and isinstance(body[0], ast.Continue)

@@ -1,0 +1,161 @@
+"""Translates Python's expressions into those of a program."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from podium.errors import PolicyError
+from podium.search.program.expression import (
+    CALLS,
+    FUNCTIONS,
+    HOLD,
+    Expression,
+    apply,
+    field,
+    number,
+)
+from podium.search.program.units import BOOLEAN, FIELDS, unit_of
+
+_BINARY: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "power",
+}  # fmt: skip
+_COMPARED: dict[type[ast.AST], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Environment:
+    """Knows what each name stands for at one place of a policy."""
+
+    names: dict[str, Expression]
+    loop: tuple[str, str] = ("", "")  # inside a loop: the names of the slot and of its free part
+
+    def copy(self) -> Environment:
+        """Makes one that can change by itself."""
+        return Environment(dict(self.names), self.loop)
+
+
+def refuse(node: ast.AST | None, what: str) -> PolicyError:
+    """Says what cannot be part of a program, and on which line."""
+    line = getattr(node, "lineno", 0)
+    return PolicyError(
+        f"cannot be bred: it has {what}",
+        where=f", line {line}" if line else "",
+        hint="terms, loops over GPU slots that add up or compare, guards and returns can",
+    )
+
+
+def translated(node: ast.expr, environment: Environment) -> Expression:
+    """Translates one expression."""
+    translate = _TRANSLATORS.get(type(node))
+    if translate is None:
+        raise refuse(node, f'"{ast.unparse(node)}"')
+    return translate(node, environment)
+
+
+def _constant(node: ast.Constant, _environment: Environment) -> Expression:
+    if isinstance(node.value, bool):
+        return number(int(node.value))
+    if not isinstance(node.value, int | float):
+        raise refuse(node, f"{node.value!r}")
+    return number(node.value)
+
+
+def _name(node: ast.Name, environment: Environment) -> Expression:
+    slot, left = environment.loop
+    if node.id == slot and slot:
+        return field("slot")
+    if node.id == left and left:
+        return field("left")
+    if node.id in environment.names:
+        return environment.names[node.id]
+    if node.id in ("gpu", "HOLD"):
+        return field("gpu") if node.id == "gpu" else HOLD
+    raise refuse(node, f'the unknown name "{node.id}"')
+
+
+def _read(node: ast.Attribute | ast.Subscript, environment: Environment) -> Expression:
+    text = ast.unparse(node)
+    slot, _ = environment.loop
+    if slot and text == f"node.gpu_milli_left[{slot}]":
+        return field("left")
+    if text not in FIELDS:
+        raise refuse(node, f'"{text}"')
+    return field(text)
+
+
+def _binary(node: ast.BinOp, environment: Environment) -> Expression:
+    head = _BINARY.get(type(node.op))
+    if head is None:
+        raise refuse(node, f'"{ast.unparse(node)}"')
+    left, right = translated(node.left, environment), translated(node.right, environment)
+    return apply(head, _counted(left), _counted(right))
+
+
+def _counted(part: Expression) -> Expression:
+    """Turns a condition that is used as a number into one."""
+    return apply("if", part, number(1), number(0)) if unit_of(part, {}) == BOOLEAN else part
+
+
+def _unary(node: ast.UnaryOp, environment: Environment) -> Expression:
+    operand = translated(node.operand, environment)
+    if isinstance(node.op, ast.UAdd):
+        return operand
+    if isinstance(node.op, ast.Invert):
+        raise refuse(node, f'"{ast.unparse(node)}"')
+    return apply("not" if isinstance(node.op, ast.Not) else "neg", operand)
+
+
+def _compared(node: ast.Compare, environment: Environment) -> Expression:
+    sides = [translated(side, environment) for side in (node.left, *node.comparators)]
+    found = []
+    for index, operator in enumerate(node.ops):
+        head = _COMPARED.get(type(operator))
+        if head is None:
+            raise refuse(node, f'"{ast.unparse(node)}"')
+        found.append(apply(head, sides[index], sides[index + 1]))
+    return found[0] if len(found) == 1 else apply("and", *found)
+
+
+def _junction(node: ast.BoolOp, environment: Environment) -> Expression:
+    head = "and" if isinstance(node.op, ast.And) else "or"
+    return apply(head, *(translated(value, environment) for value in node.values))
+
+
+def _conditional(node: ast.IfExp, environment: Environment) -> Expression:
+    parts = (node.test, node.body, node.orelse)
+    return apply("if", *(translated(part, environment) for part in parts))
+
+
+def _call(node: ast.Call, environment: Environment) -> Expression:
+    called = ast.unparse(node.func).removeprefix("math.")
+    arguments = [_counted(translated(each, environment)) for each in node.args]
+    if node.keywords or not arguments:
+        raise refuse(node, f'"{ast.unparse(node)}"')
+    if called == "float" and len(arguments) == 1:
+        return apply("*", number(1.0), arguments[0])
+    if called == "pow" and len(arguments) == 2:
+        return apply("power", *arguments)
+    is_known = called in CALLS or called in FUNCTIONS
+    if not is_known or (len(arguments) > 1) != (called in ("min", "max")):
+        raise refuse(node, f'"{ast.unparse(node)}"')
+    return apply(called, *arguments)
+
+
+_TRANSLATORS: dict[type[ast.AST], Callable[[Any, Environment], Expression]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _read,
+    ast.Subscript: _read,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.Compare: _compared,
+    ast.BoolOp: _junction,
+    ast.IfExp: _conditional,
+    ast.Call: _call,
+}

@@ -1,0 +1,184 @@
+"""Writes a program as the Python file that a person would have written, with comments."""
+
+from __future__ import annotations
+
+from podium.policies.literal import docstring, literal
+from podium.search.program.expression import (
+    COMPARISONS,
+    FUNCTIONS,
+    REDUCTIONS,
+    Expression,
+    has_field,
+    walk,
+)
+from podium.search.program.ingredients import NOTES
+from podium.search.program.layout import INDENT, statement_lines, text_of
+from podium.search.program.program import SUMMARY, Block, Constant, Guard, Program, Term, roots
+from podium.search.program.units import FIELDS
+
+LONGEST = 84
+"""Longer phrases explain nothing."""
+
+_COMPARED = {
+    "<": "is below", "<=": "is at most", ">": "is above", ">=": "is at least", "==": "is exactly",
+    "!=": "is not",
+}  # fmt: skip
+_BETWEEN = {
+    "+": "plus", "-": "less", "*": "times", "/": "over", "//": "in whole times of",
+    "%": "beyond whole times of",
+}  # fmt: skip
+_BEFORE = {"neg": "minus", "abs": "the size of", "int": "whole steps of", "not": "not"}
+_REDUCED = {
+    "sum": "Sums up", "smallest": "Finds the smallest of", "largest": "Finds the largest of",
+}  # fmt: skip
+
+
+def comment_on(expression: Expression) -> str:
+    """Makes a comment of at most one line, or none."""
+    words = _reduction(expression) if expression.head in _REDUCED else phrase(expression)
+    return words[0].upper() + words[1:] + "." if 0 < len(words) <= LONGEST else ""
+
+
+def _reduction(expression: Expression) -> str:
+    value, condition, _ = expression.arguments
+    is_count = expression.head == "sum" and value.head == "number"
+    words = "Counts GPUs" if is_count else f"{_REDUCED[expression.head]} {phrase(value)} of GPUs"
+    return words if condition.head == "always" else f"{words} where {phrase(condition)}"
+
+
+def phrase(expression: Expression) -> str:
+    """Puts an expression into words."""
+    head, arguments = expression.head, expression.arguments
+    if head == "number":
+        return repr(expression.value)
+    if head == "field":
+        return FIELDS[expression.value].phrase
+    if head == "name":
+        return str(expression.value).lower().replace("_", " ")
+    words = [phrase(part) for part in arguments]
+    if head in _BETWEEN:
+        if head in ("*", "/", "//", "%") and not arguments[0].is_leaf:
+            words[0] += ","
+        return f"{words[0]} {_BETWEEN[head]} {words[1]}"
+    if head in COMPARISONS:
+        return f"{words[0]} {_COMPARED[head]} {words[1]}"
+    if head in _BEFORE:
+        return f"{_BEFORE[head]} {words[0]}"
+    return _rest(head, words)
+
+
+def _rest(head: str, words: list[str]) -> str:
+    if head in ("and", "or"):
+        return f" {head} ".join(words)
+    if head in ("min", "max"):
+        return f"the {'least' if head == 'min' else 'most'} of {' and '.join(words)}"
+    if head == "if":
+        return f"{words[1]} where {words[0]}, else {words[2]}"
+    if head == "power":
+        return f"{words[0]} squared" if words[1] == "2" else f"{words[0]} to the power {words[1]}"
+    if head in FUNCTIONS:
+        return f"the {head} of {words[0]}"
+    return head
+
+
+SPANS = {"gpus": "node.gpu_count", "slots": "len(node.gpu_milli_left)"}
+_LEFT = frozenset(["left"])
+DOCSTRING = '"""Scores a pod on a node; the highest score wins."""'
+
+
+def write(program: Program) -> str:
+    """Gives the text of a policy file; reading it gives the same program again."""
+    arguments = "pod, node, gpu" if program.takes_gpu else "pod, node"
+    told = docstring((program.summary or SUMMARY).strip())
+    head = [*told, *_imports(program), *_top(program)]
+    body = [f"{INDENT}{DOCSTRING}", *_block(program.block, INDENT)]
+    return "\n".join([*head, "", "", f"def score({arguments}):", *body, ""]).lstrip("\n")
+
+
+def _imports(program: Program) -> list[str]:
+    heads = {part.head for root in roots(program.block) for _, part in walk(root)}
+    wanted = ["HOLD"] if "hold" in heads else []
+    if any(constant.bounds for constant in program.constants):
+        wanted.append("tunable")
+    lines = ["", "import math"] if heads & set(FUNCTIONS) else []
+    return [*lines, "", f"from podium.policies import {', '.join(wanted)}"] if wanted else lines
+
+
+def _top(program: Program) -> list[str]:
+    lines = [f"{name} = {literal(value)}" for name, value in program.settings]
+    lines += [f"{constant.name} = {_value(constant)}" for constant in program.constants]
+    return ["", *lines] if lines else []
+
+
+def _value(constant: Constant) -> str:
+    if constant.bounds is None:
+        return repr(constant.value)
+    low, high = constant.bounds
+    return f"tunable({constant.value!r}, {low!r}, {high!r})"
+
+
+def _block(block: Block, indent: str) -> list[str]:
+    lines: list[str] = []
+    loop: list[Term] = []
+    for statement in block.statements:
+        if isinstance(statement, Term) and statement.expression.head in REDUCTIONS:
+            if loop and not _joins(statement, loop):
+                lines += _loop(loop, indent)
+                loop = []
+            loop.append(statement)
+            continue
+        lines += _loop(loop, indent)
+        loop = []
+        if isinstance(statement, Guard):
+            lines += _guard(statement, indent)
+        else:
+            lines += _term(statement, indent)
+    lines += _loop(loop, indent)
+    return [*lines, *statement_lines("return ", block.result, indent)]
+
+
+def _guard(guard: Guard, indent: str) -> list[str]:
+    inner = indent + INDENT
+    *lines, last = statement_lines("if ", guard.condition, indent)
+    return [*lines, f"{last}:", *_block(guard.block, inner)]
+
+
+def _term(term: Term, indent: str) -> list[str]:
+    words = NOTES.get(term.expression, "") or comment_on(term.expression)
+    comment = [f"{indent}# {words}"] if words else []
+    return [*comment, *statement_lines(f"{term.name} = ", term.expression, indent)]
+
+
+def _joins(term: Term, loop: list[Term]) -> bool:
+    if term.expression.value != loop[0].expression.value:
+        return False
+    return not term.expression.names & {other.name for other in loop}
+
+
+def _loop(loop: list[Term], indent: str) -> list[str]:
+    if not loop:
+        return []
+    inner = indent + INDENT
+    lines: list[str] = []
+    for term in loop:
+        words = NOTES.get(term.expression, "") or comment_on(term.expression)
+        lines += [f"{indent}# {words}"] if words else []
+        lines.append(f"{indent}{term.name} = {text_of(term.expression.arguments[2])}")
+    lines.append(f"{indent}for slot in range({SPANS[loop[0].expression.value]}):")
+    if any(has_field(term.expression, _LEFT) for term in loop):
+        lines.append(f"{inner}left = node.gpu_milli_left[slot]")
+    for term in loop:
+        lines += _step(term.name, term.expression, inner)
+    return lines
+
+
+def _step(name: str, expression: Expression, indent: str) -> list[str]:
+    value, condition, _ = expression.arguments
+    lines: list[str] = []
+    if condition.head != "always":
+        lines.append(f"{indent}if {text_of(condition)}:")
+        indent += INDENT
+    if expression.head == "sum":
+        return [*lines, *statement_lines(f"{name} += ", value, indent)]
+    call = "min" if expression.head == "smallest" else "max"
+    return [*lines, f"{indent}{name} = {call}({name}, {text_of(value)})"]

@@ -1,0 +1,1 @@
+"""Judges candidates on a Ray cluster."""

@@ -1,0 +1,173 @@
+"""Has a batch judged: proposals become rows of the store, and gains go back to generators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from podium.search.candidate.gates import read_candidate
+from podium.search.candidate.text import complexity_of
+from podium.search.candidate.verdict import ALLOWLIST, NOVELTY, SYNTAX, Verdict
+from podium.search.generators.generator import Cost, Generator, Proposal
+from podium.search.population import Archive, Member
+from podium.search.population.archive import Entry
+from podium.search.run.batch import BRED, REPAIR, SEED, TUNED, Sample
+from podium.search.run.executor import Context, Done, Executor, Task
+from podium.search.run.plan import RunPlan
+from podium.search.run.progress import Tally
+from podium.store import CandidateRecord, Store
+from podium.store.records import JUDGED
+
+
+def proposed(run_id: str, batch: int, sample: Sample, proposal: Proposal) -> CandidateRecord:
+    """Makes the row of a candidate that is still to be judged."""
+    record = CandidateRecord(
+        run_id=run_id, number=sample.number, batch=batch, island=sample.island, kind=sample.kind,
+        source=proposal.source, operators=proposal.operators, parents=sample.parents,
+        prompt=_clean(proposal.prompt), thought=_clean(proposal.thought),
+        text=_clean(proposal.text), reason=_clean(proposal.problem), cost=asdict(proposal.cost),
+    )  # fmt: skip
+    read = read_candidate(record.text)
+    if isinstance(read, Verdict):
+        return record
+    return replace(
+        record, fingerprint=read.fingerprint, may_hold=read.may_hold,
+        complexity=complexity_of(record.text),
+    )  # fmt: skip
+
+
+def refused(record: CandidateRecord, gate: str, reason: str) -> CandidateRecord:
+    """Makes the row of a candidate that no worker needs to see."""
+    return replace(record, state=JUDGED, accepted=False, gate=gate, reason=_clean(reason))
+
+
+def judged(record: CandidateRecord, done: Done) -> CandidateRecord:
+    """Makes the row of a judged candidate."""
+    found, decisions = done.judgement, done.judgement.decisions
+    accepted, is_tuned = found.verdict.accepted, done.text != record.text
+    return replace(
+        record,
+        complexity=complexity_of(done.text) if is_tuned else record.complexity,
+        state=JUDGED, accepted=accepted, gate=found.verdict.gate,
+        reason=_clean(found.verdict.reason), text=_clean(done.text),
+        signature=decisions.signature if decisions else "",
+        behaviour=decisions.behaviour if decisions else (),
+        may_hold=record.may_hold or bool(found.scores.get("may_hold")),
+        fitness=found.scores.get("fitness"), scores=_figures(found.scores), cases=found.cases,
+        diagnostics=_clean(found.diagnostics),
+        seconds=found.seconds, cost={**record.cost, "evaluations": done.evaluations},
+    )  # fmt: skip
+
+
+def entry_of(record: CandidateRecord) -> Entry:
+    """Says to the archive what became of a candidate."""
+    return Entry(
+        record.number, record.island, record.parents, member_of(record),
+        is_for_all=record.kind == SEED, is_tuned=record.kind == TUNED,
+    )  # fmt: skip
+
+
+def member_of(record: CandidateRecord) -> Member | None:
+    """Makes a member of an accepted candidate."""
+    if not record.accepted or record.fitness is None:
+        return None
+    return Member(
+        number=record.number, text=record.text, fitness=record.fitness,
+        complexity=record.complexity, signature=record.signature, behaviour=record.behaviour,
+        case_scores=tuple(record.scores["by_case"]), may_hold=record.may_hold,
+        thought=record.thought, diagnostics=record.diagnostics,
+    )  # fmt: skip
+
+
+def problem_of(record: CandidateRecord) -> tuple[str, str] | None:
+    """Says why a proposal cannot be judged at all: no text came, or it is no candidate."""
+    if not record.text:
+        return SYNTAX, record.reason or "the generator wrote nothing"
+    if record.fingerprint:  # it was read when it was proposed
+        return None
+    read = read_candidate(record.text)
+    return (read.gate, read.reason) if isinstance(read, Verdict) else None
+
+
+def _figures(scores: Mapping[str, Any]) -> dict[str, Any]:
+    if not scores:
+        return {}
+    kept = {key: value for key, value in scores.items() if key not in ("cases", "fgd")}
+    return {**kept, "by_case": [case["score"] for case in scores["cases"]]}
+
+
+def _clean(text: str) -> str:
+    # Half of a surrogate pair is no text, and NUL is none to PostgreSQL.
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+
+
+@dataclass(slots=True)
+class Jury:
+    """Judges the candidates of one run."""
+
+    plan: RunPlan
+    store: Store
+    executor: Executor
+    tally: Tally
+    fingerprints: set[str] = field(default_factory=set)  # of what was judged before
+
+    def judge(
+        self, rows: Sequence[CandidateRecord], context: Context, heard: Callable[[], None]
+    ) -> list[CandidateRecord]:
+        """Judges what is not judged yet; `heard` is called after every judgement of a worker."""
+        done = {row.number: row for row in rows if row.state == JUDGED}
+        tasks: list[Task] = []
+        for row in rows:
+            if row.number in done:
+                self.fingerprints.add(row.fingerprint)
+                continue
+            problem = problem_of(row) or self._unwanted(row)
+            if problem is not None:
+                done[row.number] = self._keep(refused(row, *problem))
+            else:
+                tasks.append(self._task(row))
+        waiting = {row.number: row for row in rows}
+        for each in self.executor.run(tasks, context):
+            row = judged(waiting[each.number], each)
+            done[each.number] = self._keep(row)
+            heard()
+        return [done[row.number] for row in rows]
+
+    def _unwanted(self, row: CandidateRecord) -> tuple[str, str] | None:
+        """Refuses what this run does not want; a text that is to be tuned is known on purpose."""
+        if row.kind == TUNED:
+            return None
+        if row.may_hold and not self.plan.may_hold:
+            return ALLOWLIST, "it may hold pods; place every pod on a node where it fits"
+        if row.fingerprint in self.fingerprints:
+            return NOVELTY, "it computes the same as a candidate that was judged before"
+        self.fingerprints.add(row.fingerprint)
+        return None
+
+    def _task(self, row: CandidateRecord) -> Task:
+        tuning = self.plan.tuning.evaluations if row.kind == TUNED else 0
+        return Task(row.number, row.text, row.complexity, tuning, self.plan.seed + row.number)
+
+    def _keep(self, row: CandidateRecord) -> CandidateRecord:
+        self.store.candidates.judge([row])
+        self.tally.count_judgement(row)
+        return row
+
+
+def teach(
+    generators: Mapping[str, Generator],
+    archive: Archive,
+    rows: Sequence[CandidateRecord],
+    usual: float,
+) -> None:
+    """Tells what each row gained over its parents in the archive; without any, over the usual."""
+    for row in rows:
+        generator = generators.get(row.source.partition(":")[0])
+        if generator is None or row.kind not in (BRED, REPAIR):
+            continue
+        parents = [found for each in row.parents if (found := archive.member(each))]
+        expected = max((each.fitness for each in parents), default=usual)
+        gain = row.fitness - expected if row.accepted and row.fitness is not None else None
+        cost: dict[str, Any] = {k: v for k, v in row.cost.items() if k != "evaluations"}
+        generator.learn(row.source, gain, Cost(**cost))

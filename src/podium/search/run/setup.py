@@ -1,0 +1,192 @@
+"""Opens runs: new ones by a plan, earlier ones as their folder and the store have them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from podium.errors import MissingError, UnknownName, UsageError
+from podium.evaluation.cases import TrainingSet
+from podium.search.generators.command import CommandSettings, open_command
+from podium.search.generators.generator import Generator
+from podium.search.generators.genetic.breeding import Brood
+from podium.search.generators.genetic.generator import GeneticGenerator
+from podium.search.generators.genetic.seeds import seeds
+from podium.search.program.writer import write
+from podium.search.run.executor import Executor, LocalExecutor
+from podium.search.run.folder import PLAN, RunFolder
+from podium.search.run.loop import Parts, Search, Watch
+from podium.search.run.plan import SEEDS, RunPlan
+from podium.search.run.validator import Validator
+from podium.search.sandbox.limits import Limits
+from podium.settings import MASK, Secrets, hidden_command, without_password
+from podium.store import RunRecord, Store
+
+KIND = "search"
+GENERATORS = ("genetic", "random", "llm", "command")
+LOCAL, RAY = "local", "ray"
+EXECUTORS = (LOCAL, RAY)
+
+_NONE_KNOWN = Secrets()
+
+_SECRETIVE: Mapping[str, Callable[[str], str]] = {
+    "command": hidden_command, "base_url": without_password,
+}  # fmt: skip
+"""Options of generators that may hold a password, and how they are kept without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Says with what a run works; none of it changes what it finds."""
+
+    workers: int = 1
+    executor: str = LOCAL
+    ray_address: str = ""
+    limits: Limits = field(default_factory=Limits)
+    is_validating: bool = True
+    usd: float | None = None  # more to spend than the plan says
+    tokens: int | None = None
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    base_url: str = field(default="", repr=False)  # the plan has it without its password
+    command: str = field(default="", repr=False)  # likewise
+
+    def __post_init__(self) -> None:
+        if self.executor not in EXECUTORS:
+            raise UnknownName.among("executor", self.executor, EXECUTORS)
+
+
+def create_run(
+    store: Store, plan: RunPlan, record: RunRecord, secrets: Secrets = _NONE_KNOWN
+) -> RunFolder:
+    """Enters a new run in the store and makes the folder that its record names."""
+    for name, _ in plan.generators:
+        if name not in GENERATORS:
+            raise UnknownName.among("generator", name, GENERATORS)
+    folder = RunFolder(Path(record.folder))
+    if folder.path.exists():
+        raise UsageError(f"there is a run {record.id} already", where=str(folder.path))
+    try:
+        # Whatever is kept is kept without passwords; `Means` has them for as long as it works.
+        folder.write(PLAN, {**plan.as_object(), "options": _kept(plan.options, secrets)})
+        store.runs.create(replace(record, settings=secrets.hide_all(record.settings)))
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    return folder
+
+
+@contextmanager
+def open_search(
+    store: Store, record: RunRecord, means: Means, watch: Watch = lambda _progress: None
+) -> Iterator[Search]:
+    """Opens a run to work on it; everything is closed afterwards, whatever happens."""
+    folder = RunFolder(Path(record.folder))
+    plan = RunPlan.from_object(folder.read(PLAN))
+    folder.lock()
+    with ExitStack() as stack:
+        stack.callback(folder.unlock)
+        generators = open_generators(plan, folder, means)
+        for each in generators.values():
+            stack.callback(each.close)
+        executor = open_executor(plan.training, plan.fitness, means)
+        stack.callback(executor.close)
+        validator = Validator(plan.training, plan.fitness, means.limits, may_hold=plan.may_hold)
+        stack.callback(validator.close)
+        parts = Parts(
+            store, folder, executor, generators, starters_of(plan),
+            validator.check if means.is_validating else _unchecked, watch,
+        )  # fmt: skip
+        yield Search(record.id, plan, parts)
+
+
+def open_executor(training: TrainingSet, fitness: str, means: Means) -> Executor:
+    """Starts what judges candidates."""
+    if means.executor == RAY:
+        from podium.search.run.ray.executor import RayExecutor
+
+        return RayExecutor(training, fitness, means.workers, means.limits, means.ray_address)
+    return LocalExecutor(training, fitness, means.workers, means.limits)
+
+
+def open_generators(plan: RunPlan, folder: RunFolder, means: Means) -> dict[str, Generator]:
+    """Opens the generators that a plan names."""
+    return {name: _generator(name, plan, folder, means) for name, _ in plan.generators}
+
+
+def starters_of(plan: RunPlan) -> Sequence[tuple[str, str]]:
+    """Lists the texts that a run begins with, by name."""
+    own = [(name, write(program)) for name, program in seeds().items()]
+    return [*(own if plan.start == SEEDS else []), *plan.starters]
+
+
+def _generator(name: str, plan: RunPlan, folder: RunFolder, means: Means) -> Generator:
+    options: dict[str, Any] = dict(plan.options.get(name, {}))
+    if name == "llm":
+        from podium.search.generators.llm.setup import open_llm
+
+        return open_llm(llm_settings(options, folder, means))
+    if name == "command":
+        options["command"] = _whole("command", options["command"], means.command)
+        return open_command(CommandSettings(**options), means.environ)
+    brood = Brood(largest=plan.largest, may_hold=plan.may_hold)
+    return GeneticGenerator(brood, name, **({"fresh": 1.0} if name == "random" else {}))
+
+
+def llm_settings(options: dict[str, Any], folder: RunFolder, means: Means) -> Any:
+    """Completes what a plan says of language models by the key and the cassette."""
+    from podium.search.generators.llm.budget import Price
+    from podium.search.generators.llm.endpoint import find_endpoint
+    from podium.search.generators.llm.settings import LlmSettings
+
+    mode = options.get("mode", "record")
+    url = _whole("base_url", options.pop("base_url", ""), means.base_url)
+    if mode != "replay":
+        endpoint = find_endpoint(means.environ, url)
+        options |= {"base_url": endpoint.url, "key": endpoint.key}
+    prices = {model: Price(*each) for model, each in options.pop("prices", {}).items()}
+    cassette = Path(options.pop("cassette", "") or folder.cassette)
+    models = tuple(options.pop("models"))
+    options |= {name: cap for name, cap in (("usd", means.usd), ("tokens", means.tokens)) if cap}
+    return LlmSettings(**{**options, "models": models, "prices": prices, "cassette": cassette})
+
+
+def _kept(options: Mapping[str, Mapping[str, Any]], secrets: Secrets) -> dict[str, dict[str, Any]]:
+    return {
+        generator: {
+            name: _SECRETIVE[name](secrets.hide_known(value)) if name in _SECRETIVE else value
+            for name, value in given.items()
+        }
+        for generator, given in options.items()
+    }
+
+
+def _whole(name: str, kept: str, given: str) -> str:
+    """Gives what a plan could not keep whole, from whoever has it."""
+    if MASK not in kept:
+        return kept
+    if given and _is_same(kept, given, _SECRETIVE[name]):
+        return given
+    raise MissingError(
+        "the run has a password or a key that is not kept", where=kept,
+        hint=f"resume it with --{name.replace('_', '-')} and the whole of what stands above",
+    )  # fmt: skip
+
+
+def _is_same(kept: str, given: str, hide: Callable[[str], str]) -> bool:
+    """Tells whether a text is what was kept; what was secret then need not be known now."""
+    pattern = ".+".join(map(re.escape, kept.split(MASK)))
+    forms = {given, hide(given)}
+    with suppress(ValueError):
+        forms.add(shlex.join(shlex.split(given)))
+    return any(re.fullmatch(pattern, form, re.DOTALL) for form in forms)
+
+
+def _unchecked(_number: int, _text: str) -> None:
+    return None

@@ -1,0 +1,114 @@
+"""Names the arms of a comparison: ways to spend the same number of evaluations.
+
+Without them nobody knows what a search adds: drawing programs at random, or tuning formulas that
+are known, may do as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from podium.errors import UnknownName
+from podium.evaluation.resampling import interval, sign_flip_p
+from podium.search.candidate.constants import read_constants
+from podium.search.generators.genetic.seeds import seeds
+from podium.search.program.parameters import with_tunables
+from podium.search.program.writer import write
+from podium.search.run.plan import RANDOM, RunPlan, Tuning
+
+ARMS = {
+    "random": "programs drawn independently of each other, the best kept",
+    "tuned": "published formulas, every number and weight in them tuned by CMA-ES",
+    "genetic": "breeding, with constants tuned on the way",
+    "llm": "language models, with constants tuned on the way",
+    "command": "a program of yours, with constants tuned on the way",
+}
+
+
+def plan_of(arm: str, base: RunPlan, evaluations: int) -> RunPlan:
+    """Makes the plan of an arm out of one that all arms share."""
+    if arm not in ARMS:
+        raise UnknownName.among("arm", arm, ARMS)
+    if arm == "random":
+        return replace(
+            base, generators=(("random", 1.0),), start=RANDOM, starters=(), tuning=Tuning(0)
+        )
+    if arm == "tuned":
+        return _tuned(base, evaluations)
+    return replace(base, generators=((arm, 1.0),))
+
+
+def _tuned(base: RunPlan, evaluations: int) -> RunPlan:
+    texts = [(name, write(with_tunables(program))) for name, program in seeds().items()]
+    count = sum(bool(read_constants(text)) for _, text in texts)
+    each = max(10, (evaluations - len(texts)) // count - 1)
+    return replace(base, generators=(), start=RANDOM, starters=tuple(texts), tuning=Tuning(1, each))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Holds what one run of an arm came to."""
+
+    arm: str
+    seed: int
+    run_id: str
+    evaluations: int
+    seconds: float
+    fitness: float  # of the best, on the training set
+    validation: float  # of the same candidate, on held-out seeds
+    baseline: float  # of fgd there
+    complexity: int
+    missing_walls: tuple[str, ...] = ()  # of the sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Sums an arm up over its seeds."""
+
+    arm: str
+    runs: int
+    fitness: float
+    validation: float
+    low: float  # 95 % interval of the mean on held-out seeds
+    high: float
+    gain: float  # over fgd
+    evaluations: float
+    seconds: float
+    complexity: float
+    lead: float | None = None  # of the first arm over this one, paired by seed
+    lead_low: float | None = None
+    lead_high: float | None = None
+    p_value: float | None = None
+
+
+def summarise_arms(trials: Sequence[Trial], seed: int = 0) -> list[Row]:
+    """Compares arms over seeds; leads are those of the arm that was given first."""
+    names = list(dict.fromkeys(trial.arm for trial in trials))
+    groups = {name: [each for each in trials if each.arm == name] for name in names}
+    return [_row(groups[name], groups[names[0]], np.random.default_rng(seed)) for name in names]
+
+
+def _row(own: Sequence[Trial], first: Sequence[Trial], rng: np.random.Generator) -> Row:
+    values = np.array([each.validation for each in own])
+    low, high = interval(values, rng)
+    row = Row(
+        own[0].arm, len(own), _mean(own, "fitness"), float(values.mean()), low, high,
+        float(values.mean()) - _mean(own, "baseline"), _mean(own, "evaluations"),
+        _mean(own, "seconds"), _mean(own, "complexity"),
+    )  # fmt: skip
+    by_seed = {each.seed: each.validation for each in own}
+    apart = np.array([e.validation - by_seed[e.seed] for e in first if e.seed in by_seed])
+    if own is first or not len(apart):
+        return row
+    below, above = interval(apart, rng)
+    return replace(
+        row, lead=float(apart.mean()), lead_low=below, lead_high=above,
+        p_value=sign_flip_p(apart, rng),
+    )  # fmt: skip
+
+
+def _mean(trials: Sequence[Trial], key: str) -> float:
+    return float(np.mean([getattr(each, key) for each in trials]))

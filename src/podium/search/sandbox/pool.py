@@ -1,0 +1,221 @@
+"""Keeps worker processes for candidates: one a core, killed and replaced when one overruns.
+
+A process that somebody else killed says nothing of its candidate, who is tried again.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from podium.errors import MissingError, PodiumError, UsageError
+from podium.evaluation.cases import TrainingSet
+from podium.evaluation.waste import Losses
+from podium.search.judging.fitness import Outcome
+from podium.search.judging.report import Trial, Wants, anything
+from podium.search.sandbox.confinement import WALLS
+from podium.search.sandbox.limits import Limits
+from podium.search.sandbox.worker import Worker, WorkerKilled
+
+MOST_COMPILED = 300
+"""A worker is replaced after this many compilations: machine code is never given back."""
+
+MOST_PLAIN = 20_000
+"""A worker that compiles nothing is replaced after this many candidates."""
+
+MOST_KILLED = 3
+"""So often in a row a process may be killed by somebody else before that is an error."""
+
+MOST_MODULES = 60
+"""So many modules may turn out to be needed late."""
+
+
+class Pool:
+    """Lends workers to any number of threads."""
+
+    def __init__(self, training: TrainingSet, fitness: str, size: int, limits: Limits) -> None:
+        if size < 1:
+            raise UsageError(f"a pool of {size} workers", hint="give at least 1")
+        if os.name != "posix":
+            raise UsageError("candidates are judged on POSIX systems only", hint="use Linux")
+        self.baseline: list[dict[str, float]] = []
+        self.losses: list[Losses] = []  # of fgd
+        self.missing_walls: tuple[str, ...] = ()  # of the sandbox, on this machine
+        self._training, self.limits = training, limits
+        self._kinds = tuple(case.protocol for case in training.cases)
+        self._modules: tuple[str, ...] = ()  # to be loaded before a process locks itself in
+        self._setup = {"training": training.as_object(), "fitness": fitness}
+        self._lock = threading.Lock()
+        self._workers: set[Worker] = set()
+        self._is_ready = self._is_closed = False
+        self._idle: queue.LifoQueue[Worker | None] = queue.LifoQueue()  # None once it is closed
+        self._starting = threading.Lock()
+        self._first = self._new_worker(needs_baseline=True)
+        for _ in range(size - 1):
+            self._idle.put(self._new_worker())
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.close()
+
+    def get_ready(self) -> None:
+        """Waits for the first worker, which tells what fgd reaches on the cases."""
+        with self._starting:
+            if self._is_ready:
+                return
+            killed: list[str] = []
+            while not self._get_ready(self._first, killed):
+                self._drop(self._first)
+                self._first = self._new_worker(needs_baseline=True)
+            self.baseline, self.losses = self._first.baseline, self._first.losses
+            self._is_ready = True
+            self._idle.put(self._first)
+
+    def run(
+        self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything, *,
+        may_hold: bool = True,
+    ) -> Trial:  # fmt: skip
+        """Tries a candidate in the next free worker, and replaces the worker if that spoils it."""
+        return self._lend(lambda worker: worker.run(text, race, wants, may_hold=may_hold))
+
+    def tune(self, text: str, evaluations: int, seed: int, *, may_hold: bool = True) -> Trial:
+        """Tunes a candidate's constants in the next free worker."""
+        self.get_ready()
+        baseline = list(zip(self._kinds, self.baseline, strict=True))
+        tuning = {
+            "evaluations": evaluations, "seed": seed, "baseline": baseline, "may_hold": may_hold,
+        }  # fmt: skip
+        return self._lend(lambda worker: worker.tune(text, tuning))
+
+    def _lend(self, work: Callable[[Worker], Trial]) -> Trial:
+        """Has a worker do something; again in another one if the first was not let finish."""
+        self.get_ready()
+        killed: list[str] = []
+        while (trial := self._attempt(work, killed)) is None:
+            pass
+        return trial
+
+    def _attempt(self, work: Callable[[Worker], Trial], killed: list[str]) -> Trial | None:
+        """Tries once; nothing if the process was killed, or lacked something, which is noted."""
+        worker = self._next_worker()
+        try:
+            trial = work(worker) if self._get_ready(worker, killed) else None
+        except BaseException:
+            self._replace(worker)
+            raise
+        most = MOST_COMPILED if self._training.is_compiled else MOST_PLAIN
+        if trial is None or trial.is_spoiled or trial.lacking or worker.tried >= most:
+            self._replace(worker)
+        else:
+            self._idle.put(worker)
+        if trial is not None and trial.killed_by:
+            self._note(trial.killed_by, killed)
+            return None
+        if trial is not None and trial.lacking:
+            self._learn(trial.lacking, worker.modules)
+            return None
+        return trial
+
+    def _get_ready(self, worker: Worker, killed: list[str]) -> bool:
+        """Waits for a worker, and looks at its walls; tells whether nobody killed it."""
+        try:
+            worker.get_ready()
+        except WorkerKilled as error:
+            self._note(str(error), killed)
+            return False
+        missing = tuple(wall for wall in WALLS if wall not in worker.walls)
+        if missing and not self.limits.allows_unconfined:
+            raise unconfined(missing)
+        self.missing_walls = missing
+        return True
+
+    def _note(self, name: str, killed: list[str]) -> None:
+        killed.append(name)
+        if self._is_closed or len(killed) >= MOST_KILLED:
+            raise MissingError(
+                f"a process for candidates was killed {len(killed)} times, last by {name}",
+                hint="is memory used up? use fewer workers; then podium search resume goes on",
+            )
+
+    def _next_worker(self) -> Worker:
+        """Waits for a free worker that has loaded all that earlier ones lacked."""
+        while (worker := self._idle.get()) is not None:
+            if worker.modules == self._modules:
+                return worker
+            self._replace(worker)
+        self._idle.put(None)  # for the next who waits
+        raise PodiumError("the processes for candidates were ended")
+
+    def _learn(self, modules: tuple[str, ...], loaded: tuple[str, ...]) -> None:
+        """Has processes load what one lacked before they lock themselves in."""
+        with self._lock:
+            known = self._modules  # others may have lacked the same meanwhile
+            self._modules += tuple(name for name in modules if name not in known)
+        if set(loaded).issuperset(modules) or len(self._modules) > MOST_MODULES:
+            raise PodiumError(
+                f"a process for candidates lacks the module {modules[0]}, which it has loaded",
+                hint="report this: it is no fault of the candidate, and the run can be resumed",
+            )
+
+    def processes(self) -> list[int]:
+        """Lists the processes of the pool."""
+        with self._lock:
+            return sorted(worker.pid for worker in self._workers)
+
+    def close(self) -> None:
+        """Kills every worker."""
+        with self._lock:
+            workers, self._workers, self._is_closed = self._workers, set(), True
+        for worker in workers:
+            worker.close()
+        self._idle.put(None)  # whoever waits for a worker waits for nothing
+
+    def _replace(self, worker: Worker) -> None:
+        self._drop(worker)
+        self._idle.put(None if self._is_closed else self._new_worker())
+
+    def _drop(self, worker: Worker) -> None:
+        with self._lock:
+            self._workers.discard(worker)
+        worker.close()
+
+    def _new_worker(self, *, needs_baseline: bool = False) -> Worker:
+        setup = {**self._setup, "needs_baseline": needs_baseline, "modules": self._modules}
+        worker = Worker(setup, self.limits, self._kinds)
+        with self._lock:
+            self._workers.add(worker)
+            is_late = self._is_closed
+        if is_late:
+            worker.close()
+        return worker
+
+
+def unconfined(missing: Sequence[str]) -> MissingError:
+    """Says that candidates are not judged behind walls with a hole."""
+    return MissingError(
+        f"candidates cannot be confined on this machine: no wall of {', '.join(missing)}",
+        where=f"{platform.system()} {platform.release()}, {platform.machine()}",
+        hint="use Linux on x86-64 or arm64 with seccomp; for candidates that you would run "
+        "yourself, --allow-unconfined",
+    )
+
+
+def missing_walls() -> tuple[str, ...]:
+    """Tries which walls of the sandbox cannot be built on this machine."""
+    worker = Worker({"training": None, "modules": []}, Limits(), ())
+    try:
+        worker.get_ready()
+    except WorkerKilled as error:
+        raise PodiumError(f"the process was killed by {error}") from error
+    finally:
+        worker.close()
+    return tuple(wall for wall in WALLS if wall not in worker.walls)

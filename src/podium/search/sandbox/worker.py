@@ -1,0 +1,213 @@
+"""Starts one worker process, speaks with it, and kills it when a candidate overruns."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from podium.errors import PodiumError
+from podium.evaluation.measures import Values
+from podium.evaluation.waste import Losses
+from podium.policies.jit import cache_folder
+from podium.search.candidate.verdict import CONTRACT, NOVELTY, TINY
+from podium.search.judging.fitness import Outcome
+from podium.search.judging.report import Hearing, Trial, Wants, anything
+from podium.search.sandbox.channel import (
+    HEAD,
+    Channel,
+    ChannelClosed,
+    ChannelGarbled,
+    ChannelTimeout,
+)
+from podium.search.sandbox.limits import Limits
+
+_SHORT = (TINY, CONTRACT, NOVELTY)
+_BOOT = """import sys
+sys.path.extend({path!r})
+try:
+    from podium.search.sandbox.worker_main import main
+except BaseException as error:
+    import json, os, struct
+    told = json.dumps({{"failure": f"{{type(error).__name__}}: {{error}}"}}).encode()
+    os.write(1, struct.pack({head!r}, len(told)) + told)
+    os._exit(1)
+main({parent})
+"""
+_PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TZ")
+_NOWHERE = f"{os.devnull}/compiled"  # no folder can be made there
+
+_OWN_DOING = frozenset(
+    {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}
+)
+"""Signals that a process brings upon itself; whatever else it dies of, somebody sent."""
+
+
+class WorkerKilled(Exception):  # noqa: N818 - reads as the sentence it makes
+    """Somebody else killed the process before it was ready."""
+
+
+class Worker:
+    """Runs one worker process; it boots while the parent does other things."""
+
+    def __init__(self, setup: dict[str, Any], limits: Limits, kinds: tuple[str, ...]) -> None:
+        self.baseline: list[dict[str, float]] = []
+        self.losses: list[Losses] = []  # of fgd
+        self.walls: tuple[str, ...] = ()
+        self.modules: tuple[str, ...] = tuple(setup.get("modules", ()))  # that it loads first
+        self.bounds: tuple[Values, ...] = ()  # of each case
+        self.tried = 0
+        self._limits, self._kinds = limits, kinds
+        self._deadline: float | None = time.monotonic() + limits.start_s
+        self._process = _starter(os.getpid()).submit(_spawn).result()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._channel = Channel(self._process.stdout.fileno(), self._process.stdin.fileno())
+        with contextlib.suppress(ChannelClosed):  # told when the process is first needed
+            self._channel.send(setup)
+
+    @property
+    def pid(self) -> int:
+        """Names the process."""
+        return self._process.pid
+
+    def get_ready(self) -> None:
+        """Waits until the process has locked itself in."""
+        if self._deadline is None:
+            return
+        try:
+            message = self._channel.receive(self._deadline)
+        except (ChannelClosed, ChannelTimeout, ChannelGarbled) as error:
+            sent = self._signal() if isinstance(error, ChannelClosed) else ""
+            reason = self._cause_of_silence(error, sent)
+            self.close()
+            if sent and sent not in _OWN_DOING:
+                raise WorkerKilled(sent) from error
+            raise _not_started(reason) from error
+        if not message.get("ready"):
+            self.close()
+            raise _not_started(str(message.get("failure", "no reason given")))
+        self.baseline, self.losses = message["baseline"], message["losses"]
+        self.walls, self.bounds = tuple(message["walls"]), tuple(message.get("bounds", ()))
+        self._deadline = None
+
+    def run(
+        self, text: str, race: tuple[Outcome, ...], wants: Wants, *, may_hold: bool = True
+    ) -> Trial:
+        """Tries a candidate; whatever happens to the process, a trial comes back."""
+        limits = self._limits
+        told = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
+        request = {"text": text, "race": told, "may_hold": may_hold}
+        return self._ask(request, limits.time_s, limits.trial_s, wants)
+
+    def tune(self, text: str, tuning: dict[str, Any]) -> Trial:
+        """Tunes a candidate's constants; the trial holds the values, not yet checked."""
+        limit_s = self._limits.tuning_s
+        trial = self._ask({"text": text, "tuning": tuning}, limit_s, limit_s, anything)
+        if trial.evaluations > tuning["evaluations"]:
+            trial.reason, trial.is_spoiled = "the process says that it did too much", True
+            trial.evaluations = tuning["evaluations"]
+        return trial
+
+    def _ask(self, request: dict[str, Any], time_s: float, trial_s: float, wants: Wants) -> Trial:
+        hearing = Hearing(self._kinds, wants, "tuning" in request, self.bounds)
+        trial, began = hearing.trial, time.monotonic()
+        deadline, short = began + time_s, began + min(time_s, trial_s)
+        self.tried += 1
+        try:
+            self._channel.send({**request, "time_s": time_s, "memory_mib": self._limits.memory_mib})
+            while not trial.is_done:
+                until = short if trial.gate in _SHORT else deadline
+                reply = hearing.take(self._channel.receive(until))
+                if reply is not None:
+                    self._channel.send(reply)
+        except ChannelTimeout:
+            limit_s = trial_s if trial.gate in _SHORT else time_s
+            trial.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
+        except ChannelGarbled as error:
+            trial.reason = f"the process answered with {error}"
+        except ChannelClosed:
+            trial.reason = self._cause_of_death()
+            sent = self._signal()
+            trial.killed_by = "" if sent in _OWN_DOING else sent
+        trial.seconds = time.monotonic() - began
+        return trial
+
+    def _cause_of_silence(self, error: Exception, sent: str) -> str:
+        if isinstance(error, ChannelTimeout):
+            return f"it was not ready within {self._limits.start_s:g} s"
+        if isinstance(error, ChannelGarbled):
+            return f"it answered with {error}"
+        code = self._process.returncode
+        return f"it died of {sent}" if sent else f"it ended by itself (exit {code})"
+
+    def _cause_of_death(self) -> str:
+        sent = self._signal()
+        if sent == "SIGXCPU":
+            return "used up its processor time; is there an endless loop?"
+        if sent:
+            return f"the process died of {sent}; is memory used up?"
+        return f"the process ended by itself (exit {self._process.returncode})"
+
+    def _signal(self) -> str:
+        """Names the signal that the process died of; nothing if it ended by itself."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        code = self._process.returncode
+        if code is None or code >= 0:
+            return ""
+        try:
+            return signal.Signals(-code).name
+        except ValueError:
+            return f"signal {-code}"
+
+    def close(self) -> None:
+        """Kills the process."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+@functools.cache
+def _starter(_pid: int) -> ThreadPoolExecutor:
+    """Keeps the one thread of a process that starts workers.
+
+    The kernel kills a worker when the thread that started it ends, so this one ends last.
+    """
+    return ThreadPoolExecutor(1, thread_name_prefix="podium-starter")
+
+
+def _spawn() -> subprocess.Popen[bytes]:
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    environment |= {
+        "LC_ALL": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "NUMBA_NUM_THREADS": "1",
+        "PODIUM_COMPILE_CACHE": str(cache_folder() or _NOWHERE),
+    }
+    path = [os.path.abspath(part) for part in sys.path if part]  # noqa: PTH100 - kept as it is
+    boot = _BOOT.format(path=path, parent=os.getpid(), head=HEAD.format)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-X", "utf8", "-c", boot],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        # No folder of its own: none can stay behind.
+        env=environment, cwd="/", bufsize=0, close_fds=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def _not_started(reason: str) -> PodiumError:
+    return PodiumError(
+        f"the process for candidates does not start: {reason}",
+        hint="podium doctor checks the installation",
+    )

@@ -1,0 +1,1 @@
+"""Kubernetes manifests: nodes and pods, read and written."""

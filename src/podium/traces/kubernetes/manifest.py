@@ -1,0 +1,149 @@
+"""Reads Kubernetes Node and Pod manifests: YAML or JSON, files or folders, also gzip."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from podium.errors import InputError
+from podium.files.text_file import format_suffix
+from podium.model.cluster import Cluster, NodeSpec, node_problem
+from podium.model.workload import PodSpec, Workload
+from podium.traces.fields import FieldError
+from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
+from podium.traces.kubernetes.node import node_spec
+from podium.traces.kubernetes.pod import PodDraft, pod_draft
+from podium.traces.notes import counted, some, time_notes
+from podium.traces.rejects import Rejects
+from podium.traces.trace import Trace
+
+_NOTHING_HINT = "give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them"
+_HINTS = {
+    "KubeSchedulerConfiguration": "that is a scheduler's configuration: give it as a policy",
+}
+
+
+def read_manifests(path: Path, rejects: Rejects) -> Trace:
+    """Reads the nodes and pods of a file, or of all manifests in a folder."""
+    pile = _Pile(rejects)
+    if path.is_dir():
+        for file in _files(path, pile):
+            pile.read(file)
+    else:
+        pile.read(path)
+    return pile.trace(path)
+
+
+@dataclass(slots=True)
+class _Pile:
+    """Gathers nodes and pods over files."""
+
+    rejects: Rejects
+    nodes: dict[str, NodeSpec] = field(default_factory=dict)
+    pods: list[PodDraft] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+    node_remarks: Counter[str] = field(default_factory=Counter)
+    pod_remarks: Counter[str] = field(default_factory=Counter)
+    strangers: list[str] = field(default_factory=list)  # files that hold no manifests
+
+    def read(self, path: Path) -> None:
+        """Adds the objects of a file."""
+        take: dict[str, Callable[[Document], None]]
+        take = {"Node": self._take_node, "Pod": self._take_pod}
+        for document in read_documents(path):
+            if document.kind not in take:
+                self._take_other(document, path)
+                continue
+            try:
+                take[document.kind](document)
+            except FieldError as error:
+                message = f"{_object_name(document)}: {error}"
+                self.rejects.add(
+                    InputError.at(path, message, line=document.line, column=error.field)
+                )
+
+    def trace(self, path: Path) -> Trace:
+        """Builds the trace once everything is read."""
+        if not self.nodes and not self.pods:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in self.others.items())
+            found = f"it holds {kinds}" if kinds else "it is empty"
+            if self.rejects.count:
+                found = "every one of them was left out"
+            hint = next((_HINTS[kind] for kind in self.others if kind in _HINTS), _NOTHING_HINT)
+            raise InputError.at(path, f"no Node or Pod was found: {found}", hint=hint)
+        pods = _finished(self.pods)
+        return Trace(
+            name=path.name,
+            cluster=Cluster.of(self.nodes.values(), name=path.name) if self.nodes else None,
+            workload=Workload.of(pods, name=path.name) if pods else None,
+            notes=tuple(self._notes(pods)),
+        )
+
+    def _take_node(self, document: Document) -> None:
+        spec = node_spec(document.value, self.node_remarks)
+        problem = node_problem(spec)
+        if problem:
+            raise FieldError("", problem)
+        if spec.name in self.nodes:
+            raise FieldError("metadata.name", "another node has the same name")
+        self.nodes[spec.name] = spec
+
+    def _take_pod(self, document: Document) -> None:
+        self.pods.append(pod_draft(document.value, self.pod_remarks, len(self.pods)))
+
+    def _take_other(self, document: Document, path: Path) -> None:
+        if not document.kind:
+            message = "the object has no kind; Node or Pod is expected"
+            self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
+        self.others[document.kind or "object without a kind"] += 1
+
+    def _notes(self, pods: list[PodSpec]) -> Iterator[str]:
+        yield from self.rejects.notes()
+        for kind, count in self.others.items():
+            yield f"only Node and Pod are read, not {kind}: {counted(count, 'object')}"
+        if self.strangers:
+            yield f"only .yaml, .yml and .json files are read, not {some(self.strangers)}"
+        for remarks, noun in ((self.node_remarks, "node"), (self.pod_remarks, "pod")):
+            yield from (f"{text}: {counted(count, noun)}" for text, count in remarks.items())
+        yield from time_notes(pods)
+
+
+def _files(folder: Path, pile: _Pile) -> Iterator[Path]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise InputError.at(folder, f"cannot be read: {error.strerror or error}") from error
+    for entry in entries:
+        if entry.is_dir():
+            yield from _files(entry, pile)
+        elif format_suffix(entry) in SUFFIXES:
+            yield entry
+        else:
+            pile.strangers.append(entry.name)
+
+
+def _finished(drafts: list[PodDraft]) -> list[PodSpec]:
+    """Names pods apart where namespaces do, and counts arrivals from the earliest pod."""
+    times = [draft.created_s for draft in drafts if draft.created_s is not None]
+    earliest = min(times, default=0.0)
+    namespaces: dict[str, set[str]] = {}
+    for draft in drafts:
+        namespaces.setdefault(draft.spec.name, set()).add(draft.namespace)
+    return [_finish(draft, earliest, len(namespaces[draft.spec.name]) > 1) for draft in drafts]
+
+
+def _finish(draft: PodDraft, earliest: float, is_ambiguous: bool) -> PodSpec:
+    spec = draft.spec
+    name = f"{draft.namespace or 'default'}/{spec.name}" if is_ambiguous else spec.name
+    arrival_s = spec.arrival_s
+    if arrival_s is None and draft.created_s is not None:
+        arrival_s = draft.created_s - earliest
+    return replace(spec, name=name, arrival_s=arrival_s)
+
+
+def _object_name(document: Document) -> str:
+    metadata = document.value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return f'{document.kind.lower()} "{name}"' if isinstance(name, str) else document.kind.lower()

@@ -1,0 +1,278 @@
+"""Reads a Kubernetes Pod object as a pod description: its requests, GPUs and models."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from podium.model.cluster import LIMIT
+from podium.model.workload import PodSpec, pod_problem
+from podium.traces.fields import (
+    FieldError,
+    list_at,
+    mapping_at,
+    mappings_at,
+    number_of,
+    quantity_of,
+    text_of,
+    texts_at,
+    time_of,
+    whole_of,
+)
+from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.gpu_convention import pod_gpus, unmodelled
+from podium.traces.kubernetes.keys import MODEL_LABELS
+
+_AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConstraint:
+    """Says which models are allowed, and whether other constraints were seen."""
+
+    models: tuple[str, ...]  # in the order written, empty = any
+    has_others: bool  # selects nodes by something else than the GPU model
+
+
+def model_constraint(spec: Mapping[str, Any]) -> ModelConstraint:
+    """Reads `nodeSelector` and the required `In` terms of the node affinity."""
+    selector = texts_at(spec, "nodeSelector", "spec.nodeSelector")
+    selected = [{selector[key]: None} for key in MODEL_LABELS if key in selector]
+    has_others = len(selected) < len(selector)
+    affinity, has_other_terms = _affinity_models(spec)
+    if affinity is not None:
+        selected.append(affinity)
+    return ModelConstraint(_common(selected), has_others or has_other_terms)
+
+
+def _common(choices: list[dict[str, None]]) -> tuple[str, ...]:
+    if not choices:
+        return ()
+    common = [model for model in choices[0] if all(model in choice for choice in choices)]
+    if not common:
+        raise FieldError(
+            "spec.affinity", "no GPU model satisfies the node selector and the node affinity"
+        )
+    return tuple(common)
+
+
+def _affinity_models(spec: Mapping[str, Any]) -> tuple[dict[str, None] | None, bool]:
+    affinity = mapping_at(spec, "affinity", "spec.affinity")
+    node_affinity = mapping_at(affinity, "nodeAffinity", "spec.affinity.nodeAffinity")
+    required = mapping_at(
+        node_affinity, "requiredDuringSchedulingIgnoredDuringExecution", _AFFINITY
+    )
+    terms = mappings_at(required, "nodeSelectorTerms", f"{_AFFINITY}.nodeSelectorTerms")
+    allowed: dict[str, None] = {}
+    is_any, has_others = not terms, False
+    for index, term in enumerate(terms):
+        models, has_more = _term_models(term, f"{_AFFINITY}.nodeSelectorTerms[{index}]")
+        has_others |= has_more
+        # Terms are alternatives: one that leaves the model open leaves it open altogether.
+        is_any |= models is None
+        allowed.update(models or {})
+    return None if is_any else allowed, has_others
+
+
+def _term_models(term: Mapping[str, Any], field: str) -> tuple[dict[str, None] | None, bool]:
+    models: dict[str, None] | None = None
+    has_others = bool(mappings_at(term, "matchFields", f"{field}.matchFields"))
+    for rule in mappings_at(term, "matchExpressions", f"{field}.matchExpressions"):
+        key = text_of(rule.get("key"), f"{field}.key")
+        if key not in MODEL_LABELS or text_of(rule.get("operator"), f"{field}.operator") != "In":
+            has_others = True
+            continue
+        values = [text_of(value, field) for value in list_at(rule, "values", f"{field}.values")]
+        models = {value: None for value in values if models is None or value in models}
+    return models, has_others
+
+
+Resources = dict[str, Fraction]
+
+_POD_LEVEL = ("cpu", "memory")
+
+
+def pod_resources(spec: Mapping[str, Any]) -> Resources:
+    """Gives the effective request of a pod.
+
+    It is the larger of what runs in the end (containers and sidecars) and of the hungriest
+    moment of the start (an init container beside the sidecars started before it), plus the
+    overhead. https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
+    """
+    running: Resources = {}
+    for index, container in enumerate(mappings_at(spec, "containers", "spec.containers")):
+        _add(running, _container_request(container, f"spec.containers[{index}]"))
+    sidecars, peak = _start(spec)
+    _add(running, sidecars)
+    total = {key: max(running.get(key, 0), peak.get(key, 0)) for key in running.keys() | peak}
+    asked = {key: Fraction(amount) for key, amount in total.items()}
+    _override(asked, spec)
+    _add(asked, _quantities(mapping_at(spec, "overhead", "spec.overhead"), "spec.overhead"))
+    return asked
+
+
+def _start(spec: Mapping[str, Any]) -> tuple[Resources, Resources]:
+    sidecars: Resources = {}
+    peak: Resources = {}
+    for index, container in enumerate(mappings_at(spec, "initContainers", "spec.initContainers")):
+        field = f"spec.initContainers[{index}]"
+        moment = dict(sidecars)
+        _add(moment, _container_request(container, field))
+        if text_of(container.get("restartPolicy"), f"{field}.restartPolicy") == "Always":
+            sidecars = moment
+        for key, amount in moment.items():
+            peak[key] = max(peak.get(key, Fraction(0)), amount)
+    return sidecars, peak
+
+
+def _override(asked: Resources, spec: Mapping[str, Any]) -> None:
+    # Requests of the pod itself, since Kubernetes 1.32, stand for those of its containers.
+    whole = _container_request(spec, "spec")
+    asked.update({key: whole[key] for key in _POD_LEVEL if key in whole})
+
+
+def _container_request(container: Mapping[str, Any], field: str) -> Resources:
+    resources = mapping_at(container, "resources", f"{field}.resources")
+    limits = mapping_at(resources, "limits", f"{field}.resources.limits")
+    requests = mapping_at(resources, "requests", f"{field}.resources.requests")
+    # The API server fills a missing request in from the limit.
+    return _quantities(limits, f"{field}.resources.limits") | _quantities(
+        requests, f"{field}.resources.requests"
+    )
+
+
+def _quantities(amounts: Mapping[str, Any], field: str) -> Resources:
+    return {key: quantity_of(amount, f"{field}.{key}") for key, amount in amounts.items()}
+
+
+def _add(total: Resources, more: Resources) -> None:
+    for key, amount in more.items():
+        total[key] = total.get(key, Fraction(0)) + amount
+
+
+BOUND = "spec.nodeName is not honoured, bound pods are read as arrivals"
+FINISHED = "status.phase is not honoured, finished pods are read as arrivals"
+PINNED = f"{keys.GPU_INDEX} is not honoured"
+SELECTING = "node selection by more than the GPU model is not honoured"
+CPU_SELECTING = "selection of a GPU model without asking for a GPU is not honoured"
+CLASSED = "spec.priorityClassName without spec.priority is read as priority 0"
+
+_MIB = 1024**2
+_FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class PodDraft:
+    """Holds a pod whose name and arrival depend on the pods beside it."""
+
+    spec: PodSpec
+    namespace: str
+    created_s: float | None  # since 1970; the earliest pod of all becomes 0
+
+
+def pod_draft(pod: Mapping[str, Any], remarks: Counter[str], index: int) -> PodDraft:
+    """Describes a pod; counts in `remarks` what has no place in the description."""
+    metadata = mapping_at(pod, "metadata", "metadata")
+    spec = mapping_at(pod, "spec", "spec")
+    annotations = texts_at(metadata, "annotations", "metadata.annotations")
+    labels = texts_at(metadata, "labels", "metadata.labels")
+    resources = pod_resources(spec)
+    gpus = pod_gpus(annotations, resources)
+    created_s, arrival_s, duration_s = _times(metadata, annotations)
+    described = PodSpec(
+        name=_name(metadata, index),
+        cpu_milli=_amount(resources, "cpu", Fraction(1, 1000)),
+        memory_mib=_amount(resources, "memory", Fraction(_MIB)),
+        gpu_count=gpus.count,
+        gpu_milli=gpus.milli,
+        gpu_spec=_gpu_spec(spec, annotations, gpus.count, remarks),
+        arrival_s=arrival_s,
+        duration_s=duration_s,
+        priority=whole_of(spec.get("priority") or 0, "spec.priority", -LIMIT),
+        gang=_first(keys.GANG_KEYS, labels, annotations),
+        job_type=_first((keys.JOB_TYPE,), labels, annotations),
+    )
+    problem = pod_problem(described)
+    if problem:
+        raise FieldError("", problem)
+    _remark(pod, annotations, resources, remarks)
+    return PodDraft(described, text_of(metadata.get("namespace"), "metadata.namespace"), created_s)
+
+
+def _name(metadata: Mapping[str, Any], index: int) -> str:
+    name = text_of(metadata.get("name"), "metadata.name")
+    prefix = text_of(metadata.get("generateName"), "metadata.generateName")
+    if not name and not prefix:
+        raise FieldError("metadata.name", "the pod has no name")
+    return name or f"{prefix}{index}"
+
+
+def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
+    # Rounded up: a request is never understated.
+    amount = math.ceil(resources.get(key, Fraction(0)) / unit)
+    if amount > LIMIT:
+        raise FieldError(f"spec.containers, {key}", "is more than a pod can ask for")
+    return amount
+
+
+def _gpu_spec(
+    spec: Mapping[str, Any], annotations: Mapping[str, str], gpu_count: int, remarks: Counter[str]
+) -> str:
+    constraint = model_constraint(spec)
+    if constraint.has_others:
+        remarks[SELECTING] += 1
+    if constraint.models and not gpu_count:
+        remarks[CPU_SELECTING] += 1
+    annotated = annotations.get(keys.GPU_CARD_MODEL, "")
+    if annotated or not gpu_count:
+        return annotated
+    return "|".join(constraint.models)
+
+
+def _times(
+    metadata: Mapping[str, Any], annotations: Mapping[str, str]
+) -> tuple[float | None, float | None, float | None]:
+    arrival_s = _seconds(annotations, keys.ARRIVAL_S)
+    duration_s = _seconds(annotations, keys.DURATION_S)
+    created_s = None
+    if annotations.get(keys.CREATION_TIME):
+        created_s = time_of(annotations[keys.CREATION_TIME], keys.CREATION_TIME)
+    elif metadata.get("creationTimestamp") is not None:
+        created_s = time_of(metadata["creationTimestamp"], "metadata.creationTimestamp")
+    if duration_s is None and created_s is not None and annotations.get(keys.DELETION_TIME):
+        duration_s = time_of(annotations[keys.DELETION_TIME], keys.DELETION_TIME) - created_s
+        if duration_s < 0:
+            raise FieldError(keys.DELETION_TIME, "the pod is deleted before it is created")
+    return created_s, arrival_s, duration_s
+
+
+def _seconds(annotations: Mapping[str, str], key: str) -> float | None:
+    text = annotations.get(key)
+    return None if text is None else number_of(text, f"metadata.annotations.{key}")
+
+
+def _first(names: tuple[str, ...], labels: Mapping[str, str], marks: Mapping[str, str]) -> str:
+    return next((found[key] for key in names for found in (labels, marks) if found.get(key)), "")
+
+
+def _remark(
+    pod: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    resources: Mapping[str, Fraction],
+    remarks: Counter[str],
+) -> None:
+    spec = mapping_at(pod, "spec", "spec")
+    status = mapping_at(pod, "status", "status")
+    is_finished = text_of(status.get("phase"), "status.phase") in _FINISHED_PHASES
+    seen = {
+        FINISHED: is_finished,
+        BOUND: bool(spec.get("nodeName")) and not is_finished,
+        PINNED: bool(annotations.get(keys.GPU_INDEX)),
+        CLASSED: bool(spec.get("priorityClassName")) and spec.get("priority") is None,
+    }
+    remarks.update([text for text, is_seen in seen.items() if is_seen])
+    remarks.update(f"the resource {name} is not modelled" for name in unmodelled(resources))

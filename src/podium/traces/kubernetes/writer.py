@@ -1,0 +1,138 @@
+"""Writes nodes and pods as manifests that `kubectl` and the hkust simulator read as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TextIO
+
+from podium.files.text_file import format_suffix, writing
+from podium.model.cluster import NodeSpec
+from podium.model.records import GPU_MILLI as WHOLE_GPU
+from podium.model.workload import PodSpec
+from podium.traces.kubernetes import keys
+from podium.traces.trace import Trace
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST_S = 2**37  # the year 6325; calendars end at 9999
+_MOST_PODS = "1001"  # as in the published node manifests, where it never binds
+
+
+def write_manifests(trace: Trace, path: Path) -> None:
+    """Writes a trace as YAML documents, or as one JSON List, by the suffix of the path."""
+    with writing(path) as stream:
+        if format_suffix(path) == ".json":
+            _write_json(_objects(trace), stream)
+        else:
+            _write_yaml(_objects(trace), stream)
+
+
+def _objects(trace: Trace) -> Iterator[dict[str, Any]]:
+    if trace.cluster is not None:
+        yield from map(node_object, trace.cluster.specs())
+    if trace.workload is not None:
+        pods = trace.workload.specs()
+        is_exact = _is_calendar_exact(pods)
+        for pod in pods:
+            yield pod_object(pod, is_exact)
+
+
+def node_object(spec: NodeSpec) -> dict[str, Any]:
+    """Gives the Node object of a description."""
+    labels = dict(spec.labels)
+    resources = {
+        "cpu": f"{spec.cpu_milli}m",
+        "memory": f"{spec.memory_mib}Mi",
+        "pods": _MOST_PODS,
+    }
+    if spec.gpu_count:
+        labels[keys.GPU_CARD_MODEL] = spec.gpu_model
+        resources[keys.GPU_COUNT] = str(spec.gpu_count)
+        resources[keys.GPU_MILLI] = str(spec.gpu_count * WHOLE_GPU)
+    if spec.rack:
+        labels[keys.RACK_LABELS[0]] = spec.rack
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": spec.name} | ({"labels": labels} if labels else {}),
+        "status": {"allocatable": resources, "capacity": dict(resources)},
+    }
+
+
+def pod_object(spec: PodSpec, is_calendar_exact: bool) -> dict[str, Any]:
+    """Gives the Pod object of a description; exact seconds are added where a date rounds them."""
+    request = {"cpu": f"{spec.cpu_milli}m", "memory": f"{spec.memory_mib}Mi"}
+    container = {
+        "name": "main",
+        "image": "podium/none",
+        "resources": {"requests": request, "limits": dict(request)},
+    }
+    pod_spec: dict[str, Any] = {"containers": [container]}
+    if spec.priority:
+        pod_spec["priority"] = spec.priority
+    annotations = _annotations(spec) | _time_annotations(spec, is_calendar_exact)
+    metadata: dict[str, Any] = {"name": spec.name}
+    if annotations:
+        metadata["annotations"] = annotations
+    if spec.gang:
+        metadata["labels"] = {keys.GANG_KEYS[0]: spec.gang}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}
+
+
+def _annotations(spec: PodSpec) -> dict[str, str]:
+    written = {}
+    if spec.gpu_count:
+        written[keys.GPU_COUNT] = str(spec.gpu_count)
+        written[keys.GPU_MILLI] = str(spec.gpu_milli)
+    if spec.gpu_spec:
+        written[keys.GPU_CARD_MODEL] = spec.gpu_spec
+    if spec.job_type:
+        written[keys.JOB_TYPE] = spec.job_type
+    return written
+
+
+def _time_annotations(spec: PodSpec, is_calendar_exact: bool) -> dict[str, str]:
+    written = {}
+    if spec.arrival_s is not None and spec.arrival_s <= _LATEST_S:
+        written[keys.CREATION_TIME] = _date(spec.arrival_s)
+        end_s = spec.arrival_s + (spec.duration_s or 0.0)
+        if spec.duration_s is not None and end_s <= _LATEST_S:
+            written[keys.DELETION_TIME] = _date(end_s)
+    if not is_calendar_exact:
+        if spec.arrival_s is not None:
+            written[keys.ARRIVAL_S] = repr(spec.arrival_s)
+        if spec.duration_s is not None:
+            written[keys.DURATION_S] = repr(spec.duration_s)
+    return written
+
+
+def _is_calendar_exact(pods: list[PodSpec]) -> bool:
+    """Tells whether dates in whole seconds, counted from the earliest pod, say it all."""
+    arrivals = [pod.arrival_s for pod in pods if pod.arrival_s is not None]
+    ends = [(pod.arrival_s or 0.0) + (pod.duration_s or 0.0) for pod in pods]
+    durations = [pod.duration_s for pod in pods if pod.duration_s is not None]
+    is_whole = all(float(time).is_integer() for time in [*arrivals, *durations])
+    has_arrivals = len(arrivals) == len(pods)
+    return has_arrivals and is_whole and min(arrivals) == 0 and max(ends) <= _LATEST_S
+
+
+def _date(seconds: float) -> str:
+    moment = _EPOCH + timedelta(seconds=seconds)
+    return moment.isoformat(timespec="auto").replace("+00:00", "Z")
+
+
+def _write_yaml(objects: Iterator[dict[str, Any]], stream: TextIO) -> None:
+    import yaml
+
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    yaml.dump_all(objects, stream, Dumper=dumper, sort_keys=False, explicit_start=True)
+
+
+def _write_json(objects: Iterator[dict[str, Any]], stream: TextIO) -> None:
+    stream.write('{"apiVersion": "v1", "kind": "List", "items": [')
+    for index, item in enumerate(objects):
+        stream.write(",\n" if index else "\n")
+        stream.write(json.dumps(item))
+    stream.write("\n]}\n")

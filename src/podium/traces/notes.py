@@ -1,0 +1,35 @@
+"""Words the notes on a trace: counts, lists of names, and pods without times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from podium.model.workload import PodSpec
+
+
+def time_notes(pods: Sequence[PodSpec]) -> Iterator[str]:
+    """Names times that only some pods have, and which are therefore not used."""
+    for what, count in (
+        ("arrival", sum(pod.arrival_s is None for pod in pods)),
+        ("duration", sum(pod.duration_s is None for pod in pods)),
+    ):
+        if 0 < count < len(pods):
+            yield f"{what}s are not used: {count} of {len(pods)} pods have none"
+
+
+def counted(count: int, noun: str) -> str:
+    """Words a count with its noun.
+
+    >>> counted(1, "pod"), counted(2, "pod")
+    ('1 pod', '2 pods')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """Names the first few.
+
+    >>> some(["a", "b", "c"], 2)
+    'a, b, ...'
+    """
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

@@ -1,0 +1,1 @@
+"""The OpenB traces: original files, their CSV format, and the embedded profile."""

@@ -1,0 +1,1 @@
+"""Cluster files of the hkust scheduler simulator."""

@@ -1,0 +1,171 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from podium.errors import UsageError
+from podium.evaluation.cases import Case, TrainingSet, demo_cases, perturbed
+from podium.evaluation.measures import FIGURES, is_measurement, measure_case, queue_busy
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.policies import load, policy_of
+from podium.policies.source import read_source
+from podium.sim import Replay, simulate
+from podium.sim.execution import execute
+from podium.sim.result import HELD
+from podium.traces.catalogue import LoadOptions, load_trace
+
+
+def test_a_set_described_in_json_is_the_same_set():
+    training = TrainingSet(demo_cases(["inflation", "holding", "replay"], 3), is_compiled=True)
+    assert TrainingSet.from_object(json.loads(json.dumps(training.as_object()))) == training
+
+
+def test_cases_are_built_alike_every_time():
+    case = Case(nodes=8, pods=60, is_perturbed=True)
+    one, other = (execute(case.plan(load("best-fit"))) for _ in range(2))
+    assert one.digest == other.digest
+
+
+def test_every_policy_meets_the_same_pods_in_the_same_order():
+    case = Case(nodes=8, pods=60)
+    one, other = (case.plan(load(name)) for name in ("best-fit", "worst-fit"))
+    assert one.arrivals.names == other.arrivals.names
+    assert np.array_equal(one.rank_order, other.rank_order)
+
+
+@pytest.mark.parametrize("seed", [42, 51, 2000, 2019])
+def test_seeds_of_validation_and_test_are_not_trained_on(seed):
+    with pytest.raises(UsageError, match="held out"):
+        TrainingSet((Case(seed=seed),))
+
+
+def test_a_set_without_cases_is_refused():
+    with pytest.raises(UsageError, match="no cases"):
+        TrainingSet(())
+
+
+def test_a_perturbed_cluster_has_fewer_nodes_of_other_sizes_and_the_same_gpus_a_node():
+    cluster = load_trace("openb", LoadOptions(nodes=40, pods=1)).cluster
+    assert cluster is not None
+    other = perturbed(cluster, 1000)
+    assert len(other) == 36
+    assert np.array_equal(other.nodes["cpu_milli_left"], other.nodes["cpu_milli_total"])
+    kept = [cluster.names.index(name) for name in other.names]
+    assert np.array_equal(other.nodes["gpu_count"], cluster.nodes["gpu_count"][kept])
+    ratio = other.nodes["cpu_milli_total"] / cluster.nodes["cpu_milli_total"][kept]
+    assert {0.75, 1.25} <= set(np.round(ratio, 3))
+    assert perturbed(cluster, 1000).names == other.names
+    assert perturbed(cluster, 1001).names != other.names
+
+
+@pytest.mark.parametrize("case", demo_cases(["inflation", "replay"], 1), ids=lambda c: c.protocol)
+def test_a_run_is_measured_in_the_figures_of_its_protocol(case):
+    values = measure_case(execute(case.plan(load("best-fit"))))
+    assert is_measurement(values, case.protocol)
+    assert tuple(values) == FIGURES[case.protocol]
+
+
+def test_the_queue_of_the_replayed_cases_is_busy_a_fifth_to_three_fifths_of_the_time():
+    cases = demo_cases(["replay"], 8)
+    for name in ("best-fit", "fgd"):
+        busy = [measure_case(execute(case.plan(load(name))))["queue_busy"] for case in cases]
+        assert 20 <= np.mean(busy) <= 60
+
+
+def _replayed(*pods):
+    """Plays pods of (arrival, duration) that each take the only GPU."""
+    cluster = Cluster.of([NodeSpec("node", 8000, 16000, gpu_count=1)], name="one")
+    specs = [
+        PodSpec(f"pod-{i}", 1000, 1000, gpu_count=1, gpu_milli=1000, arrival_s=at, duration_s=span)
+        for i, (at, span) in enumerate(pods)
+    ]
+    return simulate(cluster, Workload.of(specs, name="few"), load("first-fit"), Replay())
+
+
+def test_the_queue_is_busy_while_anybody_waits_between_the_first_arrival_and_the_last():
+    # The second waits from 10 to 30, the third from 20 to 40; the last arrives at 100.
+    assert queue_busy(_replayed((0, 30), (10, 10), (20, 10), (100, 5))) == pytest.approx(0.3)
+    # The second waits beyond the last arrival, which is where the measure ends.
+    assert queue_busy(_replayed((0, 500), (50, 10), (100, 10))) == pytest.approx(0.5)
+    assert queue_busy(_replayed((0, 5), (10, 5))) == 0
+    assert queue_busy(_replayed((3, 5))) == 0
+
+
+def test_allocation_while_pods_arrive_leaves_out_the_time_after_the_last_arrival():
+    values = measure_case(_replayed((0, 30), (60, 4000)))
+    assert values["allocation_arriving"] == pytest.approx(50.0)
+
+
+def test_a_pod_that_is_held_has_arrived_and_is_not_allocated():
+    text = "from podium.policies import HOLD\n\n\ndef score(pod, node):\n    return HOLD\n"
+    policy = policy_of(read_source(text, "never.py"), "never")
+    result = execute(replace(Case(nodes=8, pods=60).plan(load("first-fit")), policy=policy))
+    assert (result.status == HELD).all()
+    assert measure_case(result)["allocation_130"] == 0
+    assert measure_case(result)["cpu_only_placed"] == 0
+
+
+def test_allocation_is_read_where_the_arrived_demand_is_last_within_the_ratio():
+    result = execute(Case(nodes=8, pods=60).plan(load("first-fit")))
+    values = measure_case(result)
+    placed = result.plan.arrivals.pods[result.is_placed]
+    used = int((placed["gpu_count"] * placed["gpu_milli"]).sum())
+    expected = 100 * used / result.plan.cluster.gpu_milli_total
+    assert values["allocation_130"] == pytest.approx(expected)
+    assert values["allocation_100"] <= values["allocation_130"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        None,
+        {},
+        {"allocation_100": 1.0, "allocation_130": 1.0},
+        {
+            "allocation_100": 1.0,
+            "allocation_130": 1.0,
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+            "more": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": float("nan"),
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": float("inf"),
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": 101.0,
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": -1.0,
+            "allocation_130": 1.0,
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": "90",
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+        {
+            "allocation_100": 1.0,
+            "allocation_130": True,
+            "fragmentation": 1.0,
+            "cpu_only_placed": 1.0,
+        },
+    ],
+)
+def test_figures_that_no_run_can_have_are_no_measurement(values):
+    assert not is_measurement(values, "inflation")

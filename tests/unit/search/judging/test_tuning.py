@@ -1,0 +1,151 @@
+import pytest
+
+from podium.evaluation.cases import Case, TrainingSet
+from podium.search.candidate.constants import read_constants, with_constants
+from podium.search.judging.fitness import fitness_named
+from podium.search.judging.testbed import Bench
+from podium.search.judging.tuning import POINTS, Tuner, tune
+
+HEAD = "from podium.policies import tunable\n"
+CASES = (Case(nodes=8, pods=80), Case(nodes=8, pods=80, seed=1001))
+WEIGHTED = f"""{HEAD}CPU = tunable(0.9, -1, 1)
+GPU = tunable(0.9, -1, 1)
+
+
+def score(pod, node):
+    return CPU * node.cpu_milli_left / 1000 + GPU * sum(node.gpu_milli_left) / 1000
+"""
+FRAGILE = f"""{HEAD}W = tunable(0.9, 0, 1)
+
+
+def score(pod, node):
+    return 1.0 if W > 0.5 else pod.cpu_milli / (node.gpu_count - node.gpu_count)
+"""
+
+
+class Planted:
+    """Measures constants by their distance from an optimum, case by case alike."""
+
+    def __init__(self, **optimum):
+        self.optimum = optimum
+        self.seen = []
+
+    def loss(self, values):
+        """Remembers what was asked for."""
+        self.seen.append(values)
+        return sum((values[name] - best) ** 2 for name, best in self.optimum.items())
+
+
+class PlantedTuner(Tuner):
+    """Tunes against a formula instead of a simulation."""
+
+    def loss(self, point):
+        """Measures a variant."""
+        values = self.variant(point)
+        self.evaluations += 1
+        found = self.fitness.loss(values)
+        if -found > self.best:
+            self.best, self.values = -found, values
+        return found
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """Holds two tiny cases."""
+    return Bench.of(TrainingSet(CASES))
+
+
+@pytest.fixture(scope="module")
+def baseline(bench):
+    """Measures fgd."""
+    return [("inflation", values) for values, _ in bench.baseline()]
+
+
+def tuned(bench, baseline, text, evaluations=40, seed=5):
+    """Tunes on real simulations."""
+    tuner = Tuner(bench, text, fitness_named("inflation"), baseline)
+    return tuner, dict(tune(tuner, evaluations, seed))
+
+
+def text_of(**bounds):
+    """Declares constants."""
+    lines = [f"{name} = tunable({', '.join(map(str, b))})\n" for name, b in bounds.items()]
+    return HEAD + "".join(lines) + "def score(pod, node):\n    return 1.0\n"
+
+
+@pytest.mark.parametrize("optimum", [{"A": 3.25, "B": -40.0}, {"A": 10.0, "B": 100.0}])
+def test_a_planted_optimum_is_found_even_on_the_bounds(optimum):
+    text = text_of(A=(5.0, 0, 10), B=(0, -100, 100))
+    found = tune(PlantedTuner(None, text, Planted(**optimum), ()), 400, 1)
+    assert found["A"] == pytest.approx(optimum["A"], abs=0.1)
+    assert found["B"] == pytest.approx(optimum["B"], abs=1.0)
+
+
+def test_one_constant_is_tuned_too():
+    found = tune(PlantedTuner(None, text_of(A=(9.0, 0, 10)), Planted(A=2.5), ()), 200, 1)
+    assert found["A"] == pytest.approx(2.5, abs=0.05)
+
+
+@pytest.mark.parametrize("value", [-1, 0.5, 7])
+def test_no_variant_leaves_the_bounds_and_the_first_is_the_text_itself(value):
+    planted = Planted(A=1e6)
+    tune(
+        PlantedTuner(None, text_of(A=(value, -1, 7), B=(0.12345678, 0.1, 0.2)), planted, ()), 90, 2
+    )
+    assert planted.seen[0] == {"A": value, "B": 0.1235}
+    assert all(-1 <= each["A"] <= 7 and 0.1 <= each["B"] <= 0.2 for each in planted.seen)
+
+
+@pytest.mark.parametrize("evaluations", [10, 17, 60])
+def test_no_more_is_spent_than_was_granted(evaluations):
+    planted = Planted(A=2.5)
+    tuner = PlantedTuner(None, text_of(A=(9.0, 0, 10)), planted, ())
+    tune(tuner, evaluations, 3)
+    assert evaluations - POINTS < tuner.evaluations == len(planted.seen) <= evaluations
+
+
+def test_the_same_seed_tries_the_same_constants():
+    seen = []
+    for seed in (4, 4, 5):
+        planted = Planted(A=2.5, B=1.0)
+        tune(PlantedTuner(None, text_of(A=(9, 0, 10), B=(2, 0, 3)), planted, ()), 60, seed)
+        seen.append(planted.seen)
+    assert seen[0] == seen[1] != seen[2]
+
+
+@pytest.mark.parametrize("text", [text_of(), text_of(A=(3, 3, 3))])
+def test_nothing_to_tune_costs_nothing(text):
+    planted = Planted()
+    assert tune(PlantedTuner(None, text, planted, ()), 60, 1) == {}
+    assert planted.seen == []
+
+
+def test_simulations_find_better_constants(bench, baseline):
+    tuner, values = tuned(bench, baseline, WEIGHTED)
+    first = Tuner(bench, WEIGHTED, fitness_named("inflation"), baseline)
+    first.constants = read_constants(WEIGHTED)
+    first.loss([0.95, 0.95])
+    assert tuner.best > first.best
+    assert values["GPU"] < 0.9
+    assert read_constants(with_constants(WEIGHTED, values))
+    assert tuned(bench, baseline, WEIGHTED)[1] == values
+
+
+def test_the_best_score_is_that_of_the_best_constants(bench, baseline):
+    tuner, values = tuned(bench, baseline, WEIGHTED, 20)
+    again = Tuner(bench, with_constants(WEIGHTED, values), tuner.fitness, baseline)
+    again.constants = read_constants(again.text)
+    again.loss([(c.value - c.low) / (c.high - c.low) for c in again.constants])
+    assert again.best == tuner.best
+
+
+def test_constants_that_make_a_candidate_fail_are_survived(bench, baseline):
+    tuner, values = tuned(bench, baseline, FRAGILE, 30)
+    assert values["W"] > 0.5
+    assert tuner.best > 0
+
+
+def test_a_candidate_that_always_fails_keeps_its_constants(bench, baseline):
+    tuner, values = tuned(bench, baseline, FRAGILE.replace("0.9, 0, 1", "0.2, 0, 0.4"), 30)
+    assert values == {}
+    assert 0 < tuner.evaluations <= 30

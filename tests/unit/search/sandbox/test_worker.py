@@ -1,0 +1,99 @@
+import pytest
+
+from podium.errors import PodiumError
+from podium.evaluation.cases import Case, TrainingSet
+from podium.search.candidate.verdict import TRAINING
+from podium.search.judging.judge import Judge
+from podium.search.run.executor import Context, Task, perform
+from podium.search.sandbox import worker as process
+from podium.search.sandbox.limits import Limits
+from support.forgery import CASE, DONE, HUGE, KIND, OS, forging, packed
+from support.hostile import GOOD
+
+LIMITS = Limits(time_s=6.0, trial_s=1.5, tuning_s=20.0, memory_mib=256)
+HEAD = "from podium.policies import tunable\nW = tunable(0.5, 0, 1)\n"
+
+
+@pytest.fixture(scope="module")
+def judge():
+    """Judges on one tiny case; its pool takes texts that no gate has read."""
+    with Judge(TrainingSet((Case(nodes=8, pods=60),)), KIND, 1, LIMITS) as judge:
+        yield judge
+
+
+def test_a_candidate_that_answers_for_its_process_is_refused(judge):
+    trial = judge.pool.run(forging(CASE, DONE))
+    assert not trial.verdict.accepted
+    assert "no decisions" in trial.reason
+
+
+def test_a_process_that_never_stops_talking_is_stopped(judge):
+    told = packed({"gate": "contract"}).hex()
+    text = (
+        f'write, told = {OS}.write, bytes.fromhex("{told}") * 100\n'
+        "while True:\n    write(4, told)\n"
+        "def score(pod, node):\n    return 1\n"
+    )
+    trial = judge.pool.run(text)
+    assert not trial.verdict.accepted
+    assert trial.seconds < 10
+    assert judge.pool.run(GOOD).verdict.accepted
+
+
+@pytest.mark.parametrize("evaluations", [HUGE, 21, -1, 2.0, None])
+def test_a_tuning_that_claims_an_impossible_cost_is_refused(taken_over, evaluations):
+    told = {**DONE, "tuned": {"W": 0.25}, "evaluations": evaluations}
+    trial = taken_over(told).tune("", {"evaluations": 20})
+    assert trial.reason
+    assert 0 <= trial.evaluations <= 20
+    assert trial.is_spoiled
+
+
+@pytest.mark.parametrize("tuned", [{"W": 5.0}, {"V": 0.5}])
+def test_tuned_constants_that_were_never_allowed_are_refused(judge, tuned):
+    told = {**DONE, "tuned": tuned, "evaluations": 7, "spoiled": True}
+    done = perform(judge, Task(3, forging(told, head=HEAD), 10, tuning=20, seed=1), Context())
+    assert (done.number, done.judgement.verdict.accepted, done.evaluations) == (3, False, 8)
+    assert done.judgement.verdict.gate == TRAINING
+    assert "W is 5.0" in done.judgement.verdict.reason or '"V"' in done.judgement.verdict.reason
+
+
+def test_what_was_tuned_is_judged_with_its_new_constants(judge):
+    text = (
+        HEAD.replace("0.5", "0.912345")
+        + "def score(pod, node):\n    return (W - 0.7) * node.cpu_milli_left\n"
+    )
+    done = perform(judge, Task(3, text, 10, tuning=20, seed=1), Context())
+    assert done.judgement.verdict.accepted
+    assert done.text != text
+    assert 1 < done.evaluations <= 21
+    plain = perform(judge, Task(4, done.text, 10), Context())
+    assert plain.judgement.scores == done.judgement.scores
+    assert plain.evaluations == 1
+
+
+@pytest.mark.parametrize(
+    ("boot", "told"),
+    [
+        (process._BOOT.replace("search.worker", "search.nothing"), "No module named"),
+        ("import os; os._exit(7)", r"ended by itself \(exit 7\)"),
+        ("print('x' * 100)", "answered with a message of"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "died of SIGSEGV"),
+    ],
+)
+def test_a_process_that_does_not_start_is_told_in_words(monkeypatch, boot, told):
+    monkeypatch.setattr(process, "_BOOT", boot)
+    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    with pytest.raises(PodiumError, match=told):
+        worker.get_ready()
+
+
+def test_what_fails_behind_the_walls_is_told_in_words(monkeypatch):
+    later = "import podium.search.sandbox.confinement as c\nwas = c.Confinement.enter\n"
+    later += "c.Confinement.enter = lambda self, parent: was(self, parent) and [object()]\n"
+    monkeypatch.setattr(
+        process, "_BOOT", process._BOOT.replace("main({parent})", later + "main({parent})")
+    )
+    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    with pytest.raises(PodiumError, match="not JSON serializable"):
+        worker.get_ready()

@@ -1,0 +1,70 @@
+import json
+
+import pytest
+
+from podium.errors import InputError
+from podium.traces.kubernetes.documents import read_documents
+
+
+def read(path, text):
+    path.write_text(text)
+    return [(document.line, dict(document.value)) for document in read_documents(path)]
+
+
+def test_lists_are_taken_apart_in_yaml(tmp_path):
+    text = "kind: List\nitems:\n- kind: Node\n- kind: Pod\n---\nkind: Pod\n"
+    assert read(tmp_path / "f.yaml", text) == [
+        (3, {"kind": "Node"}), (4, {"kind": "Pod"}), (6, {"kind": "Pod"}),
+    ]  # fmt: skip
+
+
+def test_lists_are_taken_apart_in_json(tmp_path):
+    value = {"items": [{"kind": "Node"}, {"kind": "Pod"}], "kind": "List"}
+    assert read(tmp_path / "f.json", json.dumps(value, indent=1)) == [
+        (3, {"kind": "Node"}), (6, {"kind": "Pod"}),
+    ]  # fmt: skip
+
+
+def test_arrays_may_hold_lists(tmp_path):
+    value = [{"kind": "List", "items": [{"kind": "Pod"}]}, {"kind": "Node"}]
+    assert [kind for _, kind in read(tmp_path / "f.json", json.dumps(value))] == [
+        {"kind": "Pod"}, {"kind": "Node"},
+    ]  # fmt: skip
+
+
+def test_a_sequence_of_objects_is_read_in_yaml_too(tmp_path):
+    found = read(tmp_path / "f.yaml", "- kind: Node\n- kind: Pod\n")
+    assert found == [(1, {"kind": "Node"}), (2, {"kind": "Pod"})]
+
+
+@pytest.mark.parametrize("name", ["f.yaml", "f.json"])
+def test_members_of_a_node_list_are_nodes(tmp_path, name):
+    text = '{"kind": "NodeList", "items": [{"metadata": {}}]}'
+    assert read(tmp_path / name, text) == [(1, {"kind": "Node", "metadata": {}})]
+
+
+@pytest.mark.parametrize("name", ["f.yaml", "f.json"])
+def test_items_of_other_kinds_stay_where_they_are(tmp_path, name):
+    found = read(tmp_path / name, '{"kind": "Menu", "items": ["a"]}')
+    assert [value["kind"] for _, value in found] == ["Menu"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("f.yaml", "just text"),
+        ("f.yaml", "- a\n- b"),
+        ("f.json", "5"),
+        ("f.json", "[null]"),
+        ("f.yaml", "kind: List\nitems: [x]"),
+        ("f.json", '{"kind": "List", "items": [[]]}'),
+    ],
+)
+def test_what_is_no_object_is_an_input_error(tmp_path, name, text):
+    with pytest.raises(InputError, match="an object with a kind is expected"):
+        read(tmp_path / name, text)
+
+
+def test_a_kind_that_is_no_text_is_no_kind(tmp_path):
+    (tmp_path / "f.json").write_text('{"kind": 5}')
+    assert [document.kind for document in read_documents(tmp_path / "f.json")] == [""]

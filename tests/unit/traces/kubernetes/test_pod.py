@@ -1,0 +1,169 @@
+from fractions import Fraction
+
+import pytest
+
+from podium.traces.fields import FieldError
+from podium.traces.kubernetes.pod import model_constraint, pod_resources
+
+PRODUCT = "nvidia.com/gpu.product"
+
+
+def affinity(*terms):
+    required = {"nodeSelectorTerms": list(terms)}
+    return {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    }
+
+
+def term(*values, key=PRODUCT, operator="In"):
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def test_no_constraint_allows_any_model():
+    constraint = model_constraint({})
+    assert constraint.models == ()
+    assert not constraint.has_others
+
+
+def test_the_node_selector_names_one_model():
+    assert model_constraint({"nodeSelector": {PRODUCT: "Tesla-T4"}}).models == ("Tesla-T4",)
+    selector = {"alibabacloud.com/gpu-card-model": "G2"}
+    assert model_constraint({"nodeSelector": selector}).models == ("G2",)
+
+
+def test_terms_of_the_affinity_are_alternatives():
+    assert model_constraint(affinity(term("A", "B"), term("C", "A"))).models == ("A", "B", "C")
+
+
+def test_rules_of_one_term_hold_together():
+    both = {
+        "matchExpressions": term("A", "B")["matchExpressions"] + term("B", "C")["matchExpressions"]
+    }
+    assert model_constraint(affinity(both)).models == ("B",)
+
+
+def test_a_term_that_leaves_the_model_open_leaves_it_open_altogether():
+    constraint = model_constraint(affinity(term("A"), term("z", key="zone")))
+    assert constraint.models == ()
+    assert constraint.has_others
+
+
+def test_selector_and_affinity_hold_together():
+    spec = {"nodeSelector": {PRODUCT: "B"}} | affinity(term("A", "B"))
+    assert model_constraint(spec).models == ("B",)
+
+
+def test_a_constraint_that_nothing_satisfies_is_refused():
+    spec = {"nodeSelector": {PRODUCT: "C"}} | affinity(term("A", "B"))
+    with pytest.raises(FieldError, match="no GPU model satisfies"):
+        model_constraint(spec)
+    with pytest.raises(FieldError, match="no GPU model satisfies"):
+        model_constraint(affinity(term()))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"zone": "a"}},
+        affinity(term("A", operator="NotIn")),
+        affinity(term("A", key="zone")),
+        affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}),
+    ],
+)
+def test_other_constraints_are_seen(spec):
+    constraint = model_constraint(spec)
+    assert constraint.has_others
+    assert constraint.models == ()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": []},
+        {"affinity": "x"},
+        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}},
+        affinity("x"),
+        affinity({"matchExpressions": {}}),
+        affinity({"matchExpressions": [{"key": PRODUCT, "operator": "In", "values": "A"}]}),
+        affinity({"matchExpressions": [{"key": PRODUCT, "operator": "In", "values": [{}]}]}),
+    ],
+)
+def test_a_wrong_value_is_a_field_error(spec):
+    with pytest.raises(FieldError):
+        model_constraint(spec)
+
+
+def asking(cpu=None, **more):
+    return {"resources": {"requests": {"cpu": cpu} if cpu is not None else {}}} | more
+
+
+def cpu(spec):
+    return pod_resources(spec).get("cpu")
+
+
+def test_requests_of_containers_are_summed():
+    assert cpu({"containers": [asking("500m"), asking(2), asking("0.25")]}) == Fraction(11, 4)
+
+
+def test_an_init_container_that_asks_for_more_than_the_rest_decides():
+    containers = [asking("1"), asking("1")]
+    assert cpu({"containers": containers, "initContainers": [asking("3"), asking("2")]}) == 3
+    assert cpu({"containers": containers, "initContainers": [asking("1")]}) == 2
+
+
+def test_a_sidecar_runs_beside_the_containers():
+    sidecar = asking("1", restartPolicy="Always")
+    assert cpu({"containers": [asking("2")], "initContainers": [sidecar]}) == 3
+
+
+def test_an_init_container_runs_beside_the_sidecars_started_before_it():
+    sidecar = asking("1", restartPolicy="Always")
+    spec = {"containers": [asking("1")], "initContainers": [sidecar, asking("4"), sidecar]}
+    assert cpu(spec) == 5
+    spec["initContainers"] = [asking("4"), sidecar]
+    assert cpu(spec) == 4
+
+
+def test_overhead_comes_on_top():
+    spec = {
+        "containers": [asking("1")],
+        "initContainers": [asking("3")],
+        "overhead": {"cpu": "250m"},
+    }
+    assert cpu(spec) == Fraction(13, 4)
+
+
+def test_a_limit_stands_for_a_missing_request():
+    resources = {"limits": {"cpu": "4", "memory": "1Gi"}, "requests": {"cpu": "1"}}
+    asked = pod_resources({"containers": [{"resources": resources}]})
+    assert asked == {"cpu": 1, "memory": 2**30}
+
+
+def test_requests_of_the_pod_itself_replace_those_of_its_containers():
+    spec = {
+        "containers": [asking("1"), {"resources": {"limits": {"nvidia.com/gpu": 2}}}],
+        "resources": {"requests": {"cpu": "5"}},
+    }
+    assert pod_resources(spec) == {"cpu": 5, "nvidia.com/gpu": 2}
+
+
+def test_a_pod_may_ask_for_nothing():
+    assert pod_resources({}) == {}
+    assert pod_resources({"containers": [{"name": "x"}]}) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"containers": {}}, "spec.containers"),
+        ({"containers": ["x"]}, "spec.containers[0]"),
+        ({"containers": [{"resources": []}]}, "spec.containers[0].resources"),
+        ({"containers": [asking("lots")]}, "spec.containers[0].resources.requests.cpu"),
+        ({"containers": [asking(-1)]}, "spec.containers[0].resources.requests.cpu"),
+        ({"overhead": "x"}, "spec.overhead"),
+    ],
+)
+def test_a_wrong_value_names_its_field(spec, field):
+    with pytest.raises(FieldError) as caught:
+        pod_resources(spec)
+    assert caught.value.field == field
