@@ -75,7 +75,7 @@ def test_what_was_tuned_is_judged_with_its_new_constants(judge):
 @pytest.mark.parametrize(
     ("boot", "told"),
     [
-        (process._BOOT.replace("search.worker", "search.nothing"), "No module named"),
+        (process._BOOT.replace("sandbox.worker_main", "sandbox.nothing"), "No module named"),
         ("import os; os._exit(7)", r"ended by itself \(exit 7\)"),
         ("print('x' * 100)", "answered with a message of"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "died of SIGSEGV"),
