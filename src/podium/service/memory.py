@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from podium.errors import MissingError, PodiumError, UsageError
 from podium.service.health import Health
 from podium.service.learner import AgentLearner
+from podium.service.logs import KIND
 from podium.store import (
     Follower,
     Kept,
@@ -208,4 +209,5 @@ class Memory:
             self.health.recover()
 
     def _report(self, error: PodiumError) -> None:
-        self._log.error("the store is in trouble", problem=str(error), hint=error.hint)
+        told = {"problem": str(error), "hint": error.hint, KIND: "trouble with the store"}
+        self._log.error("the store is in trouble", **told)
