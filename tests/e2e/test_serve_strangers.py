@@ -148,6 +148,28 @@ def test_requests_that_come_ahead_of_their_answers_are_left_waiting(guarded):
     assert friend.is_undisturbed(), vars(friend)
 
 
+@pytest.mark.parametrize(
+    ("path", "headers"), [("/healthz", ""), ("/openapi.json", f"Authorization: Bearer {TOKEN}\r\n")]
+)
+def test_a_new_caller_does_not_wait_for_what_others_sent_ahead(guarded, path, headers):
+    asked = f"GET {path} HTTP/1.1\r\nHost: podium\r\n{headers}\r\n".encode()
+    with contextlib.ExitStack() as kept:
+        crowd = [kept.enter_context(connected(guarded, 4096)) for _ in range(600)]
+        sent, waits_s = 0, []
+        for connection in crowd:
+            connection.setblocking(False)
+            sent += connection.send(asked * 3000)
+        for _ in range(7):
+            started = time.monotonic()
+            assert guarded.get("/healthz").status == 200
+            waits_s.append(time.monotonic() - started)
+        told = guarded.get("/metrics", headers=RIGHT).body.decode()
+    counts = [line for line in told.splitlines() if "duration_seconds_count{" in line]
+    answered = sum(float(line.split()[-1]) for line in counts)
+    assert answered < sent // len(asked)  # the flood went on all the time
+    assert sorted(waits_s)[3] < 1.0, waits_s
+
+
 def test_who_does_not_read_is_cut_off(tmp_path):
     asked = b"GET /openapi.json HTTP/1.1\r\nHost: podium\r\n\r\n"
     hasty = {"PODIUM_SERVE_READ_LIMIT_S": "1"}

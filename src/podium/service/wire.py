@@ -2,17 +2,22 @@
 
 What is no request is answered in the one shape. A head has a limited size and a limited time, what
 a caller sends ahead of its answers stays unread, and who does not read answers is cut off: no
-caller can make the service remember more than a little for each connection.
+caller can make the service remember more than a little for each connection. What was sent ahead is
+answered by turns, one request in each round of the event loop: whoever comes anew never waits for
+more than that, however much a crowd of others sent ahead.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Any
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -27,12 +32,32 @@ LEAST_READ_BYTES_S = 1024
 
 # The parser cannot be stopped in the middle of what it is fed. Small pieces, each of which ends
 # with a head where it can, keep the number of requests that are begun at the same time small.
+# Blank lines alone end none: a piece for each of them would cost more than it is worth.
 _LEAST_PIECE, _MOST_PIECE = 2**9, 2**13
-_END_OF_HEAD = re.compile(rb"\n\r?\n")
+_END_OF_HEAD = re.compile(rb"(?<=[^\r\n])\r?\n\r?\n")
 
 
 def _ignore(count: int) -> None:
     del count
+
+
+class Turns:
+    """Lets what was sent ahead begin, one request in each round of the event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def wait(self, loop: asyncio.AbstractEventLoop, begin: Callable[[], None]) -> None:
+        """Begins something after all that waits already."""
+        self._waiting.append(begin)
+        if len(self._waiting) == 1:
+            loop.call_soon(self._next, loop)
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        begin = self._waiting.popleft()
+        if self._waiting:
+            loop.call_soon(self._next, loop)
+        begin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +67,7 @@ class Bounds:
     limit_s: float = 10.0  # for a head, and without any reading of answers
     max_connections: int = 2000
     on_crowd: Callable[[int], None] = _ignore  # hears how many connections are too many
+    turns: Turns = field(default_factory=Turns)
 
 
 class Flow(FlowControl):
@@ -60,7 +86,9 @@ class Wire(HttpToolsProtocol):
 
     bounds = Bounds()
     flow: Flow
-    _held = b""  # came ahead of its turn
+    _held = b""  # came ahead of its turn, from _place on
+    _place = 0
+    _is_by_turns = False  # the request that begins was sent ahead
     _silent = 0  # bytes since the parser last found the end of something
     _is_in_head = True
     _is_over = False  # the last request is here as a whole
@@ -96,7 +124,7 @@ class Wire(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._held:  # the transport had it in hand when it was told to pause
-            self._held += data
+            self._held, self._place = self._held[self._place :] + data, 0
         elif len(data) > _LEAST_PIECE or self._is_answering():
             self._feed(data)
         else:  # nearly always: one request, or a part of one
@@ -133,25 +161,38 @@ class Wire(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Turns to the next request."""
+        self._is_by_turns = True
         super().on_response_complete()
+        self._is_by_turns = False
         self._idle_since_s = time.monotonic()
         if self._held:
-            self.loop.call_soon(self._go_on)
+            self.bounds.turns.wait(self.loop, self._go_on)
         elif not self._is_over:
             self._watch()
 
     def _unsupported_upgrade_warning(self) -> None:
         """Says nothing: anybody may ask for another protocol, as often as they like."""
 
-    def _feed(self, data: bytes) -> None:
-        place = 0
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        start = functools.partial(super()._start_asgi_task, cycle, app)
+        if self._is_by_turns:
+            self.bounds.turns.wait(self.loop, lambda: self._is_gone() or start())
+        else:
+            start()
+
+    def _is_gone(self) -> bool:
+        return self.transport.is_closing()
+
+    def _feed(self, data: bytes, place: int = 0) -> None:
         while place < len(data) and not self._is_answering():
-            end = _end_of_piece(data, place)
+            is_in_body = not (self._is_in_head or self._is_over)
+            end = _end_of_piece(data, place, _LEAST_PIECE if is_in_body else 0)
             self._take(data[place:end])
             if self.transport.is_closing():
                 return
             place = end
-        self._held = data[place:]
+        # All of it stays, until it is done with: what is left is not copied for each request.
+        self._held, self._place = (data, place) if place < len(data) else (b"", 0)
         self.flow.is_held = bool(self._held)
         if self._held:
             self.flow.pause_reading()
@@ -176,7 +217,7 @@ class Wire(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         data, self._held = self._held, b""
-        self._feed(data)
+        self._feed(data, self._place)
         self.flow.resume_reading()
 
     # What is waited for.
@@ -273,11 +314,11 @@ class Wire(HttpToolsProtocol):
             self._stuck = None
 
 
-def _end_of_piece(data: bytes, place: int) -> int:
+def _end_of_piece(data: bytes, place: int, least: int) -> int:
     """Finds where the next piece ends: at the end of a head where there is one."""
-    if len(data) - place <= _LEAST_PIECE:
+    if len(data) - place <= least:
         return len(data)
-    found = _END_OF_HEAD.search(data, place + _LEAST_PIECE, place + _MOST_PIECE)
+    found = _END_OF_HEAD.search(data, place + least, place + _MOST_PIECE)
     return found.end() if found else min(place + _MOST_PIECE, len(data))
 
 
