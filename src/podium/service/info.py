@@ -42,6 +42,9 @@ def add_info(app: FastAPI, parts: Parts) -> None:
         """
         if not parts.phase.is_ready:
             raise parts.phase.problem()
+        if parts.memory.failure is not None:
+            problem = f"learning failed: {type(parts.memory.failure).__name__}"
+            raise Problem(503, problem, hint="look into the log, and start the service again")
         health = parts.memory.health
         if health.is_lost:
             raise Problem(

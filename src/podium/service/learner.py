@@ -30,7 +30,14 @@ class AgentLearner:
         return self.agent.as_object()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Replaces all that was learned."""
+        """Replaces all that was learned.
+
+        Raises:
+            KeyError: or whatever else, where the state is none that was ever saved.
+            UsageError: it was learned with other features.
+        """
+        if "format" not in state:
+            raise KeyError("format")
         self.agent = Agent.from_object(self._parameters, state)
 
 

@@ -17,6 +17,7 @@ from podium.service.learner import AgentLearner
 from podium.service.logs import KIND
 from podium.service.workshop import Workshop
 from podium.store import (
+    DamagedRow,
     Follower,
     Kept,
     ObservationRecord,
@@ -53,7 +54,7 @@ class Memory:
         self._limit_s = limit_s
         self._learner = learner
         self._observations = store.observations
-        self._follower = Follower(store, learner)
+        self._follower = Follower(store, learner, on_damage=self._note_damage)
         self._writer = ObservationWriter(store.observations)
         self.health = Health(log)
         self._upkeep = Upkeep(
@@ -63,6 +64,7 @@ class Memory:
         self._newcomers = Workshop("podium-newcomers")
         self._reaching: asyncio.Future[None] | None = None
         self._is_started = False
+        self.failure: Exception | None = None  # nobody expected it: what runs beside is broken
 
     @property
     def last_id(self) -> int:
@@ -193,7 +195,7 @@ class Memory:
                 self._reaching = asyncio.ensure_future(work)
             try:
                 await asyncio.shield(self._reaching)
-            except PodiumError as error:
+            except Exception as error:  # noqa: BLE001 - it is kept, which is what counts
                 self._report(error)
                 return
 
@@ -227,6 +229,15 @@ class Memory:
         else:
             self.health.recover()
 
-    def _report(self, error: PodiumError) -> None:
+    def _note_damage(self, damaged: DamagedRow) -> None:
+        facts = {"table": damaged.table, "id": damaged.id, "problem": str(damaged)}
+        facts |= {"hint": damaged.hint, KIND: "damaged rows"}
+        self._log.error("a row in the store is damaged, and passed over", **facts)
+
+    def _report(self, error: Exception) -> None:
+        if not isinstance(error, PodiumError):
+            self.failure = error
+            self._log.error("learning failed", exc_info=error, **{KIND: "failures of learning"})
+            return
         told = {"problem": str(error), "hint": error.hint, KIND: "trouble with the store"}
         self._log.error("the store is in trouble", **told)

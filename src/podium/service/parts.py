@@ -29,7 +29,7 @@ class Parts:
     token: str | None = None
     metrics: Metrics = field(default_factory=Metrics)
     phase: Phase = field(default_factory=Phase)
-    failure: PodiumError | None = None  # why the service cannot go on
+    failure: Exception | None = None  # why the service cannot go on
 
     async def wake(self) -> None:
         """Replays what is in the store; the service is ready afterwards."""
@@ -42,6 +42,10 @@ class Parts:
                 await asyncio.sleep(RETRY_S)
             except PodiumError as error:
                 self.failure, self.phase.name = error, FAILED
+                return
+            except Exception as error:  # nobody would look at this task before the end
+                self.failure, self.phase.name = error, FAILED
+                self.log.exception("what was learned cannot be read")
                 return
             else:
                 self.memory.start()

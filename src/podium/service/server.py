@@ -149,6 +149,7 @@ def run(parts: Parts, listener: socket.socket) -> int:
 
     Raises:
         PodiumError: what was learned cannot be read from the store.
+        Exception: nobody expected it; learning broke.
     """
     serve = parts.settings.serve
     bounds = _bounds(parts)
@@ -170,8 +171,9 @@ def run(parts: Parts, listener: socket.socket) -> int:
     config.handshake = _handshake(bounds.max_connections)
     server = Server(config, parts)
     server.run(sockets=[listener])
-    if parts.failure is not None:
-        raise parts.failure
+    failure = parts.failure or parts.memory.failure
+    if failure is not None:
+        raise failure
     return server.signal
 
 

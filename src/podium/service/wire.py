@@ -174,14 +174,15 @@ class Wire(HttpToolsProtocol):
         """Says nothing: anybody may ask for another protocol, as often as they like."""
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        start = functools.partial(super()._start_asgi_task, cycle, app)
         if self._is_by_turns:
-            self.bounds.turns.wait(self.loop, lambda: self._is_gone() or start())
+            begin = functools.partial(self._begin, cycle, app)
+            self.bounds.turns.wait(self.loop, begin)
         else:
-            start()
+            super()._start_asgi_task(cycle, app)
 
-    def _is_gone(self) -> bool:
-        return self.transport.is_closing()
+    def _begin(self, cycle: Any, app: Any) -> None:
+        if not self.transport.is_closing():
+            super()._start_asgi_task(cycle, app)
 
     def _feed(self, data: bytes, place: int = 0) -> None:
         while place < len(data) and not self._is_answering():

@@ -18,6 +18,7 @@ from podium.store.records import (
     STATUSES,
     CandidateRecord,
     CheckpointRecord,
+    DamagedRow,
     Kept,
     ObservationRecord,
     RunRecord,
@@ -28,7 +29,7 @@ from podium.store.upkeep import Rhythm, Upkeep
 
 __all__ = [
     "FAILED", "FINISHED", "INTERRUPTED", "JUDGED", "PROPOSED", "RUNNING", "STATES", "STATUSES",
-    "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints", "Follower", "Kept",
-    "Learner", "LostStore", "ObservationRecord", "ObservationWriter", "Observations", "Progress",
-    "ReusedName", "Rhythm", "RunRecord", "Runs", "Store", "Upkeep", "open_store",
+    "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints", "DamagedRow", "Follower",
+    "Kept", "Learner", "LostStore", "ObservationRecord", "ObservationWriter", "Observations",
+    "Progress", "ReusedName", "Rhythm", "RunRecord", "Runs", "Store", "Upkeep", "open_store",
 ]  # fmt: skip

@@ -36,8 +36,18 @@ def text_cell(value: str, where: str) -> str:
     return value
 
 
+class Damage(ValueError):  # noqa: N818 - reads as the sentence it makes
+    """A cell does not hold what was written: somebody else wrote there, or its disk failed."""
+
+
 def text_of(cell: str) -> str:
-    """Gives a text back."""
+    """Gives a text back.
+
+    Raises:
+        Damage: it is none.
+    """
+    if not isinstance(cell, str):  # SQLite keeps whatever it is given
+        raise Damage("is no text")
     if _ESCAPE not in cell:
         return cell
     parts = cell.split(_ESCAPED_ESCAPE)
@@ -47,6 +57,50 @@ def text_of(cell: str) -> str:
 def json_cell(value: object, where: str) -> str:
     """Writes mappings, lists, texts, numbers, flags and None as JSON."""
     return text_cell(_JSON.encode(_plain(value, where)), where)
+
+
+def json_of(cell: str) -> Any:
+    """Reads JSON back.
+
+    Raises:
+        Damage: it is none, or none that can be read.
+    """
+    if not isinstance(cell, str):
+        raise Damage("is no text")
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError) as error:
+        raise Damage("is no JSON") from error
+
+
+def mapping_of(cell: str) -> dict[str, Any]:
+    """Reads a JSON object back."""
+    found = json_of(cell)
+    if not isinstance(found, dict):
+        raise Damage("is no JSON object")
+    return found
+
+
+def list_of(cell: str, kinds: tuple[type, ...] = (object,)) -> list[Any]:
+    """Reads a JSON list back, all of whose entries are of some kinds."""
+    found = json_of(cell)
+    if not isinstance(found, list) or not all(isinstance(each, kinds) for each in found):
+        raise Damage("is no JSON list of what belongs there")
+    return found
+
+
+def number_of(cell: float) -> float:
+    """Gives a number back."""
+    if isinstance(cell, bool) or not isinstance(cell, int | float):
+        raise Damage("is no number")
+    return cell
+
+
+def whole_of(cell: int) -> int:
+    """Gives a whole number back."""
+    if isinstance(cell, bool) or not isinstance(cell, int):
+        raise Damage("is no whole number")
+    return cell
 
 
 def number_cell(value: float, where: str) -> float:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Engine, delete, insert, select, update
 from podium.store.cells import text_cell
 from podium.store.engine import reading, writing
 from podium.store.records import CheckpointRecord
-from podium.store.rows import checkpoint_of, checkpoint_row
+from podium.store.rows import checkpoint_of, checkpoint_row, is_number
 from podium.store.schema import CHECKPOINTS
 from podium.store.turn import take_turn
 
@@ -34,13 +34,17 @@ class Checkpoints:
             if found is None:
                 connection.execute(insert(CHECKPOINTS), row)
                 return True
-            if found > record.last_id:
+            if is_number(found) and found > record.last_id:  # what is damaged contains nothing
                 return False
             connection.execute(update(CHECKPOINTS).where(_is(record.name)).values(row))
             return True
 
     def load(self, name: str) -> CheckpointRecord | None:
-        """Gives the latest checkpoint of a name, or nothing."""
+        """Gives the latest checkpoint of a name, or nothing.
+
+        Raises:
+            DamagedRow: it cannot be read.
+        """
         query = select(CHECKPOINTS).where(_is(name))
         with reading(self.engine) as connection:
             row = connection.execute(query).first()

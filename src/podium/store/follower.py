@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from podium.errors import PodiumError
-from podium.store.records import CheckpointRecord, ObservationRecord
+from podium.store.records import CheckpointRecord, DamagedRow, ObservationRecord
 from podium.store.store import Store
 
 AT_ONCE = 1000
@@ -30,7 +30,7 @@ class Learner(Protocol):
         """Gives all that was learned as JSON, in objects of its own."""
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Replaces all that was learned."""
+        """Replaces all that was learned, or raises whatever a damaged state leads to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Progress:
 
     last_id: int = 0  # of the last observation that is learned
     learned: int = 0
-    refused: int = 0  # the learner objected to them
+    refused: int = 0  # the learner objected to them, or they cannot be read
     missed: int = 0  # deleted, and in no checkpoint: somebody emptied tables by hand
     refusal: str = ""  # why the last one was refused
 
@@ -58,11 +58,13 @@ class Follower:
         learner: Learner,
         name: str = "online",
         clock: Callable[[], float] = time.time,
+        on_damage: Callable[[DamagedRow], None] = lambda _damaged: None,
     ) -> None:
         self._store = store
         self._learner = learner
         self._name = name
         self._clock = clock
+        self._on_damage = on_damage  # hears of each row that is passed over
         self._is_started = False
         self._progress = Progress()
         self._lock = threading.Lock()
@@ -98,28 +100,55 @@ class Follower:
     def _catch_up(self) -> int:
         if not self._is_started:
             self._take_checkpoint()
+            for damaged in self._store.observations.misnumbered():
+                self._pass_over(damaged, self._progress.last_id)
             self._is_started = True
         shown = 0
         while found := self._store.observations.since(self._progress.last_id, AT_ONCE):
             if _has_gap(self._progress.last_id, found) and self._take_checkpoint():
                 continue
-            for is_forgotten, records in groupby(found, lambda record: bool(record.forgets)):
+            for is_forgotten, rows in groupby(found, _is_marker):
                 if is_forgotten:
-                    self._forget(list(records))
+                    self._forget([row for row in rows if isinstance(row, ObservationRecord)])
                     continue
-                for record in records:
-                    self._observe(record)
+                for row in rows:
+                    self._show(row)
             shown += len(found)
         return shown
 
+    def _show(self, row: ObservationRecord | DamagedRow) -> None:
+        if isinstance(row, DamagedRow):
+            self._pass_over(row, row.id)
+        else:
+            self._observe(row)
+
+    def _pass_over(self, damaged: DamagedRow, last_id: int) -> None:
+        progress = self._progress
+        refused, refusal = progress.refused + 1, str(damaged)
+        self._progress = replace(progress, last_id=last_id, refused=refused, refusal=refusal)
+        self._on_damage(damaged)
+
     def _take_checkpoint(self) -> bool:
-        """Goes on from the checkpoint if it is ahead."""
-        found = self._store.checkpoints.load(self._name)
-        if found is None or found.last_id <= self._progress.last_id:
+        """Goes on from the checkpoint if it is ahead and can be read."""
+        try:
+            found = self._store.checkpoints.load(self._name)
+            if found is None or found.last_id <= self._progress.last_id:
+                return False
+            self._restore(found)
+        except DamagedRow as damaged:
+            self._on_damage(damaged)
             return False
-        self._learner.restore(found.state)
         self._progress = replace(self._progress, last_id=found.last_id)
         return True
+
+    def _restore(self, found: CheckpointRecord) -> None:
+        try:
+            self._learner.restore(found.state)
+        except PodiumError:
+            raise  # it can be read, and speaks of another configuration
+        except Exception as error:
+            problem = f"state cannot be restored: {type(error).__name__}: {error}"
+            raise DamagedRow.of("checkpoints", self._name, problem) from error
 
     def _forget(self, markers: Sequence[ObservationRecord]) -> None:
         """Forgets names that follow one another together: each costs as much as all of them."""
@@ -143,5 +172,9 @@ class Follower:
             self._progress = replace(progress, learned=progress.learned + 1)
 
 
-def _has_gap(last_id: int, found: Sequence[ObservationRecord]) -> bool:
+def _is_marker(row: ObservationRecord | DamagedRow) -> bool:
+    return isinstance(row, ObservationRecord) and bool(row.forgets)
+
+
+def _has_gap(last_id: int, found: Sequence[ObservationRecord | DamagedRow]) -> bool:
     return found[-1].id - last_id != len(found)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Select, select, update
 
-from podium.store.cells import text_of
+from podium.store.cells import Damage, list_of, text_of
 from podium.store.schema import OBSERVATIONS
 
 JOB_TYPE, GPU_TYPE = "job_type", "gpu_type"
@@ -30,7 +29,7 @@ def is_under(row: Mapping[str, Any], marker: Mapping[str, Any]) -> bool:
         return False
     if row[kind] == marker[kind]:
         return True
-    return kind == JOB_TYPE and text_of(marker[kind]) in json.loads(row["colocated_job_types"])
+    return kind == JOB_TYPE and text_of(marker[kind]) in neighbours(row["colocated_job_types"])
 
 
 def free_names(connection: Connection, markers: Iterable[Mapping[str, Any]]) -> None:
@@ -55,10 +54,18 @@ def beside(connection: Connection, cells: Iterable[str], among: Select[Any] = _B
     found = []
     for id, text in connection.execute(among):
         if text not in known:
-            known[text] = not names.isdisjoint(json.loads(text))
+            known[text] = not names.isdisjoint(neighbours(text))
         if known[text]:
             found.append(id)
     return found
+
+
+def neighbours(cell: str) -> list[str]:
+    """Lists the job types beside a job; a damaged row has none, for it is never learned."""
+    try:
+        return list_of(cell, (str,))
+    except Damage:
+        return []
 
 
 def _parts(entries: list[Any]) -> Iterable[list[Any]]:

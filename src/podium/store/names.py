@@ -6,15 +6,14 @@ Either counts once. A name that was used for another observation is refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
 
 from podium.errors import UsageError
-from podium.store.cells import text_of
-from podium.store.forgotten import is_under
+from podium.store.cells import Damage, mapping_of, text_of
+from podium.store.forgotten import is_under, neighbours
 from podium.store.records import Kept
 from podium.store.schema import OBSERVATIONS
 
@@ -131,5 +130,9 @@ def _is_same(row: Cells, known: Cells, kind: str) -> bool:
     return _contents(row) == _contents(known)
 
 
-def _contents(row: Cells) -> tuple[list[str], dict[str, float]]:
-    return sorted(json.loads(row["colocated_job_types"])), json.loads(row["features"])
+def _contents(row: Cells) -> tuple[list[str], dict[str, float] | None]:
+    try:
+        features = mapping_of(row["features"])
+    except Damage:
+        return [], None  # like nothing that is ever told
+    return sorted(neighbours(row["colocated_job_types"])), features

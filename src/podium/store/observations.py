@@ -15,7 +15,7 @@ from podium.store.cells import text_cell, text_of
 from podium.store.engine import reading, writing
 from podium.store.forgotten import free_names
 from podium.store.names import Register, ReusedName, known_of
-from podium.store.records import Kept, ObservationRecord
+from podium.store.records import MOST_ID, DamagedRow, Kept, ObservationRecord
 from podium.store.retention import prune
 from podium.store.rows import observation_of, observation_row
 from podium.store.schema import CHECKPOINTS, OBSERVATIONS
@@ -37,12 +37,14 @@ _IS_FORGOTTEN = exists().where(
 )
 _ADD = insert(OBSERVATIONS)
 _NEWEST = select(
-    select(func.max(OBSERVATIONS.c.id)).scalar_subquery(),
-    select(func.max(CHECKPOINTS.c.last_id)).scalar_subquery(),
+    select(func.max(OBSERVATIONS.c.id)).where(OBSERVATIONS.c.id < MOST_ID).scalar_subquery(),
+    select(func.max(CHECKPOINTS.c.last_id))
+    .where(CHECKPOINTS.c.last_id < MOST_ID)
+    .scalar_subquery(),
 )
 _SINCE = (
     select(OBSERVATIONS)
-    .where(OBSERVATIONS.c.id > bindparam("id"))
+    .where(OBSERVATIONS.c.id > bindparam("id"), OBSERVATIONS.c.id < MOST_ID)
     .order_by(OBSERVATIONS.c.id)
     .limit(bindparam("most"))
 )
@@ -140,11 +142,18 @@ class Observations:
         with reading(self.engine) as connection:
             return {cells[cell] for cell in connection.scalars(query)}
 
-    def since(self, id: int, most: int = 1000) -> list[ObservationRecord]:
-        """Lists the observations after one, in the order of their ids."""
+    def since(self, id: int, most: int = 1000) -> list[ObservationRecord | DamagedRow]:
+        """Lists the observations after one, in the order of their ids, damaged ones as such."""
         with reading(self.engine) as connection:
             found = connection.execute(_SINCE, {"id": id, "most": most})
             return [observation_of(row) for row in found]
+
+    def misnumbered(self, most: int = 100) -> list[DamagedRow]:
+        """Lists observations whose ids are none that any store gave; `since` leaves them out."""
+        query = select(OBSERVATIONS.c.id).where(OBSERVATIONS.c.id >= MOST_ID).limit(most)
+        with reading(self.engine) as connection:
+            ids = connection.scalars(query).all()
+        return [DamagedRow.of("observations", id, "id is no number that was given") for id in ids]
 
     def newest(self) -> int:
         """Gives the highest id that was ever given; 0 where there is none."""

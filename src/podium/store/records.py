@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from podium.errors import InputError
+
+MOST_ID = 2**62
+"""Ids of observations stay far below; beyond, counting on would leave what databases hold."""
+
 RUNNING, INTERRUPTED, FINISHED, FAILED = "running", "interrupted", "finished", "failed"
 STATUSES = (RUNNING, INTERRUPTED, FINISHED, FAILED)
 
@@ -74,6 +79,22 @@ class ObservationRecord:
     job_id: str | None = None  # of the job; one that is told of again counts once
     forgets: str = ""  # "job_type" or "gpu_type": no run, but a name to be forgotten
     id: int = 0  # the store gives it, from 1 on; 0: not stored yet
+
+
+class DamagedRow(InputError):  # noqa: N818 - reads as the sentence it makes
+    """A row does not hold what was written: somebody else wrote there, or its disk failed."""
+
+    table: str
+    id: Any
+
+    @classmethod
+    def of(cls, table: str, id: Any, problem: str) -> DamagedRow:
+        """Says which row it is, and what is wrong with it."""
+        shown = id if isinstance(id, int | float) else f'"{str(id)[:64]}"'
+        advice = f"mend or delete the row in table {table}"
+        made = cls(problem, where=f"table {table}, row {shown}", hint=advice)
+        made.table, made.id = table, id
+        return made
 
 
 @dataclass(frozen=True, slots=True)

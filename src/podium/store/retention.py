@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Delete, Engine, Row, bindparam, delete, func,
 
 from podium.errors import UsageError
 from podium.store.engine import reading, writing
-from podium.store.forgotten import JOB_TYPE, beside
+from podium.store.forgotten import GPU_TYPE, JOB_TYPE, beside
 from podium.store.schema import CHECKPOINTS, OBSERVATIONS
 from podium.store.turn import take_turn
 
@@ -44,7 +44,7 @@ _OLDER = (
 )
 _DELETE = delete(OBSERVATIONS).where(OBSERVATIONS.c.id.in_(_OLDER))
 _FORGOTTEN = select(OBSERVATIONS).where(
-    OBSERVATIONS.c.forgets != "", OBSERVATIONS.c.id <= bindparam("covered")
+    OBSERVATIONS.c.forgets.in_((JOB_TYPE, GPU_TYPE)), OBSERVATIONS.c.id <= bindparam("covered")
 )
 _COVERED = select(func.min(CHECKPOINTS.c.last_id))
 

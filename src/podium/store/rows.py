@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Row
 
 from podium.errors import UnknownName, UsageError
 from podium.settings import Secrets
-from podium.store.cells import json_cell, number_cell, text_cell, text_of
+from podium.store.cells import (
+    Damage,
+    json_cell,
+    list_of,
+    mapping_of,
+    number_cell,
+    number_of,
+    text_cell,
+    text_of,
+    whole_of,
+)
 from podium.store.records import (
+    MOST_ID,
     STATES,
     STATUSES,
     CandidateRecord,
     CheckpointRecord,
+    DamagedRow,
     ObservationRecord,
     RunRecord,
 )
 
+T = TypeVar("T")
 Cell = Callable[[Any, str], Any]
 Value = Callable[[Any], Any]
 
@@ -62,8 +75,12 @@ def candidate_row(record: CandidateRecord) -> dict[str, Any]:
 
 
 def run_of(row: Row[Any]) -> RunRecord:
-    """Gives the record of a run's row."""
-    return without_secrets(RunRecord(**_values(row, _RUN_VALUES)))
+    """Gives the record of a run's row.
+
+    Raises:
+        DamagedRow: it cannot be read.
+    """
+    return without_secrets(_record(RunRecord, row, _RUN_VALUES, ("runs", row.id)))
 
 
 def without_secrets(record: RunRecord) -> RunRecord:
@@ -73,8 +90,13 @@ def without_secrets(record: RunRecord) -> RunRecord:
 
 
 def candidate_of(row: Row[Any]) -> CandidateRecord:
-    """Gives the record of a candidate's row."""
-    return CandidateRecord(**_values(row, _CANDIDATE_VALUES))
+    """Gives the record of a candidate's row.
+
+    Raises:
+        DamagedRow: it cannot be read.
+    """
+    place = ("candidates", f"{row.run_id} {row.number}")
+    return _record(CandidateRecord, row, _CANDIDATE_VALUES, place)
 
 
 def observation_row(record: ObservationRecord) -> dict[str, Any]:
@@ -102,14 +124,26 @@ def checkpoint_row(record: CheckpointRecord) -> dict[str, Any]:
     return _row(record, _CHECKPOINT_CELLS, label)
 
 
-def observation_of(row: Row[Any]) -> ObservationRecord:
-    """Gives the record of an observation's row."""
-    return ObservationRecord(**_values(row, _OBSERVATION_VALUES))
+def observation_of(row: Row[Any]) -> ObservationRecord | DamagedRow:
+    """Gives the record of an observation's row, or what is wrong with it."""
+    try:
+        return _record(ObservationRecord, row, _OBSERVATION_VALUES, ("observations", row.id))
+    except DamagedRow as damaged:
+        return damaged
 
 
 def checkpoint_of(row: Row[Any]) -> CheckpointRecord:
-    """Gives the record of a checkpoint's row."""
-    return CheckpointRecord(**_values(row, _CHECKPOINT_VALUES))
+    """Gives the record of a checkpoint's row.
+
+    Raises:
+        DamagedRow: it cannot be read.
+    """
+    return _record(CheckpointRecord, row, _CHECKPOINT_VALUES, ("checkpoints", row.name))
+
+
+def is_number(id: Any) -> bool:
+    """Tells whether this can be the id of an observation."""
+    return isinstance(id, int) and 0 <= id < MOST_ID
 
 
 def summary_cell(summary: Mapping[str, Any], run_id: str) -> str:
@@ -126,8 +160,17 @@ def _row(record: object, cells: Mapping[str, Cell], label: str) -> dict[str, Any
     return {name: cell(getattr(record, name), f"{label}, {name}") for name, cell in cells.items()}
 
 
-def _values(row: Row[Any], values: Mapping[str, Value]) -> dict[str, Any]:
-    return {name: value(getattr(row, name)) for name, value in values.items()}
+def _record(
+    make: Callable[..., T], row: Row[Any], values: Mapping[str, Value], place: tuple[str, Any]
+) -> T:
+    name = ""
+    found = {}
+    try:
+        for name, value in values.items():
+            found[name] = value(getattr(row, name))
+    except Damage as damage:
+        raise DamagedRow.of(*place, f"{name} {damage}") from damage
+    return make(**found)
 
 
 def _check_length(name: str | None, where: str) -> None:
@@ -156,32 +199,62 @@ def _text_or_none_of(cell: str | None) -> str | None:
     return None if cell is None else text_of(cell)
 
 
-def _same(cell: Any) -> Any:
+def _numbers(cell: str) -> tuple[float, ...]:
+    return tuple(map(float, list_of(cell, (int, float))))
+
+
+def _texts(cell: str) -> tuple[str, ...]:
+    found = list_of(cell, (str,))
+    try:
+        "".join(found).encode()
+    except UnicodeEncodeError as error:
+        raise Damage("holds half a surrogate pair") from error
+    return tuple(found)
+
+
+def _list_of(*kinds: type) -> Value:
+    return lambda cell: tuple(list_of(cell, kinds))
+
+
+def _sizes(cell: str) -> dict[str, Any]:
+    found = mapping_of(cell)
+    for name, value in found.items():
+        try:
+            float(number_of(value))
+        except (Damage, OverflowError) as error:
+            raise Damage(f'has no number for "{name[:64]}"') from error
+    return found
+
+
+def _kind(cell: str) -> str:
+    if cell not in ("", "job_type", "gpu_type"):
+        raise Damage(f"is {cell!a:.64}, which this version does not know")
     return cell
 
 
-def _mapping(cell: str) -> Any:
-    import json
-
-    return json.loads(cell)
-
-
-def _tuple(cell: str) -> tuple[Any, ...]:
-    return tuple(_mapping(cell))
+def _id(cell: int) -> int:
+    if not is_number(whole_of(cell)):
+        raise Damage("is no number of an observation")
+    return cell
 
 
-def _numbers(cell: str) -> tuple[float, ...]:
-    return tuple(map(float, _mapping(cell)))
+def _number_or_none_of(cell: float | None) -> float | None:
+    return None if cell is None else number_of(cell)
 
 
 _TEXT = (text_cell, text_of)
-_JSON = (json_cell, _mapping)
-_LIST = (json_cell, _tuple)
+_JSON = (json_cell, mapping_of)
+_TEXTS = (json_cell, _texts)
+_WHOLES = (json_cell, _list_of(int))
+_MAPPINGS = (json_cell, _list_of(dict))
+_SIZES = (json_cell, _sizes)
 _NUMBERS = (json_cell, _numbers)
-_NUMBER = (number_cell, _same)
-_WHOLE = (_whole, _same)
+_NUMBER = (number_cell, number_of)
+_WHOLE = (_whole, whole_of)
+_ID = (_whole, _id)
+_KIND = (text_cell, _kind)
 _FLAG = (_flag, bool)
-_NUMBER_OR_NONE = (_number_or_none, _same)
+_NUMBER_OR_NONE = (_number_or_none, _number_or_none_of)
 _TEXT_OR_NONE = (_text_or_none, _text_or_none_of)
 
 _RUN: dict[str, tuple[Cell, Value]] = {
@@ -190,19 +263,19 @@ _RUN: dict[str, tuple[Cell, Value]] = {
 }  # fmt: skip
 _CANDIDATE: dict[str, tuple[Cell, Value]] = {
     "run_id": _TEXT, "number": _WHOLE, "batch": _WHOLE, "island": _WHOLE, "kind": _TEXT,
-    "source": _TEXT, "operators": _LIST, "parents": _LIST, "prompt": _TEXT, "thought": _TEXT,
+    "source": _TEXT, "operators": _TEXTS, "parents": _WHOLES, "prompt": _TEXT, "thought": _TEXT,
     "text": _TEXT, "fingerprint": _TEXT, "signature": _TEXT, "behaviour": _NUMBERS,
     "state": _TEXT, "accepted": _FLAG, "gate": _TEXT, "reason": _TEXT,
     "fitness": _NUMBER_OR_NONE, "complexity": _WHOLE, "may_hold": _FLAG, "scores": _JSON,
-    "cases": _LIST, "diagnostics": _TEXT, "seconds": _NUMBER, "cost": _JSON,
+    "cases": _MAPPINGS, "diagnostics": _TEXT, "seconds": _NUMBER, "cost": _JSON,
 }  # fmt: skip
 _OBSERVATION: dict[str, tuple[Cell, Value]] = {
-    "id": _WHOLE, "recorded_s": _NUMBER, "job_type": _TEXT, "gpu_type": _TEXT,
-    "runtime_s": _NUMBER, "colocated_job_types": _LIST, "features": _JSON, "source": _TEXT,
-    "key": _TEXT_OR_NONE, "job_id": _TEXT_OR_NONE, "forgets": _TEXT,
+    "id": _ID, "recorded_s": _NUMBER, "job_type": _TEXT, "gpu_type": _TEXT,
+    "runtime_s": _NUMBER, "colocated_job_types": _TEXTS, "features": _SIZES, "source": _TEXT,
+    "key": _TEXT_OR_NONE, "job_id": _TEXT_OR_NONE, "forgets": _KIND,
 }  # fmt: skip
 _CHECKPOINT: dict[str, tuple[Cell, Value]] = {
-    "name": _TEXT, "last_id": _WHOLE, "state": _JSON, "recorded_s": _NUMBER,
+    "name": _TEXT, "last_id": _ID, "state": _JSON, "recorded_s": _NUMBER,
 }  # fmt: skip
 _RUN_CELLS = {name: cell for name, (cell, _) in _RUN.items()}
 _RUN_VALUES = {name: value for name, (_, value) in _RUN.items()}

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from podium.errors import PodiumError
 from podium.store.follower import Follower
 from podium.store.observations import Observations
 
@@ -35,7 +34,7 @@ class Upkeep:
         follower: Follower,
         observations: Observations,
         rhythm: Rhythm,
-        report: Callable[[PodiumError], None],
+        report: Callable[[Exception], None],
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._follower = follower
@@ -101,5 +100,5 @@ class Upkeep:
     def _attempt(self, work: Callable[[], object]) -> None:
         try:
             work()
-        except PodiumError as error:
+        except Exception as error:  # noqa: BLE001 - a thread that ends in silence helps nobody
             self._report(error)
