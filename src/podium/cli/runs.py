@@ -49,6 +49,8 @@ def list_runs(
     if not is_new(settings):
         with opened(settings) as kept:
             rows = [_listed(kept, run) for run in kept.runs.all(kind)]
+            for damaged in kept.runs.damaged(kind):
+                screen.note(f"{damaged}; podium runs delete removes it")
     if is_json:
         print_json(rows)
     elif rows:
@@ -156,8 +158,13 @@ def _has_content(file: Path) -> bool:
 
 
 def _found(kept: Store, run: str) -> RunRecord:
-    with blaming(PLACE):
-        return kept.runs.get(run)
+    from podium.store import DamagedRow, RunRecord
+
+    try:
+        with blaming(PLACE):
+            return kept.runs.get(run)
+    except DamagedRow as damaged:  # what cannot be read can be deleted all the same
+        return RunRecord(damaged.id, kind="", name="damaged", created_s=0.0)
 
 
 def _failed(kept: Store) -> list[RunRecord]:
@@ -256,4 +263,7 @@ def _short(value: object) -> object:
 
 
 def _moment(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):  # no calendar has it
+        return f"{seconds:g} s after 1970"

@@ -22,6 +22,7 @@ _DRIVERS = {
     "postgresql+psycopg": "postgresql+psycopg",
 }
 _ADVICE = "write sqlite:///FILE, postgresql://USER@HOST/DATABASE, or the path of a file"
+_MEMORY = ":memory:"
 _ENCODE = "percent-encode what is special in it: @ is %40, / is %2F, ? is %3F, # is %23"
 
 
@@ -94,15 +95,15 @@ def _sqlite_url(url: URL, text: str) -> URL:
         problem = "an address of a SQLite file has neither a host nor options"
         advice = "write sqlite:///FILE with three slashes, four for a path from the root"
         raise UsageError(problem, where=without_password(text), hint=advice)
-    if not url.database or url.database == ":memory:":
-        problem = "a store in memory keeps nothing"
-        raise UsageError(problem, where=text, hint="name a file: sqlite:///FILE")
-    return _sqlite_file(url.database)
+    return _sqlite_file(url.database or _MEMORY)
 
 
 def _sqlite_file(path: str) -> URL:
     from sqlalchemy import URL
 
+    if path == _MEMORY:
+        problem = "a store in memory keeps nothing"
+        raise UsageError(problem, where=path, hint="name a file: sqlite:///FILE")
     return URL.create(_DRIVERS[SQLITE], database=str(Path(path).expanduser()))
 
 

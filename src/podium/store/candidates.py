@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,13 @@ from sqlalchemy.exc import IntegrityError
 
 from podium.errors import PodiumError, UnknownName, UsageError
 from podium.store.engine import reading, writing
-from podium.store.records import JUDGED, CandidateRecord
+from podium.store.records import JUDGED, CandidateRecord, DamagedRow
 from podium.store.rows import candidate_of, candidate_row, label_of
 from podium.store.runs import unknown_run
 from podium.store.schema import CANDIDATES, RUNS
+
+_SPARE = 100
+"""Candidates that are looked at beyond those asked for, in place of damaged ones."""
 
 KEY = ("run_id", "number")
 _ADD = insert(CANDIDATES)
@@ -99,7 +103,7 @@ class Candidates:
             return int(connection.scalar(query) or 0)
 
     def best(self, run_id: str, limit: int) -> list[CandidateRecord]:
-        """Lists accepted candidates of a run, the fittest first, then the earliest."""
+        """Lists accepted candidates of a run, the fittest first, without those that are damaged."""
         query = (
             select(CANDIDATES)
             .where(
@@ -108,10 +112,14 @@ class Candidates:
                 CANDIDATES.c.fitness.is_not(None),
             )
             .order_by(CANDIDATES.c.fitness.desc(), CANDIDATES.c.number)
-            .limit(limit)
+            .limit(limit + _SPARE)
         )
+        found: list[CandidateRecord] = []
         with reading(self.engine) as connection:
-            return [candidate_of(row) for row in connection.execute(query)]
+            for row in connection.execute(query):
+                with suppress(DamagedRow):
+                    found.append(candidate_of(row))
+        return found[:limit]
 
 
 def _rows(records: Iterable[CandidateRecord]) -> list[dict[str, Any]]:

@@ -120,7 +120,7 @@ def in_words(url: URL) -> Iterator[None]:
         raise MissingError(
             f"the store cannot be used: {_first_line(error)}",
             where=label_of(url),
-            hint=_advice(url),
+            hint=_advice(url, str(error.orig)),
         ) from error
     except NoConnection as error:
         raise MissingError(
@@ -152,7 +152,11 @@ def _first_line(error: DBAPIError) -> str:
     return next(iter(str(error.orig).strip().splitlines()), type(error.orig).__name__)
 
 
-def _advice(url: URL) -> str:
+def _advice(url: URL, problem: str = "") -> str:
+    if "locked" in problem:
+        return "look which other process holds it, and try it again when that is done"
+    if "already exists" in problem or "no such" in problem:
+        return "the tables were changed by hand: put a copy back, or name another store"
     if url.get_backend_name() == POSTGRESQL:
         return "look whether the server runs, and at user, password and database in the address"
     return "look at the file's path and rights, and at the space on its disk"

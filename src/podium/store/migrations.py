@@ -64,7 +64,7 @@ def _apply(connection: Connection, engine: Engine, migrations: Sequence[Migratio
     if found == 0:
         connection.execute(
             text(
-                f"CREATE TABLE {TABLE} (version BIGINT NOT NULL PRIMARY KEY, "
+                f"CREATE TABLE IF NOT EXISTS {TABLE} (version BIGINT NOT NULL PRIMARY KEY, "
                 "name TEXT NOT NULL, applied_s DOUBLE PRECISION NOT NULL)"
             )
         )

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from podium.errors import UnknownName, UsageError
 from podium.store.engine import reading, writing
-from podium.store.records import STATUSES, RunRecord
+from podium.store.records import STATUSES, DamagedRow, RunRecord
 from podium.store.rows import is_id, run_of, run_row, summary_cell
 from podium.store.schema import RUNS
 
@@ -38,25 +38,33 @@ class Runs:
         Raises:
             UnknownName: no run's id begins so.
             UsageError: the ids of several runs do.
+            DamagedRow: the run cannot be read.
         """
         query = select(RUNS).where(func.substr(RUNS.c.id, 1, len(id)) == id).order_by(RUNS.c.id)
         with reading(self.engine) as connection:
-            found = [run_of(row) for row in connection.execute(query)] if is_id(id) else []
+            found = list(connection.execute(query)) if is_id(id) else []
             if not found:
                 raise unknown_run(connection, id)
-        exact = [record for record in found if record.id == id]
+        exact = [row for row in found if row.id == id]
         if not exact and len(found) > 1:
-            ids = ", ".join(record.id for record in found)
+            ids = ", ".join(row.id for row in found)
             raise UsageError(f'several runs begin with "{id}"', hint=f"give more of one: {ids}")
-        return (exact or found)[0]
+        return run_of((exact or found)[0])
 
     def all(self, kind: str | None = None) -> list[RunRecord]:
-        """Lists runs, the newest first."""
+        """Lists runs that can be read, the newest first."""
+        return [each for each in self._each(kind) if isinstance(each, RunRecord)]
+
+    def damaged(self, kind: str | None = None) -> list[DamagedRow]:
+        """Lists runs that cannot be read."""
+        return [each for each in self._each(kind) if isinstance(each, DamagedRow)]
+
+    def _each(self, kind: str | None) -> list[RunRecord | DamagedRow]:
         query = select(RUNS).order_by(RUNS.c.created_s.desc(), RUNS.c.id)
         if kind is not None:
             query = query.where(RUNS.c.kind == kind)
         with reading(self.engine) as connection:
-            return [run_of(row) for row in connection.execute(query)]
+            return [_read(row) for row in connection.execute(query)]
 
     def update(
         self, id: str, *, status: str | None = None, summary: Mapping[str, Any] | None = None
@@ -81,9 +89,16 @@ class Runs:
                 raise unknown_run(connection, id)
 
 
+def _read(row: Row[Any]) -> RunRecord | DamagedRow:
+    try:
+        return run_of(row)
+    except DamagedRow as damaged:
+        return damaged
+
+
 def unknown_run(connection: Connection, id: str) -> UnknownName:
     """Names runs whose ids are close to one that is in no store."""
-    ids = list(connection.scalars(select(RUNS.c.id)))
+    ids = [id for id in connection.scalars(select(RUNS.c.id)) if isinstance(id, str)]
     if not ids:
         return UnknownName(f'unknown run "{id}"', hint="the store holds no runs")
     return UnknownName.among("run", id, ids)

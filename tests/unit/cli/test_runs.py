@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import sqlite3
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -238,3 +239,72 @@ def test_all_runs_that_failed_are_deleted_at_once(run, store):
     assert [each.id for each in store.runs.all()] == ["other"]
     for wrong in (("delete",), ("delete", "other", "--failed")):
         assert "name a run or give --failed" in run(*wrong).stderr
+
+
+def spoil(store, statement, *values):
+    with sqlite3.connect(store.label) as connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("settings", "nope"),
+        ("settings", "[" * 3000 + "]" * 3000),
+        ("created_s", "abc"),
+        ("name", b"\xff"),
+        ("summary", "[1]"),
+    ],
+)
+def test_a_damaged_run_hides_no_other_and_can_be_deleted(run, store, column, value):
+    spoil(store, f"UPDATE runs SET {column} = ? WHERE id = 'run-a'", value)
+    listed = run("list")
+    assert listed.exit_code == 0
+    assert "other" in listed.stdout
+    assert 'table runs, row "run-a"' in listed.stderr
+    assert run("show", "run-a").exit_code == 2
+    assert run("delete", "run-a", "--yes").exit_code == 0
+    assert [each.id for each in store.runs.all()] == ["other"]
+    assert store.runs.damaged() == []
+
+
+@pytest.mark.parametrize("created_s", [1e300, float("inf"), -1e300])
+def test_a_moment_that_no_calendar_has_is_shown_as_a_number(run, store, created_s):
+    spoil(store, "UPDATE runs SET created_s = ? WHERE id = 'run-a'", created_s)
+    assert run("list").exit_code == 0
+    assert f"{created_s:g} s after 1970" in run("show", "run-a").stdout
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("fitness", "abc"), ("text", b"\xff"), ("scores", "nope"), ("complexity", "much")],
+)
+def test_a_damaged_candidate_is_left_out(run, store, column, value):
+    spoil(store, f"UPDATE candidates SET {column} = ? WHERE number = 2", value)
+    (best,) = json.loads(run("show", "run-a", "--json").stdout)["best"]
+    assert best["number"] == 0
+    assert "90.500" in run("list").stdout
+
+
+@pytest.mark.usefixtures("store")
+def test_the_status_of_a_run_with_a_strange_summary_is_refused(runner, store):
+    spoil(store, "UPDATE runs SET summary = ? WHERE id = 'run-a'", '{"a": 1}')
+    done = runner.invoke(app, ["search", "status", "run-a"])
+    assert done.exit_code == 2
+    assert "summary is none of a search" in done.stderr
+
+
+def test_tables_that_were_changed_by_hand_are_not_blamed_on_the_disk(run, store):
+    spoil(store, "DELETE FROM podium_schema")
+    done = run("list")
+    assert done.exit_code == 3
+    assert "changed by hand" in done.stderr
+    assert "space" not in done.stderr
+
+
+def test_an_empty_note_of_the_schema_alone_is_no_obstacle(run, tmp_path):
+    with sqlite3.connect(tmp_path / "new.db") as connection:
+        connection.execute("CREATE TABLE podium_schema (version, name, applied_s)")
+    connection.close()
+    assert run("list", "--store", tmp_path / "new.db").exit_code == 0

@@ -50,8 +50,13 @@ def status(
     if not record.summary:
         screen.note("no batch is done yet")
         return
-    screen.fields(facts_of_summary(dict(record.summary)))
-    show_islands(screen, dict(record.summary))
+    try:
+        screen.fields(facts_of_summary(dict(record.summary)))
+        show_islands(screen, dict(record.summary))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        from podium.store import DamagedRow
+
+        raise DamagedRow.of("runs", record.id, "summary is none of a search") from error
     if fronts is not None:
         show_fronts(screen, fronts)
     elif text:
