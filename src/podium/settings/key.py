@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 from podium.settings.about import About
 from podium.settings.secret import Secrets, hidden, known_secrets
 from podium.settings.sections import Settings
-from podium.settings.url import MASK, without_password
+from podium.settings.url import MASK, secrets_in, without_password
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,16 @@ def masked(key: Key, value: Any) -> Any:
     if value is not None and key.about.is_secret:
         return MASK
     if key.about.is_url and isinstance(value, str):
-        return without_password(value)
+        return _masked_address(value)
     return hidden(value) if isinstance(value, str) else value
+
+
+def _masked_address(address: str) -> str:
+    """Hides the password, also where it is an option's value once more, and what looks like one."""
+    place, mark, options = hidden(without_password(address)).partition("?")
+    for secret in filter(None, secrets_in(address)):
+        options = options.replace(secret, MASK)
+    return place + mark + options
 
 
 def secrets_of(

@@ -35,3 +35,18 @@ def test_wrong_settings_are_an_error(run):
     result = run()
     assert result.exit_code == 2
     assert "did you mean seed" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "host=127.0.0.1 port=1 password=hunter2hunter2 dbname=x",
+        "ada:hunter2hunter2@host/base",
+        "postgresql:ada:hunter2hunter2@host",
+        "postgresql://ada:hunter2hunter2@host/base?options=hunter2hunter2",
+    ],
+)
+def test_no_password_of_a_store_is_printed_however_it_is_written(run, monkeypatch, address):
+    monkeypatch.setenv("PODIUM_STORE_URL", address)
+    for flags in ((), ("--json",)):
+        assert "hunter2" not in run(*flags).stdout
