@@ -6,9 +6,11 @@ import ssl
 from pathlib import Path
 
 from podium.errors import InputError, UsageError
+from podium.files.text_file import read_text
 from podium.settings import Serve
 
 SHORTEST_TOKEN = 16
+MOST_TOKEN_BYTES = 2**13
 
 
 def read_token(serve: Serve) -> str | None:
@@ -24,9 +26,9 @@ def read_token(serve: Serve) -> str | None:
     if serve.token_file is None:
         return None if serve.token is None else _checked(serve.token, "setting serve.token")
     try:
-        text = serve.token_file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        problem = "the token cannot be read"
+        text = read_text(serve.token_file, MOST_TOKEN_BYTES)
+    except InputError as error:
+        problem = f"the token cannot be read: {error.message}"
         raise InputError.at(serve.token_file, problem, hint="look at path and rights") from error
     return _checked(text, str(serve.token_file))
 

@@ -1,4 +1,6 @@
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,17 @@ def test_a_token_that_is_given_twice_is_refused(tmp_path):
 def test_a_token_whose_file_is_away_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_token(Serve(token_file=tmp_path / "token"))
+
+
+def test_a_token_is_not_waited_for_nor_read_without_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="no good secret"):
+        read_token(Serve(token_file=tmp_path / "pipe"))
+    (tmp_path / "large").write_text("a" * 10_000)
+    with pytest.raises(InputError, match="cannot be read: is larger than"):
+        read_token(Serve(token_file=tmp_path / "large"))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_token(Serve(token_file=Path("/dev/zero")))
 
 
 def test_certificate_and_key_are_tried_before_anybody_connects(tmp_path):

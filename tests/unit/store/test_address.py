@@ -52,6 +52,7 @@ def test_a_label_hides_the_password():
         ("sqlit:///runs.db", 'no store speaks "sqlit"'),
         ("sqlite://", "a store in memory keeps nothing"),
         ("sqlite:///:memory:", "a store in memory keeps nothing"),
+        (":memory:", "a store in memory keeps nothing"),
         ("sqlite://runs.db", "neither a host nor options"),
         ("sqlite:///runs.db?mode=ro", "neither a host nor options"),
         ("postgresql://ada:secret@db:port/podium", "this is no address"),
