@@ -147,6 +147,12 @@ def _original_file(name: str, folder: Path | None) -> Path:
 def _from_path(path: Path, rejects: Rejects) -> Trace:
     if path.is_dir():
         return read_manifests(path, rejects)
+    if not path.is_file():  # whoever holds it open may never say more
+        raise InputError.at(
+            path,
+            "pipes and devices are not read as traces",
+            hint="write what comes out into a file first, such as nodes.yaml, and name that",
+        )
     suffix = format_suffix(path)
     if suffix == ".csv":
         return read_csv(path, rejects)

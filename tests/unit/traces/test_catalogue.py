@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 
 import pytest
 
@@ -178,3 +179,14 @@ def test_json_that_holds_no_objects_is_an_input_error(tmp_path):
     (tmp_path / "t.json").write_text(json.dumps({"a": 1}))
     with pytest.raises(InputError, match="has no kind"):
         load_trace(str(tmp_path / "t.json"))
+
+
+def test_a_pipe_is_refused_though_somebody_holds_it_open(tmp_path):
+    os.mkfifo(tmp_path / "nodes.yaml")
+    held = os.open(tmp_path / "nodes.yaml", os.O_RDWR)
+    try:
+        with pytest.raises(InputError, match="pipes and devices") as caught:
+            load_trace(str(tmp_path / "nodes.yaml"))
+    finally:
+        os.close(held)
+    assert "into a file first" in caught.value.hint
