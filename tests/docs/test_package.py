@@ -112,4 +112,4 @@ def test_the_wheel_says_what_it_is(wheel):
 
 def test_the_wheel_brings_the_command(wheel):
     (entries,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
-    assert "podium = podium.cli.main:main" in wheel.read(entries).decode()
+    assert "podium = podium.__main__:main" in wheel.read(entries).decode()

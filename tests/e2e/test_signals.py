@@ -46,3 +46,19 @@ def _wait_until_heard(process, number):
             return
         time.sleep(0.02)
     pytest.fail(f"it does not heed {number!r}, or ended with {process.returncode}")
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.05, 0.1, 0.2])
+def test_an_interrupt_while_the_command_line_is_loaded_is_quiet(tmp_path, wait_s):
+    # It says when it begins to load, as the interpreter itself takes a different time everywhere.
+    script = "import signal, podium.__main__ as entry\nprint('begun', flush=True)\nentry.main()\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "policies", "list"], cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdout.readline()
+    time.sleep(wait_s + 0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode in (0, 130)
+    assert "Traceback" not in errors
