@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 
 from podium.errors import MissingError, PodiumError
 from podium.service.learner import AgentLearner
+from podium.service.logs import KIND
 from podium.service.memory import Memory
 from podium.service.metrics import Metrics
 from podium.service.phase import DRAINING, FAILED, REPLAYING, Phase
@@ -38,7 +39,8 @@ class Parts:
             try:
                 count = await loop.run_in_executor(workshop, self._replay)
             except MissingError as error:
-                self.log.warning("the store cannot be reached", problem=str(error), hint=error.hint)
+                told = {"problem": str(error), "hint": error.hint, KIND: "stores out of reach"}
+                self.log.warning("the store cannot be reached", **told)
                 await asyncio.sleep(RETRY_S)
             except PodiumError as error:
                 self.failure, self.phase.name = error, FAILED
