@@ -42,7 +42,7 @@ class Provenance:
         return None if self.command is None else hidden_command(self.command)
 
     def as_object(self) -> dict[str, Any]:
-        """Describes what is known in what JSON knows."""
+        """Describes what is known as JSON types."""
         found = {**asdict(self), "training": list(self.training), "command": self.shown_command}
         return {name: value for name, value in found.items() if value not in (None, [])}
 

@@ -1,4 +1,4 @@
-"""Turns what goes to a Ray actor and comes from it into what JSON knows, and back."""
+"""Turns what goes to a Ray actor and comes from it into JSON types, and back."""
 
 from __future__ import annotations
 
