@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import typer
 
     from podium.cli.render import Screen
-    from podium.online.trial import Trial
+    from podium.online.trial import LearningTrial
     from podium.settings import Settings
 
 Number = TypeVar("Number", int, float)
@@ -66,15 +66,15 @@ def is_meant(ctx: typer.Context, settings: Settings, wishes: Wishes) -> bool:
 
 def run(screen: Screen, settings: Settings, wishes: Wishes) -> dict[str, Any]:
     """Plays the loop of scoring and observing, and gives the figures."""
+    from podium.online.strategies import STRATEGIES
     from podium.online.trial import run_trial
-    from podium.online.ways import WAYS
     from podium.reports.learning_plot import plot_learning
     from podium.reports.plot import check_plot
 
     trial = _trial(settings, wishes)
     if wishes.plot is not None:
         check_plot(wishes.plot)
-    with screen.progress("learning", len(WAYS) * len(trial.seeds)) as advance:
+    with screen.progress("learning", len(STRATEGIES) * len(trial.seeds)) as advance:
         found = run_trial(trial, advance)
     if wishes.plot is not None:
         plot_learning(found, wishes.plot)
@@ -82,9 +82,9 @@ def run(screen: Screen, settings: Settings, wishes: Wishes) -> dict[str, Any]:
     return found
 
 
-def _trial(settings: Settings, wishes: Wishes) -> Trial:
+def _trial(settings: Settings, wishes: Wishes) -> LearningTrial:
     from podium.online.parameters import Parameters
-    from podium.online.trial import Trial
+    from podium.online.trial import LearningTrial
     from podium.online.world import WorldPlan
 
     share = NEIGHBOURS if wishes.neighbours is None else wishes.neighbours
@@ -97,7 +97,7 @@ def _trial(settings: Settings, wishes: Wishes) -> Trial:
         neighbour_share=_within("neighbours", share, share, 0.0, 1.0),
     )
     jobs = _within("jobs", wishes.jobs, 1000, 1, MOST_JOBS)
-    return Trial(plan, jobs, _seeds(settings, wishes.seeds), Parameters.of(settings.online))
+    return LearningTrial(plan, jobs, _seeds(settings, wishes.seeds), Parameters.of(settings.online))
 
 
 def _seeds(settings: Settings, text: str | None) -> tuple[int, ...]:

@@ -15,12 +15,12 @@ import numpy as np
 
 from podium.errors import UsageError
 from podium.online.answer import Answer, Assignment, Figures
+from podium.online.assignment import assign_costs
 from podium.online.cost import Candidate, candidates_of
 from podium.online.exploration import EXPLOITATION, EXPLORATION, FORCED, ExplorationCap
 from podium.online.interference import Interference
 from podium.online.observation import Observation, Request
 from podium.online.parameters import Parameters
-from podium.online.rounding import assign_costs
 from podium.online.runtime import RuntimeModel
 
 FORMAT = 1
@@ -55,10 +55,7 @@ class Agent:
             chosen, decision_type = self._decide(candidates)
             self._cap.count(decision_type)
             avoided = self._avoided(request.job_type)
-        known = self.parameters.features
-        ignored = tuple(name for name in request.features if name not in known)
-        label = self.parameters.gpu_label
-        return Answer(chosen, decision_type, candidates, avoided, ignored, label)
+        return Answer(chosen, decision_type, candidates, avoided, self.parameters.gpu_label)
 
     def candidates(self, request: Request) -> tuple[Candidate, ...]:
         """Weighs the GPU types of a request without deciding anything."""

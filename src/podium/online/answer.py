@@ -20,7 +20,6 @@ class Answer:
     decision_type: str
     candidates: tuple[Candidate, ...]
     avoid_co_locate_with: tuple[str, ...]
-    ignored_features: tuple[str, ...]
     gpu_label: str = GPU_LABEL  # of nodes
 
     @property
@@ -72,7 +71,6 @@ class Answer:
             "decision_type": self.decision_type,
             "slowdown": self.slowdown,
             "candidates": [candidate.as_object() for candidate in self.candidates],
-            "ignored_features": list(self.ignored_features),
         }
 
 

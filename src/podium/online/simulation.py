@@ -13,7 +13,7 @@ from podium.online.agent import Agent
 from podium.online.exploration import ExplorationCap
 from podium.online.observation import Observation, Request
 from podium.online.parameters import Parameters
-from podium.online.ways import Stage, chooser
+from podium.online.strategies import Stage, strategy_named
 from podium.online.world import Jobs, World, WorldPlan, draw_jobs, draw_world
 
 Array = NDArray[np.float64]
@@ -67,7 +67,7 @@ def play(world: World, jobs: Jobs, way: str, parameters: Parameters, seed: int =
     """Decides job by job; a run is observed when it is over, not before."""
     agent = Agent(parameters if way == "online" else replace(parameters, exploration_cap=0.0))
     expected_s = hidden_s(world, jobs)
-    choose = chooser(way)
+    choose = strategy_named(way)
     cap = ExplorationCap(parameters.exploration_cap, parameters.exploration_window)
     stage = Stage(agent, expected_s, world.gpu_types, cap, np.random.default_rng(seed))
     running: list[tuple[float, int, Observation]] = []

@@ -113,7 +113,6 @@ def test_the_answer_has_the_documented_shape():
         found["candidates"][0]
     )
     assert found["candidates"][0]["observations"] == 20
-    assert found["ignored_features"] == ["colour"]
 
 
 def test_the_priority_is_a_hundred_for_the_cheapest_and_fifty_without_a_choice():

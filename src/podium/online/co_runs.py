@@ -72,7 +72,7 @@ class Runs:
 
 
 @dataclass(slots=True)
-class Company:
+class CoRuns:
     """Holds the runs of a job type beside others, by GPU type."""
 
     neighbours: list[str] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Company:
         if share < 1.0:
             self.runs = {gpu_type: runs.times(share) for gpu_type, runs in self.runs.items()}
 
-    def merge(self, other: Company) -> None:
+    def merge(self, other: CoRuns) -> None:
         """Takes all runs of another."""
         self._meet(other.neighbours)
         place = np.array([self.neighbours.index(name) for name in other.neighbours], dtype=np.intp)
@@ -113,7 +113,7 @@ class Company:
         return {"neighbours": list(self.neighbours), "runs": runs}
 
     @classmethod
-    def from_object(cls, data: Mapping[str, Any]) -> Company:
+    def from_object(cls, data: Mapping[str, Any]) -> CoRuns:
         """Reads runs back."""
         runs = {
             gpu_type: Runs(
@@ -129,11 +129,11 @@ class Company:
         made.merge(cls(list(data["neighbours"]), runs))  # which puts neighbours in order
         return made
 
-    def without_gpu_type(self, name: str) -> Company:
+    def without_gpu_type(self, name: str) -> CoRuns:
         """Gives the same without the runs on a GPU type."""
         return self._kept({gpu: runs for gpu, runs in self.runs.items() if gpu != name})
 
-    def without_neighbour(self, name: str) -> Company:
+    def without_neighbour(self, name: str) -> CoRuns:
         """Gives the same without the runs on GPU types where one was beside the neighbour.
 
         Sums do not tell which of the runs there those were.
@@ -143,11 +143,11 @@ class Company:
         place = self.neighbours.index(name)
         return self._kept({gpu: runs for gpu, runs in self.runs.items() if not runs.counts[place]})
 
-    def _kept(self, runs: dict[str, Runs]) -> Company:
+    def _kept(self, runs: dict[str, Runs]) -> CoRuns:
         met = [any(each.counts[i] for each in runs.values()) for i in range(len(self.neighbours))]
         place = np.flatnonzero(met)
         names = [self.neighbours[i] for i in place]
-        return Company(names, {gpu: each.among(place) for gpu, each in runs.items()})
+        return CoRuns(names, {gpu: each.among(place) for gpu, each in runs.items()})
 
     def _known(self, gpu_type: str) -> Runs:
         return self.runs.get(gpu_type) or Runs.empty(len(self.neighbours))

@@ -14,7 +14,7 @@ _MOST_JOB_TYPES = 4
 _MOST_SLOWDOWNS = 4
 
 
-def pair_findings(world: World, agent: Agent) -> list[dict[str, Any]]:
+def recovered_run_times(world: World, agent: Agent) -> list[dict[str, Any]]:
     """Compares estimates and truth for the first job types: on their best and worst GPU type."""
     found = []
     for job, name in enumerate(world.job_types[:_MOST_JOB_TYPES]):
@@ -35,7 +35,7 @@ def pair_findings(world: World, agent: Agent) -> list[dict[str, Any]]:
     return found
 
 
-def slowdown_findings(world: World, jobs: Jobs, agent: Agent) -> list[dict[str, Any]]:
+def recovered_slowdowns(world: World, jobs: Jobs, agent: Agent) -> list[dict[str, Any]]:
     """Compares slowdowns and truth for the pairs of job types that met most often."""
     size = len(world.job_types)
     meetings = np.zeros((size, size), dtype=np.intp)

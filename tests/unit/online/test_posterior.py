@@ -3,7 +3,7 @@ import pytest
 
 from podium.online.evidence import Evidence
 from podium.online.parameters import Prior
-from podium.online.totals import BLOCK, Totals
+from podium.online.posterior import BLOCK, Totals
 
 
 def evidence(rng, width=3):

@@ -14,7 +14,7 @@ from podium.online.exploration import EXPLOITATION, EXPLORATION, FORCED, Explora
 from podium.online.observation import Request
 
 EPSILON = 0.1
-WAYS = {
+STRATEGIES = {
     "oracle": "knows the hidden run times",
     "capped-oracle": "knows them too, but begins as blindly as the agent and keeps to its cap",
     "online": "the agent",
@@ -38,15 +38,15 @@ class Stage:
         return self.gpu_types[int(self.expected_s[number].argmin())]
 
 
-Chooser = Callable[[Stage, int, Request], tuple[str, str]]
+Strategy = Callable[[Stage, int, Request], tuple[str, str]]
 """Gives the GPU type and the type of the decision for a job, by its number."""
 
 
-def chooser(way: str) -> Chooser:
+def strategy_named(way: str) -> Strategy:
     """Finds a way by its name."""
-    if way not in _CHOOSERS:
-        raise UnknownName.among("way to choose", way, _CHOOSERS)
-    return _CHOOSERS[way]
+    if way not in _STRATEGIES:
+        raise UnknownName.among("way to choose", way, _STRATEGIES)
+    return _STRATEGIES[way]
 
 
 def _know(stage: Stage, number: int, _: Request) -> tuple[str, str]:
@@ -78,7 +78,7 @@ def _ask_or_draw(stage: Stage, number: int, request: Request) -> tuple[str, str]
     return _ask(stage, number, request)
 
 
-_CHOOSERS: dict[str, Chooser] = {
+_STRATEGIES: dict[str, Strategy] = {
     "oracle": _know,
     "capped-oracle": _know_within_cap,
     "online": _ask,
