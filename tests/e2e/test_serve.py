@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from podium.service.replies import ObserveReply, ScoreReply
+from podium.service.learning.replies import ObserveReply, ScoreReply
 from podium.store import open_store
 from support.binary import PODIUM, run
 from support.certificates import make_certificate

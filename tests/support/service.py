@@ -11,9 +11,9 @@ import subprocess
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from podium.service.app import create_app
-from podium.service.logs import Log
-from podium.service.replies import ErrorReply
+from podium.service.http.app import create_app
+from podium.service.http.logs import Log
+from podium.service.learning.replies import ErrorReply
 from podium.service.start import made
 from podium.settings import load_settings
 from podium.store import open_store

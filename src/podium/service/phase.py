@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.service.problem import Problem
+from podium.service.http.problem import Problem
 
 REPLAYING, READY, DRAINING, FAILED = "replaying", "ready", "draining", "failed"
 

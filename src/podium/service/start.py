@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from podium.errors import PodiumError
 from podium.online import Parameters
-from podium.service.credentials import check_tls, read_token
-from podium.service.learner import AgentLearner
-from podium.service.logs import Log
-from podium.service.memory import LOCK_SHARE, Memory
-from podium.service.parts import Parts
-from podium.service.server import listen, run
+from podium.service.http.credentials import check_tls, read_token
+from podium.service.learning.learner import AgentLearner
+from podium.service.http.logs import Log
+from podium.service.learning.journal import LOCK_SHARE, Memory
+from podium.service.components import Parts
+from podium.service.http.server import listen, run
 from podium.settings import Settings, secrets_of
 from podium.store import Rhythm, Store, open_store
 

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from podium.service.body import BodyReader, Gone
-from podium.service.problem import Problem
+from podium.service.http.body import BodyReader, Gone
+from podium.service.http.problem import Problem
 from support.service import JSON, OBSERVE, Service, scope_of
 
 READER = BodyReader(max_bytes=10, limit_s=5.0)

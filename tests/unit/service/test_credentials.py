@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from podium.errors import InputError, UsageError
-from podium.service.credentials import check_tls, read_token
+from podium.service.http.credentials import check_tls, read_token
 from podium.settings import Serve
 from support.certificates import make_certificate
 

@@ -3,7 +3,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from podium.service.metrics import MOST_LABELS, OTHER, Metrics
+from podium.service.http.metrics import MOST_LABELS, OTHER, Metrics
 from support.service import OBSERVE, SCORE, Service
 
 

@@ -3,7 +3,7 @@ import json
 
 from podium.online import Parameters, Request
 from podium.online.runtime import RuntimeModel
-from podium.service.learner import AgentLearner
+from podium.service.learning.learner import AgentLearner
 from podium.store import ObservationRecord, open_store
 from support.observed import PARAMETERS, seen
 from support.service import OBSERVE, SCORE, Service

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from podium.service.replies import AssignReply, ForgetReply, ObserveReply, ScoreReply
+from podium.service.learning.replies import AssignReply, ForgetReply, ObserveReply, ScoreReply
 from podium.store import ObservationRecord
 from support.malformed import malformed
 from support.service import ASSIGN, JSON, OBSERVE, SCORE, Service

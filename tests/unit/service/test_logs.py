@@ -3,7 +3,7 @@ import json
 import logging
 import threading
 
-from podium.service.logs import MOST_WAITING, LineWriter, Log
+from podium.service.http.logs import MOST_WAITING, LineWriter, Log
 
 
 class Stuck(io.StringIO):

@@ -5,9 +5,9 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from podium.service import route
-from podium.service.outline import FEW, outlined
-from podium.service.problem import Problem
+from podium.service.http import route
+from podium.service.http.outline import FEW, outlined
+from podium.service.http.problem import Problem
 from support.service import SCORE, Service
 
 _HEAD = b'{"job_type":"a","candidate_gpu_types":["a"]'

@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from podium.service.page import page_of
-from podium.service.page.words import said
-from podium.service.requests import EXAMPLES
+from podium.service.http.page import page_of
+from podium.service.http.page.words import said
+from podium.service.learning.requests import EXAMPLES
 from support.service import Service
 
 

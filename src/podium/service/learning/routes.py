@@ -12,11 +12,11 @@ from starlette.types import Scope
 
 from podium.errors import UsageError
 from podium.online import Request, assign_costs
-from podium.service.learner import observation_of
-from podium.service.outline import too_long
-from podium.service.parts import Parts
-from podium.service.problem import Field, Problem
-from podium.service.requests import (
+from podium.service.learning.learner import observation_of
+from podium.service.http.outline import too_long
+from podium.service.components import Parts
+from podium.service.http.problem import Field, Problem
+from podium.service.learning.requests import (
     LONGEST_NAME,
     MOST_COLUMNS,
     CostsRequest,

@@ -9,11 +9,11 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from podium import __version__
-from podium.service.metrics import CONTENT_TYPE
-from podium.service.page import page_of
-from podium.service.parts import Parts
-from podium.service.problem import Problem
-from podium.service.replies import ErrorReply, InfoReply, ReadyReply, StatusReply
+from podium.service.http.metrics import CONTENT_TYPE
+from podium.service.http.page import page_of
+from podium.service.components import Parts
+from podium.service.http.problem import Problem
+from podium.service.learning.replies import ErrorReply, InfoReply, ReadyReply, StatusReply
 from podium.settings import shown
 
 SECTIONS = ("online", "serve", "store")

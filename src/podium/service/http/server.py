@@ -15,13 +15,13 @@ from types import FrameType
 import uvicorn
 
 from podium.errors import MissingError
-from podium.service.app import create_app
-from podium.service.credentials import check_tls
-from podium.service.door import Door, Handshake
-from podium.service.logs import SeldomWarning
-from podium.service.parts import Parts
+from podium.service.http.app import create_app
+from podium.service.http.credentials import check_tls
+from podium.service.http.tls import Door, Handshake
+from podium.service.http.logs import SeldomWarning
+from podium.service.components import Parts
 from podium.service.phase import DRAINING
-from podium.service.wire import Bounds, Wire
+from podium.service.http.protocol import Bounds, Wire
 from podium.settings import Serve
 
 BACKLOG = 2048

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from podium.service.problem import Field, Problem
+from podium.service.http.problem import Field, Problem
 
 FEW = 500
 """Entries that are checked as they are, however wrong they may be."""

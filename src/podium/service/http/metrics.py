@@ -15,8 +15,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from podium.service.learner import AgentLearner
-from podium.service.memory import Memory
+from podium.service.learning.learner import AgentLearner
+from podium.service.learning.journal import Memory
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"

@@ -18,27 +18,27 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium import __version__
 from podium.errors import PodiumError
-from podium.service.body import BodyReader
-from podium.service.gate import OPEN, Gate, Rules
-from podium.service.info import add_info
-from podium.service.learning import Learning
-from podium.service.parts import Parts
-from podium.service.problem import CODES, Problem, problem_of
-from podium.service.replies import (
+from podium.service.http.body import BodyReader
+from podium.service.http.middleware import OPEN, Gate, Rules
+from podium.service.http.info import add_info
+from podium.service.learning.routes import Learning
+from podium.service.components import Parts
+from podium.service.http.problem import CODES, Problem, problem_of
+from podium.service.learning.replies import (
     AssignReply,
     ErrorReply,
     ForgetReply,
     ObserveReply,
     ScoreReply,
 )
-from podium.service.requests import (
+from podium.service.learning.requests import (
     EXAMPLES,
     AssignRequest,
     ForgetRequest,
     ObserveRequest,
     ScoreRequest,
 )
-from podium.service.route import Answer, body_app
+from podium.service.http.route import Answer, body_app
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorReply, "description": name}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from starlette.types import Message, Receive, Scope
 
-from podium.service.problem import Problem
+from podium.service.http.problem import Problem
 
 _PLAIN = b"application/json"
 # The rest of a body that is not read would be taken for the next request.

@@ -14,10 +14,10 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
-from podium.service.body import BodyReader, Gone
-from podium.service.outline import outlined
-from podium.service.problem import Field, Problem
-from podium.service.requests import BY_COSTS, BY_JOBS
+from podium.service.http.body import BodyReader, Gone
+from podium.service.http.outline import outlined
+from podium.service.http.problem import Field, Problem
+from podium.service.learning.requests import BY_COSTS, BY_JOBS
 
 Answer = Callable[[Any, Scope], Awaitable[Mapping[str, Any]]]
 

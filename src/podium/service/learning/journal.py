@@ -11,8 +11,8 @@ from typing import TypeVar
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import MissingError, PodiumError, UsageError
-from podium.service.health import Health
-from podium.service.learner import AgentLearner
+from podium.service.learning.health import Health
+from podium.service.learning.learner import AgentLearner
 from podium.store import (
     Follower,
     Kept,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import MissingError, PodiumError
-from podium.service.learner import AgentLearner
-from podium.service.memory import Memory
-from podium.service.metrics import Metrics
+from podium.service.learning.learner import AgentLearner
+from podium.service.learning.journal import Memory
+from podium.service.http.metrics import Metrics
 from podium.service.phase import DRAINING, FAILED, REPLAYING, Phase
 from podium.settings import Settings
 

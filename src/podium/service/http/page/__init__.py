@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from podium.service.page.words import anchor, fields_table, said
+from podium.service.http.page.words import anchor, fields_table, said
 
 Operation = Mapping[str, Any]
 

@@ -19,8 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PodiumError, UsageError
-from podium.service.metrics import Metrics
-from podium.service.problem import Problem, problem_of
+from podium.service.http.metrics import Metrics
+from podium.service.http.problem import Problem, problem_of
 
 OPEN = frozenset({"/healthz", "/readyz"})
 """Paths that need no token: probes have none."""

@@ -17,7 +17,7 @@ from http import HTTPStatus
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from podium.service.problem import Problem
+from podium.service.http.problem import Problem
 
 MOST_HEAD_BYTES = 2**15
 MOST_HEAD_FIELDS = 100
