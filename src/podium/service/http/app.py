@@ -1,15 +1,14 @@
-"""Puts the application together."""
+"""Puts the components of a service behind one application."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
@@ -18,51 +17,33 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium import __version__
 from podium.errors import PodiumError
+from podium.service.components import Components, JsonRoute, Life, Service
 from podium.service.http.body import BodyReader
-from podium.service.http.middleware import OPEN, Gate, Rules
-from podium.service.http.info import add_info
-from podium.service.learning.routes import Learning
-from podium.service.components import Parts
-from podium.service.http.problem import CODES, Problem, problem_of
-from podium.service.learning.replies import (
-    AssignReply,
-    ErrorReply,
-    ForgetReply,
-    ObserveReply,
-    ScoreReply,
-)
-from podium.service.learning.requests import (
-    EXAMPLES,
-    AssignRequest,
-    ForgetRequest,
-    ObserveRequest,
-    ScoreRequest,
-)
-from podium.service.http.route import Answer, body_app
+from podium.service.http.info import SERVICE_TAG, info_router
+from podium.service.http.metrics import Metrics
+from podium.service.http.middleware import OPEN, AccessRules, Middleware
+from podium.service.http.problem import CODES, Problem, problem_of, unready
+from podium.service.http.replies import ErrorReply
+from podium.service.http.route import json_app
+from podium.settings import Serve
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorReply, "description": name}
     for status, name in CODES.items()
     if status not in (404, 405, 500)
 }
-_KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "An observation that is sent again under the same key counts once.",
-    "schema": {"type": "string", "maxLength": 256},
-}
+_READING = {"GET", "HEAD"}
 
 
 class Application(FastAPI):
-    """Is a FastAPI application behind a gate."""
+    """A FastAPI application behind the middleware of the service."""
 
-    gate: ASGIApp
+    middleware_app: ASGIApp
     has_token: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request."""
-        await self.gate(scope, receive, send)
+        await self.middleware_app(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         """Describes all routes, and the token where one is needed."""
@@ -76,83 +57,109 @@ class Application(FastAPI):
         return document
 
 
-def create_app(parts: Parts) -> Application:
-    """Makes the application of these parts."""
+def create_app(service: Service) -> Application:
+    """Makes the application of a service."""
+    tags = [(each.component.name, each.component.description) for each in service.components]
     app = Application(
         title="Podium",
         version=__version__,
-        description="Scores jobs on GPU types and learns from how long they ran.",
+        description=" ".join(description for _, description in tags),
+        openapi_tags=[{"name": name, "description": text} for name, text in (*tags, SERVICE_TAG)],
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=_lifespan(parts),
+        lifespan=_lifespan(service.components),
     )
-    serve = parts.settings.serve
-    rules = Rules(parts.token, serve.max_in_flight, serve.log_requests == "all")
-    gate = Gate(
-        functools.partial(FastAPI.__call__, app), metrics=parts.metrics, log=parts.log, rules=rules
+    serve, metrics = service.settings.serve, Metrics()
+    rules = AccessRules(service.token, serve.max_in_flight, serve.log_requests == "all")
+    middleware = Middleware(
+        functools.partial(FastAPI.__call__, app),
+        metrics=metrics,
+        log=service.log,
+        rules=rules,
     )
-    app.gate, app.has_token = gate, parts.token is not None
+    app.middleware_app, app.has_token = middleware, service.token is not None
     _add_handlers(app)
-    _add_learning(app, parts, gate)
-    add_info(app, parts)
-    parts.metrics.watch(parts.learner, parts.memory)
+    for life in service.components:
+        _add_component(app, middleware, service.settings.serve, life)
+        metrics.add(life.component.collectors())
+    app.include_router(info_router(app, service, metrics), tags=[SERVICE_TAG[0]])
     return app
 
 
-def _add_learning(app: FastAPI, parts: Parts, gate: Gate) -> None:
-    serve = parts.settings.serve
-    reader = BodyReader(serve.max_body_bytes, serve.read_limit_s)
-    learning = Learning(parts, socket.gethostname())
-    rows: tuple[tuple[str, Any, Any, Answer, dict[str, Any]], ...] = (
-        ("/v1/score", ScoreRequest, ScoreReply, learning.score, {}),
-        ("/v1/observe", ObserveRequest, ObserveReply, learning.observe, {"parameters": [_KEY]}),
-        ("/v1/assign", AssignRequest, AssignReply, learning.assign, {}),
-        ("/v1/forget", ForgetRequest, ForgetReply, learning.forget, {}),
-    )
-    for path, model, reply, answer, extra in rows:
-        app.add_api_route(
-            path,
-            _documented(model, answer),
-            methods=["POST"],
-            response_model=reply,
-            responses=ERRORS,
-            openapi_extra={**extra, **_example(path)},
-            name=path.rsplit("/", 1)[-1],
-        )
-        route = app.router.routes[-1]
-        assert isinstance(route, Route)
-        route.app = body_app(model, answer, reader, serve.max_batch)
-        gate.shorten("POST", path, route.app)
-    for path in ("/v1/observe", "/v1/forget"):  # those that wait for the store
-        gate.separate(path, serve.max_observing)
+def _add_component(app: FastAPI, middleware: Middleware, serve: Serve, life: Life) -> None:
+    reader, check = BodyReader(serve.max_body_bytes, serve.read_limit_s), _start_check(life)
+    for route in life.component.routes():
+        if isinstance(route, APIRouter):
+            _add_router(app, route, life, check)
+        else:
+            _add_json_route(app, route, life.component.name)
+            answer = json_app(route, reader, serve.max_batch, check)
+            added = app.router.routes[-1]
+            assert isinstance(added, Route)
+            added.app = answer
+            middleware.add_fast_route("POST", route.path, answer)
+            if route.max_in_flight is not None:
+                middleware.limit_route(route.path, route.max_in_flight)
 
 
-def _example(path: str) -> dict[str, Any]:
-    media = {"examples": {name: {"value": body} for name, body in EXAMPLES[path].items()}}
-    return {"requestBody": {"content": {"application/json": media}}}
+def _add_router(app: FastAPI, router: APIRouter, life: Life, check: Callable[[], None]) -> None:
+    """Adds routes that only read: bodies are bounded on JSON routes alone."""
+    for route in router.routes:
+        more = set(getattr(route, "methods", None) or ()) - _READING
+        if more:
+            path = getattr(route, "path", "")
+            raise ValueError(f"{'/'.join(sorted(more))} {path} takes a body: make it a JsonRoute")
+
+    async def started() -> None:
+        check()
+
+    app.include_router(router, tags=[life.component.name], dependencies=[Depends(started)])
 
 
-def _documented(model: Any, answer: Answer) -> Any:
-    """Makes the function that FastAPI reads the documentation from; it is never called."""
+def _add_json_route(app: FastAPI, route: JsonRoute, tag: str) -> None:
+    """Documents a route; FastAPI never answers it."""
 
     async def documented(body: Any) -> None:
         """Stands for the answer."""
 
-    documented.__annotations__ = {"body": model}
-    documented.__doc__ = answer.__doc__
-    return documented
+    documented.__annotations__ = {"body": route.request}
+    documented.__doc__ = route.answer.__doc__
+    media = {"examples": {name: {"value": body} for name, body in route.examples.items()}}
+    extra: dict[str, Any] = {"requestBody": {"content": {"application/json": media}}}
+    if route.parameters:
+        extra["parameters"] = list(route.parameters)
+    app.add_api_route(
+        route.path,
+        documented,
+        methods=["POST"],
+        response_model=route.reply,
+        responses=ERRORS,
+        openapi_extra=extra,
+        name=route.path.rsplit("/", 1)[-1],
+        tags=[tag],
+    )
 
 
-def _lifespan(parts: Parts) -> Any:
+def _start_check(life: Life) -> Callable[[], None]:
+    """Refuses work before a component has started; while draining, what has come is still done."""
+
+    def check() -> None:
+        if not life.is_started:
+            raise unready({life.component.name: life.readiness()})
+
+    return check
+
+
+def _lifespan(components: Components) -> Any:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        waking = asyncio.create_task(parts.wake())
+        starting = asyncio.create_task(components.start())
         yield
-        waking.cancel()
+        starting.cancel()
         with suppress(asyncio.CancelledError):
-            await waking
-        await parts.rest()
+            await starting
+        await components.stop()
 
     return lifespan
 
@@ -169,6 +176,6 @@ def _problem(error: Exception) -> Problem:
     if isinstance(error, Problem | PodiumError):
         return problem_of(error)
     if isinstance(error, HTTPException):
-        hint = "GET /docs lists what there is"
+        hint = "GET /docs lists all routes"
         return Problem(error.status_code, error.detail, hint=hint, headers=error.headers)
-    return Problem(422, "the request cannot be used", hint="GET /docs shows what it takes")
+    return Problem(422, "the request is invalid", hint="GET /docs shows what it takes")

@@ -1,89 +1,96 @@
-"""Answers what the service is, how it does and what it counted; nothing changes by asking."""
+"""Answers what the service is, how it is, and what it counted; nothing changes by asking."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse, JSONResponse, Response
+from pydantic import create_model
 
 from podium import __version__
-from podium.service.http.metrics import CONTENT_TYPE
+from podium.service.components import Components, Service
+from podium.service.http.metrics import CONTENT_TYPE, Metrics
 from podium.service.http.page import page_of
-from podium.service.components import Parts
-from podium.service.http.problem import Problem
-from podium.service.learning.replies import ErrorReply, InfoReply, ReadyReply, StatusReply
+from podium.service.http.problem import Problem, unready
+from podium.service.http.replies import ErrorReply, InfoReply, StatusReply
 from podium.settings import shown
 
-SECTIONS = ("online", "serve", "store")
+SERVICE_TAG = ("service", "What the service is, whether it is ready, and what it counted.")
 
 
-def add_info(app: FastAPI, parts: Parts) -> None:
-    """Adds the routes."""
-    unready: dict[int | str, dict[str, Any]] = {503: {"model": ErrorReply}}
+def info_router(app: FastAPI, service: Service, counted: Metrics) -> APIRouter:
+    """Makes the routes that every service has, whatever its components."""
+    router = APIRouter()
+    unavailable: dict[int | str, dict[str, Any]] = {503: {"model": ErrorReply}}
     unauthorized: dict[int | str, dict[str, Any]] = {401: {"model": ErrorReply}}
 
-    @app.get("/", response_model=InfoReply, responses=unauthorized)
+    @router.get("/", response_model=InfoReply, responses=unauthorized)
     async def info() -> JSONResponse:
-        """Says what this service is and how it is set, without secrets."""
-        return JSONResponse(described(parts))
+        """Describes this service and its settings, without secrets."""
+        return JSONResponse(described(service))
 
-    @app.get("/healthz", response_model=StatusReply)
+    @router.get("/healthz", response_model=StatusReply)
     async def healthz() -> JSONResponse:
-        """Says that the process is alive."""
+        """Tells that the process is alive."""
         return JSONResponse({"status": "healthy"})
 
-    @app.get("/readyz", response_model=ReadyReply, responses=unready)
+    @router.get("/readyz", response_model=_ready_reply(service.components), responses=unavailable)
     async def readyz() -> JSONResponse:
-        """Says whether requests are welcome: not while replaying or draining, nor without a file.
+        """Tells whether requests are welcome: every component is ready, and none is shutting down.
 
-        A store that cannot be written for a while is said, but scores need none.
+        A store that cannot be written for a while is reported, but scores do not need it.
         """
-        if not parts.phase.is_ready:
-            raise parts.phase.problem()
-        health = parts.memory.health
-        if health.is_lost:
-            raise Problem(
-                503,
-                "the file of the store was deleted, moved or replaced",
-                hint="put it back, or start the service again",
-                headers={"retry-after": "1"},
-            )
-        told = "unavailable" if health.is_troubled else "ok"
-        return JSONResponse({"status": "ready", "store": told})
+        return JSONResponse(readiness(service.components))
 
-    @app.get("/metrics", response_class=Response, responses=_text(CONTENT_TYPE))
+    @router.get("/metrics", response_class=Response, responses=_text(CONTENT_TYPE))
     def metrics() -> Response:
-        """Gives all figures in Prometheus's text format."""
-        return Response(parts.metrics.text(), media_type=CONTENT_TYPE)
+        """Prints all figures in Prometheus's text format."""
+        return Response(counted.text(), media_type=CONTENT_TYPE)
 
-    @app.get("/docs", response_class=HTMLResponse, responses=_text("text/html"))
+    @router.get("/docs", response_class=HTMLResponse, responses=_text("text/html"))
     async def docs() -> HTMLResponse:
         """Describes all routes for people."""
         return HTMLResponse(page_of(app.openapi()))
 
+    return router
 
-def described(parts: Parts) -> dict[str, Any]:
-    """Gives the effective configuration: the model's under its old names, and every setting."""
-    values = {row.path: _plain(row.value) for row in shown(parts.settings)}
-    settings = {path: value for path, value in values.items() if path.split(".")[0] in SECTIONS}
-    config = {
-        path.removeprefix("online."): value
-        for path, value in values.items()
-        if path.startswith("online.")
+
+def readiness(components: Components) -> dict[str, str]:
+    """Tells that all components are ready, with what they add.
+
+    Raises:
+        Problem: one of them is not, or the service is ending.
+    """
+    if components.is_draining:
+        headers = {"retry-after": "1"}
+        raise Problem(503, "the service is shutting down", hint="try again", headers=headers)
+    waiting = components.not_ready()
+    if waiting:
+        raise unready(waiting)
+    return {"status": "ready", **components.details()}
+
+
+def _ready_reply(components: Components) -> type[StatusReply]:
+    fields: dict[str, Any] = {
+        name: kind for life in components for name, kind in life.component.ready_fields.items()
     }
-    # Assignment is always there; callers of the agent before looked at this switch.
-    return {
-        "service": "podium",
-        "version": __version__,
-        "config": {**config, "enable_sinkhorn": True},
-        "settings": settings,
+    told = "Tells that requests are welcome, with what the components add."
+    return create_model("ReadyReply", __base__=StatusReply, __doc__=told, **fields)
+
+
+def described(service: Service) -> dict[str, Any]:
+    """Returns the settings that matter here, and what each component adds."""
+    parts = [life.component for life in service.components]
+    sections = {"serve", *(name for each in parts for name in each.sections)}
+    settings = {
+        row.path: str(row.value) if isinstance(row.value, Path) else row.value
+        for row in shown(service.settings)
+        if row.path.split(".")[0] in sections
     }
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
+    config = {name: value for each in parts for name, value in each.config().items()}
+    return {"service": "podium", "version": __version__, "config": config, "settings": settings}
 
 
 def _text(media_type: str) -> dict[int | str, dict[str, Any]]:

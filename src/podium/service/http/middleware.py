@@ -45,7 +45,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AccessRules:
     """Says whom the gate lets in and what it logs."""
 
     token: str | None = None
@@ -78,11 +78,11 @@ class Lane:
         self._count -= 1
 
 
-class Gate:
+class Middleware:
     """Wraps the application."""
 
     def __init__(
-        self, app: ASGIApp, *, metrics: Metrics, log: FilteringBoundLogger, rules: Rules
+        self, app: ASGIApp, *, metrics: Metrics, log: FilteringBoundLogger, rules: AccessRules
     ) -> None:
         self._app = app
         self._metrics = metrics
@@ -96,11 +96,11 @@ class Gate:
         self._own_lanes: dict[str, Lane] = {}
         metrics.in_flight.set_function(lambda: self._in_flight)
 
-    def shorten(self, method: str, path: str, app: ASGIApp) -> None:
+    def add_fast_route(self, method: str, path: str, app: ASGIApp) -> None:
         """Lets a route's application answer without the layers in between."""
         self._short[method, path] = app
 
-    def separate(self, path: str, most: int) -> None:
+    def limit_route(self, path: str, most: int) -> None:
         """Gives a route a lane of its own, so that those who wait there are in nobody's way."""
         self._own_lanes[path] = Lane(most)
 

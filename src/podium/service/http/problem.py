@@ -1,4 +1,4 @@
-"""Holds the one shape of errors that the service answers with."""
+"""The one shape of errors that the service answers with."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from pydantic_core import to_json
 
 from podium.errors import PodiumError, UsageError
+from podium.service.components import Readiness
 
 CODES: Mapping[int, str] = {
     400: "malformed",
@@ -30,7 +31,7 @@ CODES: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Says what is wrong with one field of a request."""
+    """What is wrong with one field of a request."""
 
     name: str
     message: str
@@ -61,7 +62,7 @@ class Problem(Exception):  # noqa: N818 - it is an answer as much as an error
         return CODES.get(self.status, "error")
 
     def response(self) -> Response:
-        """Gives the answer to send."""
+        """Makes the answer to send."""
         error = {
             "code": self.code,
             "message": self.message,
@@ -74,7 +75,7 @@ class Problem(Exception):  # noqa: N818 - it is an answer as much as an error
 
 
 def problem_of(error: Problem | PodiumError) -> Problem:
-    """Turns an error into an answer: a mistake of the caller's, or a store that is in trouble."""
+    """Turns an error into an answer: a mistake of the caller's, or trouble with the database."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, UsageError):
@@ -82,8 +83,16 @@ def problem_of(error: Problem | PodiumError) -> Problem:
         return Problem(422, error.message, hint=error.hint, fields=fields)
     return Problem(
         503,
-        "the store cannot be used",
-        hint="send it again in a moment, under the same job_id or Idempotency-Key; "
-        "the log of the service says more",
+        "database error",
+        hint="send the request again shortly, with the same job_id or Idempotency-Key; "
+        "the log of the service has the details",
         headers={"retry-after": "1"},
     )
+
+
+def unready(waiting: Mapping[str, Readiness]) -> Problem:
+    """Names the components that are not ready, each with its reason."""
+    name, first = next(iter(waiting.items()))
+    fields = [Field(each, readiness.reason) for each, readiness in waiting.items()]
+    message = f"{name} is not ready: {first.reason}"
+    return Problem(503, message, hint=first.hint, fields=fields, headers={"retry-after": "1"})

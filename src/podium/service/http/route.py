@@ -1,12 +1,13 @@
 """Runs the routes that take a body, without what FastAPI does between the socket and a function.
 
 FastAPI documents such a route from the types of its function, as any other. It is answered here:
-the body is read within limits, checked by the compiled model, and what the function gives is sent.
+the body is read within limits, checked by the compiled model, and what the function returns is
+sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,21 +15,24 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
-from podium.service.http.body import BodyReader, Gone
-from podium.service.http.outline import outlined
+from podium.service.components import JsonRoute
+from podium.service.http.body import BodyReader, Gone, outlined
 from podium.service.http.problem import Field, Problem
-from podium.service.learning.requests import BY_COSTS, BY_JOBS
-
-Answer = Callable[[Any, Scope], Awaitable[Mapping[str, Any]]]
 
 MOST_FIELDS = 20
 """No more mistakes than this are listed."""
 
+_TYPE_STEPS = ("constrained-float", "constrained-str", "bool")
+"""Steps of a location that name no field but one of the types that a value may have."""
 
-def body_app(model: Any, answer: Answer, reader: BodyReader, max_batch: int) -> ASGIApp:
-    """Makes the application of a route from its model and its function."""
-    adapter: TypeAdapter[Any] = TypeAdapter(model)
+
+def json_app(
+    route: JsonRoute, reader: BodyReader, max_batch: int, check: Callable[[], None]
+) -> ASGIApp:
+    """Makes the application of a route; the check refuses what comes before its component is up."""
+    adapter: TypeAdapter[Any] = TypeAdapter(route.request)
     validate, known = adapter.validator.validate_json, field_names(adapter)
+    answer, skipped = route.answer, frozenset((*_TYPE_STEPS, *route.union_tags))
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -38,7 +42,8 @@ def body_app(model: Any, answer: Answer, reader: BodyReader, max_batch: int) -> 
         try:
             body = validate(outlined(raw, max_batch))
         except ValidationError as error:
-            raise refusal(error, known) from None
+            raise refusal(error, known, skipped) from None
+        check()
         sent = to_json(await answer(body, scope))
         headers = [
             (b"content-type", b"application/json"),
@@ -57,35 +62,33 @@ def field_names(adapter: TypeAdapter[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in models for name in each.get("properties", {})))
 
 
-def refusal(error: ValidationError, known: Sequence[str]) -> Problem:
-    """Says what is wrong with a body: it is no JSON, or not what is asked for."""
+def refusal(
+    error: ValidationError, known: Sequence[str], skipped: frozenset[str] = frozenset()
+) -> Problem:
+    """Describes what is wrong with a body: it is not JSON, or its fields are wrong."""
     details = error.errors(include_url=False, include_input=False)
     first = details[0]
     if first["type"] == "json_invalid":
         return Problem(
             400,
-            f"the body is not JSON: {first['ctx']['error']}",
+            f"the body is not valid JSON: {first['ctx']['error']}",
             hint="send JSON in UTF-8, without NaN or Infinity, and not deeply nested",
         )
     messages: dict[str, list[str]] = {}
     for each in details:
-        messages.setdefault(_name(each["loc"]), []).append(each["msg"])
-    fields = [Field(name, "; or: ".join(dict.fromkeys(told))) for name, told in messages.items()]
+        messages.setdefault(_name(each["loc"], skipped), []).append(each["msg"])
+    fields = [Field(name, "; or: ".join(dict.fromkeys(texts))) for name, texts in messages.items()]
     count = len(fields)
-    problem = "the body has a field that cannot be used"
+    problem = "the body has an invalid field"
     if count > 1:
-        problem = f"the body has {count:,} fields that cannot be used"
+        problem = f"the body has {count:,} invalid fields"
     return Problem(422, problem, hint=_advice(details, known), fields=fields[:MOST_FIELDS])
 
 
-_ALTERNATIVES = (BY_COSTS, BY_JOBS, "constrained-float", "constrained-str", "bool")
-"""Steps of a location that name no field but one of the types that a value may have."""
-
-
-def _name(location: tuple[int | str, ...]) -> str:
+def _name(location: tuple[int | str, ...], skipped: frozenset[str]) -> str:
     name = ""
     for step in location:
-        if step in _ALTERNATIVES:
+        if step in skipped:
             continue
         name += f"[{step}]" if isinstance(step, int) else f".{step}"
     return name.lstrip(".")

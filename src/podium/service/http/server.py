@@ -15,13 +15,12 @@ from types import FrameType
 import uvicorn
 
 from podium.errors import MissingError
+from podium.service.components import Service
 from podium.service.http.app import create_app
 from podium.service.http.credentials import check_tls
-from podium.service.http.tls import Door, Handshake
 from podium.service.http.logs import SeldomWarning
-from podium.service.components import Parts
-from podium.service.phase import DRAINING
 from podium.service.http.protocol import Bounds, Wire
+from podium.service.http.tls import Door, Handshake
 from podium.settings import Serve
 
 BACKLOG = 2048
@@ -41,12 +40,12 @@ _TICKS_A_SECOND = 10
 class Server(uvicorn.Server):
     """Ends in order: not ready, then no longer listening, then done with what has come."""
 
-    def __init__(self, config: uvicorn.Config, parts: Parts) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
-        self._parts = parts
+        self._service = service
         self.signal = 0  # that ended it
         self._warn_of_files = SeldomWarning(
-            parts.log, "no file can be opened any more", "raise the limit of open files (ulimit -n)"
+            service.log, "no more files can be opened", "raise the limit of open files (ulimit -n)"
         )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -57,8 +56,8 @@ class Server(uvicorn.Server):
             self.should_exit = True
             return
         self.signal = sig
-        self._parts.phase.name = DRAINING
-        delay_s = self._parts.settings.serve.drain_delay_s
+        self._service.components.is_draining = True
+        delay_s = self._service.settings.serve.drain_delay_s
         if delay_s and sig == signal.SIGTERM:
             asyncio.get_running_loop().call_later(delay_s, self._stop)
         else:
@@ -71,7 +70,7 @@ class Server(uvicorn.Server):
         """Ends too where the service cannot go on."""
         if counter % _TICKS_A_SECOND == 0:
             self._look_for_files()
-        return await super().on_tick(counter) or self._parts.failure is not None
+        return await super().on_tick(counter) or self._service.components.failure is not None
 
     def _look_for_files(self) -> None:
         # Without one, the event loop turns callers away in silence.
@@ -144,16 +143,16 @@ def listen(serve: Serve) -> socket.socket:
     return listener
 
 
-def run(parts: Parts, listener: socket.socket) -> int:
+def run(service: Service, listener: socket.socket) -> int:
     """Serves until a signal comes; gives that signal.
 
     Raises:
         PodiumError: what was learned cannot be read from the store.
     """
-    serve = parts.settings.serve
-    bounds = _bounds(parts)
+    serve = service.settings.serve
+    bounds = _bounds(service)
     config = Config(
-        create_app(parts),
+        create_app(service),
         http=type("BoundedWire", (Wire,), {"bounds": bounds}),
         ws="none",
         log_config=None,
@@ -168,15 +167,15 @@ def run(parts: Parts, listener: socket.socket) -> int:
         lifespan="on",
     )
     config.handshake = _handshake(bounds.max_connections)
-    server = Server(config, parts)
+    server = Server(config, service)
     server.run(sockets=[listener])
-    if parts.failure is not None:
-        raise parts.failure
+    if service.components.failure is not None:
+        raise service.components.failure
     return server.signal
 
 
-def _bounds(parts: Parts) -> Bounds:
-    serve = parts.settings.serve
+def _bounds(service: Service) -> Bounds:
+    serve = service.settings.serve
     wanted = serve.max_connections
     shaking = _handshake(wanted).most if serve.tls_cert else 0
     room = max(_files(wanted + shaking + SPARE_FILES) - SPARE_FILES, 1)
@@ -184,13 +183,13 @@ def _bounds(parts: Parts) -> Bounds:
         room = max(room - _handshake(room).most, 1)
     room = min(room, wanted)
     if room < serve.max_connections:
-        parts.log.warning(
+        service.log.warning(
             "there is room for fewer connections than serve.max_connections",
             max_connections=room,
             hint="raise the limit of open files (ulimit -n)",
         )
     hint = "look who connects so often, or raise serve.max_connections"
-    warn = SeldomWarning(parts.log, "there are too many connections", hint)
+    warn = SeldomWarning(service.log, "there are too many connections", hint)
     return Bounds(serve.read_limit_s, room, lambda count: warn(connections=count))
 
 

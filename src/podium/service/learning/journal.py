@@ -1,9 +1,10 @@
-"""Keeps observations before they are acknowledged, and learns from what is kept."""
+"""Stores observations before they are acknowledged, and learns from what is stored."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -12,13 +13,13 @@ from typing import TypeVar
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import MissingError, PodiumError, UsageError
-from podium.service.learning.health import Health
-from podium.service.learning.learner import AgentLearner
 from podium.service.http.logs import KIND
-from podium.service.learning.workshop import Workshop
+from podium.service.learning.daemon_executor import DaemonExecutor
+from podium.service.learning.learner import AgentLearner
 from podium.store import (
     Follower,
     Kept,
+    LostStore,
     ObservationRecord,
     ObservationWriter,
     Rhythm,
@@ -35,7 +36,7 @@ CLOSE_LIMIT_S = 15.0
 """How long the end waits for a store: for a lock, the last observations and a checkpoint."""
 
 
-class Memory:
+class Journal:
     """Writes observations in groups and shows the learner all that any replica wrote.
 
     However long the store takes, nobody waits longer than the limit.
@@ -55,18 +56,18 @@ class Memory:
         self._observations = store.observations
         self._follower = Follower(store, learner)
         self._writer = ObservationWriter(store.observations)
-        self.health = Health(log)
+        self.health = StoreHealth(log)
         self._upkeep = Upkeep(
             self._follower, store.observations, rhythm, self._report, self._look_at_store
         )
-        self._thread = Workshop("podium-learner")
-        self._newcomers = Workshop("podium-newcomers")
+        self._thread = DaemonExecutor("podium-learner")
+        self._newcomers = DaemonExecutor("podium-newcomers")
         self._reaching: asyncio.Future[None] | None = None
         self._is_started = False
 
     @property
     def last_id(self) -> int:
-        """Gives the number of the last observation that is learned."""
+        """Returns the id of the last observation that was learned."""
         return self._follower.progress.last_id
 
     @property
@@ -83,7 +84,7 @@ class Memory:
         self._upkeep.start()
         self._is_started = True
 
-    async def keep(self, records: Sequence[ObservationRecord]) -> list[Kept]:
+    async def store(self, records: Sequence[ObservationRecord]) -> list[Kept]:
         """Stores observations, all or none; they are safe once this returns.
 
         Raises:
@@ -92,13 +93,13 @@ class Memory:
         """
         with self._watched():
             promised = self._writer.submit(records)
-            return await self._kept(promised, lambda: self._writer.withdraw(promised))
+            return await self._settled(promised, lambda: self._writer.withdraw(promised))
 
-    async def keep_new(self, record: ObservationRecord, check: Callable[[], None]) -> Kept:
+    async def store_new(self, record: ObservationRecord, check: Callable[[], None]) -> Kept:
         """Stores an observation with new names, if a check still agrees when its turn comes.
 
-        All that was kept before is learned by then, whichever replica kept it: as many as there
-        is room for are kept, however many are told of at the same time.
+        All that was stored before is learned by then, whichever replica stored it: no more names
+        are stored than there is room for, however many arrive at the same time.
 
         Raises:
             ReusedName: a key or a job was that of another observation.
@@ -113,7 +114,7 @@ class Memory:
         with self._watched():
             add = self._observations.add_checked
             promised = self._newcomers.submit(add, record, look)
-            return await self._kept(promised, promised.cancel)
+            return await self._settled(promised, promised.cancel)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -125,22 +126,22 @@ class Memory:
             self.health.fail(error)
             raise
 
-    async def _kept(self, promised: Future[T], withdraw: Callable[[], bool]) -> T:
+    async def _settled(self, promised: Future[T], withdraw: Callable[[], bool]) -> T:
         try:
             async with asyncio.timeout(self._limit_s):
-                kept = await asyncio.shield(asyncio.wrap_future(promised))
+                stored = await asyncio.shield(asyncio.wrap_future(promised))
         except TimeoutError:
             is_certain = withdraw()
             raise MissingError(
-                f"the store did not keep an observation within {self._limit_s:g} s",
-                hint="look who holds its lock, and at its disk"
-                + ("" if is_certain else "; the observation may yet be kept"),
+                f"the database did not store the observation within {self._limit_s:g} s",
+                hint="check what holds its lock, and its disk"
+                + ("" if is_certain else "; the observation may still be stored"),
             ) from None
         self.health.recover()
-        return kept
+        return stored
 
     async def check_unused(self, record: ObservationRecord) -> None:
-        """Looks whether the names of what is not to be kept belong to something that is.
+        """Checks that the names of what is not to be stored do not belong to something that is.
 
         Raises:
             ReusedName: one of them does.
@@ -152,8 +153,8 @@ class Memory:
             async with asyncio.timeout(self._limit_s):
                 await asyncio.shield(asked)
         except TimeoutError:
-            problem = f"the store did not answer within {self._limit_s:g} s"
-            raise MissingError(problem, hint="look whether it is in trouble") from None
+            problem = f"the database did not answer within {self._limit_s:g} s"
+            raise MissingError(problem, hint="check the health of the database") from None
 
     async def names(
         self, job_types: Sequence[str], gpu_types: Sequence[str]
@@ -165,8 +166,8 @@ class Memory:
             async with asyncio.timeout(self._limit_s):
                 return await asyncio.shield(asked)
         except TimeoutError:
-            problem = f"the store did not answer within {self._limit_s:g} s"
-            raise MissingError(problem, hint="look whether it is in trouble") from None
+            problem = f"the database did not answer within {self._limit_s:g} s"
+            raise MissingError(problem, hint="check the health of the database") from None
 
     def _known_names(
         self, job_types: Sequence[str], gpu_types: Sequence[str]
@@ -181,7 +182,7 @@ class Memory:
 
         Those that wait share the work.
         """
-        with suppress(TimeoutError):  # it is kept, and learned when the store can be read again
+        with suppress(TimeoutError):  # it is stored, and learned when the store can be read again
             async with asyncio.timeout(max(self._limit_s - waited_s, 0.0)):
                 await self._learned(id)
 
@@ -207,9 +208,9 @@ class Memory:
         closing.join(limit_s)
         if closing.is_alive():
             self._log.error(
-                f"the store did not finish within {limit_s:g} s",
+                f"the database did not finish within {limit_s:g} s",
                 not_confirmed=self._writer.unsettled + self._newcomers.unsettled,
-                hint="none of those was acknowledged; what was is kept, and learned at the start",
+                hint="none of these was acknowledged; those that were are stored",
             )
 
     def _close(self) -> None:
@@ -228,5 +229,50 @@ class Memory:
             self.health.recover()
 
     def _report(self, error: PodiumError) -> None:
-        told = {"problem": str(error), "hint": error.hint, KIND: "trouble with the store"}
-        self._log.error("the store is in trouble", **told)
+        facts = {"problem": str(error), "hint": error.hint, KIND: "database errors"}
+        self._log.error("database error", **facts)
+
+
+class StoreHealth:
+    """Knows whether the last attempt to write to the store succeeded; threads may share it.
+
+    Scores need no store, so trouble alone does not make the service unready. A file that was
+    deleted does: whatever is observed from then on would be lost.
+    """
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        self._log = log
+        self._problem: PodiumError | None = None
+        self._since_s = 0.0
+
+    @property
+    def is_troubled(self) -> bool:
+        """Tells whether the store could not be written when that was last tried."""
+        return self._problem is not None
+
+    @property
+    def is_lost(self) -> bool:
+        """Tells whether the store is no longer where it was opened."""
+        return isinstance(self._problem, LostStore)
+
+    @property
+    def trouble_s(self) -> float:
+        """Returns how long the store could not be written."""
+        return time.monotonic() - self._since_s if self.is_troubled else 0.0
+
+    def fail(self, error: PodiumError) -> None:
+        """Notes that the store could not be written, and logs what is new about it."""
+        before = self._problem
+        self._problem = error
+        if before is None:
+            self._since_s = time.monotonic()
+        if before is None or type(before) is not type(error):
+            message = "cannot write to the database"
+            self._log.error(message, problem=str(error), hint=error.hint)
+
+    def recover(self) -> None:
+        """Notes that the store was written."""
+        if self._problem is not None:
+            seconds = round(self.trouble_s, 3)
+            self._problem = None
+            self._log.info("the database can be written again", seconds=seconds)

@@ -1,4 +1,4 @@
-"""Declares what the service answers, for its documentation.
+"""Declares what online learning answers, for its documentation.
 
 Answers are sent as the agent gives them; a test holds them against these declarations.
 """
@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-
-class Reply(BaseModel):
-    """Is complete: a test would find a field that is not declared."""
-
-    model_config = ConfigDict(extra="forbid")
+from podium.service.http.replies import Reply
 
 
 class Terms(Reply):
@@ -101,51 +97,3 @@ class ForgetReply(Reply):
 
     status: Literal["ok"]
     forgotten: Forgotten
-
-
-class StatusReply(Reply):
-    """Says that all is well."""
-
-    status: str
-
-
-class ReadyReply(StatusReply):
-    """Says that requests are welcome, and whether observations can be kept."""
-
-    store: Annotated[
-        Literal["ok", "unavailable"],
-        Field(description="unavailable: the last attempt to write to the store failed."),
-    ]
-
-
-class InfoReply(Reply):
-    """Says what this service is and how it is set."""
-
-    service: str
-    version: str
-    config: Annotated[dict[str, Any], Field(description="Parameters of the agent.")]
-    settings: Annotated[
-        dict[str, Any], Field(description="Every setting that matters here, by its path.")
-    ]
-
-
-class FieldError(Reply):
-    """Says what is wrong with one field."""
-
-    name: str
-    message: str
-
-
-class ErrorDetail(Reply):
-    """Says what is wrong and what to do next."""
-
-    code: str
-    message: str
-    hint: str
-    fields: list[FieldError]
-
-
-class ErrorReply(Reply):
-    """Is the one shape of errors."""
-
-    error: ErrorDetail

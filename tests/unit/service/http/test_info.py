@@ -4,6 +4,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from podium.service.http.metrics import MOST_LABELS, OTHER, Metrics
+from podium.service.learning.metrics import LearningMetrics
 from support.service import OBSERVE, SCORE, Service
 
 
@@ -41,7 +42,7 @@ def test_the_password_of_the_store_is_not_shown(service):
     from dataclasses import replace
 
     url = "postgresql://ada:secret@db/podium"
-    service.parts.settings = replace(
+    service.composed.settings = replace(
         service.settings, store=replace(service.settings.store, url=url)
     )
     assert service.get("/").json["settings"]["store.url"] == "postgresql://ada:********@db/podium"
@@ -91,9 +92,10 @@ def test_no_series_is_named_twice(service):
 
 
 def test_names_that_callers_choose_do_not_grow_the_metrics_for_ever():
-    metrics = Metrics()
+    metrics, learning = Metrics(), LearningMetrics()
+    metrics.add([learning._observed.counter])
     for number in range(MOST_LABELS + 50):
-        metrics.observed(f"job-{number}", "gpu")
+        learning.observed(f"job-{number}", "gpu")
     text = metrics.text().decode()
     assert text.count("scheduler_observe_events_total{") == MOST_LABELS + 1
     assert f'{{gpu_type="{OTHER}",job_type="{OTHER}"}} 50.0' in text

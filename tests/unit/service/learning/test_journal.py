@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from podium.online import Parameters
-from podium.service.learning.learner import AgentLearner
 from podium.service.http.logs import Log
-from podium.service.learning.journal import Memory
-from podium.service.learning.workshop import Workshop
+from podium.service.learning.daemon_executor import DaemonExecutor
+from podium.service.learning.journal import Journal
+from podium.service.learning.learner import AgentLearner
 from podium.store import ObservationRecord, Rhythm, open_store
 from podium.store.observations import Observations
 
@@ -21,22 +21,22 @@ from podium.errors import MissingError
 from podium.online import Parameters
 from podium.service.learning.learner import AgentLearner
 from podium.service.http.logs import Log
-from podium.service.learning.journal import Memory
+from podium.service.learning.journal import Journal
 from podium.store import ObservationRecord, Rhythm, open_store
 from podium.store.observations import Observations
 
-async def attempt(memory):
+async def attempt(journal):
     try:
-        await memory.keep_new(ObservationRecord("a", "g", 1.0, recorded_s=1.0), lambda: None)
+        await journal.store_new(ObservationRecord("a", "g", 1.0, recorded_s=1.0), lambda: None)
     except MissingError:
         print("given up", flush=True)
 
 log = Log(sys.stderr)
 with open_store(sys.argv[1]) as store:
-    memory = Memory(store, AgentLearner(Parameters()), Rhythm(), log.logger, 0.2)
+    journal = Journal(store, AgentLearner(Parameters()), Rhythm(), log.logger, 0.2)
     Observations.add_checked = lambda *_: threading.Event().wait()
-    asyncio.run(attempt(memory))
-    memory.close(0.2)
+    asyncio.run(attempt(journal))
+    journal.close(0.2)
 log.close()
 print("closed", flush=True)
 """
@@ -51,8 +51,8 @@ def store(tmp_path):
 def test_a_store_that_never_answers_does_not_hold_the_end_up(store, monkeypatch):
     lines, answers = io.StringIO(), threading.Event()
     log = Log(lines)
-    memory = Memory(store, AgentLearner(Parameters()), Rhythm(), log.logger)
-    memory._writer.add([RECORD])  # acknowledged
+    journal = Journal(store, AgentLearner(Parameters()), Rhythm(), log.logger)
+    journal._writer.add([RECORD])  # acknowledged
     add_groups = Observations.add_groups
 
     def stuck(self, groups):
@@ -60,8 +60,8 @@ def test_a_store_that_never_answers_does_not_hold_the_end_up(store, monkeypatch)
         return add_groups(self, groups)
 
     monkeypatch.setattr(Observations, "add_groups", stuck)
-    promised = [memory._writer.submit([RECORD, RECORD]) for _ in range(3)]
-    memory.close(0.2)
+    promised = [journal._writer.submit([RECORD, RECORD]) for _ in range(3)]
+    journal.close(0.2)
     log.close()
     (told,) = [json.loads(line) for line in lines.getvalue().splitlines()]
     assert (told["level"], told["not_confirmed"]) == ("error", 6)
@@ -75,15 +75,15 @@ def test_a_store_that_never_answers_does_not_hold_the_end_up(store, monkeypatch)
 def test_a_store_that_answers_is_told_everything_before_the_end(store):
     lines = io.StringIO()
     log = Log(lines)
-    memory = Memory(store, AgentLearner(Parameters()), Rhythm(), log.logger)
-    memory.replay()
-    memory.start()
+    journal = Journal(store, AgentLearner(Parameters()), Rhythm(), log.logger)
+    journal.replay()
+    journal.start()
     for _ in range(5):
-        memory._writer.submit([RECORD])
-    memory.close()
+        journal._writer.submit([RECORD])
+    journal.close()
     log.close()
     assert lines.getvalue() == ""
-    assert (store.observations.count(), memory.last_id) == (5, 5)
+    assert (store.observations.count(), journal.last_id) == (5, 5)
     assert store.checkpoints.load("online").last_id == 5
 
 
@@ -98,7 +98,7 @@ def test_a_process_ends_whatever_its_store_does(tmp_path):
 
 
 def test_a_workshop_does_its_work_in_order_and_tells_what_failed():
-    workshop, found = Workshop("test"), []
+    workshop, found = DaemonExecutor("test"), []
     promised = [workshop.submit(found.append, number) for number in range(5)]
     failing = workshop.submit(int, "x")
     workshop.shutdown()
@@ -106,6 +106,6 @@ def test_a_workshop_does_its_work_in_order_and_tells_what_failed():
     assert found == [*range(5)]
     with pytest.raises(ValueError, match="invalid literal"):
         failing.result(0)
-    with pytest.raises(RuntimeError, match="no work is taken"):
+    with pytest.raises(RuntimeError, match="the executor is closed"):
         workshop.submit(found.append, 6)
     assert workshop.unsettled == 0

@@ -1,4 +1,4 @@
-"""Does work in one thread, which does not keep the process from ending."""
+"""Runs work in one thread that does not keep the process from ending."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Workshop(Executor):
-    """Does one piece of work after the other.
+class DaemonExecutor(Executor):
+    """Runs one call after the other.
 
     Python waits for the threads of its own executors at the end, however long they take: a store
     that never answers would keep the process for ever.
     """
 
     def __init__(self, name: str) -> None:
-        self._orders: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._is_closed = False
-        self.unsettled = 0  # pieces of work that are not done
+        self.unsettled = 0  # calls that have not returned
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Takes an order.
+        """Queues a call.
 
         Raises:
             RuntimeError: it is closed.
         """
         promised: Future[T] = Future()
 
-        def fulfil() -> None:
+        def run() -> None:
             if not promised.set_running_or_notify_cancel():
                 return
             try:
@@ -47,22 +47,22 @@ class Workshop(Executor):
 
         with self._lock:
             if self._is_closed:
-                raise RuntimeError("no work is taken any more")
+                raise RuntimeError("the executor is closed")
             self.unsettled += 1
-            self._orders.put(fulfil)
+            self._calls.put(run)
         return promised
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Takes no more orders; by default waits until all are done."""
-        del cancel_futures  # whoever ordered may cancel
+        """Takes no more calls; by default waits until all have returned."""
+        del cancel_futures  # whoever submitted may cancel
         with self._lock:
             self._is_closed = True
-            self._orders.put(None)
+            self._calls.put(None)
         if wait:
             self._thread.join()
 
     def _work(self) -> None:
-        while (fulfil := self._orders.get()) is not None:
-            fulfil()
+        while (run := self._calls.get()) is not None:
+            run()
             with self._lock:
                 self.unsettled -= 1

@@ -250,15 +250,15 @@ def test_as_many_gpu_types_are_kept_as_can_be_learned_however_many_come_at_once(
         statuses = [reply.status for reply in _observe_new(services, 100)]
         assert (statuses.count(200), statuses.count(409)) == (64, 36)
         assert services[0].store.observations.count() == 64
-        assert [service.parts.memory.refused for service in services] == [0] * replicas
+        assert [service.learning.journal.refused for service in services] == [0] * replicas
 
 
 def test_names_that_were_kept_but_never_learned_can_be_forgotten(service):
     service.store.observations.add(
         ObservationRecord("a", f"g{n}", 2.0, recorded_s=1.0) for n in range(70)
     )
-    service.runner.run(service.parts.memory.learn(70))
-    assert service.parts.memory.refused == 6
+    service.runner.run(service.learning.journal.learn(70))
+    assert service.learning.journal.refused == 6
     asked = {"gpu_types": ["g69", "g3", "unheard-of"]}
     told = service.post("/v1/forget", asked).json
     assert told["forgotten"]["gpu_types"] == ["g69", "g3"]
@@ -267,7 +267,7 @@ def test_names_that_were_kept_but_never_learned_can_be_forgotten(service):
 
 def test_mistaken_gpu_types_are_forgotten_and_make_room(service):
     service.post("/v1/observe", OBSERVE)
-    before = service.parts.learner.state()
+    before = service.learning.learner.state()
     for number in range(63):
         body = {"job_type": f"j{number}", "gpu_type": f"g{number}", "measured_runtime_s": 1.0}
         assert service.post("/v1/observe", body).status == 200
@@ -276,7 +276,7 @@ def test_mistaken_gpu_types_are_forgotten_and_make_room(service):
     names = [f"g{number}" for number in range(63)]
     reply = service.post("/v1/forget", {"gpu_types": [*names, "unheard-of"]})
     assert ForgetReply.model_validate_json(reply.body).forgotten.gpu_types == names
-    assert service.parts.learner.state() == before
+    assert service.learning.learner.state() == before
     assert service.post("/v1/observe", {**OBSERVE, "gpu_type": "H100-80GB"}).status == 200
     again = service.post("/v1/forget", {"gpu_types": names, "job_types": ["j0"]}).json
     assert again["forgotten"] == {"gpu_types": [], "job_types": []}
@@ -285,12 +285,12 @@ def test_mistaken_gpu_types_are_forgotten_and_make_room(service):
 def test_what_is_forgotten_stays_forgotten_after_a_restart(tmp_path):
     with Service(tmp_path) as service:
         service.post("/v1/observe", OBSERVE)
-        before = service.parts.learner.state()
+        before = service.learning.learner.state()
         service.post("/v1/observe", {**OBSERVE, "gpu_type": "typo", "job_type": "typo"})
         service.post("/v1/forget", {"job_types": ["typo"]})
-        assert service.parts.learner.state() == before
+        assert service.learning.learner.state() == before
     with Service(tmp_path) as service:
-        assert service.parts.learner.state() == before
+        assert service.learning.learner.state() == before
 
 
 def test_a_store_in_trouble_is_said_and_nothing_acknowledged(service, tmp_path):
@@ -340,4 +340,4 @@ def test_many_at_once_are_all_kept_and_learned(service):
 
     assert {reply.status for reply in service.runner.run(tell_all())} == {200}
     assert service.store.observations.count() == 200
-    assert service.parts.learner.agent.figures().observations == 200
+    assert service.learning.learner.agent.figures().observations == 200

@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from podium.service.http.logs import MOST_OF_A_KIND
-from podium.service.phase import DRAINING, REPLAYING
 from support.service import JSON, OBSERVE, SCORE, Service, scope_of
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -59,7 +58,7 @@ def test_a_failure_that_anybody_can_repeat_does_not_fill_the_log(service, monkey
     def burst(_request):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(service.parts.learner.agent, "score", burst)
+    monkeypatch.setattr(service.learning.learner.agent, "score", burst)
     for _ in range(MOST_OF_A_KIND + 5):
         service.post("/v1/score", SCORE)
     lines = service.logged()
@@ -111,7 +110,7 @@ def test_a_failure_tells_nothing_of_the_inside(service, monkeypatch):
     def burst(_request):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(service.parts.learner.agent, "score", burst)
+    monkeypatch.setattr(service.learning.learner.agent, "score", burst)
     reply = service.post("/v1/score", SCORE)
     assert (reply.status, reply.error.code) == (500, "internal")
     assert b"secret" not in reply.body
@@ -153,12 +152,12 @@ def test_a_token_is_never_shown(tmp_path):
 
 def test_more_requests_than_are_borne_are_put_off(tmp_path):
     with Service(tmp_path, {"serve.max_in_flight": 1}) as service:
-        assert service.app.gate._lane.enter()
+        assert service.app.middleware_app._lane.enter()
         reply = service.post("/v1/score", SCORE)
         assert (reply.status, reply.headers["retry-after"]) == (503, "1")
         assert reply.error.code == "unavailable"
         assert service.get("/healthz").status == 200
-        service.app.gate._lane.leave()
+        service.app.middleware_app._lane.leave()
         assert service.post("/v1/score", SCORE).status == 200
 
 
@@ -188,7 +187,7 @@ def test_answers_that_nobody_reads_take_no_place(tmp_path):
 
 def test_observations_that_wait_take_no_place_of_scores(tmp_path):
     with Service(tmp_path, {"serve.max_in_flight": 1, "serve.max_observing": 1}) as service:
-        (lane,) = {service.app.gate._own_lanes["/v1/observe"]}
+        (lane,) = {service.app.middleware_app._own_lanes["/v1/observe"]}
         assert lane.enter()
         reply = service.post("/v1/observe", OBSERVE)
         assert (reply.status, reply.headers["retry-after"]) == (503, "1")
@@ -198,26 +197,25 @@ def test_observations_that_wait_take_no_place_of_scores(tmp_path):
 
 
 def test_nothing_is_decided_or_kept_before_the_store_is_read(tmp_path):
-    with Service(tmp_path, is_woken=False) as service:
-        assert service.parts.phase.name == REPLAYING
+    with Service(tmp_path, is_started=False) as service:
         for path, body in (("/v1/score", SCORE), ("/v1/observe", OBSERVE)):
             reply = service.post(path, body)
             assert (reply.status, reply.error.code) == (503, "unavailable")
         assert service.get("/healthz").status == 200
         assert service.get("/readyz").status == 503
-        service.runner.run(service.parts.wake())
+        service.runner.run(service.components.start())
         assert service.get("/readyz").json == {"status": "ready", "store": "ok"}
 
 
 def test_what_comes_while_draining_is_still_done(service):
-    service.parts.phase.name = DRAINING
+    service.components.is_draining = True
     assert service.get("/readyz").error.message == "the service is shutting down"
     assert service.post("/v1/observe", OBSERVE).status == 200
 
 
 def test_an_end_that_comes_before_the_store_is_read_is_not_forgotten(tmp_path):
-    with Service(tmp_path, is_woken=False) as service:
-        service.parts.phase.name = DRAINING
+    with Service(tmp_path, is_started=False) as service:
+        service.components.is_draining = True
         assert service.post("/v1/score", SCORE).status == 503
-        service.runner.run(service.parts.wake())
+        service.runner.run(service.components.start())
         assert service.get("/readyz").status == 503
