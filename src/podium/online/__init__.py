@@ -1,4 +1,4 @@
-"""Online learning: how long job types run on GPU types, who disturbs whom, and what to try next."""
+"""Online learning: run times of job types on GPU types, interference, and what to try next."""
 
 from podium.online.agent import Agent
 from podium.online.answer import Answer, Assignment, Figures

@@ -12,7 +12,7 @@ SMALL = ("--jobs", 60, "--job-types", 3, "--gpu-types", 2)
 
 @pytest.fixture
 def run(runner):
-    return lambda *arguments: runner.invoke(app, ["simulate", *map(str, arguments)])
+    return lambda *arguments: runner.invoke(app, ["learn", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def found(run):
     """Gives the figures of a small trial as data."""
 
     def figures(*arguments):
-        result = run("--policy", "online", *SMALL, *arguments, "--json")
+        result = run(*SMALL, *arguments, "--json")
         assert result.exit_code == 0, result.stderr
         return json.loads(result.stdout)
 
@@ -73,7 +73,7 @@ def test_the_parameters_are_those_of_the_settings(found):
 
 
 def test_people_read_regret_ways_and_what_was_learned(run):
-    result = run("--policy", "online", *SMALL, "--seeds", "1000-1001")
+    result = run(*SMALL, "--seeds", "1000-1001")
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert (
@@ -87,33 +87,55 @@ def test_people_read_regret_ways_and_what_was_learned(run):
 
 
 def test_without_neighbours_there_are_no_slowdowns_to_read(run):
-    result = run("--policy", "online", *SMALL, "--neighbours", 0)
+    result = run(*SMALL, "--neighbours", 0)
     assert "beside" not in result.stdout.split("forced", 1)[1]
 
 
+@pytest.fixture
+def simulate(runner):
+    return lambda *arguments: runner.invoke(app, ["simulate", *map(str, arguments)])
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("arguments", "command"),
     [
-        ("--trace", "openb"),
-        ("--protocol", "replay"),
-        ("--nodes", "4"),
-        ("--placements", "out.csv"),
-        ("--node-order", "listed"),
-        ("--skip-bad",),
+        ("--policy online", "podium learn"),
+        ("--policy=online --seed 7 --json", "podium learn --seed 7 --json"),
+        ("--jobs 60 --policy online --noise=0.1 --plot a.svg",
+         "podium learn --jobs 60 --noise=0.1 --plot a.svg"),
+        ("--trace openb --policy online --skip-bad --seeds 1-3", "podium learn --seeds 1-3"),
+        ("--policy online --seeds", "podium learn --seeds ''"),
     ],
-)
-def test_options_of_other_policies_are_refused(run, options):
-    result = run("--policy", "online", *options)
+)  # fmt: skip
+def test_whoever_asks_simulate_for_the_agent_is_given_the_command(simulate, arguments, command):
+    result = simulate(*arguments.split())
     assert result.exit_code == 2
-    assert f"{options[0]} means nothing to the policy online" in result.stderr
-    assert "the options of this policy are --seed, --seeds, --jobs" in result.stderr
+    if "--json" in arguments:
+        assert json.loads(result.stderr)["error"]["hint"] == command
+    else:
+        assert f"  try: {command}\n" in result.stderr
+        assert "the online agent has a command of its own" in result.stderr
+
+
+def test_the_command_that_is_given_runs(simulate, runner):
+    given = simulate("--policy", "online", *SMALL, "--neighbours", 0).stderr
+    command = given.split("try: podium ", 1)[1].split()
+    assert runner.invoke(app, command).exit_code == 0
+
+
+def test_the_agent_in_the_settings_is_sent_there_too(simulate):
+    Path("podium.toml").write_text('[simulate]\npolicy = "online"\n')
+    result = simulate("--seed", 3)
+    assert result.exit_code == 2
+    assert "podium.toml" in result.stderr
+    assert "  try: podium learn --seed 3\n" in result.stderr
 
 
 @pytest.mark.parametrize("option", ["--jobs", "--job-types", "--gpu-types", "--noise", "--seeds"])
-def test_its_options_are_refused_with_other_policies(run, option):
-    result = run("--policy", "first-fit", option, "1")
+def test_its_options_are_no_options_of_simulate(simulate, option):
+    result = simulate("--policy", "first-fit", option, "1")
     assert result.exit_code == 2
-    assert f"{option} is an option of the policy online" in result.stderr
+    assert f"No such option: {option}" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -131,20 +153,20 @@ def test_its_options_are_refused_with_other_policies(run, option):
     ],
 )
 def test_values_that_cannot_be_are_refused(run, option, value):
-    result = run("--policy", "online", option, value)
+    result = run(option, value)
     assert result.exit_code == 2
     assert f"flag {option}" in result.stderr
     assert "give a" in result.stderr
 
 
 def test_one_seed_and_several_are_not_given_together(run):
-    result = run("--policy", "online", "--seed", "1", "--seeds", "1-2")
+    result = run("--seed", "1", "--seeds", "1-2")
     assert result.exit_code == 2
     assert "--seed and --seeds are both given" in result.stderr
 
 
 def test_seeds_that_cannot_be_read_are_refused(run):
-    result = run("--policy", "online", "--seeds", "1-")
+    result = run("--seeds", "1-")
     assert result.exit_code == 2
     assert "is no list of seeds" in result.stderr
 
@@ -152,7 +174,7 @@ def test_seeds_that_cannot_be_read_are_refused(run):
 def test_a_plot_shows_every_way_that_has_something_to_regret(run, tmp_path):
     drawn = []
     for name in ("one.svg", "two.svg"):
-        result = run("--policy", "online", *SMALL, "--plot", tmp_path / name)
+        result = run(*SMALL, "--plot", tmp_path / name)
         assert result.exit_code == 0, result.stderr
         assert f"drew {tmp_path / name}" in result.stderr
         drawn.append((tmp_path / name).read_bytes())
@@ -163,18 +185,18 @@ def test_a_plot_shows_every_way_that_has_something_to_regret(run, tmp_path):
 
 
 def test_a_plot_that_cannot_be_drawn_is_refused_before_anything_runs(run, tmp_path, monkeypatch):
-    result = run("--policy", "online", *SMALL, "--plot", tmp_path / "plot.gif")
+    result = run(*SMALL, "--plot", tmp_path / "plot.gif")
     assert result.exit_code == 2
     assert "ends in .svg or .png" in result.stderr
     monkeypatch.setattr(plot.importlib.util, "find_spec", lambda _: None)
-    result = run("--policy", "online", *SMALL, "--plot", tmp_path / "plot.svg")
+    result = run(*SMALL, "--plot", tmp_path / "plot.svg")
     assert result.exit_code == 3
     assert install_line("plots") in result.stderr
     assert not list(tmp_path.glob("plot.*"))
 
 
 @pytest.mark.parametrize(("name", "is_meant"), [("onlin", True), ("bestfit", False)])
-def test_whoever_misspells_the_agent_is_told_its_name(run, name, is_meant):
-    result = run("--policy", name)
+def test_whoever_misspells_the_agent_is_told_its_name(simulate, name, is_meant):
+    result = simulate("--policy", name)
     assert result.exit_code == 2
     assert ("did you mean online, the agent" in result.stderr) == is_meant
