@@ -310,7 +310,7 @@ def test_a_port_that_is_taken_is_said(tmp_path):
         port = str(taken.getsockname()[1])
         done = run([*PODIUM, "serve", "--port", port, "--store", "podium.db"], tmp_path)
     assert done.returncode == 3
-    assert "nobody can listen here" in done.stderr
+    assert f"cannot listen on 127.0.0.1:{port}: " in done.stderr
     assert "choose another --port" in done.stderr
 
 

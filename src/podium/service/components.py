@@ -47,7 +47,7 @@ class JsonRoute:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Tells whether a component welcomes work, and the reason if it does not."""
+    """Whether a component welcomes work, and the reason if it does not."""
 
     reason: str = ""  # why it is not ready; empty: it is
     hint: str = TRY_AGAIN
@@ -55,7 +55,7 @@ class Readiness:
 
     @property
     def is_ready(self) -> bool:
-        """Tells whether there is no reason against it."""
+        """Is true where there is no reason against it."""
         return not self.reason
 
 
@@ -102,7 +102,7 @@ class Component(Protocol):
         return {}
 
     def readiness(self) -> Readiness:
-        """Tells whether it welcomes work; asked by every probe, so it must not wait."""
+        """Reports whether it welcomes work; asked by every probe, so it must not wait."""
         return Readiness()
 
 
@@ -117,13 +117,13 @@ class Life:
         self.has_failed = False
 
     def readiness(self) -> Readiness:
-        """Tells what the component says, unless it has not started."""
+        """Returns the readiness of the component, which has to start first."""
         if self.has_failed:
             return Readiness("it could not start", hint="see the log of the service")
-        told = self.component.readiness()
-        if told.is_ready and not self.is_started:
+        readiness = self.component.readiness()
+        if readiness.is_ready and not self.is_started:
             return Readiness("it is still starting")
-        return told
+        return readiness
 
 
 class Components:

@@ -44,7 +44,7 @@ class BodyReader:
     limit_s: float
 
     async def read(self, scope: Scope, receive: Receive) -> bytes:
-        """Gives the body of a request.
+        """Returns the body of a request.
 
         Raises:
             Problem: it is not declared as JSON, is too large or takes too long.
@@ -63,7 +63,7 @@ class BodyReader:
             raise Problem(
                 408,
                 f"the body did not arrive within {self.limit_s:g} s",
-                hint="send it again, at once",
+                hint="send the whole request without delay",
                 headers=_CLOSE,
             ) from None
 
@@ -89,7 +89,7 @@ class BodyReader:
                 raise Problem(
                     415,
                     "the body is compressed",
-                    hint="send it as it is, without Content-Encoding",
+                    hint="send it uncompressed, without Content-Encoding",
                     headers=_CLOSE,
                 )
         if kind != _PLAIN and not _is_json(kind):
@@ -104,7 +104,7 @@ class BodyReader:
         if length > self.max_bytes:
             raise Problem(
                 413,
-                f"the body has more than {self.max_bytes:,} bytes",
+                f"the body is larger than {self.max_bytes:,} bytes",
                 hint="send less at a time, or raise serve.max_body_bytes",
                 headers=_CLOSE,
             )
@@ -118,7 +118,7 @@ def _is_json(kind: bytes) -> bool:
 
 
 def outlined(raw: bytes, most: int) -> bytes:
-    """Gives a body as it is to be checked: with a bounded number of entries, each named once.
+    """Returns a body as it is to be checked: with a bounded number of entries, each named once.
 
     Raises:
         Problem: a list has more than `most` entries, or there are too many lists or fields.

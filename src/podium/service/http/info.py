@@ -33,12 +33,12 @@ def info_router(app: FastAPI, service: Service, counted: Metrics) -> APIRouter:
 
     @router.get("/healthz", response_model=StatusReply)
     async def healthz() -> JSONResponse:
-        """Tells that the process is alive."""
+        """Answers as long as the process is alive."""
         return JSONResponse({"status": "healthy"})
 
     @router.get("/readyz", response_model=_ready_reply(service.components), responses=unavailable)
     async def readyz() -> JSONResponse:
-        """Tells whether requests are welcome: every component is ready, and none is shutting down.
+        """Reports whether requests are welcome: every component is ready, and nothing shuts down.
 
         A store that cannot be written for a while is reported, but scores do not need it.
         """
@@ -58,7 +58,7 @@ def info_router(app: FastAPI, service: Service, counted: Metrics) -> APIRouter:
 
 
 def readiness(components: Components) -> dict[str, str]:
-    """Tells that all components are ready, with what they add.
+    """Reports that all components are ready, with what they add.
 
     Raises:
         Problem: one of them is not, or the service is ending.
@@ -76,8 +76,8 @@ def _ready_reply(components: Components) -> type[StatusReply]:
     fields: dict[str, Any] = {
         name: kind for life in components for name, kind in life.component.ready_fields.items()
     }
-    told = "Tells that requests are welcome, with what the components add."
-    return create_model("ReadyReply", __base__=StatusReply, __doc__=told, **fields)
+    meaning = "Requests are welcome; components add fields of their own."
+    return create_model("ReadyReply", __base__=StatusReply, __doc__=meaning, **fields)
 
 
 def described(service: Service) -> dict[str, Any]:

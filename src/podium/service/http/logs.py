@@ -21,9 +21,9 @@ from structlog.typing import EventDict, FilteringBoundLogger
 from podium.settings import Secrets
 
 MOST_WAITING = 10_000
-SELDOM_S = 60.0
+WINDOW_S = 60.0
 MOST_OF_A_KIND = 30
-"""Lines of a kind that are written in SELDOM_S."""
+"""Lines of a kind that are written in WINDOW_S."""
 
 KIND = "kind_of_line"
 """Names, among the facts of a line, the kind as which it is counted; it is not written."""
@@ -73,11 +73,11 @@ class LineWriter:
                 self.dropped += 1
 
 
-class Rations:
-    """Lets so many lines of a kind through a minute, and tells how many others there were."""
+class LineLimiter:
+    """Lets so many lines of a kind through a minute, and reports how many it suppressed."""
 
-    def __init__(self, tell: Callable[[str, int], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[str, int], None]) -> None:
+        self._report = report
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._next_s = 0.0
@@ -89,38 +89,38 @@ class Rations:
             raise structlog.DropEvent
         return event
 
-    def tell(self) -> None:
-        """Tells of all that was left out since the last time."""
+    def flush(self) -> None:
+        """Reports what was suppressed since the last time."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
         for kind, count in counts.items():
             if count > MOST_OF_A_KIND:
-                self._tell(kind, count - MOST_OF_A_KIND)
+                self._report(kind, count - MOST_OF_A_KIND)
 
     def _admits(self, kind: str) -> bool:
         with self._lock:
             is_due = time.monotonic() >= self._next_s
             if is_due:
-                self._next_s = time.monotonic() + SELDOM_S
+                self._next_s = time.monotonic() + WINDOW_S
         if is_due:
-            self.tell()
+            self.flush()
         with self._lock:
             self._counts[kind] += 1
             return self._counts[kind] <= MOST_OF_A_KIND
 
 
 class Log:
-    """Holds the logger of one service."""
+    """The logger of one service and the thread that writes its lines."""
 
     def __init__(self, stream: TextIO, level: str = "info", secrets: Secrets | None = None) -> None:
         known = secrets or Secrets()
         self.writer = LineWriter(stream)
         self.level = LEVELS[level]
-        self.rations = Rations(self._tell_of_left_out)
+        self.limiter = LineLimiter(self._log_suppressed)
         self.logger: FilteringBoundLogger = structlog.wrap_logger(
             self.writer,
             processors=[
-                self.rations,
+                self.limiter,
                 structlog.processors.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
                 structlog.processors.format_exc_info,
@@ -134,21 +134,21 @@ class Log:
     def adopt(self, name: str) -> None:
         """Takes over what a library logs by Python's own means."""
         logger = logging.getLogger(name)
-        logger.handlers = [Adopted(self.logger)]
+        logger.handlers = [LibraryHandler(self.logger)]
         logger.propagate = False
         logger.setLevel(logging.WARNING)
 
     def close(self) -> None:
         """Writes what is left."""
-        self.rations.tell()
+        self.limiter.flush()
         self.writer.close()
 
-    def _tell_of_left_out(self, kind: str, count: int) -> None:
+    def _log_suppressed(self, kind: str, count: int) -> None:
         level = max(self.level, logging.WARNING)
-        self.logger.log(level, "lines were left out of the log", kind=kind, times=count)
+        self.logger.log(level, "log lines were suppressed", kind=kind, times=count)
 
 
-class SeldomWarning:
+class RateLimitedWarning:
     """Warns of what may happen thousands of times a second: the first time, then once a minute."""
 
     def __init__(self, logger: FilteringBoundLogger, message: str, hint: str) -> None:
@@ -159,15 +159,15 @@ class SeldomWarning:
         self._count = 0
 
     def __call__(self, **facts: Any) -> None:
-        """Counts one, and tells of all since the last time when it is time to."""
+        """Counts one, and warns of all since the last time if it is time to."""
         self._count += 1
         if time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + SELDOM_S
+            self._next_s = time.monotonic() + WINDOW_S
             self._logger.warning(self._message, times=self._count, hint=self._hint, **facts)
             self._count = 0
 
 
-class Adopted(logging.Handler):
+class LibraryHandler(logging.Handler):
     """Turns records of Python's logging into structured ones."""
 
     def __init__(self, logger: FilteringBoundLogger) -> None:

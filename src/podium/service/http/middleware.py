@@ -1,7 +1,7 @@
-"""Stands before all routes: names requests, lets callers in, measures, logs, hides what broke.
+"""Stands before all routes: identifies requests, authenticates, limits, measures and logs them.
 
-Routes that are asked thousands of times a second go the short way: straight to their application,
-past the layers of the framework that do nothing for them.
+Routes that are asked thousands of times a second are fast routes: they go straight to their
+application, past the layers of the framework that do nothing for them.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ SLOW_S = 1.0
 _ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
-class Names:
-    """Gives requests names: the caller's own where it is plain, a new one otherwise."""
+class RequestIds:
+    """Identifies requests: by the caller's own id where it is plain, by a new one otherwise."""
 
     def __init__(self) -> None:
         self._prefix = secrets.token_hex(6)
         self._count = itertools.count(1)
 
-    def name(self, given: bytes) -> str:
-        """Names a request."""
-        if given and _ID.fullmatch(given):
-            return given.decode()
+    def id_for(self, sent: bytes) -> str:
+        """Returns the id of a request."""
+        if sent and _ID.fullmatch(sent):
+            return sent.decode()
         return f"{self._prefix}-{next(self._count):x}"
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """Says whom the gate lets in and what it logs."""
+    """Who is let in, how many at a time, and what is logged."""
 
     token: str | None = None
     max_in_flight: int = 1000
     is_logging_all: bool = False
 
 
-class Lane:
+class InFlightLimit:
     """Bounds the requests of some routes that wait for their answers at the same time.
 
     Those that are let in without a token do not count, nor do answers that nobody reads: strangers
@@ -74,7 +74,7 @@ class Lane:
         return True
 
     def leave(self) -> None:
-        """Gives a place back."""
+        """Returns a place."""
         self._count -= 1
 
 
@@ -89,20 +89,20 @@ class Middleware:
         self._log = log
         self._rules = rules
         self._token = None if rules.token is None else rules.token.encode()
-        self._names = Names()
+        self._ids = RequestIds()
         self._in_flight = 0
-        self._short: dict[tuple[str, str], ASGIApp] = {}
-        self._lane = Lane(rules.max_in_flight)
-        self._own_lanes: dict[str, Lane] = {}
+        self._fast_routes: dict[tuple[str, str], ASGIApp] = {}
+        self._shared_limit = InFlightLimit(rules.max_in_flight)
+        self._route_limits: dict[str, InFlightLimit] = {}
         metrics.in_flight.set_function(lambda: self._in_flight)
 
     def add_fast_route(self, method: str, path: str, app: ASGIApp) -> None:
-        """Lets a route's application answer without the layers in between."""
-        self._short[method, path] = app
+        """Lets the application of a route answer without the layers in between."""
+        self._fast_routes[method, path] = app
 
     def limit_route(self, path: str, most: int) -> None:
-        """Gives a route a lane of its own, so that those who wait there are in nobody's way."""
-        self._own_lanes[path] = Lane(most)
+        """Limits a route by itself, so that requests that wait there are in nobody's way."""
+        self._route_limits[path] = InFlightLimit(most)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request through, or not."""
@@ -111,27 +111,27 @@ class Middleware:
             return
         path = scope["path"]
         headers = dict(scope["headers"])
-        visit = Visit(send, self._names.name(headers.get(b"x-request-id", b"")))
+        exchange = Exchange(send, self._ids.id_for(headers.get(b"x-request-id", b"")))
         self._in_flight += 1
         try:
-            self._admit(path, headers, visit)
+            self._admit(path, headers, exchange)
             if scope["method"] == "HEAD":  # the server leaves the body of the answer out
                 scope = {**scope, "method": "GET"}
-            short = self._short.get((scope["method"], path))
-            if short is not None:
-                visit.route = path
-            await (short or self._app)(scope, receive, visit.send)
+            fast = self._fast_routes.get((scope["method"], path))
+            if fast is not None:
+                exchange.route = path
+            await (fast or self._app)(scope, receive, exchange.send)
         except (Problem, PodiumError) as error:
-            self._note(error, visit)
-            await problem_of(error).response()(scope, receive, visit.send)
+            self._note(error, exchange)
+            await problem_of(error).response()(scope, receive, exchange.send)
         except Exception as error:  # noqa: BLE001 - the last stop before the caller
-            await self._excuse(error, scope, receive, visit)
+            await self._excuse(error, scope, receive, exchange)
         finally:
             self._in_flight -= 1
-            visit.leave()
-            self._finish(scope, visit)
+            exchange.leave()
+            self._finish(scope, exchange)
 
-    def _admit(self, path: str, headers: Mapping[bytes, bytes], visit: Visit) -> None:
+    def _admit(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
         if path in OPEN:
             return
         if self._token is not None and not _is_bearer(
@@ -139,63 +139,69 @@ class Middleware:
         ):
             raise Problem(
                 401,
-                "this needs a valid token",
+                "a valid token is required",
                 hint="send Authorization: Bearer TOKEN",
                 headers={"www-authenticate": "Bearer", "connection": "close"},
             )
-        lane = self._own_lanes.get(path, self._lane)
-        if lane.enter():
-            visit.lane = lane
+        limit = self._route_limits.get(path, self._shared_limit)
+        if limit.enter():
+            exchange.limit = limit
         else:
             raise Problem(
                 503,
-                "too many requests are being answered",
-                hint="try it again shortly",
+                "too many requests in flight",
+                hint="try again shortly",
                 headers={"retry-after": "1", "connection": "close"},
             )
 
-    def _note(self, error: Problem | PodiumError, visit: Visit) -> None:
+    def _note(self, error: Problem | PodiumError, exchange: Exchange) -> None:
         if isinstance(error, PodiumError) and not isinstance(error, UsageError):
-            told = {"request_id": visit.id, "problem": str(error), "hint": error.hint}
-            self._log.error("the store is in trouble", **told, **{KIND: "trouble with the store"})
+            facts = {"request_id": exchange.id, "problem": str(error), "hint": error.hint}
+            self._log.error("database error", **facts, **{KIND: "database errors"})
 
-    async def _excuse(self, error: Exception, scope: Scope, receive: Receive, visit: Visit) -> None:
-        told = {"request_id": visit.id, "path": scope["path"][:200], KIND: "requests that failed"}
-        self._log.error("the request failed", exc_info=error, **told)
-        if visit.status:
+    async def _excuse(
+        self, error: Exception, scope: Scope, receive: Receive, exchange: Exchange
+    ) -> None:
+        facts = {
+            "request_id": exchange.id,
+            "path": scope["path"][:200],
+            KIND: "failed requests",
+        }
+        self._log.error("request failed", exc_info=error, **facts)
+        if exchange.status:
             raise error
-        problem = Problem(500, "the service failed", hint=f"report request {visit.id}")
-        await problem.response()(scope, receive, visit.send)
+        problem = Problem(500, "internal error", hint=f"report request {exchange.id}")
+        await problem.response()(scope, receive, exchange.send)
 
-    def _finish(self, scope: Scope, visit: Visit) -> None:
-        seconds = time.perf_counter() - visit.started
-        route = visit.route or getattr(scope.get("route"), "path", "unmatched")
-        self._metrics.answered(route, visit.status, seconds)
-        is_problem = visit.status >= 400 or seconds > SLOW_S
+    def _finish(self, scope: Scope, exchange: Exchange) -> None:
+        seconds = time.perf_counter() - exchange.started
+        route = exchange.route or getattr(scope.get("route"), "path", "unmatched")
+        self._metrics.answered(route, exchange.status, seconds)
+        is_problem = exchange.status >= 400 or seconds > SLOW_S
         if is_problem or self._rules.is_logging_all:
-            write = self._log.warning if visit.status >= 500 else self._log.info
-            facts = _facts(scope, visit, seconds)
+            write = self._log.warning if exchange.status >= 500 else self._log.info
+            facts = _facts(scope, exchange, seconds)
             if is_problem:
-                facts[KIND] = _kind(visit.status)
+                facts[KIND] = _kind(exchange.status)
             write("request", **facts)
 
 
-class Visit:
+class Exchange:
     """Follows one request: its name, when it began, and what was answered."""
 
-    __slots__ = ("_header", "_send", "id", "lane", "route", "started", "status")
+    __slots__ = ("_header", "_send", "id", "limit", "route", "started", "status")
 
     def __init__(self, send: Send, id: str) -> None:
         self._send = send
         self._header = (b"x-request-id", id.encode())
         self.id = id
-        self.lane: Lane | None = None
+        self.limit: InFlightLimit | None = None
         self.route = ""
         self.status = 0  # nothing was answered
         self.started = time.perf_counter()
 
     async def send(self, message: Message) -> None:
-        """Sends on, with the request's name in the headers."""
+        """Sends on, with the id of the request in the headers."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.leave()
@@ -203,19 +209,19 @@ class Visit:
         await self._send(message)
 
     def leave(self) -> None:
-        """Gives the place among those who wait back, once."""
-        if self.lane is not None:
-            self.lane.leave()
-            self.lane = None
+        """Returns the place among those in flight, once."""
+        if self.limit is not None:
+            self.limit.leave()
+            self.limit = None
 
 
-def _facts(scope: Scope, visit: Visit, seconds: float) -> dict[str, Any]:
+def _facts(scope: Scope, exchange: Exchange, seconds: float) -> dict[str, Any]:
     client = scope.get("client")
     return {
-        "request_id": visit.id,
+        "request_id": exchange.id,
         "method": scope["method"],
         "path": scope["path"][:200],
-        "status": visit.status,
+        "status": exchange.status,
         "seconds": round(seconds, 6),
         "client": client[0] if client else "",
     }
@@ -226,6 +232,6 @@ def _kind(status: int) -> str:
     return f"requests answered with {status}" if status >= 400 else "slow requests"
 
 
-def _is_bearer(given: bytes, token: bytes) -> bool:
-    scheme, _, secret = given.partition(b" ")
+def _is_bearer(header: bytes, token: bytes) -> bool:
+    scheme, _, secret = header.partition(b" ")
     return scheme.lower() == b"bearer" and hmac.compare_digest(secret.strip(), token)

@@ -1,8 +1,8 @@
-"""Speaks HTTP within bounds that hold before anybody is let in.
+"""Speaks HTTP within limits that hold before a caller is authenticated.
 
-What is no request is answered in the one shape. A head has a limited size and a limited time, what
-a caller sends ahead of its answers stays unread, and who does not read answers is cut off: no
-caller can make the service remember more than a little for each connection.
+What is not a request is answered in the one shape of errors. A head has a limited size and a
+limited time, what a caller sends ahead of its answers stays unread, and a caller that does not read
+answers is cut off: nobody can make the service remember more than a little for each connection.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_HEAD_BYTES = 2**15
 MOST_HEAD_FIELDS = 100
 MOST_TARGET_BYTES = 2**13
 LEAST_READ_BYTES_S = 1024
-"""Who reads answers more slowly than this is taken for not reading."""
+"""A caller that reads answers more slowly than this counts as not reading."""
 
 # The parser cannot be stopped in the middle of what it is fed. Small pieces, each of which ends
 # with a head where it can, keep the number of requests that are begun at the same time small.
@@ -36,15 +36,15 @@ def _ignore(count: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """Says what connections may cost."""
+class ConnectionLimits:
+    """What connections may cost."""
 
     limit_s: float = 10.0  # for a head, and without any reading of answers
     max_connections: int = 2000
     on_crowd: Callable[[int], None] = _ignore  # hears how many connections are too many
 
 
-class Flow(FlowControl):
+class HeldFlowControl(FlowControl):
     """Reads nothing as long as something that was read waits for its turn."""
 
     is_held = False
@@ -55,11 +55,11 @@ class Flow(FlowControl):
             super().resume_reading()
 
 
-class Wire(HttpToolsProtocol):
-    """Is one connection. Bodies are bounded where they are read."""
+class Connection(HttpToolsProtocol):
+    """One connection. Bodies are bounded where they are read."""
 
-    bounds = Bounds()
-    flow: Flow
+    limits = ConnectionLimits()
+    flow: HeldFlowControl
     _held = b""  # came ahead of its turn
     _silent = 0  # bytes since the parser last found the end of something
     _is_in_head = True
@@ -73,14 +73,14 @@ class Wire(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Waits for a first request, where there is room for one more connection."""
         super().connection_made(transport)
-        self.flow = Flow(transport)
+        self.flow = HeldFlowControl(transport)
         self._idle_since_s = time.monotonic()
-        if len(self.connections) > self.bounds.max_connections and not self._make_room():
+        if len(self.connections) > self.limits.max_connections and not self._make_room():
             headers = {"retry-after": "1"}
-            problem = "there are too many connections"
-            self._refuse(Problem(503, problem, hint="try it again shortly", headers=headers))
+            problem = "too many connections"
+            self._refuse(Problem(503, problem, hint="try again shortly", headers=headers))
             return
-        self._late = self.loop.call_later(self.bounds.limit_s, self._give_up)
+        self._late = self.loop.call_later(self.limits.limit_s, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Waits no longer."""
@@ -113,8 +113,8 @@ class Wire(HttpToolsProtocol):
         """Begins to answer, unless the head is too large."""
         self._is_in_head, self._silent = False, 0
         if len(self.url) > MOST_TARGET_BYTES:
-            problem = f"the target has more than {MOST_TARGET_BYTES:,} bytes"
-            self._object(Problem(414, problem, hint="ask for less at a time"))
+            problem = f"the URL is longer than {MOST_TARGET_BYTES:,} bytes"
+            self._object(Problem(414, problem, hint="use a shorter URL"))
         if len(self.headers) > MOST_HEAD_FIELDS:
             self._object(_large_head())
         HttpToolsProtocol.on_headers_complete(self)
@@ -141,7 +141,7 @@ class Wire(HttpToolsProtocol):
             self._watch()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Says nothing: anybody may ask for another protocol, as often as they like."""
+        """Logs nothing: anybody may ask for another protocol, as often as they like."""
 
     def _feed(self, data: bytes) -> None:
         place = 0
@@ -188,7 +188,7 @@ class Wire(HttpToolsProtocol):
         if not (is_begun or is_left_over):
             self._cancel()
         elif self._late is None and not self.transport.is_closing():
-            self._late = self.loop.call_later(self.bounds.limit_s, self._give_up)
+            self._late = self.loop.call_later(self.limits.limit_s, self._give_up)
 
     def _give_up(self) -> None:
         self._late = None
@@ -197,14 +197,14 @@ class Wire(HttpToolsProtocol):
         elif not self._is_in_head and not self._is_over:
             self.transport.close()
         else:
-            problem = f"the request did not arrive within {self.bounds.limit_s:g} s"
-            self._refuse(Problem(408, problem, hint="send it again, at once"))
+            problem = f"the request did not arrive within {self.limits.limit_s:g} s"
+            self._refuse(Problem(408, problem, hint="send the whole request without delay"))
 
     def pause_writing(self) -> None:
         """Waits for a caller that does not read its answers, for a while."""
         super().pause_writing()
         self._unread = self.transport.get_write_buffer_size()
-        self._stuck = self.loop.call_later(self.bounds.limit_s, self._look_at_reader)
+        self._stuck = self.loop.call_later(self.limits.limit_s, self._look_at_reader)
 
     def resume_writing(self) -> None:
         """Goes on: the caller reads."""
@@ -213,19 +213,19 @@ class Wire(HttpToolsProtocol):
 
     def _look_at_reader(self) -> None:
         left = self.transport.get_write_buffer_size()
-        if self._unread - left < LEAST_READ_BYTES_S * self.bounds.limit_s:
+        if self._unread - left < LEAST_READ_BYTES_S * self.limits.limit_s:
             self._stuck = None
             self.transport.abort()
             return
         self._unread = left
-        self._stuck = self.loop.call_later(self.bounds.limit_s, self._look_at_reader)
+        self._stuck = self.loop.call_later(self.limits.limit_s, self._look_at_reader)
 
     # What is refused.
 
     def send_400_response(self, msg: str) -> None:
-        """Says that what came is no request, or none that is taken."""
+        """Refuses what is not a request, or not one that is taken."""
         del msg
-        no_request = Problem(400, "this is no HTTP request", hint="speak HTTP/1.1")
+        no_request = Problem(400, "not a valid HTTP request", hint="use HTTP/1.1")
         self._refuse(self._objection or no_request)
 
     def _object(self, problem: Problem) -> None:
@@ -235,8 +235,10 @@ class Wire(HttpToolsProtocol):
 
     def _make_room(self) -> bool:
         """Closes the idlest connection that is not being answered, if there is one."""
-        self.bounds.on_crowd(len(self.connections))
-        others = (each for each in self.connections if isinstance(each, Wire) and each is not self)
+        self.limits.on_crowd(len(self.connections))
+        others = (
+            each for each in self.connections if isinstance(each, Connection) and each is not self
+        )
         idle = min((each for each in others if each._may_go()), key=_idleness, default=None)
         if idle is not None:
             self.connections.discard(idle)
@@ -244,7 +246,7 @@ class Wire(HttpToolsProtocol):
         return idle is not None
 
     def _may_go(self) -> bool:
-        """Tells whether nobody works for the caller: a part of a request is no work yet."""
+        """Tests whether nobody works for the caller: a part of a request is no work yet."""
         return not self.pipeline and (self._is_answered() or self.cycle.more_body)
 
     def _is_answered(self) -> bool:
@@ -282,10 +284,10 @@ def _end_of_piece(data: bytes, place: int) -> int:
 
 
 def _large_head() -> Problem:
-    problem = f"the head has more than {MOST_HEAD_BYTES:,} bytes or {MOST_HEAD_FIELDS} fields"
+    problem = f"the headers have more than {MOST_HEAD_BYTES:,} bytes or {MOST_HEAD_FIELDS} fields"
     return Problem(431, problem, hint="send fewer and shorter header fields")
 
 
-def _idleness(wire: Wire) -> tuple[bool, float]:
+def _idleness(connection: Connection) -> tuple[bool, float]:
     """Puts those that are in the middle of a body last, and the longest wait first."""
-    return not wire._is_answered(), wire._idle_since_s
+    return not connection._is_answered(), connection._idle_since_s

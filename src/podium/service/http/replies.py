@@ -8,19 +8,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Reply(BaseModel):
-    """Is complete: a test would find a field that is not declared."""
+    """A complete declaration: a test would find a field that is missing."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class StatusReply(Reply):
-    """Says that all is well."""
+    """All is well."""
 
     status: str
 
 
 class InfoReply(Reply):
-    """Says what this service is and how it is set."""
+    """What this service is and how it is configured."""
 
     service: str
     version: str
@@ -31,14 +31,14 @@ class InfoReply(Reply):
 
 
 class FieldError(Reply):
-    """Says what is wrong with one field."""
+    """What is wrong with one field."""
 
     name: str
     message: str
 
 
 class ErrorDetail(Reply):
-    """Says what is wrong and what to do next."""
+    """What is wrong and what to do next."""
 
     code: str
     message: str
@@ -47,6 +47,6 @@ class ErrorDetail(Reply):
 
 
 class ErrorReply(Reply):
-    """Is the one shape of errors."""
+    """The one shape of errors."""
 
     error: ErrorDetail

@@ -1,4 +1,4 @@
-"""Runs the application: listens, and ends in order when it is told to."""
+"""Runs the application: listens, and shuts down gracefully on a signal."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from podium.errors import MissingError
 from podium.service.components import Service
 from podium.service.http.app import create_app
 from podium.service.http.credentials import check_tls
-from podium.service.http.logs import SeldomWarning
-from podium.service.http.protocol import Bounds, Wire
-from podium.service.http.tls import Door, Handshake
+from podium.service.http.logs import RateLimitedWarning
+from podium.service.http.protocol import Connection, ConnectionLimits
+from podium.service.http.tls import HandshakeLimits, TlsListener
 from podium.settings import Serve
 
 BACKLOG = 2048
 KEEP_ALIVE_S = 75
 HANDSHAKE_SHARE = 4
-"""One of so many connections may be one that has yet to agree on encryption."""
+"""One of so many connections may be in its handshake."""
 
 RECEIVE_BYTES = 2**16
 """What the system takes in for a connection that is not read; it allows for twice as much."""
 
 SPARE_FILES = 48
-"""Files that are no connections: the store's, the logs', the listener."""
+"""File descriptors other than connections: the store's, the logs', the listener."""
 
 _TICKS_A_SECOND = 10
 
 
 class Server(uvicorn.Server):
-    """Ends in order: not ready, then no longer listening, then done with what has come."""
+    """Shuts down gracefully: not ready, then not listening, then done with what has come."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
         self.signal = 0  # that ended it
-        self._warn_of_files = SeldomWarning(
+        self._warn_of_descriptors = RateLimitedWarning(
             service.log, "no more files can be opened", "raise the limit of open files (ulimit -n)"
         )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begins the end; a second signal does not wait for requests."""
+        """Begins to shut down; a second signal does not wait for requests."""
         del frame
         if self.signal:
             self.force_exit = sig == signal.SIGINT
@@ -67,56 +67,56 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Ends too where the service cannot go on."""
+        """Ends also where a component cannot start."""
         if counter % _TICKS_A_SECOND == 0:
-            self._look_for_files()
+            self._check_descriptors()
         return await super().on_tick(counter) or self._service.components.failure is not None
 
-    def _look_for_files(self) -> None:
-        # Without one, the event loop turns callers away in silence.
+    def _check_descriptors(self) -> None:
+        # Without one, the event loop refuses connections silently.
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError as error:
-            self._warn_of_files(problem=error.strerror)
+            self._warn_of_descriptors(problem=error.strerror)
 
 
 class Config(uvicorn.Config):
-    """Bounds handshakes, for which the server has no setting."""
+    """ConnectionLimits handshakes, for which the server has no setting."""
 
-    handshake = Handshake()
+    handshake = HandshakeLimits()
 
     def get_loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop] | None:
-        """Gives the maker of the event loop."""
+        """Returns the factory of the event loop."""
         make = super().get_loop_factory()
         if make is None or self.ssl_certfile is None:
             return make
-        return functools.partial(_hasty, make, self.handshake)
+        return functools.partial(_loop_with_limits, make, self.handshake)
 
 
-def _hasty(
-    make: Callable[[], asyncio.AbstractEventLoop], bounds: Handshake
+def _loop_with_limits(
+    make: Callable[[], asyncio.AbstractEventLoop], limits: HandshakeLimits
 ) -> asyncio.AbstractEventLoop:
     loop = make()
     if sys.platform == "win32":  # its loop cannot wait for a listener
         bounded = functools.partial(
             loop.create_server,
-            ssl_handshake_timeout=bounds.limit_s,
-            ssl_shutdown_timeout=bounds.farewell_s,
+            ssl_handshake_timeout=limits.limit_s,
+            ssl_shutdown_timeout=limits.close_limit_s,
         )
         loop.create_server = bounded  # type: ignore[method-assign]
         return loop
 
-    async def open_door(
+    async def create_server(
         make: Callable[[], asyncio.BaseProtocol],
         *,
         sock: socket.socket,
         ssl: ssl.SSLContext,
         backlog: int,
-    ) -> Door:
+    ) -> TlsListener:
         del backlog  # it listens already
-        return Door(sock, make, ssl, bounds)
+        return TlsListener(sock, make, ssl, limits)
 
-    loop.create_server = open_door  # type: ignore
+    loop.create_server = create_server  # type: ignore
     return loop
 
 
@@ -124,7 +124,7 @@ def listen(serve: Serve) -> socket.socket:
     """Opens the socket.
 
     Raises:
-        MissingError: the address is not to be had.
+        MissingError: the address cannot be used.
     """
     family = socket.AF_INET6 if ":" in serve.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -136,24 +136,24 @@ def listen(serve: Serve) -> socket.socket:
     except OSError as error:
         listener.close()
         raise MissingError(
-            f"nobody can listen here: {error.strerror}",
-            where=f"{serve.host}:{serve.port}",
+            f"cannot listen on {serve.host}:{serve.port}: {error.strerror}",
+            where="serve.host, serve.port",
             hint="choose another --port (0: any free one) or --host",
         ) from error
     return listener
 
 
 def run(service: Service, listener: socket.socket) -> int:
-    """Serves until a signal comes; gives that signal.
+    """Serves until a signal comes, and returns that signal.
 
     Raises:
-        PodiumError: what was learned cannot be read from the store.
+        Exception: a component could not start.
     """
     serve = service.settings.serve
-    bounds = _bounds(service)
+    limits = _connection_limits(service)
     config = Config(
         create_app(service),
-        http=type("BoundedWire", (Wire,), {"bounds": bounds}),
+        http=type("BoundedConnection", (Connection,), {"limits": limits}),
         ws="none",
         log_config=None,
         access_log=False,
@@ -166,7 +166,7 @@ def run(service: Service, listener: socket.socket) -> int:
         ssl_keyfile=serve.tls_key,
         lifespan="on",
     )
-    config.handshake = _handshake(bounds.max_connections)
+    config.handshake = _handshake(limits.max_connections)
     server = Server(config, service)
     server.run(sockets=[listener])
     if service.components.failure is not None:
@@ -174,31 +174,31 @@ def run(service: Service, listener: socket.socket) -> int:
     return server.signal
 
 
-def _bounds(service: Service) -> Bounds:
+def _connection_limits(service: Service) -> ConnectionLimits:
     serve = service.settings.serve
     wanted = serve.max_connections
     shaking = _handshake(wanted).most if serve.tls_cert else 0
-    room = max(_files(wanted + shaking + SPARE_FILES) - SPARE_FILES, 1)
+    room = max(_descriptors(wanted + shaking + SPARE_FILES) - SPARE_FILES, 1)
     if shaking:
         room = max(room - _handshake(room).most, 1)
     room = min(room, wanted)
     if room < serve.max_connections:
         service.log.warning(
-            "there is room for fewer connections than serve.max_connections",
+            "the limit of open files allows fewer connections than serve.max_connections",
             max_connections=room,
             hint="raise the limit of open files (ulimit -n)",
         )
-    hint = "look who connects so often, or raise serve.max_connections"
-    warn = SeldomWarning(service.log, "there are too many connections", hint)
-    return Bounds(serve.read_limit_s, room, lambda count: warn(connections=count))
+    hint = "check who opens so many, or raise serve.max_connections"
+    warn = RateLimitedWarning(service.log, "too many connections", hint)
+    return ConnectionLimits(serve.read_limit_s, room, lambda count: warn(connections=count))
 
 
-def _handshake(connections: int) -> Handshake:
-    return Handshake(most=max(1, min(Handshake().most, connections // HANDSHAKE_SHARE)))
+def _handshake(connections: int) -> HandshakeLimits:
+    return HandshakeLimits(most=max(1, min(HandshakeLimits().most, connections // HANDSHAKE_SHARE)))
 
 
-def _files(wanted: int) -> int:
-    """Raises the limit of open files as far as wanted and allowed, and gives it."""
+def _descriptors(wanted: int) -> int:
+    """Raises the limit of open files as far as wanted and allowed, and returns it."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

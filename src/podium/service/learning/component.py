@@ -83,10 +83,10 @@ class Learning(Component):
         return {"last_id": self.journal.last_id}
 
     def readiness(self) -> Readiness:
-        """Tells whether observations can be kept.
+        """Reports whether observations can be stored.
 
-        Scores need no store, so one that cannot be written for a while is told but is no reason to
-        send nobody here. A file that was deleted is: whatever is observed from then on is lost.
+        Scores need no store, so one that cannot be written for a while is reported but leaves the
+        service ready. A file that was deleted does not: what is observed from then on is lost.
         """
         health = self.journal.health
         if not self._is_loaded:

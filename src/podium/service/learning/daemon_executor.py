@@ -40,7 +40,7 @@ class DaemonExecutor(Executor):
                 return
             try:
                 result = work(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001 - whoever waits for it is told
+            except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
                 promised.set_exception(error)
             else:
                 promised.set_result(result)

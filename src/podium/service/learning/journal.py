@@ -247,12 +247,12 @@ class StoreHealth:
 
     @property
     def is_troubled(self) -> bool:
-        """Tells whether the store could not be written when that was last tried."""
+        """Is true if the store could not be written when that was last tried."""
         return self._problem is not None
 
     @property
     def is_lost(self) -> bool:
-        """Tells whether the store is no longer where it was opened."""
+        """Is true if the store is no longer where it was opened."""
         return isinstance(self._problem, LostStore)
 
     @property

@@ -26,7 +26,7 @@ class AgentLearner:
         self.agent.forget_all(jobs, {name for kind, name in names if kind == "gpu_type"})
 
     def state(self) -> Mapping[str, Any]:
-        """Gives all that was learned."""
+        """Returns all that was learned."""
         return self.agent.as_object()
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -35,7 +35,7 @@ class AgentLearner:
 
 
 def observation_of(record: ObservationRecord) -> Observation:
-    """Gives what the agent learns of a record."""
+    """Makes what the agent learns from a record."""
     return Observation(
         record.job_type,
         record.gpu_type,

@@ -88,7 +88,7 @@ class AgentFigures(Collector):
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Gives the figures of this moment."""
+        """Reads the figures of this moment."""
         figures = self._learner.agent.figures()
         rows = (
             (

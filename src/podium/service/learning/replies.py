@@ -13,14 +13,16 @@ from podium.service.http.replies import Reply
 
 
 class Terms(Reply):
-    """Holds the terms of a cost, in seconds."""
+    """The terms of a cost, in seconds."""
 
     mu: Annotated[float, Field(description="Expected run time, alone.")]
     sigma: Annotated[
-        float, Field(description="What is not known of it; falls with every observation.")
+        float,
+        Field(description="Uncertainty of the expected run time; falls with every observation."),
     ]
     ig: Annotated[
-        float, Field(description="What a run there would teach, in seconds that it is worth.")
+        float,
+        Field(description="Value of the information that a run there would give, in seconds."),
     ]
     penalty: Annotated[float, Field(description="Seconds that the neighbours are expected to add.")]
     cost: Annotated[
@@ -29,7 +31,7 @@ class Terms(Reply):
 
 
 class CandidateReply(Terms):
-    """Holds what is known of one GPU type."""
+    """What is known of one GPU type."""
 
     gpu_type: str
     observations: Annotated[int, Field(description="Runs that were observed of this pair.")]
@@ -37,7 +39,7 @@ class CandidateReply(Terms):
 
 
 class ScoreReply(Reply):
-    """Says where a job should run and why."""
+    """Where a job should run, and why."""
 
     priority_score: Annotated[
         float, Field(description="The choice between the worst candidate, 0, and the best, 100.")
@@ -60,20 +62,20 @@ class ScoreReply(Reply):
 
 
 class ObserveReply(Reply):
-    """Says that an observation is kept, and what is left to learn about its pair."""
+    """The observation is stored; how uncertain its pair is now."""
 
     status: Literal["ok"]
     updated: Annotated[
         bool,
         Field(description="Whether it is learned from; failed runs and repeats are not."),
     ]
-    repeated: Annotated[bool, Field(description="Whether it was told, and kept, before.")]
+    repeated: Annotated[bool, Field(description="Whether it was stored before.")]
     new_uncertainty: Annotated[float, Field(description="Sigma of the pair, in seconds.")]
     observations: Annotated[int, Field(description="Runs that were observed of this pair.")]
 
 
 class AssignReply(Reply):
-    """Says where each job goes: numbers of columns, or names of GPU types."""
+    """Where each job goes: numbers of columns, or names of GPU types."""
 
     assignment: Annotated[
         list[int | str], Field(description="For each job a column, or the name of a GPU type.")
@@ -86,14 +88,14 @@ class AssignReply(Reply):
 
 
 class Forgotten(Reply):
-    """Holds the names that were known and are no longer."""
+    """Names that were known and are no longer."""
 
     job_types: list[str]
     gpu_types: list[str]
 
 
 class ForgetReply(Reply):
-    """Says which names are forgotten."""
+    """Which names are forgotten."""
 
     status: Literal["ok"]
     forgotten: Forgotten

@@ -58,7 +58,7 @@ class Body(BaseModel):
 
 
 class ScoreRequest(Body):
-    """Asks where a job should run."""
+    """A job that needs a GPU type."""
 
     job_type: Name
     candidate_gpu_types: Annotated[
@@ -75,7 +75,7 @@ class ScoreRequest(Body):
 
 
 class ObserveRequest(Body):
-    """Tells how long a job ran: `measured_runtime_s`, or `actual_runtime`, which means the same."""
+    """How long a job ran: `measured_runtime_s`, or `actual_runtime`, which means the same."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -95,7 +95,7 @@ class ObserveRequest(Body):
         str,
         Field(
             max_length=LONGEST_NAME,
-            description="Names the job; what is told of it again counts once.",
+            description="Id of the job; further observations of it count once.",
         ),
     ] = ""
     success: Annotated[
@@ -106,13 +106,13 @@ class ObserveRequest(Body):
     def _has_one_run_time(self) -> Self:
         if (self.measured_runtime_s > 0) == (self.actual_runtime > 0):
             raise PydanticCustomError(
-                "run_time", "give either measured_runtime_s or actual_runtime"
+                "run_time", "send either measured_runtime_s or actual_runtime"
             )
         return self
 
     @property
     def runtime_s(self) -> float:
-        """Gives the run time, whatever it is called."""
+        """Returns the run time, whichever field holds it."""
         return self.measured_runtime_s or self.actual_runtime
 
 
@@ -128,7 +128,7 @@ class Job(Body):
 
     job_type: Name
     candidate_gpu_types: Annotated[
-        Names, Field(description="GPU types that it may use; none given: all of them.")
+        Names, Field(description="GPU types that it may use; all of them if the list is empty.")
     ] = []
     features: Features = {}
     colocated_job_types: Names = []

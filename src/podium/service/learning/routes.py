@@ -50,7 +50,7 @@ _KEY = {
 
 
 class LearningRoutes:
-    """Answers checked requests by what the agent knows, and keeps what it is told."""
+    """Answers checked requests by what the agent knows, and stores what it observes."""
 
     def __init__(
         self,

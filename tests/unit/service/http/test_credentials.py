@@ -22,7 +22,7 @@ def test_a_token_is_taken_from_its_file_without_the_end_of_the_line(tmp_path):
 
 @pytest.mark.parametrize("token", ["", "short", "0123456789abcdeé", "01234567 89abcdef"])
 def test_a_token_that_is_no_secret_is_refused(token):
-    with pytest.raises(UsageError, match="no good secret") as caught:
+    with pytest.raises(UsageError, match="too weak") as caught:
         read_token(Serve(token=token))
     assert not token or token not in str(caught.value)
 

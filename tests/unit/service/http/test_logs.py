@@ -77,17 +77,17 @@ def test_what_libraries_log_of_strangers_does_not_fill_the_log():
 
 
 def test_there_is_room_again_later_and_what_was_left_out_is_told_then(monkeypatch):
-    monkeypatch.setattr(logs, "SELDOM_S", 0.0)
+    monkeypatch.setattr(logs, "WINDOW_S", 0.0)
     stream = io.StringIO()
     log = Log(stream)
-    monkeypatch.setattr(log.rations, "_next_s", float("inf"))
+    monkeypatch.setattr(log.limiter, "_next_s", float("inf"))
     for _ in range(MOST_OF_A_KIND + 2):
         log.logger.info("early", **{KIND: "a"})
-    monkeypatch.setattr(log.rations, "_next_s", 0.0)
+    monkeypatch.setattr(log.limiter, "_next_s", 0.0)
     log.logger.info("late", **{KIND: "a"})
     log.close()
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["message"] for line in lines[MOST_OF_A_KIND - 1 :]] == [
-        "early", "lines were left out of the log", "late",
+        "early", "log lines were suppressed", "late",
     ]  # fmt: skip
     assert not any(KIND in line for line in lines)

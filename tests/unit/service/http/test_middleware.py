@@ -50,7 +50,7 @@ def test_strangers_cannot_fill_the_log_nor_push_others_out_of_it(tmp_path, wante
         401: MOST_OF_A_KIND,
         400: 1,
     }
-    (told,) = [line for line in lines if line["message"] == "lines were left out of the log"]
+    (told,) = [line for line in lines if line["message"] == "log lines were suppressed"]
     assert (told["kind"], told["times"]) == ("requests answered with 401", 70)
 
 
@@ -152,12 +152,12 @@ def test_a_token_is_never_shown(tmp_path):
 
 def test_more_requests_than_are_borne_are_put_off(tmp_path):
     with Service(tmp_path, {"serve.max_in_flight": 1}) as service:
-        assert service.app.middleware_app._lane.enter()
+        assert service.app.middleware_app._shared_limit.enter()
         reply = service.post("/v1/score", SCORE)
         assert (reply.status, reply.headers["retry-after"]) == (503, "1")
         assert reply.error.code == "unavailable"
         assert service.get("/healthz").status == 200
-        service.app.middleware_app._lane.leave()
+        service.app.middleware_app._shared_limit.leave()
         assert service.post("/v1/score", SCORE).status == 200
 
 
@@ -187,7 +187,7 @@ def test_answers_that_nobody_reads_take_no_place(tmp_path):
 
 def test_observations_that_wait_take_no_place_of_scores(tmp_path):
     with Service(tmp_path, {"serve.max_in_flight": 1, "serve.max_observing": 1}) as service:
-        (lane,) = {service.app.middleware_app._own_lanes["/v1/observe"]}
+        (lane,) = {service.app.middleware_app._route_limits["/v1/observe"]}
         assert lane.enter()
         reply = service.post("/v1/observe", OBSERVE)
         assert (reply.status, reply.headers["retry-after"]) == (503, "1")

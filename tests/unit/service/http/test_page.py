@@ -3,7 +3,7 @@ import re
 import pytest
 
 from podium.service.http.page import page_of
-from podium.service.http.page.words import said
+from podium.service.http.page.words import in_words
 from podium.service.learning.requests import EXAMPLES
 from support.service import Service
 
@@ -78,4 +78,4 @@ def test_what_a_description_says_is_no_markup():
     ],
 )
 def test_a_schema_is_said_in_words(schema, words):
-    assert said(schema) == words
+    assert in_words(schema) == words

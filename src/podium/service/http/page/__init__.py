@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from podium.service.http.page.words import anchor, fields_table, said
+from podium.service.http.page.words import anchor, fields_table, in_words
 
 Operation = Mapping[str, Any]
 
@@ -67,37 +67,37 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Operati
 def _entry(path: str, method: str, operation: Operation) -> str:
     return (
         f'<li><a href="#{anchor(method + path)}"><code>{method} {escape(path)}</code></a> '
-        f"{escape(_told(operation))}</li>"
+        f"{escape(_description(operation))}</li>"
     )
 
 
 def _section(shapes: Shapes, path: str, method: str, operation: Operation) -> str:
     return (
         f'<section id="{anchor(method + path)}"><h2><code>{method} {escape(path)}</code></h2>'
-        f"<p>{escape(_told(operation))}</p>{_parameters(operation)}"
+        f"<p>{escape(_description(operation))}</p>{_parameters(operation)}"
         f"{_asked(shapes, operation)}{_answered(shapes, operation)}"
         f"{_trial(path, method, operation)}</section>"
     )
 
 
-def _told(operation: Operation) -> str:
+def _description(operation: Operation) -> str:
     return str(operation.get("description") or operation.get("summary", ""))
 
 
 def _parameters(operation: Operation) -> str:
-    told = [
+    rows = [
         f"<p><code>{escape(each['name'])}</code> ({escape(each['in'])}): "
         f"{escape(each.get('description', ''))}</p>"
         for each in operation.get("parameters", ())
     ]
-    return "".join(told)
+    return "".join(rows)
 
 
 def _asked(shapes: Shapes, operation: Operation) -> str:
     if "requestBody" not in operation:
         return ""
     schema = _schema(operation["requestBody"])
-    return f"<p>Takes {said(schema)}.</p>{shapes.shown(schema)}"
+    return f"<p>Takes {in_words(schema)}.</p>{shapes.shown(schema)}"
 
 
 def _answered(shapes: Shapes, operation: Operation) -> str:
@@ -105,7 +105,7 @@ def _answered(shapes: Shapes, operation: Operation) -> str:
     found = replies.pop("200", {})
     kind, schema = next(iter(found.get("content", {})), ""), _schema(found)
     is_json = kind == "application/json"
-    shape, table = (said(schema), shapes.shown(schema)) if is_json else (escape(kind), "")
+    shape, table = (in_words(schema), shapes.shown(schema)) if is_json else (escape(kind), "")
     errors = ", ".join(
         f"{escape(str(status))} {escape(reply.get('description', '').lower())}"
         for status, reply in replies.items()

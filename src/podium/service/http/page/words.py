@@ -1,4 +1,4 @@
-"""Says in words what a JSON schema allows."""
+"""Describes in words what a JSON schema allows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fields_table(schema: Schema) -> str:
     """Lists the fields of an object."""
     needed = set(schema.get("required", ()))
     rows = [
-        f"<tr><td><code>{escape(name)}</code></td><td>{said(field)}"
+        f"<tr><td><code>{escape(name)}</code></td><td>{in_words(field)}"
         f"{'' if name in needed else ', optional'}</td>"
         f"<td>{escape(field.get('description', ''))}</td></tr>"
         for name, field in schema.get("properties", {}).items()
@@ -26,14 +26,14 @@ def fields_table(schema: Schema) -> str:
     return f"<table>{''.join(rows)}</table>" if rows else ""
 
 
-def said(schema: Schema) -> str:
-    """Says what a value may be."""
+def in_words(schema: Schema) -> str:
+    """Describes what a value may be."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f'<a href="#{anchor(name)}">{escape(name)}</a>'
     for kind in ("anyOf", "oneOf"):
         if kind in schema and "type" not in schema:
-            return " or ".join(said(each) for each in schema[kind])
+            return " or ".join(in_words(each) for each in schema[kind])
     if "const" in schema:
         return f"<code>{escape(str(schema['const']))}</code>"
     if "enum" in schema:
@@ -44,7 +44,7 @@ def said(schema: Schema) -> str:
 def _of_type(schema: Schema) -> str:
     kind = str(schema.get("type", "anything"))
     if kind == "array":
-        return f"list of {said(schema.get('items', {}))}"
+        return f"list of {in_words(schema.get('items', {}))}"
     if kind == "object":
         return _object(schema)
     if kind in ("number", "integer"):
@@ -59,7 +59,7 @@ def _object(schema: Schema) -> str:
     more = schema.get("additionalProperties")
     whole = f"object with {named}" if named else "object"
     if isinstance(more, Mapping):
-        whole += f" and others, each {said(more)}" if named else f" of {said(more)}"
+        whole += f" and others, each {in_words(more)}" if named else f" of {in_words(more)}"
     return whole
 
 
