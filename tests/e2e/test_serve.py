@@ -227,7 +227,7 @@ def test_every_line_of_the_log_is_json(tmp_path, number):
     process.end(number)
     messages = [log["message"] for log in process.logs]
     assert messages[0] == "listening"
-    assert "everybody who reaches this address may use it" in messages
+    assert "anyone who can reach this address can use the service" in messages
     assert messages[-1] == "stopped"
     assert process.others == []
 

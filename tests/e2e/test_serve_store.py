@@ -100,7 +100,7 @@ def test_a_lock_that_is_held_delays_observations_for_a_while_and_scores_never(tm
         assert process.end() == 0
         messages = [log["message"] for log in process.logs]
         assert messages.count("cannot write to the database") == 1
-        assert messages.count("the store can be written again") == 1
+        assert messages.count("the database can be written again") == 1
 
 
 def test_a_held_lock_is_said_even_if_nobody_tells_anything(tmp_path, store):

@@ -208,7 +208,7 @@ def test_few_open_files_are_said_at_the_start_and_borne(tmp_path):
             assert process.get("/healthz").status == 200
         assert process.end() == 0
         messages = [log["message"] for log in process.logs]
-        assert "there is room for fewer connections than serve.max_connections" in messages
+        assert "serve.max_connections is more than open files allow" in messages
         assert messages.count("too many connections") == 1
 
 

@@ -218,8 +218,8 @@ def _regret(screen: Screen, found: dict[str, Any]) -> None:
     rows = [
         [
             mark,
-            *(figures.percent(ways[way]["regret"][at]) for way in TITLES),
-            *(figures.percent(ways[way]["regret_so_far"][at]) for way in TITLES),
+            *(figures.percent(ways[name]["regret"][at]) for name in TITLES),
+            *(figures.percent(ways[name]["regret_so_far"][at]) for name in TITLES),
         ]
         for at, mark in enumerate(found["decisions"])
     ]
@@ -230,14 +230,14 @@ def _strategies(screen: Screen, ways: dict[str, Any], late: int) -> None:
     print("\nregret of all decisions and of the last ones; time of all jobs above the oracle's")
     rows = [
         [
-            way,
+            name,
             figures.percent(found["mean_regret"]),
             figures.percent(found["late_regret"]),
             figures.percent(found["time_excess"]),
             figures.percent(found["exploration"]),
             figures.percent(found["forced"]),
         ]
-        for way, found in ways.items()
+        for name, found in ways.items()
     ]
     titles = ["strategy", "regret", f"last {late}", "time", "exploration", "forced"]
     screen.table(titles, rows)

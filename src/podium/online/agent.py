@@ -74,13 +74,13 @@ class Agent:
             return known
 
     def check(self, observation: Observation) -> None:
-        """Raises what `observe` would raise, and learns nothing: call it before a run is kept."""
+        """Raises what `observe` would raise, and learns nothing: call it before a run is stored."""
         with self._lock:
             part = self._interference if observation.colocated_job_types else self._runtime
             part.check(observation)
 
     def knows(self, observation: Observation) -> bool:
-        """Tells whether a run has no new names; there may be room for only so many."""
+        """Tests whether a run has no new names; there is room for only so many."""
         with self._lock:
             part = self._interference if observation.colocated_job_types else self._runtime
             return part.knows(observation)
@@ -158,10 +158,10 @@ class Agent:
         return Assignment(found.columns, found.cost, found.plan, names)
 
     def figures(self) -> Figures:
-        """Gives what was counted; nothing is decided.
+        """Returns what was counted; nothing is decided.
 
-        The uncertainty of a job type is that after its own last run: what runs of others told about
-        it since is left out, for thousands of job types are asked for every few seconds.
+        The uncertainty of a job type is that after its own last run: what runs of others taught
+        about it since is left out, for thousands of job types are asked for every few seconds.
         """
         with self._learning:
             sigmas = [
@@ -181,7 +181,7 @@ class Agent:
                 )
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the whole state as JSON, to be read back by `from_object`."""
+        """Returns the whole state as JSON types, to be read back by `from_object`."""
         with self._learning:
             runtime, interference = self._runtime.as_object(), self._interference.as_object()
             with self._lock:
@@ -261,5 +261,5 @@ def _check(parameters: Parameters, data: Mapping[str, Any]) -> None:
         raise UsageError(
             "the state was written by another version or with other features",
             where="online.features",
-            hint="set the features as they were, or learn from the observations again",
+            hint="restore online.features, or learn from the observations again",
         )

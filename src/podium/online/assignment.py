@@ -49,7 +49,7 @@ def assign_costs(costs: Array, capacities: Sequence[int]) -> Assignment:
 
 
 def round_plan(plan: Array, room: Array) -> Columns:
-    """Gives each row the column with most of it that has room, the most decided rows first."""
+    """Assigns each row to the column with most of it that has room, the most decided rows first."""
     left = room.copy()
     columns = np.zeros(len(plan), dtype=np.intp)
     for row in np.argsort(-plan.max(axis=1), kind="stable"):
@@ -97,7 +97,7 @@ def _too_small(message: str) -> UsageError:
 
 
 class Moves:
-    """Holds an assignment and, for every two columns, the cheapest move between them.
+    """An assignment and, for every two columns, the cheapest move between them.
 
     The last node of the graph is free capacity: a ring through it changes how full columns are.
     """

@@ -1,4 +1,4 @@
-"""Keeps what was seen of one job type that ran beside others."""
+"""Statistics of the runs of one job type beside others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Runs:
         return self.products - self.counts * solo
 
     def resized(self, place: NDArray[np.intp], size: int) -> Runs:
-        """Gives the same sums with neighbours at other places among more of them."""
+        """Returns the same sums with neighbours at other places among more of them."""
         made = Runs.empty(size)
         made.weight, made.total = self.weight, self.total
         made.counts[place] = self.counts
@@ -41,7 +41,7 @@ class Runs:
         return made
 
     def among(self, place: NDArray[np.intp]) -> Runs:
-        """Gives the same sums over some of the neighbours; the others were never there."""
+        """Returns the same sums over some of the neighbours; the others were never there."""
         return Runs(
             self.weight,
             self.total,
@@ -73,7 +73,7 @@ class Runs:
 
 @dataclass(slots=True)
 class CoRuns:
-    """Holds the runs of a job type beside others, by GPU type."""
+    """The runs of a job type beside others, by GPU type."""
 
     neighbours: list[str] = field(default_factory=list)
     runs: dict[str, Runs] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class CoRuns:
             self.runs[gpu_type] = self._known(gpu_type).plus(moved)
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the runs as JSON."""
+        """Returns the runs as JSON types."""
         runs = {
             gpu_type: {
                 "weight": each.weight,
@@ -130,11 +130,11 @@ class CoRuns:
         return made
 
     def without_gpu_type(self, name: str) -> CoRuns:
-        """Gives the same without the runs on a GPU type."""
+        """Returns the same without the runs on a GPU type."""
         return self._kept({gpu: runs for gpu, runs in self.runs.items() if gpu != name})
 
     def without_neighbour(self, name: str) -> CoRuns:
-        """Gives the same without the runs on GPU types where one was beside the neighbour.
+        """Returns the same without the runs on GPU types where one was beside the neighbour.
 
         Sums do not tell which of the runs there those were.
         """

@@ -29,7 +29,7 @@ MOST_NEIGHBOURS = 64
 
 
 class Interference:
-    """Keeps what was seen of job types that ran beside others."""
+    """What was seen of job types that ran beside others."""
 
     def __init__(self, spread: float) -> None:
         self._spread = spread
@@ -51,7 +51,7 @@ class Interference:
             raise too_many(MOST_NEIGHBOURS, f"job types beside {job_type}", "colocated_job_types")
 
     def knows(self, observation: Observation) -> bool:
-        """Tells whether a run with neighbours has no name that is new to its job type."""
+        """Tests whether a run with neighbours has no name that is new to its job type."""
         co_runs = self._co_runs.get(observation.job_type, CoRuns())
         beside = set(observation.colocated_job_types)
         return observation.gpu_type in co_runs.runs and beside <= set(co_runs.neighbours)
@@ -75,7 +75,7 @@ class Interference:
             self._note(job_type)
 
     def without(self, job_types: frozenset[str], gpu_types: frozenset[str]) -> Interference:
-        """Gives what would be known had some job types and GPU types never been there.
+        """Returns what would be known had some job types and GPU types never been there.
 
         Slowdowns follow when they are learned again.
         """
@@ -83,13 +83,13 @@ class Interference:
         for name, co_runs in self._co_runs.items():
             if name in job_types:
                 continue
-            kept = co_runs
+            left = co_runs
             for gpu_type in gpu_types.intersection(co_runs.runs):
-                kept = kept.without_gpu_type(gpu_type)
+                left = left.without_gpu_type(gpu_type)
             for job_type in job_types.intersection(co_runs.neighbours):
-                kept = kept.without_neighbour(job_type)
-            if kept.runs:
-                made._co_runs[name] = kept
+                left = left.without_neighbour(job_type)
+            if left.runs:
+                made._co_runs[name] = left
                 made._note(name)
         return made
 
@@ -132,7 +132,7 @@ class Interference:
         self._slowdowns[job_type] = dict(zip(co_runs.neighbours, found, strict=True))
 
     def slowdown(self, job_type: str, colocated: tuple[str, ...]) -> float:
-        """Gives the expected slowdown beside these job types; 0.5: half as long again."""
+        """Returns the expected slowdown beside these job types; 0.5: half as long again."""
         known = self._slowdowns.get(job_type)
         if not known or not colocated:
             return 0.0
@@ -149,7 +149,7 @@ class Interference:
         return sorted(found)
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the state as JSON."""
+        """Returns the state as JSON types."""
         return {name: co_runs.as_object() for name, co_runs in self._co_runs.items()}
 
     @classmethod

@@ -21,7 +21,7 @@ BLOCK = 64
 
 
 class Posterior:
-    """Holds the Gaussian posterior of level, feature weights and GPU effects.
+    """The Gaussian posterior of level, feature weights and GPU effects.
 
     Job types and GPU types are numbered from 0. The posterior is the sum of the evidence of all job
     types with the prior, taken afresh: it depends on what is in the cells, not on how it came
@@ -48,19 +48,19 @@ class Posterior:
 
     @property
     def pair_spread(self) -> float:
-        """Says how far pairs differ, by all that was seen."""
+        """Estimates how far pairs differ, from all that was seen."""
         self._fitted()
         return self._pair_spread
 
     def update(self, cells: Sequence[Mapping[int, Cell]], job: int, gpus: int) -> None:
-        """Hears that the cells of a job type changed."""
+        """Notes that the cells of a job type changed."""
         self._cells = cells
         self._gpus_seen = max(gpus, self._gpus)
         self._stale.add(job)
         self._effects = None
 
     def noise_variance(self, job: int | None) -> float:
-        """Gives the variance of single runs of a job type; the prior's where there is none."""
+        """Returns the variance of single runs of a job type; the prior's where there is none."""
         if job is None:
             return self._parameters.prior.noise**2
         self._refresh()
@@ -69,7 +69,7 @@ class Posterior:
     def predict(
         self, job: int | None, gpus: Sequence[int | None], features: Features
     ) -> list[tuple[float, float]]:
-        """Gives mean and variance of log run time without noise; None is a type never seen."""
+        """Predicts mean and variance of log run time without noise; None is a type never seen."""
         effects = self._fitted()
         forecast = self._forecasts.get(job)
         if forecast is None:
@@ -138,7 +138,7 @@ class Posterior:
 
 
 class Totals:
-    """Holds the precision and the shift that each job type adds."""
+    """Sums the evidence of all job types; where one changes, only its block is summed again."""
 
     def __init__(self, width: int) -> None:
         self._precision = np.zeros((0, BLOCK, width, width))
@@ -157,7 +157,7 @@ class Totals:
         self._stale.add(block)
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Gives precision and shift over all job types."""
+        """Returns precision and shift over all job types."""
         for block in self._stale:
             self._block_precision[block] = self._precision[block].sum(axis=0)
             self._block_shift[block] = self._shift[block].sum(axis=0)

@@ -1,4 +1,4 @@
-"""Sets what the agent has learned beside what was hidden from it."""
+"""Compares what the agent has learned with what was hidden from it."""
 
 from __future__ import annotations
 

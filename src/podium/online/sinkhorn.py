@@ -21,7 +21,7 @@ _TOLERANCE = 1e-7
 
 
 def transport_plan(costs: Array, capacities: Array) -> Array:
-    """Gives the share of each row on each column: rows sum to one, columns keep their capacity.
+    """Returns the share of each row on each column: rows sum to one, columns stay within capacity.
 
     Args:
         costs: one row per job; infinite where a job may not go.

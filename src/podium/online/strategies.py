@@ -1,4 +1,4 @@
-"""Holds ways to decide where jobs run: the agent and those that it is compared with."""
+"""Strategies that decide where jobs run: the agent and its baselines."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from podium.online.observation import Request
 EPSILON = 0.1
 STRATEGIES = {
     "oracle": "knows the hidden run times",
-    "capped-oracle": "knows them too, but begins as blindly as the agent and keeps to its cap",
+    "capped-oracle": "knows them too, but starts without observations and keeps to the cap",
     "online": "the agent",
-    "never-explore": "the agent, which takes the best that it has seen",
-    "epsilon": "the same, with one job in ten sent anywhere",
+    "never-explore": "the agent without exploration: the best that it has seen",
+    "epsilon": "the same, with one job in ten sent to a random GPU type",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Holds what a way may look at: its agent, the hidden run times, the cap, and dice."""
+    """What a strategy may look at: its agent, the hidden run times, the cap, and random numbers."""
 
     agent: Agent
     expected_s: NDArray[np.float64]  # by job and GPU type
@@ -39,14 +39,14 @@ class Stage:
 
 
 Strategy = Callable[[Stage, int, Request], tuple[str, str]]
-"""Gives the GPU type and the type of the decision for a job, by its number."""
+"""Chooses the GPU type and the type of the decision for a job, by its number."""
 
 
-def strategy_named(way: str) -> Strategy:
-    """Finds a way by its name."""
-    if way not in _STRATEGIES:
-        raise UnknownName.among("way to choose", way, _STRATEGIES)
-    return _STRATEGIES[way]
+def strategy_named(name: str) -> Strategy:
+    """Finds a strategy by its name."""
+    if name not in _STRATEGIES:
+        raise UnknownName.among("strategy", name, _STRATEGIES)
+    return _STRATEGIES[name]
 
 
 def _know(stage: Stage, number: int, _: Request) -> tuple[str, str]:

@@ -157,7 +157,7 @@ def test_a_check_raises_what_learning_would_and_learns_nothing():
     agent = Agent()
     before = agent.as_object()
     agent.check(Observation("j", "g", 1.0, {"batch_size": 8.0}))
-    with pytest.raises(UsageError, match="no size of a job"):
+    with pytest.raises(UsageError, match="is not a valid size"):
         agent.check(Observation("j", "g", 1.0, {"batch_size": -8.0}))
     assert agent.as_object() == before
 

@@ -63,5 +63,5 @@ def test_a_run_is_observed_when_it_is_over():
 
 
 def test_an_unknown_way_is_named():
-    with pytest.raises(UnknownName, match='unknown way to choose "onlin"'):
+    with pytest.raises(UnknownName, match='unknown strategy "onlin"'):
         simulate_loop(WorldPlan(), ["onlin"])

@@ -184,7 +184,7 @@ def _connection_limits(service: Service) -> ConnectionLimits:
     room = min(room, wanted)
     if room < serve.max_connections:
         service.log.warning(
-            "the limit of open files allows fewer connections than serve.max_connections",
+            "serve.max_connections is more than open files allow",
             max_connections=room,
             hint="raise the limit of open files (ulimit -n)",
         )
