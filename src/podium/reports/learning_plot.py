@@ -46,7 +46,7 @@ def plot_learning(found: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_learning(jobs: int, courses: Courses) -> Figure:
-    """Draws regret per decision over time, a line per strategy with the middle half of the worlds."""
+    """Draws regret over time, a line per strategy with the middle half of the worlds."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
