@@ -1,6 +1,7 @@
 """A second component beside online learning: the same address, token, limits and probes."""
 
 import asyncio
+import io
 
 import pytest
 from fastapi import APIRouter
@@ -10,7 +11,9 @@ from pydantic import BaseModel, ConfigDict
 from podium.errors import MissingError, UnknownName, UsageError
 from podium.service.components import Component, Components, JsonRoute, Readiness, Service
 from podium.service.http.app import create_app
+from podium.service.http.logs import Log
 from podium.service.http.middleware import OPEN
+from podium.service.http.server import listen, run
 from podium.service.start import component_names, compose
 from podium.settings import load_settings
 from support.service import JSON, OBSERVE, SCORE
@@ -219,6 +222,18 @@ def test_a_start_that_fails_names_the_component_and_what_to_do(tmp_path, stopped
         assert service.post("/echo", {"word": "hi"}).status == 503
         assert not [line for line in service.logged() if line["message"] == "ready"]
     assert stopped == ["echo"]
+
+
+def test_the_server_ends_with_the_failure_of_a_start(tmp_path, stopped):
+    trouble = MissingError("no voice", hint="drink tea")
+    settings = load_settings({"serve.port": 0}, environ={}, folder=tmp_path)
+    log = Log(io.StringIO())
+    made = Components([Quiet("first", stopped), Echo(stopped, trouble)], log.logger)
+    refused = pytest.raises(MissingError, match="component echo could not start: no voice")
+    with listen(settings.serve) as listener, refused:
+        run(Service(settings, made, log.logger), listener)
+    log.close()
+    assert stopped == ["echo", "first"]
 
 
 def test_a_bug_in_a_start_ends_the_service_too(tmp_path, stopped):

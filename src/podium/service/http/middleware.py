@@ -122,10 +122,10 @@ class Middleware:
                 exchange.route = path
             await (fast or self._app)(scope, receive, exchange.send)
         except (Problem, PodiumError) as error:
-            self._note(error, exchange)
+            self._log_error(error, exchange)
             await problem_of(error).response()(scope, receive, exchange.send)
         except Exception as error:  # noqa: BLE001 - the last stop before the caller
-            await self._excuse(error, scope, receive, exchange)
+            await self._answer_failure(error, scope, receive, exchange)
         finally:
             self._in_flight -= 1
             exchange.leave()
@@ -154,12 +154,12 @@ class Middleware:
                 headers={"retry-after": "1", "connection": "close"},
             )
 
-    def _note(self, error: Problem | PodiumError, exchange: Exchange) -> None:
+    def _log_error(self, error: Problem | PodiumError, exchange: Exchange) -> None:
         if isinstance(error, PodiumError) and not isinstance(error, UsageError):
             facts = {"request_id": exchange.id, "problem": str(error), "hint": error.hint}
             self._log.error("database error", **facts, **{KIND: "database errors"})
 
-    async def _excuse(
+    async def _answer_failure(
         self, error: Exception, scope: Scope, receive: Receive, exchange: Exchange
     ) -> None:
         facts = {
