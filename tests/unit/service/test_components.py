@@ -65,6 +65,8 @@ class Echo(Component):
 
     async def echo(self, body, _scope):
         """Echoes a word."""
+        if body.word == "silence":
+            raise MissingError("no voice in the secret room", hint="drink tea")
         self._echoed.inc()
         return {"echo": body.word}
 
@@ -138,6 +140,14 @@ def test_its_bodies_are_bounded_and_checked(tmp_path, echo):
         assert (wrong.status, wrong.error.hint) == (422, "did you mean word")
         assert service.post("/echo", b"{").status == 400
         assert service.post("/echo", b"{}", {"content-type": "text/plain"}).status == 415
+
+
+def test_what_it_misses_is_logged_and_not_told(service):
+    reply = service.post("/echo", {"word": "silence"}, RIGHT)
+    assert (reply.status, reply.error.message) == (503, "temporarily unavailable")
+    assert b"secret" not in reply.body
+    (line,) = [line for line in service.logged() if line["message"] == reply.error.message]
+    assert (line["problem"], line["hint"]) == ("no voice in the secret room", "drink tea")
 
 
 def test_it_may_have_a_limit_of_its_own(tmp_path, stopped):

@@ -57,7 +57,7 @@ class InFlightLimit:
     """Bounds the requests of some routes that wait for their answers at the same time.
 
     Those that are let in without a token do not count, nor do answers that nobody reads: strangers
-    must not be able to fill a lane.
+    must not be able to use up a limit.
     """
 
     __slots__ = ("_count", "_most")
@@ -155,9 +155,12 @@ class Middleware:
             )
 
     def _log_error(self, error: Problem | PodiumError, exchange: Exchange) -> None:
-        if isinstance(error, PodiumError) and not isinstance(error, UsageError):
-            facts = {"request_id": exchange.id, "problem": str(error), "hint": error.hint}
-            self._log.error("database error", **facts, **{KIND: "database errors"})
+        """Logs what made the service fail; the caller learns no more than that it did."""
+        cause = error.__cause__ if isinstance(error, Problem) else error
+        if isinstance(cause, PodiumError) and not isinstance(cause, UsageError):
+            message = problem_of(error).message
+            facts = {"request_id": exchange.id, "problem": str(cause), "hint": cause.hint}
+            self._log.error(message, **facts, **{KIND: message})
 
     async def _answer_failure(
         self, error: Exception, scope: Scope, receive: Receive, exchange: Exchange

@@ -75,7 +75,7 @@ class Problem(Exception):  # noqa: N818 - it is an answer as much as an error
 
 
 def problem_of(error: Problem | PodiumError) -> Problem:
-    """Turns an error into an answer: a mistake of the caller's, or trouble with the database."""
+    """Turns an error into an answer: a mistake of the caller's, or something that is missing."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, UsageError):
@@ -83,9 +83,8 @@ def problem_of(error: Problem | PodiumError) -> Problem:
         return Problem(422, error.message, hint=error.hint, fields=fields)
     return Problem(
         503,
-        "database error",
-        hint="send the request again shortly, with the same job_id or Idempotency-Key; "
-        "the log of the service has the details",
+        "temporarily unavailable",
+        hint="try again shortly; the log of the service has the details",
         headers={"retry-after": "1"},
     )
 

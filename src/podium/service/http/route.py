@@ -95,7 +95,7 @@ def _name(location: tuple[int | str, ...], skipped: frozenset[str]) -> str:
 
 
 def _advice(details: list[Any], known: Sequence[str]) -> str:
-    strangers = [each for each in details if each["type"] == "extra_forbidden"]
-    if not strangers:
+    unknown = [each for each in details if each["type"] == "extra_forbidden"]
+    if not unknown:
         return "GET /docs shows what every request takes"
-    return UnknownName.among("field", str(strangers[0]["loc"][-1])[:60], known).hint
+    return UnknownName.among("field", str(unknown[0]["loc"][-1])[:60], known).hint

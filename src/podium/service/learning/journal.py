@@ -229,7 +229,7 @@ class Journal:
             self.health.recover()
 
     def _report(self, error: PodiumError) -> None:
-        facts = {"problem": str(error), "hint": error.hint, KIND: "database errors"}
+        facts = {"problem": str(error), "hint": error.hint, KIND: "database error"}
         self._log.error("database error", **facts)
 
 

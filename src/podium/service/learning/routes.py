@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from starlette.types import Scope
 from structlog.typing import FilteringBoundLogger
 
-from podium.errors import UsageError
+from podium.errors import PodiumError, UsageError
 from podium.online import Request, assign_costs
 from podium.service.components import Answer, JsonRoute
 from podium.service.http.body import too_long
@@ -125,7 +126,8 @@ class LearningRoutes:
         )
         self._check(record)
         try:
-            return await (self._store(record) if body.success else self._skip(record))
+            with _database_errors():
+                return await (self._store(record) if body.success else self._skip(record))
         except ReusedName as error:
             fields = [Field(error.where, error.message)]
             raise Problem(409, error.message, hint=error.hint, fields=fields) from error
@@ -153,6 +155,10 @@ class LearningRoutes:
         """Forgets job types and GPU types, as though they had never been observed."""
         self._bound("job_types", body.job_types)
         self._bound("gpu_types", body.gpu_types)
+        with _database_errors():
+            return {"status": "ok", "forgotten": await self._forget(body)}
+
+    async def _forget(self, body: ForgetRequest) -> dict[str, list[str]]:
         jobs, gpus = await self._journal.names(body.job_types, body.gpu_types)
         found = {
             "job_types": [name for name in dict.fromkeys(body.job_types) if name in jobs],
@@ -164,7 +170,7 @@ class LearningRoutes:
             stored = await self._journal.store(records)
             await self._journal.learn(stored[-1].id)
             self._log.info("forgotten", **found)
-        return {"status": "ok", "forgotten": found}
+        return found
 
     def _marker(self, *, job_type: str = "", gpu_type: str = "") -> ObservationRecord:
         return ObservationRecord(
@@ -252,6 +258,23 @@ class LearningRoutes:
         limit = self._serve.max_batch if most is None else min(most, self._serve.max_batch)
         if len(entries) > limit:
             raise too_long(name, len(entries), limit)
+
+
+@contextmanager
+def _database_errors() -> Iterator[None]:
+    """Answers 503 where the store fails; mistakes of the caller pass."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except PodiumError as error:
+        raise Problem(
+            503,
+            "database error",
+            hint="send the request again shortly, with the same job_id or Idempotency-Key; "
+            "the log of the service has the details",
+            headers={"retry-after": "1"},
+        ) from error
 
 
 def _key(scope: Scope) -> str | None:
