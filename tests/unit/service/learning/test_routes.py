@@ -299,6 +299,7 @@ def test_a_store_in_trouble_is_said_and_nothing_acknowledged(service, tmp_path):
         other.commit()
     reply = service.post("/v1/observe", OBSERVE)
     assert (reply.status, reply.error.code) == (503, "unavailable")
+    assert reply.error.message == "database error"
     assert b"table" not in reply.body
     assert service.post("/v1/score", SCORE).status == 200
     assert any("no such table" in line.get("problem", "") for line in service.logged())
