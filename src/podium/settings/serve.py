@@ -26,6 +26,10 @@ class Serve:
             at_most=65535,
         ),
     )
+    components: str = field(
+        default="learning",
+        metadata=about("components of the service that are switched on, separated by commas"),
+    )
     token: str | None = field(
         default=None,
         repr=False,
