@@ -18,7 +18,7 @@ from podium.policies.source import NoNumber
 from podium.sim.callback import ClusterCallback, PairCallback
 from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
-from podium.sim.kernel.loop import PLACED
+from podium.sim.kernel.offers import PLACED
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result

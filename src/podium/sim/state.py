@@ -11,7 +11,7 @@ import numpy.typing as npt
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, Policy
 from podium.sim.kernel.layout import ARRAYS, RUN
-from podium.sim.kernel.loop import INFLATION, REPLAY, ROUNDS
+from podium.sim.kernel.offers import INFLATION, NOT_DRAINING, REPLAY, ROUNDS
 from podium.sim.kernel.ranking import FAN
 from podium.sim.kernel.scores import NO_STATE
 from podium.sim.kernel.waiting import NOBODY
@@ -59,6 +59,8 @@ def build_state(
         "is_dropping": isinstance(protocol, Inflation),
         "has_departures": isinstance(protocol, Replay),
         "forced_pod": NOBODY,
+        "offered": NOBODY,
+        "drained_at": NOT_DRAINING,
     }
     state = State(arrays, np.zeros(1, RUN))
     connect(state, arrays, numbers)
