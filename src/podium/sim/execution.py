@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PodiumError, PolicyError
-from podium.model.records import GPU_MILLI, SHARE_CLASS
 from podium.policies import ClusterPolicy, PairPolicy
 from podium.policies.abi import Native, python_callback
 from podium.policies.source import NoNumber
@@ -30,6 +29,7 @@ from podium.sim.state import (
     connect_ranking,
     gpu_slots,
 )
+from podium.sim.state_at import occupied
 from podium.sim.tiers import is_cache_worthwhile
 
 
@@ -217,13 +217,5 @@ def _expected_nodes(plan: Plan, state: State) -> npt.NDArray[Any]:
     if isinstance(plan.protocol, Replay):
         return nodes
     placed = np.flatnonzero(state.arrays["status"] == PLACED)
-    at, pods = state.arrays["node"][placed], plan.arrivals.pods[placed]
-    every_slot = np.arange(state.number("gpu_slots"), dtype=np.int32)
-    is_taken = state.arrays["slots"][placed, np.newaxis] >> every_slot & 1
-    is_share = pods["gpu_milli"] < GPU_MILLI
-    classes = np.where(is_share, pods["gpu_count"] * SHARE_CLASS, 1 << pods["gpu_count"])
-    np.subtract.at(nodes["cpu_milli_left"], at, pods["cpu_milli"])
-    np.subtract.at(nodes["memory_mib_left"], at, pods["memory_mib"])
-    np.subtract.at(nodes["gpu_milli_left"], at, is_taken * pods["gpu_milli"][:, np.newaxis])
-    np.bitwise_or.at(nodes["gpu_classes"], at, classes)
-    return nodes
+    at, slots = state.arrays["node"][placed], state.arrays["slots"][placed]
+    return occupied(nodes, plan.arrivals.pods[placed], at, slots)
