@@ -20,6 +20,7 @@ MEMORY_SHORT = "not enough memory"
 WRONG_MODEL = "another GPU model is asked for"
 GPU_SHORT = "not enough free GPUs"
 
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """Holds a node that could take the pod."""

@@ -32,6 +32,7 @@ from podium.sim.kernel.world import allocate, pod_of, release, share_slot, whole
 UNPLACED, PLACED, HELD_BACK = 0, 1, 2
 REPLAY, INFLATION, ROUNDS = 0, 1, 2
 NOT_DRAINING = -1
+NOT_BEGUN = -2
 _OVER, _GOING_ON = np.int64(-2), np.int64(NOBODY)
 """What an event leaves behind when it offers no pod."""
 
