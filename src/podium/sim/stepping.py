@@ -79,9 +79,7 @@ class Observation:
     nodes: npt.NDArray[Any]  # (num_environments, most_nodes) of node records, in rank order
     pods: npt.NDArray[Any]  # (num_environments,) of POD: what is offered
     feasible: npt.NDArray[np.bool_]  # (num_environments, most_nodes) where it fits
-    may_hold: npt.NDArray[
-        np.bool_
-    ]  # (num_environments,) else holding takes the first that fits
+    may_hold: npt.NDArray[np.bool_]  # (num_environments,) else holding takes the first that fits
     is_done: npt.NDArray[np.bool_]  # (num_environments,)
     clock_s: npt.NDArray[np.float64]  # (num_environments,)
     arrived: npt.NDArray[np.int64]  # (num_environments,) pods that have come before the offered one
@@ -155,6 +153,10 @@ class VectorEnvironment:
     def offered(self, environment: int) -> int:
         """Gives the number of the offered pod in order of arrival, -1 when all is over."""
         return self._states[environment].number("offered")
+
+    def arguments(self, actions: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+        """Gives what `kernel.stepper()` takes, for actors that are compiled together with it."""
+        return self._batch(slice(None), actions, self._any_slots)
 
     def _batch(self, which: slice, actions: Any, slots: Any) -> tuple[Any, ...]:
         shown = (self._pods[which], self._may_hold[which], self._is_done[which])

@@ -18,15 +18,13 @@ from podium.sim.kernel.world import pod_of
 def play(runs: Any) -> int:
     """Runs the protocol that the record names; gives FAILED or 0."""
     run = runs[0]
-    pod = next_offer(run)
-    while pod != NOBODY:
-        shape = i8(run.shape_of)[pod]
-        node = best_node(run, shape, may_hold(run, pod))
+    while next_offer(run) != NOBODY:
+        shape = i8(run.shape_of)[run.offered]
+        node = best_node(run, shape, may_hold(run, run.offered))
         if node == FAILED:
-            run.error_pod = pod
+            run.error_pod = run.offered
             return FAILED
         apply(run, node, _slot(run, shape, node))
-        pod = next_offer(run)
     return 0
 
 

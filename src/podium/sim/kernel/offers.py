@@ -37,7 +37,7 @@ _OVER, _GOING_ON = np.int64(-2), np.int64(NOBODY)
 """What an event leaves behind when it offers no pod."""
 
 
-@inner
+@inlined
 def next_offer(run):
     """Lets events happen until a pod is to be decided; gives the pod, or NOBODY at the end."""
     pod = _GOING_ON
@@ -56,7 +56,7 @@ def next_offer(run):
     return run.offered
 
 
-@inner
+@inlined
 def apply(run, node, slot):
     """Decides the pod that is offered: a node that fits, HOLDING if it may be held, or NOWHERE.
 

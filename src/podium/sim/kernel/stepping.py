@@ -45,28 +45,32 @@ def step(runs: Any, actions: Any, slots: Any, pods: Any, holdable: Any, is_done:
 @inner
 def await_decision(run):
     """Goes on until a pod is offered that fits somewhere, and marks where; NOBODY at the end."""
-    pod = next_offer(run)
-    while pod != NOBODY and mark_feasible(run, i8(run.shape_of)[pod]) == NOWHERE:
+    while next_offer(run) != NOBODY:
+        if mark_feasible(run, i8(run.shape_of)[run.offered]) != NOWHERE:
+            return run.offered
         apply(run, np.int64(NOWHERE), NO_SLOT)
-        pod = next_offer(run)
-    if pod == NOBODY:
-        for node in range(run.num_nodes):
-            u1(run.feasible)[node] = False
-    return pod
+    for node in range(run.num_nodes):
+        u1(run.feasible)[node] = False
+    return np.int64(NOBODY)
 
 
 @inner
 def decide(run, action, slot):
     """Decides the offered pod; one that may not be held goes to the first node that fits."""
-    if action != HOLD_ACTION:
-        apply(run, action, slot)
-    elif may_hold(run, run.offered):
-        apply(run, np.int64(HOLDING), NO_SLOT)
-    else:
-        node = np.int64(0)
-        while not u1(run.feasible)[node]:
-            node += 1
-        apply(run, node, NO_SLOT)
+    node = action
+    if action == HOLD_ACTION:
+        node = np.int64(HOLDING) if may_hold(run, run.offered) else first_feasible(run)
+        slot = NO_SLOT
+    apply(run, node, slot)
+
+
+@inner
+def first_feasible(run):
+    """Finds the first node that is marked feasible; there is one where a pod is offered."""
+    node = np.int64(0)
+    while not u1(run.feasible)[node]:
+        node += 1
+    return node
 
 
 @inner
