@@ -95,7 +95,7 @@ def execute(plan: Plan) -> Result:
 def _table(plan: Plan) -> npt.NDArray[np.float64]:
     if isinstance(plan.policy, ClusterPolicy):
         return np.zeros(1)
-    return plan.policy.table(plan.trace.shapes())
+    return plan.preparation.take(plan.policy, plan.trace)
 
 
 def _compile(plan: Plan, table: npt.NDArray[np.float64]) -> None:
