@@ -12,10 +12,11 @@ import numpy.typing as npt
 from podium.model.fit import fits
 from podium.model.workload import gpu_demand
 from podium.sim import Replay, Result
-from podium.sim.course import Course, follow
 from podium.sim.load_curve import arrived_ratio
 from podium.sim.metrics import measure_waiting
 from podium.sim.plan import Plan
+from podium.sim.usage import Usage as Course
+from podium.sim.usage import usage_of as follow
 
 Values = Mapping[str, float]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from podium.model import Cluster, NodeSpec, Pod
-from podium.sim.funsearch_metrics import Amounts, Meter
+from podium.sim.funsearch.metrics import Amounts, Meter
 
 
 def meter(pods, gpus=2):

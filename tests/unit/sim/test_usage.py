@@ -2,62 +2,62 @@ import numpy as np
 import pytest
 
 from podium.model import NodeSpec, PodSpec
-from podium.sim.course import follow
+from podium.sim.usage import usage_of
 from support.runs import run_in_rounds, share_pod, three_pods
 
 THIRD = 1000 / 3
 
 
 @pytest.fixture(scope="module")
-def course():
-    return follow(three_pods())
+def usage():
+    return usage_of(three_pods())
 
 
-def test_every_placement_and_release_has_its_moment(course):
-    assert course.time_s.tolist() == [0, 0, 2, 10, 10, 10, 16]
+def test_every_placement_and_release_has_its_moment(usage):
+    assert usage.time_s.tolist() == [0, 0, 2, 10, 10, 10, 16]
 
 
-def test_use_is_known_after_every_change(course):
-    assert course.gpu_milli.tolist() == [0, 1000, 3000, 2000, 0, 2000, 0]
-    assert course.cpu_milli.tolist() == [0, 1000, 3000, 2000, 0, 1000, 0]
-    assert course.memory_mib.tolist() == [0, 1000, 3000, 2000, 0, 3000, 0]
+def test_use_is_known_after_every_change(usage):
+    assert usage.gpu_milli.tolist() == [0, 1000, 3000, 2000, 0, 2000, 0]
+    assert usage.cpu_milli.tolist() == [0, 1000, 3000, 2000, 0, 1000, 0]
+    assert usage.memory_mib.tolist() == [0, 1000, 3000, 2000, 0, 3000, 0]
 
 
-def test_nodes_in_use_are_those_that_run_a_pod(course):
-    assert course.nodes_in_use.tolist() == [0, 1, 2, 1, 0, 1, 0]
+def test_nodes_in_use_are_those_that_run_a_pod(usage):
+    assert usage.nodes_in_use.tolist() == [0, 1, 2, 1, 0, 1, 0]
 
 
-def test_fragmentation_is_what_the_three_typical_pods_cannot_use(course):
+def test_fragmentation_is_what_the_three_typical_pods_cannot_use(usage):
     # Each shape is a third of the pods. The free GPU of a, and the last free one of b, serve
     # only the pod of one GPU; three free GPUs serve all.
-    assert course.fragment_milli == pytest.approx(
+    assert usage.fragment_milli == pytest.approx(
         [2 * THIRD, 0, 2 * THIRD, 4 * THIRD, 2 * THIRD, 4 * THIRD, 2 * THIRD]
     )
 
 
-def test_a_mean_weighs_by_time(course):
-    assert course.mean(course.gpu_milli) == (1000 * 2 + 3000 * 8 + 2000 * 6) / 16
+def test_a_mean_weighs_by_time(usage):
+    assert usage.mean(usage.gpu_milli) == (1000 * 2 + 3000 * 8 + 2000 * 6) / 16
 
 
 def test_without_time_the_mean_is_the_last_value():
-    course = follow(run_in_rounds([NodeSpec("a", 1000, 0)], [PodSpec("p", 400, 0)]))
-    assert course.time_s.tolist() == [0, 0]
-    assert course.mean(course.cpu_milli) == 400
+    usage = usage_of(run_in_rounds([NodeSpec("a", 1000, 0)], [PodSpec("p", 400, 0)]))
+    assert usage.time_s.tolist() == [0, 0]
+    assert usage.mean(usage.cpu_milli) == 400
 
 
 def test_a_run_is_walked_once():
     result = three_pods()
-    assert follow(result) is follow(result)
+    assert usage_of(result) is usage_of(result)
 
 
 def test_a_run_without_changes_has_the_empty_cluster_only():
-    course = follow(run_in_rounds([NodeSpec("a", 1000, 0)], [PodSpec("p", 2000, 0)]))
-    assert course.cpu_milli.tolist() == [0]
-    assert course.mean(course.nodes_in_use) == 0
+    usage = usage_of(run_in_rounds([NodeSpec("a", 1000, 0)], [PodSpec("p", 2000, 0)]))
+    assert usage.cpu_milli.tolist() == [0]
+    assert usage.mean(usage.nodes_in_use) == 0
 
 
 def fragments_of(nodes, pods):
-    return follow(run_in_rounds(nodes, pods)).fragment_milli
+    return usage_of(run_in_rounds(nodes, pods)).fragment_milli
 
 
 def test_shared_gpus_lose_what_is_left_over_and_what_cpu_pods_cannot_use():
@@ -90,5 +90,5 @@ def test_gpus_without_cpu_are_lost():
 def test_the_walk_leaves_the_cluster_alone():
     result = three_pods()
     before = result.plan.cluster.nodes.copy()
-    follow(result)
+    usage_of(result)
     assert np.array_equal(result.plan.cluster.nodes, before)

@@ -15,8 +15,8 @@ Column = npt.NDArray[np.float64]  # (num_changes + 1,) the first value is the em
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
-    """Holds the state of the cluster after each placement and release."""
+class Usage:
+    """Tells what was in use after each placement and release."""
 
     time_s: Column  # all 0 where nothing leaves: such a run is judged by how it ends
     gpu_milli: Column
@@ -32,15 +32,15 @@ class Course:
         return float((values[:-1] * spans).sum() / total) if total > 0 else float(values[-1])
 
 
-def follow(result: Result) -> Course:
+def usage_of(result: Result) -> Usage:
     """Walks through a run's changes, once however often it is asked."""
-    if "course" not in result.derived:
-        result.derived["course"] = _walk(result)
-    course: Course = result.derived["course"]
-    return course
+    if "usage" not in result.derived:
+        result.derived["usage"] = _walk(result)
+    usage: Usage = result.derived["usage"]
+    return usage
 
 
-def _walk(result: Result) -> Course:
+def _walk(result: Result) -> Usage:
     from podium.policies.fragmentation import typical_pods
     from podium.sim.kernel.walk import walker
 
@@ -51,7 +51,7 @@ def _walk(result: Result) -> Course:
     nodes = plan.cluster.nodes.copy()
     with unbroken():
         walker()(nodes, pods, result.node, result.slots, changes, typical, written)
-    return Course(
+    return Usage(
         time_s=_times(result),
         gpu_milli=_running_sum(changes, gpu_demand(pods)),
         cpu_milli=_running_sum(changes, pods["cpu_milli"]),

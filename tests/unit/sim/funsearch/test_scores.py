@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.model import NodeSpec, Pod
-from podium.sim.funsearch_scores import FUNSEARCH_POLICIES, FunsearchNode
+from podium.sim.funsearch.scores import FUNSEARCH_POLICIES, FunsearchNode
 
 USED = FunsearchNode(4000, 8000, 2001, 8000, 2, 1, (501, 1000))
 EMPTY = FunsearchNode.of(NodeSpec("empty", 8000, 8000, 2, "P100"))

@@ -1,21 +1,4 @@
-"""Runs the FunSearch simulator's own events and metrics: a compatibility mode, to compare with.
-
-Source: github.com/ttanv/funsearch-kubernetes-simulator at f113ab6, written anew from a
-description of its behaviour. Nothing else in Podium follows these rules, and the headline
-figures mislead:
-
-- Every failed attempt counts as an event, and use is a plain mean over events, so a policy
-  that makes pods wait samples the full cluster more often and scores higher for it.
-- A pod with a part of a GPU takes a whole one from the node's count: sharing is off in effect.
-- A pod retries one second after a deletion that stands first in the heap's array, which need
-  not be the earliest, and a pod that fails while nothing runs is dropped.
-- Fragmentation is sampled at failures only and averaged over a number of failures that differs
-  from policy to policy. The models in `gpu_spec` are not enforced.
-
-The result carries waiting times and time-weighted use of the same run beside those figures.
-One departure: a score that picks a node which cannot take the pod ends the run with an error,
-where the original went on with negative resources.
-"""
+"""Replays a workload by the events of the FunSearch simulator; what they mean is in the package."""
 
 from __future__ import annotations
 
@@ -27,10 +10,8 @@ from podium.errors import InputError, PolicyError
 from podium.model.cluster import Cluster
 from podium.model.records import Pod, pod_view
 from podium.model.workload import Workload
-from podium.sim.funsearch_metrics import FunsearchResult, Meter
-from podium.sim.funsearch_scores import FUNSEARCH_POLICIES, FunsearchNode, Score, fits
-
-__all__ = ["FUNSEARCH_POLICIES", "FunsearchResult", "run_funsearch"]
+from podium.sim.funsearch.metrics import FunsearchResult, Meter
+from podium.sim.funsearch.scores import FunsearchNode, Score, fits
 
 
 def run_funsearch(cluster: Cluster, workload: Workload, score: Score) -> FunsearchResult:
