@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, TypeGuard
 
-from podium.errors import PolicyError
+from podium.errors import PodiumError, PolicyError
 from podium.policies.purity import problems
 from podium.policies.translation import TEXT
 
@@ -42,6 +42,12 @@ def no_number(score: object) -> NoNumber:
     """Says what a score function gave instead of a number."""
     told = "nothing" if score is None else f"{reprlib.repr(score)}, not a number"
     return NoNumber(f"score returned {told}")
+
+
+def words_of(error: BaseException) -> str:
+    """Words what a policy raised: errors of Podium's own speak for themselves."""
+    is_plain = isinstance(error, PodiumError | NoNumber)
+    return str(error) if is_plain else f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,16 +7,25 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from podium.model import Cluster, Workload
-from podium.policies import Policy, load
+from podium.model import Cluster, Shapes, Workload
+from podium.policies import PairPolicy, Policy, load
 from podium.reports import process
 from podium.reports.fresh_policy import fresh_policy
 from podium.reports.measurement import Measurement
-from podium.reports.speed_case import SEED, dense_workload, openb_case, uniform_cluster
+from podium.reports.speed_case import (
+    SEED,
+    dense_workload,
+    half_full,
+    openb_case,
+    uniform_cluster,
+)
 from podium.sim import Inflation, Replay, Setup, simulate
 
 REPEATS = 5
@@ -80,6 +89,29 @@ def _fgd_inflation(name: str, folder: Path | None) -> Measurement:
     slow = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED, "scan")), 1)
     fast = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED)))
     return Measurement(name, fast, "s", 0.6, True, slow, "scan tier")
+
+
+def _scores(policy_name: str, target: float) -> Measure:
+    def measure(name: str, folder: Path | None) -> Measurement:
+        cluster, workload = openb_case("openb", folder)
+        shapes = workload.aligned(cluster.gpu_models).shapes()
+        nodes, policy = half_full(cluster, workload), load(policy_name)
+        if not isinstance(policy, PairPolicy):
+            raise TypeError(f"{policy_name} is no pair policy")
+        plain = replace(policy, not_compiled="measured as if", compiled={}, refused={})
+        slow = timed(lambda: _score_all(plain, shapes, shapes.pods[:3], nodes), 1) / 3
+        fast = timed(lambda: _score_all(policy, shapes, shapes.pods, nodes), 4 * REPEATS)
+        return Measurement(name, fast / len(shapes), "s", target, True, slow, "plain Python")
+
+    return measure
+
+
+def _score_all(
+    policy: PairPolicy, shapes: Shapes, pods: npt.NDArray[Any], nodes: npt.NDArray[Any]
+) -> None:
+    session = policy.session(shapes)
+    for pod in pods:
+        session.scores(pod, nodes)
 
 
 def _new_policy(name: str, folder: Path | None) -> Measurement:
@@ -189,6 +221,8 @@ MEASURES: dict[str, Measure] = {
     "decisions_100k_nodes": _dense(100_000, 60_000, 130_000),
     "replay_16_nodes": _replay_16,
     "fgd_inflation_1213_nodes": _fgd_inflation,
+    "score_1213_nodes_fed_gpu": _scores("fed-gpu", 0.0003),
+    "score_1213_nodes_fgd": _scores("fgd", 0.003),
     "new_python_policy_replay": _new_policy,
     "compile_policy": _compile_policy,
     "threads_2_speedup": _scaling,

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from podium.model import Cluster, NodeSpec, Workload
+from podium.model.state import ClusterState
+from podium.policies import load
+from podium.sim import Inflation, Setup, simulate
+from podium.sim.result import slots_of
 from podium.traces.catalogue import LoadOptions, load_trace
 
 SEED = 1000
@@ -21,6 +27,16 @@ def openb_case(name: str, folder: Path | None) -> tuple[Cluster, Workload]:
     if trace.cluster is None or pods.workload is None:
         raise RuntimeError(f"{name} has no nodes or pods")
     return trace.cluster, pods.workload
+
+
+def half_full(cluster: Cluster, workload: Workload) -> npt.NDArray[Any]:
+    """Gives the nodes as first-fit leaves them when half of the GPUs were asked for."""
+    result = simulate(cluster, workload, load("first-fit"), Inflation(ratio=0.5), Setup(SEED))
+    state = ClusterState(cluster.nodes)
+    for i in np.flatnonzero(result.is_placed).tolist():
+        slots = slots_of(int(result.slots[i]))
+        state.allocate(result.plan.arrivals.pods[i], int(result.node[i]), slots)
+    return state.nodes
 
 
 def uniform_cluster(nodes: int) -> Cluster:

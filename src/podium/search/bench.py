@@ -8,6 +8,7 @@ from typing import Any
 
 from podium.model.records import Node, Pod
 from podium.policies import load
+from podium.policies.states import States, random_states
 from podium.search.fitness import BASELINE
 from podium.search.losses import Losses, Usual, measure_losses
 from podium.search.measurement import Values, measure_case
@@ -15,7 +16,6 @@ from podium.search.probe import Probe
 from podium.search.training import FIRST_SEED, Case, TrainingSet
 from podium.sim.execution import execute
 from podium.sim.plan import Plan
-from podium.testing.states import States, random_states
 
 NUM_STATES = 160
 _TINY = Case(nodes=4, pods=50, seed=FIRST_SEED)

@@ -19,11 +19,11 @@ from podium.model.fit import fitting_nodes, fitting_slots
 from podium.model.records import GPU_MILLI
 from podium.model.state import ClusterState
 from podium.policies import load
+from podium.policies.states import States
 from podium.search.training import FIRST_SEED, Case
 from podium.sim import Result
 from podium.sim.execution import execute
 from podium.sim.result import slots_of
-from podium.testing.states import States
 
 POLICIES = ("first-fit", "worst-fit", "best-fit")
 """Who filled the clusters that decisions are asked for on."""

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from podium.errors import PolicyError
 from podium.policies import PairPolicy
 from podium.policies.source import no_number
+from podium.policies.states import States, random_states
 from podium.testing.report import Finding, told
-from podium.testing.states import States, random_states
 
 NUM_STATES = 3000
 RAISES = "raises nothing"
@@ -115,13 +115,13 @@ def _sized(plain: dict[int, Plain], wide: States) -> Finding:
 
 
 def _compiled(policy: PairPolicy, states: States, table: Table, plain: Scores) -> list[Finding]:
-    from podium.testing.native import score_compiled
+    from podium.policies.batch import score_states
 
     try:
         native = policy.native(table.ndim, states.gpu_slots)
     except PolicyError as error:
         return [Finding(COMPILES, True, f"it runs in plain Python only: {error.message}")]
-    found, is_changed = score_compiled(native, states, table)
+    found, is_changed = score_states(native, states, table)
     wrong = _differing(plain, found)
     case = f"{plain[wrong[0]]} plain, {found[wrong[0]]} compiled" if len(wrong) else ""
     changed = "the compiled policy writes to the pod, the node or the table" if is_changed else ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.errors import PodiumError, meant_by
+from podium.errors import meant_by
 from podium.policies import Policy
-from podium.policies.source import NoNumber
+from podium.policies.source import words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,6 @@ class Report:
 
 def told(policy: Policy, error: Exception) -> str:
     """Says what a policy raised, at which line of its file, and what may be meant instead."""
-    is_plain = isinstance(error, PodiumError | NoNumber)
-    words = str(error) if is_plain else f"{type(error).__name__}: {error}"
     line = policy.source.line_of(error) if policy.source is not None else 0
     hint = meant_by(error)
-    return (f"line {line}: " if line else "") + words + (f"; {hint}," if hint else "")
+    return (f"line {line}: " if line else "") + words_of(error) + (f"; {hint}," if hint else "")

@@ -1,12 +1,12 @@
 import pytest
 
+from podium.policies.states import random_states
 from podium.search.constants import read_constants, with_constants
 from podium.search.gates import read_candidate
 from podium.search.genetic import interpreted, parse, seeds, write
 from podium.search.genetic.bounds import is_sound
 from podium.search.genetic.parameters import FIXED, MOST, with_tunables
 from podium.search.verdict import Verdict
-from podium.testing.states import random_states
 
 STATES = random_states(60, 3).with_slots(8)
 
