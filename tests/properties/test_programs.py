@@ -11,8 +11,8 @@ import pytest
 
 from podium.policies import from_function, policy_of
 from podium.policies.batch import score_states
+from podium.policies.language.translation import TEXT
 from podium.policies.source import read_source
-from podium.policies.translation import TEXT
 from podium.search.allowlist import problems
 from support.programs import draw_program
 from support.tiers import states_for_programs, tried

@@ -26,7 +26,7 @@ from numba.extending import intrinsic
 from podium.errors import PolicyError
 from podium.model.records import NODE_8, NODE_16, POD
 from podium.policies.jit import compiled, keep_on_disk, marked, stamp_of
-from podium.policies.native_records import shown_node, shown_pod
+from podium.policies.language.native_records import shown_node, shown_pod
 
 SIGNATURE = types.float64(*[types.int64] * 6)
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_int64] * 6)

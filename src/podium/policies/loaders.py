@@ -45,10 +45,10 @@ def load_file(path: Path, *, ignore_unknown_plugins: bool = False) -> Policy:
 
 
 def _load_document(path: Path, *, ignore_unknown_plugins: bool) -> Policy:
-    from podium.policies.scheduler_config import MOST_BYTES as LARGEST_CONFIGURATION
     from podium.policies.scheduler_config import load_scheduler_config
+    from podium.policies.scheduler_config.configuration import LARGEST_BYTES as LARGEST
 
-    document: Any = _parsed(path, LARGEST_CONFIGURATION) if path.suffix == ".json" else None
+    document: Any = _parsed(path, LARGEST) if path.suffix == ".json" else None
     keys = set(document) if isinstance(document, dict) else set()
     if path.suffix != ".json" or {"apiVersion", "kind"} & keys:
         return load_scheduler_config(path, ignore_unknown_plugins=ignore_unknown_plugins)

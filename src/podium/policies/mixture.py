@@ -13,9 +13,9 @@ import numpy.typing as npt
 from podium.errors import PolicyError
 from podium.model.records import POD, node_view, pod_view
 from podium.policies.jit import fingerprints, keep_on_disk, marked, stamp_of
-from podium.policies.kind import NotPortable
+from podium.policies.language.kind import NotPortable
+from podium.policies.language.translation import Translation, translate
 from podium.policies.policy import Ties, own_sources
-from podium.policies.translation import Translation, translate
 
 Scale = Literal["as-is", "stretched", "chance"]
 Scores = npt.NDArray[np.int64]
@@ -106,8 +106,8 @@ def _over_nodes(function: FunctionType, gpu_slots: int) -> Any:
     import numba
 
     from podium.policies.abi import translated_functions
-    from podium.policies.native_arithmetic import NATIVE
-    from podium.policies.native_records import shown_node, shown_pod
+    from podium.policies.language.native_arithmetic import NATIVE
+    from podium.policies.language.native_records import shown_node, shown_pod
 
     names = _translated(function).namespace(NATIVE)
     own = [value for value in names.values() if isinstance(value, FunctionType)]

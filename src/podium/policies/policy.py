@@ -14,10 +14,10 @@ import numpy.typing as npt
 from podium.errors import PolicyError
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
-from podium.policies.kind import MOST_ROWS, NotPortable
+from podium.policies.language.kind import MOST_ROWS, NotPortable
+from podium.policies.language.translation import Translation, translate
 from podium.policies.session import Chooser, ClusterSession, PairSession
 from podium.policies.source import REFUSALS, Source, number_of, pair_form
-from podium.policies.translation import Translation, translate
 
 _NO_TABLE = np.zeros(0)
 _PLAINLY = "use numbers, if, for and math only; or run it in the python tier"
@@ -139,7 +139,7 @@ class PairPolicy:
 
     def _compile(self, table_ndim: int, gpu_slots: int) -> Any:
         from podium.policies.abi import compile_score
-        from podium.policies.native_arithmetic import NATIVE
+        from podium.policies.language.native_arithmetic import NATIVE
 
         if self.not_compiled:
             raise PolicyError(
@@ -261,6 +261,6 @@ def own_sources() -> tuple[str, ...]:
     from pathlib import Path
 
     here = Path(__file__).parent
-    native = ("native_arithmetic.py", "native_records.py", "arithmetic.py")
-    files = ("abi.py", *native, "../model/records.py")
+    names = ("native_arithmetic", "native_records", "arithmetic")
+    files = ("abi.py", *(f"language/{name}.py" for name in names), "../model/records.py")
     return tuple((here / name).read_text(encoding="utf-8") for name in files)

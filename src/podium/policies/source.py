@@ -11,8 +11,8 @@ from types import CodeType, FunctionType
 from typing import Any, TypeGuard
 
 from podium.errors import PodiumError, PolicyError
-from podium.policies.purity import problems
-from podium.policies.translation import TEXT
+from podium.policies.language.purity import problems
+from podium.policies.language.translation import TEXT
 
 PAIR_FORMS = (
     ("pod", "node"),

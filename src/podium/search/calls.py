@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from podium.errors import PolicyError
-from podium.policies.translation import circular
+from podium.policies.language.translation import circular
 from podium.search.constants import declared_call, read_constants
 from podium.search.syntax import walked
 from podium.search.vocabulary import BUILTINS, RECORDS

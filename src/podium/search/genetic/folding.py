@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from podium.policies.arithmetic import integer_power, power
+from podium.policies.language.arithmetic import integer_power, power
 from podium.search.genetic.expression import Expression, number
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {

@@ -7,9 +7,9 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from podium.policies.arithmetic import NO_RESULT
-from podium.policies.calls import Calls
-from podium.policies.kind import (
+from podium.policies.language.arithmetic import NO_RESULT
+from podium.policies.language.calls import Calls
+from podium.policies.language.kind import (
     FLOAT,
     GPUS,
     MOST_SLOTS,
@@ -19,10 +19,10 @@ from podium.policies.kind import (
     NotPortable,
     whole,
 )
-from podium.policies.translation import PREFIX, Function, as_kind, call, constant
+from podium.policies.language.translation import PREFIX, Function, as_kind, call, constant
 
 if TYPE_CHECKING:
-    from podium.policies.translation import Program
+    from podium.policies.language.translation import Program
 
 Set = frozenset[str]
 Lines = tuple[list[ast.stmt], Set | None]

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from podium.policies.arithmetic import PLAIN
-from podium.policies.kind import (
+from podium.policies.language.arithmetic import PLAIN
+from podium.policies.language.kind import (
     ARGUMENTS,
     FLOAT,
     MOST_WHOLE,
@@ -145,7 +145,7 @@ class Program:
 
     def settle(self) -> None:
         """Translates again and again, until nothing new is known of any name."""
-        from podium.policies.statements import Body
+        from podium.policies.language.statements import Body
 
         while self.has_changed:
             self._round += 1

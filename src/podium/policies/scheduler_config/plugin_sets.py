@@ -6,7 +6,7 @@ expandMultiPointPlugins of pkg/scheduler/framework/runtime/framework.go, kuberne
 
 from __future__ import annotations
 
-from podium.policies.section import Section
+from podium.policies.scheduler_config.section import Section
 
 LARGEST_WEIGHT = 2**31 - 1
 

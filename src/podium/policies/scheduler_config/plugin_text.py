@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from podium.errors import UsageError
-from podium.policies.literal import documented, literal
-from podium.policies.plugins import Draft
+from podium.policies.language.literal import documented, literal
+from podium.policies.scheduler_config.plugins import Draft
 
 FGD = "FGDScore"
 GPU_METHODS = ("best", "worst", "random", FGD)

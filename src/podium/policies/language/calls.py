@@ -8,22 +8,31 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING
 
-from podium.policies import kind as kinds
-from podium.policies.arithmetic import TESTS, UNARY
-from podium.policies.expressions import (
+from podium.policies.language import kind as kinds
+from podium.policies.language.arithmetic import TESTS, UNARY
+from podium.policies.language.expressions import (
     Expressions,
     Typed,
     shortened,
     whole_operation,
     written,
 )
-from podium.policies.kind import BOOL, FLOAT, LENGTH, SLOT_MILLI, WHOLE, Kind, NotPortable, whole
-from podium.policies.translation import Function, as_kind, call, constant
+from podium.policies.language.kind import (
+    BOOL,
+    FLOAT,
+    LENGTH,
+    SLOT_MILLI,
+    WHOLE,
+    Kind,
+    NotPortable,
+    whole,
+)
+from podium.policies.language.translation import Function, as_kind, call, constant
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from podium.policies.translation import Program
+    from podium.policies.language.translation import Program
 
 
 class Calls(Expressions):
