@@ -40,13 +40,13 @@ class Mixture:
         self._random = np.random.default_rng(seed)
 
     def choose(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> float:
-        """Gives the node with the highest sum; ties go to the first, or to any."""
+        """Picks the node with the highest sum; ties go to the first, or to any."""
         found = self.scores(pod, nodes, feasible)
         best = np.flatnonzero(found == found.max())
         return int(best[0] if self.ties == "rank" else self._random.choice(best))
 
     def scores(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> Scores:
-        """Gives the weighted sums; the least number there is where the pod does not fit."""
+        """Sums up the weighted terms; the least number there is where the pod does not fit."""
         fitting = np.flatnonzero(feasible)
         total = np.full(len(nodes), np.iinfo(np.int64).min, np.int64)
         total[fitting] = 0

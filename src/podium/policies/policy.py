@@ -101,8 +101,8 @@ class PairPolicy:
 
     def score_pair(self, pod: Any, node: Any, gpu: int, table: npt.NDArray[np.float64]) -> float:
         """Calls the plain Python function with the arguments it takes."""
-        given = {"pod": pod, "node": node, "gpu": gpu, "table": table}
-        return number_of(self.function(*(given[name] for name in self.form)))
+        arguments = {"pod": pod, "node": node, "gpu": gpu, "table": table}
+        return number_of(self.function(*(arguments[name] for name in self.form)))
 
     def session(
         self,

@@ -36,7 +36,7 @@ class Chooser(Protocol):
     """Sees the whole cluster and picks a node."""
 
     def choose(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> float:
-        """Gives the index of a feasible node, or HOLD."""
+        """Returns the index of a feasible node, or HOLD."""
 
 
 class Named(Protocol):

@@ -39,9 +39,9 @@ def number_of(score: Any) -> float:
 
 
 def no_number(score: object) -> NoNumber:
-    """Says what a score function gave instead of a number."""
-    told = "nothing" if score is None else f"{reprlib.repr(score)}, not a number"
-    return NoNumber(f"score returned {told}")
+    """Builds the error that shows what a score function returned instead of a number."""
+    returned = "nothing" if score is None else f"{reprlib.repr(score)}, not a number"
+    return NoNumber(f"score returned {returned}")
 
 
 def words_of(error: BaseException) -> str:
@@ -52,7 +52,7 @@ def words_of(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """Holds a policy's text, checked and ready to run."""
+    """A policy's text, checked and ready to run."""
 
     path: str
     text: str = field(repr=False)
@@ -71,7 +71,7 @@ class Source:
 
     @property
     def summary(self) -> str:
-        """Gives the first line of the module's docstring, or of score's."""
+        """Takes the first line of the module's docstring, or of score's."""
         text = ast.get_docstring(self.tree) or next(
             (ast.get_docstring(f) or "" for f in self.functions().values()), ""
         )
@@ -82,7 +82,7 @@ class Source:
         return {n.name: n for n in self.tree.body if isinstance(n, ast.FunctionDef)}
 
     def line_of(self, error: BaseException) -> int:
-        """Gives the line of this text at which something was raised; 0 if it was elsewhere."""
+        """Finds the line of this text at which something was raised; 0 if it was elsewhere."""
         found, frame = 0, error.__traceback__
         while frame is not None:
             found = frame.tb_lineno if frame.tb_frame.f_code.co_filename == self.path else found

@@ -28,7 +28,7 @@ LARGEST_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """Holds what a network is made of."""
+    """The arrays of a network, and the card that says what they are."""
 
     name: str
     arrays: Mapping[str, npt.NDArray[Any]]

@@ -11,7 +11,7 @@ from podium.model.records import pod_view
 from podium.policies import HOLD, ClusterPolicy
 from podium.policies.session import is_feasible
 from podium.policies.states import random_states
-from podium.testing.report import Finding, told
+from podium.testing.report import Finding, described
 
 NUM_CHOICES = 200
 NUM_NODES = 12
@@ -26,7 +26,7 @@ def check_cluster(policy: ClusterPolicy, seed: int) -> list[Finding]:
     try:
         first, second = _Trial(policy, seed), _Trial(policy, seed)
     except Exception as error:  # noqa: BLE001 - the policy is the user's own code
-        return [Finding(RAISES, False, told(policy, error))]
+        return [Finding(RAISES, False, described(policy, error))]
     if first.error and not first.choices:
         return [Finding(RAISES, False, first.error)]  # nothing else can be judged
     differing = [i for i, pair in enumerate(zip(first.choices, second.choices, strict=False))
@@ -57,15 +57,15 @@ class _Trial:
     def _decide(self, chooser: Any, pod: Any, nodes: npt.NDArray[Any]) -> bool:
         feasible = fitting_nodes(pod, nodes)
         before = (nodes.tobytes(), feasible.tobytes())
-        given = feasible.copy()
+        shown = feasible.copy()
         try:
-            choice = chooser.choose(pod_view(pod), nodes, given)
+            choice = chooser.choose(pod_view(pod), nodes, shown)
             self.choices.append(float(choice))
         except Exception as error:  # noqa: BLE001 - the policy is the user's own code
-            self.error = f"{told(self._policy, error)} for {pod_view(pod)}"
+            self.error = f"{described(self._policy, error)} for {pod_view(pod)}"
             return False
         if choice != HOLD and not is_feasible(choice, feasible):
             self.misfit = f"chose {choice!r} for {pod_view(pod)}; {feasible.tolist()} fit"
-        if before != (nodes.tobytes(), given.tobytes()):
+        if before != (nodes.tobytes(), shown.tobytes()):
             self.change = f"wrote to the nodes it was shown, for {pod_view(pod)}"
         return not (self.misfit or self.change)

@@ -1,4 +1,4 @@
-"""Holds what a check of a policy found."""
+"""What a check of a policy found, promise by promise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podium.policies.source import words_of
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Says whether one promise is kept, and the first case in which it is not."""
+    """Whether one promise is kept, and the first case in which it is not."""
 
     name: str
     is_ok: bool
@@ -36,8 +36,8 @@ class Report:
         return tuple(finding for finding in self.findings if not finding.is_ok)
 
 
-def told(policy: Policy, error: Exception) -> str:
-    """Says what a policy raised, at which line of its file, and what may be meant instead."""
+def described(policy: Policy, error: Exception) -> str:
+    """Words what a policy raised, at which line of its file, and what may be meant instead."""
     line = policy.source.line_of(error) if policy.source is not None else 0
     hint = meant_by(error)
     return (f"line {line}: " if line else "") + words_of(error) + (f"; {hint}," if hint else "")

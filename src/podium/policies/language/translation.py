@@ -52,7 +52,7 @@ PATIENCE = 5
 
 @dataclass(slots=True, eq=False)
 class Function:
-    """Holds one function of a policy, and what is known of its names so far."""
+    """One function of a policy, and what is known of its names so far."""
 
     name: str  # in the translation
     tree: ast.FunctionDef
@@ -83,7 +83,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Holds the code of a policy's functions, to be run with one list of operations or another."""
+    """The code of a policy's functions, to be run with one list of operations or another."""
 
     codes: tuple[CodeType, ...]
 
@@ -274,8 +274,8 @@ def _codes(code: CodeType) -> list[CodeType]:
 
 
 def _check_signature(tree: ast.FunctionDef) -> None:
-    given = tree.args
-    if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or tree.decorator_list:
+    args = tree.args
+    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or tree.decorator_list:
         raise NotPortable(f"{tree.name} takes more than plain arguments", tree.lineno)
 
 

@@ -34,7 +34,7 @@ _IRRELEVANT = (
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Holds one profile of a configuration, checked."""
+    """One profile of a configuration, checked."""
 
     name: str
     version: str
@@ -72,10 +72,10 @@ def load_scheduler_config(path: Path, *, ignore_unknown_plugins: bool = False) -
     method = share.one_of("gpuSelMethod", GPU_METHODS, "best")
     text = policy_text(enabled, neutral, method, f"{path.name}, profile {profile.name}")
     policy = policy_of(read_source(text, f"{path} (as Python)"), path.stem)
-    told = tuple(dict.fromkeys(notes))
+    unique = tuple(dict.fromkeys(notes))
     if isinstance(policy, PairPolicy):
-        return replace(policy, notes=told, is_kept=True)
-    return replace(policy, notes=told)
+        return replace(policy, notes=unique, is_kept=True)
+    return replace(policy, notes=unique)
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -65,8 +65,8 @@ def enabled_scores(plugins: Section, version: str) -> dict[str, int]:
 
 def _merged(defaults: dict[str, int], custom: Section) -> dict[str, int]:
     disabled = _disabled(custom)
-    kept = {name: weight for name, weight in defaults.items() if name not in disabled}
-    return {**({} if "*" in disabled else kept), **_enabled(custom)}
+    remaining = {name: weight for name, weight in defaults.items() if name not in disabled}
+    return {**({} if "*" in disabled else remaining), **_enabled(custom)}
 
 
 def _disabled(point: Section) -> set[str]:

@@ -27,7 +27,7 @@ _FIT = "podium.policies.noderesources"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Holds the text of one plugin's score."""
+    """The text of one plugin's score."""
 
     call: str  # an expression of pod and node
     title: str  # what it does, in the words of the configuration
