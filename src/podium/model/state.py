@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.fit import pod_class
+from podium.model.records import GPU_MILLI, SHARE_CLASS
 
 CLASSES = 17
 """Bits of `gpu_classes`: parts of one GPU, and 1 to 16 whole GPUs."""
@@ -45,3 +46,22 @@ class ClusterState:
             counts[mask.bit_length() - 1] += pods
             others = int(record["gpu_classes"]) & ~mask
             record["gpu_classes"] = others | (mask if counts[mask.bit_length() - 1] > 0 else 0)
+
+
+def occupied(
+    nodes: npt.NDArray[Any], pods: npt.NDArray[Any], at: npt.NDArray[Any], slots: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Copies nodes and lets pods run on them: pod i on node `at[i]`, on a bit mask of its GPUs.
+
+    The same as allocating the pods one by one, and many times faster.
+    """
+    found = nodes.copy()
+    every_slot = np.arange(nodes["gpu_milli_left"].shape[1], dtype=np.int32)
+    is_taken = slots[:, np.newaxis] >> every_slot & 1
+    is_share = pods["gpu_milli"] < GPU_MILLI
+    classes = np.where(is_share, pods["gpu_count"] * SHARE_CLASS, 1 << pods["gpu_count"])
+    np.subtract.at(found["cpu_milli_left"], at, pods["cpu_milli"])
+    np.subtract.at(found["memory_mib_left"], at, pods["memory_mib"])
+    np.subtract.at(found["gpu_milli_left"], at, is_taken * pods["gpu_milli"][:, np.newaxis])
+    np.bitwise_or.at(found["gpu_classes"], at, classes)
+    return found

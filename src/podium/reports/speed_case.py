@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model import Cluster, NodeSpec, Workload
-from podium.model.state import ClusterState
+from podium.model.state import occupied
 from podium.policies import load
 from podium.sim import Inflation, Setup, simulate
-from podium.sim.result import slots_of
 from podium.traces.catalogue import LoadOptions, load_trace
 
 SEED = 1000
@@ -32,11 +31,9 @@ def openb_case(name: str, folder: Path | None) -> tuple[Cluster, Workload]:
 def half_full(cluster: Cluster, workload: Workload) -> npt.NDArray[Any]:
     """Gives the nodes as first-fit leaves them when half of the GPUs were asked for."""
     result = simulate(cluster, workload, load("first-fit"), Inflation(ratio=0.5), Setup(SEED))
-    state = ClusterState(cluster.nodes)
-    for i in np.flatnonzero(result.is_placed).tolist():
-        slots = slots_of(int(result.slots[i]))
-        state.allocate(result.plan.arrivals.pods[i], int(result.node[i]), slots)
-    return state.nodes
+    placed = np.flatnonzero(result.is_placed)
+    pods = result.plan.arrivals.pods[placed]
+    return occupied(cluster.nodes, pods, result.node[placed], result.slots[placed])
 
 
 def uniform_cluster(nodes: int) -> Cluster:

@@ -17,13 +17,12 @@ import numpy.typing as npt
 
 from podium.model.fit import fitting_nodes, fitting_slots
 from podium.model.records import GPU_MILLI
-from podium.model.state import ClusterState
+from podium.model.state import occupied
 from podium.policies import load
 from podium.policies.states import States
 from podium.search.training import FIRST_SEED, Case
 from podium.sim import Result
 from podium.sim.execution import execute
-from podium.sim.result import slots_of
 
 POLICIES = ("first-fit", "worst-fit", "best-fit")
 """Who filled the clusters that decisions are asked for on."""
@@ -104,12 +103,9 @@ def _situations(name: str) -> Iterator[tuple[Any, Any, Any]]:
 
 def _nodes_after(result: Result, arrived: int) -> npt.NDArray[Any]:
     """Rebuilds the nodes as they are when so many pods have come."""
-    state = ClusterState(result.plan.cluster.nodes)
-    pods = result.plan.arrivals.pods
-    for i in range(arrived):
-        if result.is_placed[i]:
-            state.allocate(pods[i], int(result.node[i]), slots_of(int(result.slots[i])))
-    return state.nodes
+    placed = np.flatnonzero(result.is_placed[:arrived])
+    pods = result.plan.arrivals.pods[placed]
+    return occupied(result.plan.cluster.nodes, pods, result.node[placed], result.slots[placed])
 
 
 def _different(pods: npt.NDArray[Any]) -> npt.NDArray[Any]:

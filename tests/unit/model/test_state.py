@@ -3,7 +3,7 @@ import pytest
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.model.fit import fits, fitting_nodes, tightest_slots
-from podium.model.state import ClusterState
+from podium.model.state import ClusterState, occupied
 from support.instances import random_cluster, random_workload
 
 NODES = Cluster.of([NodeSpec("a", 64_000, 64_000, 8, "X"), NodeSpec("b", 8000, 8000)]).nodes
@@ -58,16 +58,21 @@ def test_a_class_that_a_node_begins_with_never_leaves_it():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_all_nodes_at_once_fit_as_each_of_them_does(seed):
+def test_nodes_fit_and_fill_at_once_as_they_do_one_by_one(seed):
     random = np.random.default_rng(seed)
     cluster = random_cluster(40, random)
     workload = random_workload(200, random).aligned(cluster.gpu_models)
-    state, seen = ClusterState(cluster.nodes), set()
-    for pod in workload.pods:
+    state, seen, placed = ClusterState(cluster.nodes), set(), []
+    for index, pod in enumerate(workload.pods):
         fitting = fitting_nodes(pod, state.nodes)
         assert fitting.tolist() == [fits(pod, node) for node in state.nodes]
         seen |= set(fitting.tolist())
         if fitting.any():
             node = int(fitting.argmax())
-            state.allocate(pod, node, tightest_slots(pod, state.nodes[node]))
+            slots = tightest_slots(pod, state.nodes[node])
+            state.allocate(pod, node, slots)
+            placed.append((index, node, sum(1 << slot for slot in slots)))
     assert seen == {True, False}
+    indices, at, masks = np.array(placed).T
+    at_once = occupied(cluster.nodes, workload.pods[indices], at, masks)
+    assert at_once.tobytes() == state.nodes.tobytes()
