@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import FunctionType
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PolicyError
-from podium.model.fit import fits, fitting_slots
-from podium.model.records import GPU_MILLI, node_view, pod_view
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
-from podium.policies.kind import MOST_ROWS, NotPortable
+from podium.policies.language.kind import MOST_ROWS, NotPortable
+from podium.policies.language.translation import Translation, translate
+from podium.policies.session import Chooser, ClusterSession, PairSession
 from podium.policies.source import REFUSALS, Source, number_of, pair_form
-from podium.policies.translation import Translation, translate
 
-HOLD = -math.inf
-"""A score that refuses a node; a pod refused everywhere is held and offered again."""
-
+_NO_TABLE = np.zeros(0)
 _PLAINLY = "use numbers, if, for and math only; or run it in the python tier"
 
 Ties = Literal["rank", "random"]
 GpuChoice = Literal["best", "worst", "random"]
 Origin = Literal["builtin", "discovered", "trained", "file"]
-
-
-class Chooser(Protocol):
-    """Sees the whole cluster and picks a node."""
-
-    def choose(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> float:
-        """Gives the index of a feasible node, or HOLD."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +47,7 @@ class PairPolicy:
     not_compiled: str = ""  # why there is none
     compiling_hint: str = ""  # what may be meant instead
     compiled: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
+    refused: dict[tuple[int, int], PolicyError] = field(default_factory=dict, repr=False)
     kind: ClassVar[Literal["pair"]] = "pair"
 
     @classmethod
@@ -96,7 +86,7 @@ class PairPolicy:
     def table(self, shapes: Shapes) -> npt.NDArray[np.float64]:
         """Runs `prepare` and freezes what it returns."""
         if not self.takes_table:
-            return np.zeros(0)
+            return _NO_TABLE
         if self.prepare is None:
             raise PolicyError(
                 "score takes a table but the policy has no prepare(shapes)", where=self.name
@@ -111,39 +101,45 @@ class PairPolicy:
 
     def score_pair(self, pod: Any, node: Any, gpu: int, table: npt.NDArray[np.float64]) -> float:
         """Calls the plain Python function with the arguments it takes."""
-        given = {"pod": pod, "node": node, "gpu": gpu, "table": table}
-        return number_of(self.function(*(given[name] for name in self.form)))
+        arguments = {"pod": pod, "node": node, "gpu": gpu, "table": table}
+        return number_of(self.function(*(arguments[name] for name in self.form)))
+
+    def session(
+        self,
+        shapes: Shapes | None = None,
+        *,
+        seed: int = 0,  # noqa: ARG002 - both kinds are opened alike
+    ) -> PairSession:
+        """Opens a session; the shapes are those that `prepare` makes the table of."""
+        return PairSession(self, _NO_TABLE if shapes is None else self.table(shapes))
 
     def scores(
         self, pod: np.void, nodes: npt.NDArray[Any], table: npt.NDArray[np.float64] | None = None
     ) -> npt.NDArray[np.float64]:
         """Scores the pod on every node; minus infinity where it does not fit or is refused."""
-        table = np.zeros(0) if table is None else table
-        view = pod_view(pod)
-        found = np.full(len(nodes), HOLD)
-        for index, node in enumerate(nodes):
-            if fits(pod, node):
-                slots = self._slots(pod, node)
-                shown = node_view(node)
-                found[index] = max(self.score_pair(view, shown, slot, table) for slot in slots)
-        return found
-
-    def _slots(self, pod: Any, node: Any) -> list[int]:
-        if self.takes_gpu and 0 < pod["gpu_milli"] < GPU_MILLI:
-            return [int(slot) for slot in fitting_slots(pod, node)]
-        return [-1]
+        return PairSession(self, _NO_TABLE if table is None else table).scores(pod, nodes).scores
 
     def native(self, table_ndim: int, gpu_slots: int) -> Any:
         """Compiles the policy for the core, once per table rank and GPU slots."""
         key = (table_ndim, gpu_slots)
-        with COMPILING:
-            if key not in self.compiled:
-                self.compiled[key] = self._compile(table_ndim, gpu_slots)
+        if key not in self.compiled:  # without the lock: others may be compiling something else
+            with COMPILING:
+                self._try_to_compile(key)
         return self.compiled[key]
+
+    def _try_to_compile(self, key: tuple[int, int]) -> None:
+        if key in self.refused:
+            raise self.refused[key].with_traceback(None)
+        if key not in self.compiled:
+            try:
+                self.compiled[key] = self._compile(*key)
+            except PolicyError as error:
+                self.refused[key] = error
+                raise
 
     def _compile(self, table_ndim: int, gpu_slots: int) -> Any:
         from podium.policies.abi import compile_score
-        from podium.policies.native_arithmetic import NATIVE
+        from podium.policies.language.native_arithmetic import NATIVE
 
         if self.not_compiled:
             raise PolicyError(
@@ -188,26 +184,23 @@ class ClusterPolicy:
             gpu_choice=_setting(names, "GPU_CHOICE", ("best", "worst", "random"), source.path),
         )
 
+    def session(
+        self,
+        shapes: Shapes | None = None,  # noqa: ARG002 - both kinds are opened alike
+        *,
+        seed: int = 0,
+    ) -> ClusterSession:
+        """Opens a session, whose chooser is started here and remembers from call to call."""
+        return ClusterSession(self, self.start(seed))
+
     def scores(
         self,
         pod: np.void,
         nodes: npt.NDArray[Any],
         table: npt.NDArray[np.float64] | None = None,  # noqa: ARG002 - both kinds are called alike
     ) -> npt.NDArray[np.float64]:
-        """Gives 1 to the chosen node and 0 to the others that fit, unless the chooser can score."""
-        chooser = self.start(0)
-        view = pod_view(pod)
-        feasible = np.array([fits(pod, node) for node in nodes])
-        found = np.where(feasible, 0.0, HOLD)
-        if not feasible.any():
-            return found
-        scorer = getattr(chooser, "scores", None)
-        if scorer is not None:
-            return np.where(feasible, np.asarray(scorer(view, nodes, feasible), np.float64), HOLD)
-        choice = chooser.choose(view, nodes, feasible)
-        if choice != HOLD:
-            found[int(choice)] = 1.0
-        return found
+        """Scores one pod as the first of a session; hold a session to score more of them."""
+        return self.session().scores(pod, nodes).scores
 
 
 Policy = PairPolicy | ClusterPolicy
@@ -268,6 +261,6 @@ def own_sources() -> tuple[str, ...]:
     from pathlib import Path
 
     here = Path(__file__).parent
-    native = ("native_arithmetic.py", "native_records.py", "arithmetic.py")
-    files = ("abi.py", *native, "../model/records.py")
+    names = ("native_arithmetic", "native_records", "arithmetic")
+    files = ("abi.py", *(f"language/{name}.py" for name in names), "../model/records.py")
     return tuple((here / name).read_text(encoding="utf-8") for name in files)

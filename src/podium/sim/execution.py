@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PodiumError, PolicyError
+from podium.model.state import occupied
 from podium.policies import ClusterPolicy, PairPolicy
 from podium.policies.abi import Native, python_callback
 from podium.policies.source import NoNumber
@@ -29,7 +30,6 @@ from podium.sim.state import (
     connect_ranking,
     gpu_slots,
 )
-from podium.sim.state_at import occupied
 from podium.sim.tiers import is_cache_worthwhile
 
 

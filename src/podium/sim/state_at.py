@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import UsageError
-from podium.model.records import GPU_MILLI, SHARE_CLASS
+from podium.model.state import occupied
 from podium.sim.result import Result
 
 Records = npt.NDArray[Any]
@@ -40,19 +40,3 @@ def running_at(result: Result, changes: int) -> npt.NDArray[np.int64]:
     # A pod is placed once and leaves once.
     is_running[-made[made < 0] - 1] = False
     return np.flatnonzero(is_running)
-
-
-def occupied(
-    nodes: Records, pods: Records, at: npt.NDArray[np.int32], slots: npt.NDArray[np.int32]
-) -> Records:
-    """Copies nodes and lets pods run on them: pod i on node `at[i]`, on a bit mask of its GPUs."""
-    found = nodes.copy()
-    every_slot = np.arange(nodes["gpu_milli_left"].shape[1], dtype=np.int32)
-    is_taken = slots[:, np.newaxis] >> every_slot & 1
-    is_share = pods["gpu_milli"] < GPU_MILLI
-    classes = np.where(is_share, pods["gpu_count"] * SHARE_CLASS, 1 << pods["gpu_count"])
-    np.subtract.at(found["cpu_milli_left"], at, pods["cpu_milli"])
-    np.subtract.at(found["memory_mib_left"], at, pods["memory_mib"])
-    np.subtract.at(found["gpu_milli_left"], at, is_taken * pods["gpu_milli"][:, np.newaxis])
-    np.bitwise_or.at(found["gpu_classes"], at, classes)
-    return found

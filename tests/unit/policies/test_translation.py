@@ -6,9 +6,9 @@ import pytest
 
 from podium.errors import PolicyError
 from podium.policies import from_function, policy_of
+from podium.policies.batch import score_states
 from podium.policies.source import read_source
-from podium.testing.native import score_compiled
-from podium.testing.states import random_states
+from podium.policies.states import random_states
 
 STATES = random_states(6, 3).with_slots(8)
 ROWS = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -22,7 +22,7 @@ def scores(policy, *given, table=ROWS):
             plain.append(float(policy.function(pod, node, *given)))
         except (IndexError, TypeError):
             plain.append(math.nan)
-    found, is_changed = score_compiled(policy.native(table.ndim, 8), STATES, table)
+    found, is_changed = score_states(policy.native(table.ndim, 8), STATES, table)
     assert not is_changed
     return plain, found.tolist()
 

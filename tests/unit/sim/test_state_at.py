@@ -3,7 +3,7 @@ import pytest
 
 from podium.errors import UsageError
 from podium.model import Cluster
-from podium.model.fit import allocate, pod_class, release
+from podium.model.state import ClusterState
 from podium.policies import load
 from podium.sim import Inflation, Replay, Rounds, Setup, simulate
 from podium.sim.result import slots_of
@@ -16,19 +16,15 @@ CLUSTER, WORKLOAD = random_cluster(12, RANDOM), random_workload(150, RANDOM)
 
 def replayed(result):
     """Yields the nodes after each change, by taking and returning pod by pod."""
-    nodes, pods = result.plan.cluster.nodes.copy(), result.plan.arrivals.pods
-    first = nodes["gpu_classes"].copy()
+    state, pods = ClusterState(result.plan.cluster.nodes), result.plan.arrivals.pods
     running = set()
-    yield nodes.copy(), set()
+    yield state.nodes.copy(), set()
     for change in result.changes.tolist():
         pod = abs(change) - 1
-        node = result.node[pod]
-        act = allocate if change > 0 else release
-        act(pods[pod], nodes[node], slots_of(int(result.slots[pod])))
+        act = state.allocate if change > 0 else state.release
+        act(pods[pod], int(result.node[pod]), slots_of(int(result.slots[pod])))
         running ^= {pod}
-        bits = [pod_class(pods[each]) for each in running if result.node[each] == node]
-        nodes[node]["gpu_classes"] = np.bitwise_or.reduce([first[node], *bits])
-        yield nodes.copy(), set(running)
+        yield state.nodes.copy(), set(running)
 
 
 @pytest.mark.parametrize("protocol", [Replay(), Inflation(), Rounds()], ids=lambda each: each.name)

@@ -7,18 +7,21 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from podium.model import Cluster, Workload
-from podium.policies import Policy, load
+from podium.model import Cluster, Shapes, Workload
+from podium.policies import PairPolicy, Policy, load
 from podium.reports.bench import process
 from podium.reports.bench.cases import (
     SEED,
     dense_workload,
     fresh_policy,
+    half_full,
     openb_case,
     uniform_cluster,
 )
@@ -147,6 +150,29 @@ def _compiled_actor() -> Finish:
     return finish
 
 
+def _scores(policy_name: str, target: float) -> Measure:
+    def measure(name: str, folder: Path | None) -> Measurement:
+        cluster, workload = openb_case("openb", folder)
+        shapes = workload.aligned(cluster.gpu_models).shapes()
+        nodes, policy = half_full(cluster, workload), load(policy_name)
+        if not isinstance(policy, PairPolicy):
+            raise TypeError(f"{policy_name} is no pair policy")
+        plain = replace(policy, not_compiled="measured as if", compiled={}, refused={})
+        slow = timed(lambda: _score_all(plain, shapes, shapes.pods[:3], nodes), 1) / 3
+        fast = timed(lambda: _score_all(policy, shapes, shapes.pods, nodes), 4 * REPEATS)
+        return Measurement(name, fast / len(shapes), "s", target, True, slow, "plain Python")
+
+    return measure
+
+
+def _score_all(
+    policy: PairPolicy, shapes: Shapes, pods: npt.NDArray[Any], nodes: npt.NDArray[Any]
+) -> None:
+    session = policy.session(shapes)
+    for pod in pods:
+        session.scores(pod, nodes)
+
+
 def _new_policy(name: str, folder: Path | None) -> Measurement:
     case = openb_case("openb", folder)
     numbers = itertools.count(10**6)
@@ -255,6 +281,8 @@ MEASURES: dict[str, Measure] = {
     "replay_16_nodes": _replay_16,
     "steps_64_environments": _steps,
     "fgd_inflation_1213_nodes": _fgd_inflation,
+    "score_1213_nodes_fed_gpu": _scores("fed-gpu", 0.0003),
+    "score_1213_nodes_fgd": _scores("fgd", 0.003),
     "new_python_policy_replay": _new_policy,
     "compile_policy": _compile_policy,
     "threads_2_speedup": _scaling,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium.policies.literal import docstring, literal
+from podium.policies.language.literal import docstring, literal
 from podium.search.program.expression import (
     COMPARISONS,
     FUNCTIONS,

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from podium.errors import PolicyError
-from podium.policies.literal import comment, literal
-from podium.policies.literal import docstring as docstring_lines
+from podium.policies.language.literal import comment, literal
+from podium.policies.language.literal import docstring as docstring_lines
 from podium.search.candidate.allowlist import is_docstring
 from podium.search.program.layout import INDENT, WIDTH, statement_lines
 from podium.search.program.reader import parse

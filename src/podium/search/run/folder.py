@@ -15,7 +15,9 @@ from podium.files.draft import drafted, in_words
 from podium.files.excerpt import excerpt
 from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import read_text
-from podium.policies.registry import BEST
+
+BEST = "best.py"
+"""The best policy so far."""
 
 PLAN, STATE, LOCK, CASSETTE = "plan.json", "state.json", "lock", "cassette.jsonl"
 MOST_BYTES = 256 << 20
@@ -23,9 +25,6 @@ MOST_BATCHES = 100_000
 
 PATIENCE_S = 0.2
 """Who only looks whether a run is locked holds the lock for a moment too."""
-
-
-__all__ = ["BEST", "PLAN", "STATE", "RunFolder"]
 
 
 class RunFolder:

@@ -29,7 +29,7 @@ NUM_SHAPES = 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class States:
-    """Holds pods, nodes and GPU slots; state i is pod i on node i."""
+    """Pods, nodes and GPU slots, row by row: state i is pod i on node i."""
 
     pods: npt.NDArray[Any]  # (num_states,) of POD
     nodes: npt.NDArray[Any]  # (num_states,) of NODE_8 or NODE_16
@@ -40,7 +40,7 @@ class States:
 
     @property
     def gpu_slots(self) -> int:
-        """Gives the slots of a record."""
+        """Counts the GPU slots that a node record has room for."""
         return int(self.nodes["gpu_milli_left"].shape[1])
 
     def views(self) -> list[tuple[Pod, Node, int]]:
@@ -52,16 +52,16 @@ class States:
 
     def with_slots(self, gpu_slots: int) -> States:
         """Copies the states whose nodes fit into records of another size."""
-        kept = self.nodes["gpu_count"] <= gpu_slots
-        nodes = np.zeros(int(kept.sum()), NODE_8 if gpu_slots == 8 else NODE_16)
+        fitting = self.nodes["gpu_count"] <= gpu_slots
+        nodes = np.zeros(int(fitting.sum()), NODE_8 if gpu_slots == 8 else NODE_16)
         for name in nodes.dtype.names or ():
-            source = self.nodes[name][kept]
+            source = self.nodes[name][fitting]
             if name == "gpu_milli_left":
                 width = min(gpu_slots, self.gpu_slots)
                 nodes[name][:, :width] = source[:, :width]
             else:
                 nodes[name] = source
-        return States(self.pods[kept], nodes, self.gpus[kept])
+        return States(self.pods[fitting], nodes, self.gpus[fitting])
 
     def shapes(self) -> Shapes:
         """Takes some of the pods for a workload, so that a policy can prepare its table."""

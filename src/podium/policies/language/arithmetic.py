@@ -16,7 +16,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from podium.policies.kind import MOST_WHOLE
+from podium.policies.language.kind import MOST_WHOLE
 
 LARGEST_POWER = 64
 MOST_SHIFT = 62

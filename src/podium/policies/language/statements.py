@@ -7,9 +7,9 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from podium.policies.arithmetic import NO_RESULT
-from podium.policies.calls import Calls
-from podium.policies.kind import (
+from podium.policies.language.arithmetic import NO_RESULT
+from podium.policies.language.calls import Calls
+from podium.policies.language.kind import (
     FLOAT,
     GPUS,
     MOST_SLOTS,
@@ -19,10 +19,10 @@ from podium.policies.kind import (
     NotPortable,
     whole,
 )
-from podium.policies.translation import PREFIX, Function, as_kind, call, constant
+from podium.policies.language.translation import PREFIX, Function, as_kind, call, constant
 
 if TYPE_CHECKING:
-    from podium.policies.translation import Program
+    from podium.policies.language.translation import Program
 
 Set = frozenset[str]
 Lines = tuple[list[ast.stmt], Set | None]
@@ -203,16 +203,16 @@ class Body(Calls):
         return [ast.Return(as_kind(expression, kind, self.function.result))], None
 
     def _raise(self, node: ast.Raise) -> Lines:
-        told = node.exc.args if isinstance(node.exc, ast.Call) else []
+        arguments = node.exc.args if isinstance(node.exc, ast.Call) else []
         name = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
         raised: Any = self.resolved(name) if name is not None else None
-        is_plain = all(isinstance(each, ast.Constant) for each in told) and node.cause is None
+        is_plain = all(isinstance(each, ast.Constant) for each in arguments) and node.cause is None
         title = getattr(raised, "__name__", "")
         if not is_plain or not isinstance(raised, type) or not issubclass(raised, Exception):
             raise NotPortable("raises more than an exception with a text", node.lineno)
         if getattr(builtins, title, None) is not raised:
             raise NotPortable(f"raises {title}", node.lineno)
-        return [ast.Raise(ast.Call(ast.Name(title, ast.Load()), told, []), None)], None
+        return [ast.Raise(ast.Call(ast.Name(title, ast.Load()), arguments, []), None)], None
 
     def _if(self, node: ast.If) -> Lines:
         test = self.truth(node.test)
@@ -348,5 +348,5 @@ def _zero(kind: Kind) -> ast.expr:
 
 
 def _raise_no_result() -> ast.Raise:
-    told = ast.Call(ast.Name("TypeError", ast.Load()), [ast.Constant(NO_RESULT)], [])
-    return ast.Raise(told, None)
+    error = ast.Call(ast.Name("TypeError", ast.Load()), [ast.Constant(NO_RESULT)], [])
+    return ast.Raise(error, None)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError, UnknownName
-from podium.policies.section import Section
+from podium.policies.scheduler_config.section import Section
 
 
 def section(**values):

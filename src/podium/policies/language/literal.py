@@ -29,9 +29,9 @@ def docstring(text: str, indent: str = "") -> list[str]:
     return documented(text.split("\n"), indent)
 
 
-def documented(told: list[str], indent: str = "") -> list[str]:
+def documented(lines: list[str], indent: str = "") -> list[str]:
     """Writes lines as a docstring; a newline inside one of them is escaped."""
-    first, *rest = (_documented(line) for line in told)
+    first, *rest = (_documented(line) for line in lines)
     if rest:
         return [f"{indent}{_QUOTES}{first}", *rest, f"{indent}{_QUOTES}"]
     return [f"{indent}{_QUOTES}{first}{_QUOTES}"]

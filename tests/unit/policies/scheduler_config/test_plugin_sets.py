@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError
-from podium.policies.plugin_sets import DEFAULTS, enabled_scores
-from podium.policies.section import Section
+from podium.policies.scheduler_config.plugin_sets import DEFAULTS, enabled_scores
+from podium.policies.scheduler_config.section import Section
 
 
 def enabled(version="v1", **points):

@@ -7,9 +7,16 @@ import pytest
 
 from podium.policies import load
 from podium.policies.abi import CALLBACK
-from podium.policies.arithmetic import PLAIN, TESTS, UNARY, hypotenuse, integer_power, power
-from podium.policies.kind import MOST_WHOLE
-from podium.policies.native_arithmetic import NATIVE
+from podium.policies.language.arithmetic import (
+    PLAIN,
+    TESTS,
+    UNARY,
+    hypotenuse,
+    integer_power,
+    power,
+)
+from podium.policies.language.kind import MOST_WHOLE
+from podium.policies.language.native_arithmetic import NATIVE
 from support.views import node, node_record, pod, pod_record
 
 EXPRESSIONS = [

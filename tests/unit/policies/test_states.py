@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from podium.model.fit import fits, fitting_slots
-from podium.testing.states import random_states
+from podium.policies.states import random_states
 
 STATES = random_states(800, seed=3)
 

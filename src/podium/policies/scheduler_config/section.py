@@ -13,7 +13,7 @@ from podium.files.excerpt import excerpt
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Holds one mapping of a document, its file and its place in it."""
+    """One mapping of a document, with its file and its place in it."""
 
     file: Path
     place: str
@@ -33,12 +33,12 @@ class Section:
         return self
 
     def section(self, key: str) -> Section:
-        """Gives the mapping under a key; an empty one when it is not there."""
+        """Reads the mapping under a key; an empty one when it is not there."""
         value = self.values.get(key)
         return Section(self.file, self._place(key), self._mapping(value, key))
 
     def sections(self, key: str) -> list[Section]:
-        """Gives the mappings listed under a key."""
+        """Reads the mappings listed under a key."""
         value = self.values.get(key)
         if value is None:
             return []
@@ -50,7 +50,7 @@ class Section:
         ]
 
     def text(self, key: str, default: str = "") -> str:
-        """Gives a text."""
+        """Reads a text."""
         value = self.values.get(key)
         if value is None:
             return default
@@ -59,7 +59,7 @@ class Section:
         return value
 
     def number(self, key: str, low: int, high: int, default: int) -> int:
-        """Gives a whole number within bounds."""
+        """Reads a whole number within bounds."""
         value = self.values.get(key)
         if value is None:
             return default
@@ -69,7 +69,7 @@ class Section:
         return value
 
     def one_of(self, key: str, known: Iterable[str], default: str) -> str:
-        """Gives one of the known texts."""
+        """Reads one of the known texts."""
         names = list(known)
         value = self.text(key, default)
         if value not in names:

@@ -8,22 +8,31 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING
 
-from podium.policies import kind as kinds
-from podium.policies.arithmetic import TESTS, UNARY
-from podium.policies.expressions import (
+from podium.policies.language import kind as kinds
+from podium.policies.language.arithmetic import TESTS, UNARY
+from podium.policies.language.expressions import (
     Expressions,
     Typed,
     shortened,
     whole_operation,
     written,
 )
-from podium.policies.kind import BOOL, FLOAT, LENGTH, SLOT_MILLI, WHOLE, Kind, NotPortable, whole
-from podium.policies.translation import Function, as_kind, call, constant
+from podium.policies.language.kind import (
+    BOOL,
+    FLOAT,
+    LENGTH,
+    SLOT_MILLI,
+    WHOLE,
+    Kind,
+    NotPortable,
+    whole,
+)
+from podium.policies.language.translation import Function, as_kind, call, constant
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from podium.policies.translation import Program
+    from podium.policies.language.translation import Program
 
 
 class Calls(Expressions):
@@ -60,9 +69,9 @@ class Calls(Expressions):
     def _own_call(self, node: ast.Call, called: FunctionType) -> Typed:
         function = self.program.function(called)
         self.function.calls.add(function.name)
-        given = _bound(node, called, function)
+        arguments = _bound(node, called, function)
         values = []
-        for name, argument in given.items():
+        for name, argument in arguments.items():
             value, kind = (
                 self.expression(argument) if isinstance(argument, ast.expr)
                 else constant(argument, node.lineno)
@@ -190,8 +199,8 @@ class Calls(Expressions):
     ) -> Typed:
         """Takes the items of a tuple one after the other."""
         if not isinstance(value, ast.Tuple | ast.Name):  # it would be computed for every item
-            told = f"calls `{shortened(node)}`; put the tuple into a name first"
-            raise NotPortable(told, node.lineno)
+            reason = f"calls `{shortened(node)}`; put the tuple into a name first"
+            raise NotPortable(reason, node.lineno)
         if kind.tag != "tuple" or not kind.parts or not all(p.is_number for p in kind.parts):
             raise NotPortable(f"calls `{shortened(node)}`", node.lineno)
         items: list[Typed] = []
@@ -221,13 +230,13 @@ def _bound(node: ast.Call, called: FunctionType, function: Function) -> dict[str
     if any(isinstance(each, ast.Starred) for each in node.args):
         raise NotPortable("calls with starred arguments", node.lineno)
     names = function.arguments
-    given: dict[str, Any] = dict(zip(names, node.args, strict=False))
+    positional: dict[str, Any] = dict(zip(names, node.args, strict=False))
     named = {each.arg: each.value for each in node.keywords if each.arg is not None}
     defaults = called.__defaults__ or ()
-    usual = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-    found = {**usual, **given, **named}
+    by_default = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    found = {**by_default, **positional, **named}
     is_clear = len(node.args) <= len(names) and len(named) == len(node.keywords)
-    if not is_clear or set(found) != set(names) or given.keys() & named.keys():
+    if not is_clear or set(found) != set(names) or positional.keys() & named.keys():
         raise NotPortable(
             f"calls {called.__name__}() with other arguments than it takes", node.lineno
         )

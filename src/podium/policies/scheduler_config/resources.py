@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from podium.policies.section import Section
+from podium.policies.scheduler_config.section import Section
 
 RESOURCES = {"cpu": "cpu", "memory": "memory", "nvidia.com/gpu": "gpu", "amd.com/gpu": "gpu"}
 """Resources of a configuration that nodes and pods have here."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import advice_on, meant
-from podium.policies import kind as kinds
-from podium.policies.arithmetic import LARGEST_POWER
-from podium.policies.kind import (
+from podium.policies.language import kind as kinds
+from podium.policies.language.arithmetic import LARGEST_POWER
+from podium.policies.language.kind import (
     BOOL,
     FIELDS,
     FLOAT,
@@ -21,10 +21,10 @@ from podium.policies.kind import (
     join,
     whole,
 )
-from podium.policies.translation import Function, as_kind, call, constant, resolved
+from podium.policies.language.translation import Function, as_kind, call, constant, resolved
 
 if TYPE_CHECKING:
-    from podium.policies.translation import Program
+    from podium.policies.language.translation import Program
 
 Typed = tuple[ast.expr, Kind | None]
 """A translated expression and its kind, which may not be known yet."""

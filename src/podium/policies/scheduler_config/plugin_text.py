@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from podium.errors import UsageError
-from podium.policies.literal import documented, literal
-from podium.policies.plugins import Draft
+from podium.policies.language.literal import documented, literal
+from podium.policies.scheduler_config.plugins import Draft
 
 FGD = "FGDScore"
 GPU_METHODS = ("best", "worst", "random", FGD)
@@ -87,9 +87,9 @@ def _docstring(enabled: Sequence[Enabled], neutral: Sequence[str], origin: str) 
     names = " + ".join(f"{p.weight} {p.name}" for p in enabled) or "no score plugin"
     alike = f" ({', '.join(neutral)}: alike on all nodes)" if neutral else ""
     titles = [f"{p.name}: {p.draft.title}." for p in enabled]
-    told = [line for title in titles for line in wrap(title, 96)]
+    details = [line for title in titles for line in wrap(title, 96)]
     # The origin names a file and a scheduler: its line holds whatever the file says.
-    return "\n".join(documented([f"Scores {names}{alike}.", "", f"From {origin}.", *told]))
+    return "\n".join(documented([f"Scores {names}{alike}.", "", f"From {origin}.", *details]))
 
 
 def _imports(enabled: Sequence[Enabled]) -> str:
@@ -132,8 +132,8 @@ def _cluster_body(enabled: Sequence[Enabled]) -> str:
         name = "None"
         if plugin.draft.scale != "chance":
             name = f"term_{index}"
-            (told,) = documented([f"Gives {plugin.name}."], "    ")
-            functions.append(f"def {name}(pod, node):\n{told}\n    return {plugin.draft.call}")
+            (summary,) = documented([f"Gives {plugin.name}."], "    ")
+            functions.append(f"def {name}(pod, node):\n{summary}\n    return {plugin.draft.call}")
         terms.append(f"        Term({plugin.weight}, {name}, {literal(plugin.draft.scale)}),")
     chooser = (
         'class Policy(Mixture):\n    """Adds up the plugins\' scores by weight."""\n\n'

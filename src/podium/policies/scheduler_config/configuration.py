@@ -11,18 +11,18 @@ from podium.files.excerpt import excerpt
 from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import read_text, reading
 from podium.files.yaml_tree import parse_yaml
-from podium.policies.plugin_sets import NEUTRAL, NOT_SCORING, enabled_scores
-from podium.policies.plugin_text import GPU_METHODS, Enabled, policy_text
-from podium.policies.plugins import PLUGINS
 from podium.policies.policy import PairPolicy, Policy, policy_of
-from podium.policies.section import Section
+from podium.policies.scheduler_config.plugin_sets import NEUTRAL, NOT_SCORING, enabled_scores
+from podium.policies.scheduler_config.plugin_text import GPU_METHODS, Enabled, policy_text
+from podium.policies.scheduler_config.plugins import PLUGINS
+from podium.policies.scheduler_config.section import Section
 from podium.policies.source import read_source
 
 GROUP = "kubescheduler.config.k8s.io"
 KIND = "KubeSchedulerConfiguration"
 VERSIONS = ("v1", "v1beta3", "v1beta2", "v1beta1")
 GPU_SHARE = "Open-Gpu-Share"
-MOST_BYTES = 16 << 20
+LARGEST_BYTES = 16 << 20
 """Bytes of a configuration; a ConfigMap holds a sixteenth of it."""
 
 _IRRELEVANT = (
@@ -34,7 +34,7 @@ _IRRELEVANT = (
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Holds one profile of a configuration, checked."""
+    """One profile of a configuration, checked."""
 
     name: str
     version: str
@@ -72,10 +72,10 @@ def load_scheduler_config(path: Path, *, ignore_unknown_plugins: bool = False) -
     method = share.one_of("gpuSelMethod", GPU_METHODS, "best")
     text = policy_text(enabled, neutral, method, f"{path.name}, profile {profile.name}")
     policy = policy_of(read_source(text, f"{path} (as Python)"), path.stem)
-    told = tuple(dict.fromkeys(notes))
+    unique = tuple(dict.fromkeys(notes))
     if isinstance(policy, PairPolicy):
-        return replace(policy, notes=told, is_kept=True)
-    return replace(policy, notes=told)
+        return replace(policy, notes=unique, is_kept=True)
+    return replace(policy, notes=unique)
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -96,13 +96,13 @@ def _document(path: Path) -> dict[str, Any]:
 
 def _json(path: Path) -> list[Any]:
     try:
-        return [parse_value(read_text(path, MOST_BYTES))]
+        return [parse_value(read_text(path, LARGEST_BYTES))]
     except JsonError as error:
         raise InputError.at(path, f"not JSON: {error}", line=error.line) from error
 
 
 def _yaml(path: Path) -> list[Any]:
-    with reading(path, most_bytes=MOST_BYTES) as stream:
+    with reading(path, most_bytes=LARGEST_BYTES) as stream:
         return [root.typed_value(path) for root in parse_yaml(stream, path)]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from podium.policies.dot_products import METHODS, NORMS
 from podium.policies.mixture import Scale
-from podium.policies.resources import (
+from podium.policies.scheduler_config.resources import (
     RESOURCE_ARGUMENTS,
     Weights,
     broken_line,
@@ -19,7 +19,7 @@ from podium.policies.resources import (
     ratio_lines,
     weighted,
 )
-from podium.policies.section import Section
+from podium.policies.scheduler_config.section import Section
 
 _ARGUMENTS = ("apiVersion", "kind")
 _FIT = "podium.policies.noderesources"
@@ -27,7 +27,7 @@ _FIT = "podium.policies.noderesources"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Holds the text of one plugin's score."""
+    """The text of one plugin's score."""
 
     call: str  # an expression of pod and node
     title: str  # what it does, in the words of the configuration

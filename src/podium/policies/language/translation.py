@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from podium.policies.arithmetic import PLAIN
-from podium.policies.kind import (
+from podium.policies.language.arithmetic import PLAIN
+from podium.policies.language.kind import (
     ARGUMENTS,
     FLOAT,
     MOST_WHOLE,
@@ -52,7 +52,7 @@ PATIENCE = 5
 
 @dataclass(slots=True, eq=False)
 class Function:
-    """Holds one function of a policy, and what is known of its names so far."""
+    """One function of a policy, and what is known of its names so far."""
 
     name: str  # in the translation
     tree: ast.FunctionDef
@@ -83,7 +83,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Holds the code of a policy's functions, to be run with one list of operations or another."""
+    """The code of a policy's functions, to be run with one list of operations or another."""
 
     codes: tuple[CodeType, ...]
 
@@ -145,7 +145,7 @@ class Program:
 
     def settle(self) -> None:
         """Translates again and again, until nothing new is known of any name."""
-        from podium.policies.statements import Body
+        from podium.policies.language.statements import Body
 
         while self.has_changed:
             self._round += 1
@@ -274,8 +274,8 @@ def _codes(code: CodeType) -> list[CodeType]:
 
 
 def _check_signature(tree: ast.FunctionDef) -> None:
-    given = tree.args
-    if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or tree.decorator_list:
+    args = tree.args
+    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or tree.decorator_list:
         raise NotPortable(f"{tree.name} takes more than plain arguments", tree.lineno)
 
 

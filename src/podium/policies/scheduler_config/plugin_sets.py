@@ -6,7 +6,7 @@ expandMultiPointPlugins of pkg/scheduler/framework/runtime/framework.go, kuberne
 
 from __future__ import annotations
 
-from podium.policies.section import Section
+from podium.policies.scheduler_config.section import Section
 
 LARGEST_WEIGHT = 2**31 - 1
 
@@ -65,8 +65,8 @@ def enabled_scores(plugins: Section, version: str) -> dict[str, int]:
 
 def _merged(defaults: dict[str, int], custom: Section) -> dict[str, int]:
     disabled = _disabled(custom)
-    kept = {name: weight for name, weight in defaults.items() if name not in disabled}
-    return {**({} if "*" in disabled else kept), **_enabled(custom)}
+    remaining = {name: weight for name, weight in defaults.items() if name not in disabled}
+    return {**({} if "*" in disabled else remaining), **_enabled(custom)}
 
 
 def _disabled(point: Section) -> set[str]:

@@ -15,8 +15,9 @@ import llvmlite.binding
 import numba
 from numba import types
 
-from podium.policies import arithmetic, native_records
-from podium.policies.arithmetic import (
+from podium.policies.jit import marked, stamp_of
+from podium.policies.language import arithmetic, native_records
+from podium.policies.language.arithmetic import (
     BAD_POWER,
     BAD_SHIFT,
     BAD_TABLE,
@@ -24,8 +25,7 @@ from podium.policies.arithmetic import (
     OUTSIDE,
     TOO_LARGE,
 )
-from podium.policies.jit import marked, stamp_of
-from podium.policies.kind import MOST_WHOLE
+from podium.policies.language.kind import MOST_WHOLE
 
 FAILED = "math domain or range error"
 EMPTY = "the table is empty"

@@ -3,7 +3,7 @@ import textwrap
 
 import pytest
 
-from podium.policies.purity import problems
+from podium.policies.language.purity import problems
 
 
 def found(text):

@@ -6,7 +6,7 @@ import pytest
 from podium.errors import InputError, UnknownName, UsageError
 from podium.policies import ClusterPolicy, PairPolicy, load
 from podium.policies.scheduler_config import load_scheduler_config
-from podium.testing.states import random_states
+from podium.policies.states import random_states
 from support.scheduler_configs import fit, scoring, write_config
 from support.views import node, node_records, pod
 
