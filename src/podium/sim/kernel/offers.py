@@ -109,8 +109,8 @@ def _next_in_time(run):
 
 @inlined
 def _next_round(run):
-    while run.arrived < run.num_pods:
-        join(run, i8(run.shape_of)[run.arrived], run.arrived, ROOM)
+    for pod in range(run.arrived, run.num_pods):
+        join(run, i8(run.shape_of)[pod], pod, ROOM)
         run.arrived += 1
     if run.round >= run.max_rounds:
         return _OVER
