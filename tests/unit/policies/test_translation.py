@@ -131,3 +131,39 @@ def test_a_misread_table_fails_in_both_tiers_and_only_where_it_is_read(name, is_
     plain, found = scores(policy, table, table=table)
     np.testing.assert_array_equal(plain, found)
     assert [math.isnan(each) for each in found] == [is_taken] * len(STATES)
+
+
+LOOPS = {
+    "a column that could be larger": "    s += table[i, pod.gpu_count]\n",
+    "a column under a condition": "    if pod.cpu_milli < 0:\n            s += table[i, 40]\n",
+    "a column behind the end of the loop": "    break\n        s += table[i, 40]\n",
+    "a loop in a loop": (
+        "    for j in range(len(table)):\n"
+        "            s += table[i, pod.gpu_count] + table[j, 8 if pod.cpu_milli >= 0 else 40]\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_over_rows_asks_for_no_column_that_it_does_not_read(name):
+    text = (
+        "def score(pod, node, table):\n    s = 0.0\n    for i in range(len(table)):\n"
+        f"    {LOOPS[name]}    return s\n"
+    )
+    wide = np.arange(4 * 9, dtype=float).reshape(4, 9)
+    written = {}
+    exec(text, written)
+    policy = policy_of(read_source(text, "p.py"), "p")
+    assert policy.not_compiled == ""
+    expected = [float(written["score"](pod, node, wide)) for pod, node, _ in STATES.views()]
+    plain, found = scores(policy, wide, table=wide)
+    assert plain == found == expected
+    narrow = np.ones((2, 1))
+    if name == "a column that could be larger":
+        plain, found = scores(policy, narrow, table=narrow)
+        np.testing.assert_array_equal(plain, found)
+        is_there = [pod.gpu_count == 0 for pod, _, _ in STATES.views()]
+        assert [not math.isnan(each) for each in found] == is_there
+    no_rows = np.zeros((0, 1))
+    plain, found = scores(policy, no_rows, table=no_rows)
+    assert plain == found == [0.0] * len(STATES)
