@@ -276,7 +276,10 @@ class Expressions:
         parts = [self.expression(each) for each in node.elts]
         found = [kind for _, kind in parts if kind is not None]
         tuple_ = ast.Tuple([value for value, _ in parts], ast.Load())
-        return tuple_, Kind("tuple", parts=tuple(found)) if len(found) == len(parts) else None
+        try:
+            return tuple_, Kind("tuple", parts=tuple(found)) if len(found) == len(parts) else None
+        except NotPortable as error:
+            raise NotPortable(error.reason, node.lineno) from None
 
 
 def counted(typed: Typed, node: ast.expr) -> Typed:

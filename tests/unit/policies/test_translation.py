@@ -167,3 +167,49 @@ def test_a_loop_over_rows_asks_for_no_column_that_it_does_not_read(name):
     no_rows = np.zeros((0, 1))
     plain, found = scores(policy, no_rows, table=no_rows)
     assert plain == found == [0.0] * len(STATES)
+
+
+def doubled(lines):
+    """Writes lines that each hold the line before twice."""
+    return "".join(f"    t{n} = (t{n - 1}, t{n - 1})\n" for n in range(1, lines))
+
+
+LARGE = {
+    "doubled line by line": (
+        f"def score(pod, node):\n    t0 = (1, 2)\n{doubled(36)}    return 1.0\n"
+    ),
+    "doubled outside": (
+        "t0 = (1, 2)\nfor _ in range(36):\n    t0 = (t0, t0)\n\n\n"
+        "def score(pod, node):\n    x = t0\n    return 1.0\n"
+    ),
+    "long": "T = tuple(range(3000))\n\n\ndef score(pod, node):\n    return T[node.gpu_count]\n",
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_tuple_too_large_for_compilers_runs_in_plain_python_alone(name):
+    policy = policy_of(read_source(LARGE[name], "p.py"), "p")
+    assert "holds a tuple of more than 512 parts" in policy.not_compiled
+    pod, node, _ = next(iter(STATES.views()))
+    assert policy.function(pod, node) == (node.gpu_count if name == "long" else 1.0)
+
+
+def test_a_number_that_counts_otherwise_is_taken_for_its_value():
+    text = (
+        "class Odd(int):\n    def __abs__(self):\n        raise ValueError\n"
+        "    def __int__(self):\n        raise ValueError\n\n\nODD = Odd(3)\n\n\n"
+        "def score(pod, node):\n    return ODD * pod.cpu_milli\n"
+    )
+    policy = policy_of(read_source(text, "p.py"), "p")
+    plain, found = scores(policy)
+    assert plain == found == [3 * pod.cpu_milli for pod, _, _ in STATES.views()]
+
+
+def test_a_function_with_more_defaults_than_arguments_is_called_as_python_does():
+    text = (
+        "def helper(x, y):\n    return x + y\n\n\nhelper.__defaults__ = (1, 2, 3)\n\n\n"
+        "def score(pod, node):\n    return helper(pod.cpu_milli)\n"
+    )
+    policy = policy_of(read_source(text, "p.py"), "p")
+    plain, found = scores(policy)
+    assert plain == found == [pod.cpu_milli + 3 for pod, _, _ in STATES.views()]
