@@ -15,7 +15,7 @@ from podium.cli.group import new_app
 from podium.cli.options import Json, blaming, place_of, read_settings
 from podium.cli.render import Screen, plain, print_json
 from podium.cli.terminal import on_one_line
-from podium.errors import MissingError, UsageError
+from podium.errors import MissingError, PodiumError, UsageError
 from podium.settings import Settings
 
 if TYPE_CHECKING:
@@ -232,6 +232,7 @@ def _show(screen: Screen, record: RunRecord, count: int, best: list[CandidateRec
             "created": _moment(record.created_s),
             "folder": record.folder or None,
             "candidates": count,
+            **_outside(record),
         }
     )
     for title, values in (("settings", record.settings), ("summary", record.summary)):
@@ -242,6 +243,22 @@ def _show(screen: Screen, record: RunRecord, count: int, best: list[CandidateRec
         print()
         titles = ["candidate", "fitness", "kind", "source", "complexity", "may hold"]
         screen.table(titles, [_candidate_line(each) for each in best])
+
+
+def _outside(record: RunRecord) -> dict[str, str]:
+    """Says which programs and services a resumed run would use, as its own folder has it."""
+    from podium.search.run.folder import PLAN, RunFolder
+    from podium.search.run.plan import RunPlan
+    from podium.search.run.trust import outside_work
+
+    if not record.folder:
+        return {}
+    try:
+        plan = RunPlan.from_object(RunFolder(Path(record.folder)).read(PLAN))
+    except PodiumError:
+        return {}
+    found = outside_work(plan)
+    return {"when resumed": "; ".join(found)} if found else {}
 
 
 def _candidate_line(each: CandidateRecord) -> tuple[object, ...]:

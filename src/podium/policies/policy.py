@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import FunctionType
@@ -91,13 +92,38 @@ class PairPolicy:
             raise PolicyError(
                 "score takes a table but the policy has no prepare(shapes)", where=self.name
             )
-        table = np.ascontiguousarray(self.prepare(shapes), np.float64)
+        table = self._prepared(shapes)
         if table.ndim not in (1, 2):
             raise PolicyError(f"prepare gave {table.ndim} dimensions, not 1 or 2", where=self.name)
         if len(table) > MOST_ROWS:
             raise PolicyError(f"prepare gave more than {MOST_ROWS:,} rows", where=self.name)
         table.flags.writeable = False
         return table
+
+    def _prepared(self, shapes: Shapes) -> npt.NDArray[np.float64]:
+        """Runs `prepare`, which is the user's own code, and takes what it gives as numbers."""
+        assert self.prepare is not None
+        try:
+            given = self.prepare(shapes)
+        except (Exception, SystemExit) as error:
+            line = self.source.line_of(error) if self.source else 0
+            place = f"{self.name}, line {line}" if line else self.name
+            raise PolicyError(
+                f"prepare failed: {type(error).__name__}: {error}",
+                where=place,
+                hint="podium policies check runs prepare by itself; mend it there",
+            ) from error
+        try:
+            found = np.asarray(given)
+            is_numbers, told = found.dtype.kind in "biuf", reprlib.repr(given)
+        except (TypeError, ValueError, OverflowError) as error:
+            is_numbers, told = False, str(error)
+        if not is_numbers:
+            raise PolicyError(
+                f"prepare gave no table of numbers: it gave {told}", where=self.name,
+                hint="return numbers in one row, or in rows of the same length",
+            )  # fmt: skip
+        return np.ascontiguousarray(found, np.float64)
 
     def score_pair(self, pod: Any, node: Any, gpu: int, table: npt.NDArray[np.float64]) -> float:
         """Calls the plain Python function with the arguments it takes."""

@@ -104,7 +104,9 @@ def _trial(
     title = f"compare {name} {plan.seed}"
     with (
         entered(kept, settings, plan, budget, title) as record,
-        open_search(kept, record, replace(means, is_validating=False)) as search,
+        open_search(
+            kept, record, replace(means, is_validating=False, given=plan.options)
+        ) as search,
         settled(screen, kept, record),
     ):
         search.go(budget)

@@ -232,7 +232,7 @@ def _bound(node: ast.Call, called: FunctionType, function: Function) -> dict[str
     names = function.arguments
     positional: dict[str, Any] = dict(zip(names, node.args, strict=False))
     named = {each.arg: each.value for each in node.keywords if each.arg is not None}
-    defaults = called.__defaults__ or ()
+    defaults = (called.__defaults__ or ())[-len(names) :] if names else ()
     by_default = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
     found = {**by_default, **positional, **named}
     is_clear = len(node.args) <= len(names) and len(named) == len(node.keywords)

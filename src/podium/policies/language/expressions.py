@@ -38,9 +38,6 @@ _DIVISIONS: dict[type[ast.operator], tuple[str, Callable[[Kind, Kind], Kind]]] =
     ast.FloorDiv: ("floor_divide", kinds.divided),
     ast.Mod: ("remainder", kinds.remainder),
 }
-MOST_COLUMNS = 64
-"""Columns that are checked for all rows at once."""
-
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _SHIFTS = (ast.LShift, ast.RShift)
@@ -54,7 +51,7 @@ class Expressions:
 
     def __init__(self, program: Program, function: Function) -> None:
         self.program, self.function = program, function
-        self.rows: dict[tuple[str, str], int] = {}  # columns read of (table, row) in a loop
+        self.rows: set[tuple[str, str]] = set()  # (table, row) of the loops that it is in
         self.by_type: dict[type[ast.expr], Callable[[Any], Typed]] = {
             ast.Constant: lambda node: constant(node.value, node.lineno),
             ast.Name: self._name,
@@ -175,11 +172,8 @@ class Expressions:
     def _cell(self, table: ast.expr, row: ast.expr, column: ast.expr) -> Typed:
         (place, _), (across, kind) = self.index(row), self.index(column)
         key = (getattr(table, "id", ""), getattr(row, "id", ""))
-        if key not in self.rows or kind is None or not 0 <= kind.low <= kind.high < MOST_COLUMNS:
-            return call("cell", table, place, across), FLOAT
-        # The loop over the rows checks the columns once.
-        self.rows[key] = max(self.rows[key], kind.high + 1)
-        return call("row_cell", table, place, across), FLOAT
+        is_inside = key in self.rows and kind is not None and kind.low >= 0
+        return call("row_cell" if is_inside else "cell", table, place, across), FLOAT
 
     def _item(
         self, owner: ast.expr, kind: Kind, place: ast.expr, at: Kind | None, line: int
@@ -282,7 +276,10 @@ class Expressions:
         parts = [self.expression(each) for each in node.elts]
         found = [kind for _, kind in parts if kind is not None]
         tuple_ = ast.Tuple([value for value, _ in parts], ast.Load())
-        return tuple_, Kind("tuple", parts=tuple(found)) if len(found) == len(parts) else None
+        try:
+            return tuple_, Kind("tuple", parts=tuple(found)) if len(found) == len(parts) else None
+        except NotPortable as error:
+            raise NotPortable(error.reason, node.lineno) from None
 
 
 def counted(typed: Typed, node: ast.expr) -> Typed:

@@ -6,7 +6,7 @@ bits. The two agree where every value has one kind, and every whole number is ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from podium.model.records import GPU_MILLI, Node, Pod
@@ -18,10 +18,16 @@ MOST_SLOTS = 16
 MOST_ROWS = 1 << 24
 """Rows that a table of `prepare` may have."""
 
+MOST_PARTS = 512
+"""Parts of a tuple, those of tuples within it included: compilers take minutes over longer ones."""
+
 _INT32 = 2**31
 
 Tag = Literal["bool", "int", "float", "pod", "node", "gpus", "table", "tuple"]
 NUMBERS = ("bool", "int", "float")
+
+
+_TOO_LARGE = f"holds a tuple of more than {MOST_PARTS} parts"
 
 
 class NotPortable(Exception):  # noqa: N818 - an answer, not a mistake
@@ -40,6 +46,14 @@ class Kind:
     low: int = 0
     high: int = 0
     parts: tuple[Kind, ...] = ()
+    size: int = field(default=1, init=False, compare=False)  # with the parts of parts
+
+    def __post_init__(self) -> None:
+        # Each line may double what the one before it made: nothing ever walks what is refused.
+        size = 1 + sum(part.size for part in self.parts)
+        if size > MOST_PARTS + 1:
+            raise NotPortable(_TOO_LARGE)
+        object.__setattr__(self, "size", size)
 
     @property
     def is_number(self) -> bool:
@@ -89,12 +103,15 @@ def kind_of(value: object) -> Kind:
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):
-        if abs(value) > MOST_WHOLE:
+        if int.__abs__(value) > MOST_WHOLE:  # a subclass may count otherwise, or fail
             raise NotPortable("holds a whole number beyond 2**53, which is not exact in a score")
-        return whole(value, value)
+        exact = int.__int__(value)
+        return whole(exact, exact)
     if isinstance(value, float):
         return FLOAT
     if type(value) is tuple:
+        if len(value) > MOST_PARTS:
+            raise NotPortable(_TOO_LARGE)
         return Kind("tuple", parts=tuple(kind_of(each) for each in value))
     raise NotPortable(f"uses a value of type {type(value).__name__}")
 

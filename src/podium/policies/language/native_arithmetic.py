@@ -142,20 +142,12 @@ def cell(table, row, column):
 
 
 @_native
-def has_columns(table, count):
-    """Refuses a table with fewer columns than a loop over its rows reads."""
-    if table.ndim == 2:
-        if table.shape[1] < count:
-            raise IndexError(OUTSIDE)
-    else:
-        _refuse(True)
-
-
-@_native
 def row_cell(table, row, column):
-    """Reads a number whose row and column are known to be there."""
+    """Reads a number whose row is known to be there; the compiler asks once for a whole loop."""
     if table.ndim == 2:
-        return table[row, column]
+        if column < table.shape[1]:
+            return table[row, column]
+        raise IndexError(OUTSIDE)
     else:
         _refuse(True)
         return 0.0
@@ -266,7 +258,6 @@ NATIVE: dict[str, Any] = {
     "item": _native(arithmetic.item, "item"),
     "entry": entry,
     "cell": cell,
-    "has_columns": has_columns,
     "row_cell": row_cell,
     "entries": entries,
     "total": _native(arithmetic.total, "total"),

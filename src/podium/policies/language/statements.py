@@ -235,20 +235,20 @@ class Body(Calls):
         self._trips.append(trips)
         body, _ = self._block(node.body, known | {name})
         self._trips.pop()
-        first = _columns_check(key[0], self.rows.pop(key, 0))
+        self.rows.discard(key)
         if kind is None or (kind.tag == getattr(bases[name], "tag", "") and not self._mark(name)):
-            return [*first, ast.For(ast.Name(name, ast.Store()), over, body, [])], known
+            return [ast.For(ast.Name(name, ast.Store()), over, body, [])], known
         held = f"{PREFIX}each_{node.lineno}_{node.col_offset}"
         taken = _assign(name, as_kind(ast.Name(held, ast.Load()), kind, bases[name]))
         lines = [ast.copy_location(each, node) for each in (taken, *self._mark(name))]
-        return [*first, ast.For(ast.Name(held, ast.Store()), over, [*lines, *body], [])], known
+        return [ast.For(ast.Name(held, ast.Store()), over, [*lines, *body], [])], known
 
     def _rows_of(self, over: ast.expr, name: str) -> tuple[str, str]:
         """Notes that a name goes over the rows of a table, if it is set nowhere else."""
         table = self._table_counted(over)
         is_alone = self.function.stores[name] == 1
         if table and is_alone and name not in self.function.arguments:
-            self.rows[table, name] = 0
+            self.rows.add((table, name))
             return table, name
         return "", ""
 
@@ -318,13 +318,6 @@ def _read(name: str, index: int) -> ast.Subscript:
 
 def _is_counted(kind: Kind | None) -> bool:
     return kind is not None and kind.tag in ("bool", "int")
-
-
-def _columns_check(table: str, count: int) -> list[ast.stmt]:
-    if not count:
-        return []
-    check = call("has_columns", ast.Name(table, ast.Load()), ast.Constant(count))
-    return [ast.Expr(check)]
 
 
 def _place(node: ast.stmt) -> tuple[int, int]:

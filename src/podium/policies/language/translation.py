@@ -308,7 +308,8 @@ def _literal(value: Any) -> ast.expr:
     if isinstance(value, bool):
         return ast.Constant(value)
     # NumPy's floats are floats too, and the members of an enumeration are whole numbers.
-    return ast.Constant(float(value) if isinstance(value, float) else int(value))
+    is_float = isinstance(value, float)
+    return ast.Constant(float.__float__(value) if is_float else int.__int__(value))
 
 
 def call(operation: str, *arguments: ast.expr) -> ast.Call:

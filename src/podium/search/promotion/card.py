@@ -93,9 +93,9 @@ class Card:
         }
 
 
-def summary_of(docstring: str, parts: Sequence[Part]) -> str:
-    """Makes the first line of a docstring: the candidate's own, or what its strongest term does."""
-    first = docstring.strip().split("\n")[0].rstrip()
+def summary_of(words: str, parts: Sequence[Part]) -> str:
+    """Makes the first line of a docstring: a person's words, or what the strongest term does."""
+    first = words.strip().split("\n")[0].rstrip()
     is_telling = first and not first.startswith("Scores a pod on a node")
     if is_telling and len(first) <= WIDTH:
         return first if first.endswith(".") else first + "."

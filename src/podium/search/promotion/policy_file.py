@@ -24,6 +24,7 @@ def policy_texts(text: str, docstring: str) -> Iterator[str]:
     That way leaves sums and products in another order at times, and so may round otherwise.
     """
     tree, numbers = name_numbers(text)
+    _drop_docstrings(tree)
     head = "\n".join(_head(tree, numbers, docstring))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     bred = _bred(tree, numbers) if len(functions) == 1 else []
@@ -31,6 +32,13 @@ def policy_texts(text: str, docstring: str) -> Iterator[str]:
     for body in (["", "", *bred] if bred else [], plain):
         if body:
             yield "\n".join([head, *body]) + "\n"
+
+
+def _drop_docstrings(tree: ast.Module) -> None:
+    """Leaves out what a candidate says of itself: a file that ships tells what was measured."""
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Module | ast.FunctionDef):
+            each.body = [line for line in each.body if not is_docstring(line, each.body)]
 
 
 def _head(tree: ast.Module, numbers: tuple[Named, ...], docstring: str) -> list[str]:
@@ -76,11 +84,12 @@ def _value(value: ast.expr) -> str:
 
 
 def _plain(function: ast.FunctionDef) -> list[str]:
-    if not is_docstring(function.body[0], function.body):
-        words = "Scores a pod on a node; the highest score wins."
-        told = words if function.name == "score" else f"Computes {function.name}."
-        function.body.insert(0, ast.Expr(ast.Constant(told)))
-    written = ast.unparse(ast.fix_missing_locations(function))
+    words = "Scores a pod on a node; the highest score wins."
+    told = words if function.name == "score" else f"Computes {function.name}."
+    shown = ast.FunctionDef(
+        function.name, function.args, [ast.Expr(ast.Constant(told)), *function.body], []
+    )
+    written = ast.unparse(ast.fix_missing_locations(shown))
     return [line for each in written.split("\n") for line in _broken(each)]
 
 

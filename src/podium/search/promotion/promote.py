@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -46,6 +45,7 @@ class Nominee:
     text: str
     provenance: Provenance = field(default_factory=Provenance)
     name: str = ""  # of the policy; empty: made of what it computes
+    summary: str = ""  # in the words of whoever promotes it, never in the candidate's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +200,9 @@ def _written(
     entry: _Entry, promotion: Promotion, settings: Settings, results: ValidationResults
 ) -> Path:
     parts = ablate(entry.reduced.text, settings.score, entry.reduced.fitness)
-    docstring = ast.get_docstring(ast.parse(entry.nominee.text)) or ""
     card = Card(
-        entry.name, summary_of(docstring, parts), entry.nominee.provenance, entry.reduced,
-        promotion, parts, settings.rule.incumbent,
+        entry.name, summary_of(entry.nominee.summary, parts), entry.nominee.provenance,
+        entry.reduced, promotion, parts, settings.rule.incumbent,
     )  # fmt: skip
     texts = policy_texts(entry.reduced.text, card.docstring())
     text = next((each for each in texts if _is_same(each, entry, settings, results)), None)

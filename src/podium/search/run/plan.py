@@ -90,6 +90,7 @@ class RunPlan:
         parts["starters"] = tuple((name, text) for name, text in given["starters"])
         parts["customs"] = Customs(**given["customs"])
         parts["tuning"] = Tuning(**given["tuning"])
+        parts["options"] = {name: dict(each) for name, each in given["options"].items()}
         return cls(**parts)
 
 

@@ -75,7 +75,7 @@ def test_a_part_without_which_there_is_no_program_has_no_figure():
     assert "loss" not in part.as_object()
 
 
-def test_a_summary_is_the_candidates_own_or_what_its_strongest_term_does(parts):
+def test_a_summary_is_in_the_words_of_a_person_or_what_its_strongest_term_does(parts):
     listed = list(parts.values())
     assert summary_of("Packs. \n\nMore.", listed) == "Packs."
     assert summary_of("Fills GPUs", listed) == "Fills GPUs."

@@ -42,7 +42,11 @@ def settings(judge, folder, thrift=None, incumbent="best-fit"):
 @pytest.fixture(scope="module")
 def promoted(judge, tmp_path_factory):
     folder = tmp_path_factory.mktemp("promoted")
-    nominees = [Nominee(PADDED, PROVENANCE, "in-balance")]
+    boast = PADDED.replace('"""Keeps', '"""Won 99.9 % on held-out traces; keeps').replace(
+        "def score(pod, node):\n", 'def score(pod, node):\n    """Gains +9.99 over fgd."""\n'
+    )
+    words = "Keeps free CPU and free GPU alike, in whole steps, on nodes with few GPUs"
+    nominees = [Nominee(boast, PROVENANCE, "in-balance", words)]
     heard = []
     outcome = promote(
         nominees, settings(judge, folder, Thrift(0.02, 400)), lambda *told: heard.append(told)
@@ -116,6 +120,14 @@ def test_the_card_holds_every_figure_and_invents_none(promoted):
     assert card["decision"]["gain"][1] > 0
     assert card["reduction"]["parts"] < card["reduction"]["parts_before"]
     assert all("sentence" in part for part in card["parts"])
+
+
+def test_what_a_candidate_says_of_itself_does_not_ship(promoted):
+    outcome, _ = promoted
+    text = outcome.files[0].read_text() + outcome.files[0].with_suffix(".json").read_text()
+    assert "Won 99.9 %" not in text
+    assert "+9.99" not in text
+    assert text.startswith('"""Keeps free CPU and free GPU alike, in whole steps, on nodes')
 
 
 def test_a_policy_and_its_card_may_lie_among_those_that_ship(promoted, monkeypatch):

@@ -92,6 +92,30 @@ def test_written_policies_score_as_the_programs_they_were():
             assert isinstance(read_candidate(written), Candidate), written
 
 
+BOASTING = '''"""Won. def score( of 99.9 %."""
+
+
+def half(x):
+    """Gains +9.99 over fgd."""
+    return x / 2
+
+
+def score(pod, node):
+    """Gains +9.99 over fgd."""
+    return {}
+'''
+
+
+@pytest.mark.parametrize("returned", ["half(node.cpu_milli_left)", "-node.cpu_milli_left"])
+def test_the_words_of_a_candidate_are_left_out(returned):
+    text = BOASTING.format(returned)
+    if "half(" not in returned:
+        text = text.replace(text[text.index("def half") : text.index("def score(pod")], "")
+    for written in policy_texts(text, "Doc."):
+        assert scores(written) == pytest.approx(scores(text), rel=1e-12)
+        assert "9.9" not in written
+
+
 def test_every_cut_of_bred_programs_is_python_and_most_are_smaller():
     for program in bred.brood(40)[8::16]:
         tree = ast.parse(write(program))
