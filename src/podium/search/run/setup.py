@@ -20,7 +20,7 @@ from podium.search.generators.genetic.breeding import Brood
 from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.writer import write
-from podium.search.run.executor import Executor, LocalExecutor
+from podium.search.run.executor import Executor, local_executor, ray_executor
 from podium.search.run.folder import PLAN, RunFolder
 from podium.search.run.loop import Parts, Search, Watch
 from podium.search.run.plan import SEEDS, RunPlan
@@ -109,10 +109,8 @@ def open_search(
 def open_executor(training: TrainingSet, fitness: str, means: Means) -> Executor:
     """Starts what judges candidates."""
     if means.executor == RAY:
-        from podium.search.run.ray.executor import RayExecutor
-
-        return RayExecutor(training, fitness, means.workers, means.limits, means.ray_address)
-    return LocalExecutor(training, fitness, means.workers, means.limits)
+        return ray_executor(training, fitness, means.workers, means.limits, means.ray_address)
+    return local_executor(training, fitness, means.workers, means.limits)
 
 
 def open_generators(plan: RunPlan, folder: RunFolder, means: Means) -> dict[str, Generator]:
