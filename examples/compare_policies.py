@@ -3,8 +3,8 @@
 python examples/compare_policies.py
 """
 
+from podium.evaluation.comparison import compare
 from podium.policies import from_function, load
-from podium.reports.comparison import compare
 from podium.reports.summary import summarise
 from podium.sim import Inflation, Setup, simulate
 from podium.traces import LoadOptions, load_trace

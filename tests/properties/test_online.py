@@ -168,8 +168,8 @@ def test_any_costs_are_assigned_within_capacities(data):
         np.testing.assert_allclose(np.array(found.plan).sum(axis=1), 1.0, rtol=1e-9)
 
 
-def left(agent, told):
-    """Tells whether an agent is to the last bit the one that was told this alone."""
+def assert_only_told(agent, told):
+    """Holds an agent to be, to the last bit, the one that was told this alone."""
     other = learned(told)
     assert json.loads(json.dumps(agent.as_object())) == json.loads(json.dumps(other.as_object()))
     np.testing.assert_array_equal(weights(agent), weights(other))
@@ -181,9 +181,10 @@ def left(agent, told):
 def test_a_forgotten_gpu_type_was_never_there(before, after, gpu_type):
     agent = learned(before)
     agent.forget(gpu_type=gpu_type)
+    assert gpu_type not in agent.names()[1]
     agent = Agent.from_object(PARAMETERS, json.loads(json.dumps(agent.as_object())))
     agent.replay(after)
-    left(agent, [each for each in before if each.gpu_type != gpu_type] + after)
+    assert_only_told(agent, [each for each in before if each.gpu_type != gpu_type] + after)
 
 
 @settings(max_examples=100, deadline=None)
@@ -198,7 +199,7 @@ def test_a_forgotten_job_type_was_never_there_nor_the_company_it_was_in(told, na
         if each.job_type != name
         and not (each.colocated_job_types and (each.job_type, each.gpu_type) in met)
     ]
-    left(agent, kept)
+    assert_only_told(agent, kept)
     assert name not in agent.names()[0]
 
 

@@ -31,8 +31,8 @@ from podium.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from podium.cli.case import Case, Inputs
+    from podium.evaluation.comparison import Comparison, RankedPolicy
     from podium.policies import Policy
-    from podium.reports.comparison import Comparison, Row
     from podium.settings import Settings
 
 app = new_app()
@@ -102,7 +102,7 @@ def compare(
 
     from podium.cli.case import Inputs
     from podium.cli.watch import inform
-    from podium.reports.comparison import METRICS, compare
+    from podium.evaluation.comparison import METRICS, compare
 
     if metric is not None and metric not in METRICS:
         raise UnknownName.among("metric", metric, METRICS, where="flag --metric")
@@ -237,7 +237,7 @@ def show(screen: Screen, comparison: Comparison, found: dict[str, list[dict[str,
     )
 
 
-def _standing(metric: str, row: Row) -> tuple[object, ...]:
+def _standing(metric: str, row: RankedPolicy) -> tuple[object, ...]:
     is_yardstick = row.p_value is None
     sign = "+" if row.difference > 0 else ""
     return (

@@ -1,4 +1,4 @@
-"""Describes what candidates are trained on: cases that any process builds alike from a few words.
+"""Describes the cases that policies are judged on, which any process builds alike from a few words.
 
 Every candidate meets the same pods in the same order with the same ties: differences between
 two candidates on a case are differences of the candidates.
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from podium.errors import UsageError
 from podium.evaluation.measures import HOLDING, INFLATION
+from podium.evaluation.splits import FIRST_SEED, Purpose, check_seed, validation_seed
 from podium.model import Cluster
 from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
@@ -23,12 +24,6 @@ from podium.sim.engine import make_plan
 from podium.sim.plan import Plan
 from podium.traces.catalogue import EMBEDDED, EMBEDDED_16, LoadOptions, load_trace
 from podium.traces.trace import Trace
-
-FIRST_SEED = 1000
-"""Training seeds start here; 2000 to 2019 validate, and 42 to 51 are only ever reported."""
-
-VALIDATION = range(2000, 2020)
-HELD_OUT = (range(42, 52), VALIDATION)
 
 LEFT_OUT = 0.1
 SCALES = (0.75, 1.0, 1.25)
@@ -89,22 +84,13 @@ class TrainingSet:
 
     cases: tuple[Case, ...]
     is_compiled: bool = False  # run as machine code whatever that costs
-    purpose: Literal["training", "validation"] = "training"
+    purpose: Purpose = "training"
 
     def __post_init__(self) -> None:
         if not self.cases:
             raise UsageError(f"a {self.purpose} set has no cases", hint="give at least one")
         for case in self.cases:
-            if self.purpose == "validation" and case.seed not in VALIDATION:
-                raise UsageError(
-                    f"seed {case.seed} is not for validation",
-                    hint=f"validate on seeds {VALIDATION.start} to {VALIDATION.stop - 1}",
-                )
-            if self.purpose == "training" and any(case.seed in seeds for seeds in HELD_OUT):
-                raise UsageError(
-                    f"seed {case.seed} is held out for validation and tests",
-                    hint=f"train on seeds from {FIRST_SEED}",
-                )
+            check_seed(case.seed, self.purpose)
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -113,14 +99,11 @@ class TrainingSet:
 
     def held_out(self) -> TrainingSet:
         """Gives the same cases with validation seeds, numbered as the training seeds are."""
-        moved = [
-            replace(case, seed=VALIDATION[(case.seed - FIRST_SEED) % len(VALIDATION)])
-            for case in self.cases
-        ]
+        moved = [replace(case, seed=validation_seed(case.seed)) for case in self.cases]
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the set in what JSON knows."""
+        """Describes the set as JSON types."""
         cases = [asdict(case) for case in self.cases]
         return {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
 

@@ -18,6 +18,10 @@ from podium.sim.metrics import measure_waiting
 from podium.sim.plan import Plan
 
 Values = Mapping[str, float]
+
+Held = tuple[int, int]
+"""Decisions that held a pod, and all decisions of a run."""
+
 INFLATION, REPLAY = "inflation", "replay"
 HOLDING = "holding"
 """The kind of cases under inflation that are large enough to judge what holding pods is worth."""

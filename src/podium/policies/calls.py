@@ -178,8 +178,8 @@ class Calls(Expressions):
             return call(of_all, value), SLOT_MILLI
         if kind == kinds.TABLE:
             return call(of_all, call("entries", value)), FLOAT
-        two = ast.Call(node.func, [node.args[0]], [])
-        return self._folded(value, kind, two, lambda one, other: self._pick(of_two, one, other))
+        one = ast.copy_location(ast.Call(node.func, [node.args[0]], []), node)
+        return self._folded(value, kind, one, lambda a, b: self._pick(of_two, a, b))
 
     def _pick(self, operation: str, one: Typed, other: Typed) -> Typed:
         values, kind = self._alike([one, other], 0)

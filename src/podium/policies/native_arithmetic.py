@@ -108,6 +108,13 @@ def power(raised, by):
 
 
 # Numba takes only that branch of `ndim` which fits the table, so each is compiled for both ranks.
+# A branch that does nothing but raise would give no number, and its caller would not compile.
+
+
+@_native
+def _refuse(is_refused):
+    if is_refused:
+        raise TypeError(BAD_TABLE)
 
 
 @_native
@@ -118,7 +125,8 @@ def entry(table, index):
             return float(table[index])
         raise IndexError(OUTSIDE)
     else:
-        raise TypeError(BAD_TABLE)
+        _refuse(True)
+        return 0.0
 
 
 @_native
@@ -129,7 +137,8 @@ def cell(table, row, column):
             return float(table[row, column])
         raise IndexError(OUTSIDE)
     else:
-        raise TypeError(BAD_TABLE)
+        _refuse(True)
+        return 0.0
 
 
 @_native
@@ -139,7 +148,7 @@ def has_columns(table, count):
         if table.shape[1] < count:
             raise IndexError(OUTSIDE)
     else:
-        raise TypeError(BAD_TABLE)
+        _refuse(True)
 
 
 @_native
@@ -148,13 +157,8 @@ def row_cell(table, row, column):
     if table.ndim == 2:
         return table[row, column]
     else:
-        raise TypeError(BAD_TABLE)
-
-
-@_native
-def _refuse(is_refused):
-    if is_refused:
-        raise TypeError(BAD_TABLE)
+        _refuse(True)
+        return 0.0
 
 
 @_native

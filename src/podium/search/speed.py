@@ -28,7 +28,8 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from podium.evaluation.cases import FIRST_SEED, TrainingSet, demo_cases
+from podium.evaluation.cases import TrainingSet, demo_cases
+from podium.evaluation.splits import FIRST_SEED
 from podium.search.generators.genetic.breeding import breed
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.judging.judge import Judge

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PodiumError, UsageError
+from podium.service.logs import KIND
 from podium.service.metrics import Metrics
 from podium.service.problem import Problem, problem_of
 
@@ -155,14 +156,12 @@ class Gate:
 
     def _note(self, error: Problem | PodiumError, visit: Visit) -> None:
         if isinstance(error, PodiumError) and not isinstance(error, UsageError):
-            self._log.error(
-                "the store is in trouble", request_id=visit.id, problem=str(error), hint=error.hint
-            )
+            told = {"request_id": visit.id, "problem": str(error), "hint": error.hint}
+            self._log.error("the store is in trouble", **told, **{KIND: "trouble with the store"})
 
     async def _excuse(self, error: Exception, scope: Scope, receive: Receive, visit: Visit) -> None:
-        self._log.error(
-            "the request failed", request_id=visit.id, path=scope["path"], exc_info=error
-        )
+        told = {"request_id": visit.id, "path": scope["path"][:200], KIND: "requests that failed"}
+        self._log.error("the request failed", exc_info=error, **told)
         if visit.status:
             raise error
         problem = Problem(500, "the service failed", hint=f"report request {visit.id}")
@@ -175,7 +174,10 @@ class Gate:
         is_problem = visit.status >= 400 or seconds > SLOW_S
         if is_problem or self._rules.is_logging_all:
             write = self._log.warning if visit.status >= 500 else self._log.info
-            write("request", **_facts(scope, visit, seconds))
+            facts = _facts(scope, visit, seconds)
+            if is_problem:
+                facts[KIND] = _kind(visit.status)
+            write("request", **facts)
 
 
 class Visit:
@@ -217,6 +219,11 @@ def _facts(scope: Scope, visit: Visit, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 6),
         "client": client[0] if client else "",
     }
+
+
+def _kind(status: int) -> str:
+    # Each answer by itself: who lacks a token must not push out what others do wrong.
+    return f"requests answered with {status}" if status >= 400 else "slow requests"
 
 
 def _is_bearer(given: bytes, token: bytes) -> bool:

@@ -1,7 +1,8 @@
 """Writes structured logs: one JSON object a line, written by a thread of its own.
 
 A full pipe at the other end must not hold up an answer. Lines wait in memory; when too many wait,
-the newest are dropped and counted.
+the newest are dropped and counted. Nor must strangers fill the disk: of lines that anybody can
+cause, so many of a kind are written a minute, and the others are counted.
 """
 
 from __future__ import annotations
@@ -10,15 +11,23 @@ import logging
 import queue
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import structlog
-from structlog.typing import FilteringBoundLogger
+from structlog.typing import EventDict, FilteringBoundLogger
 
 from podium.settings import Secrets
 
 MOST_WAITING = 10_000
 SELDOM_S = 60.0
+MOST_OF_A_KIND = 30
+"""Lines of a kind that are written in SELDOM_S."""
+
+KIND = "kind_of_line"
+"""Names, among the facts of a line, the kind as which it is counted; it is not written."""
+
 LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -64,6 +73,42 @@ class LineWriter:
                 self.dropped += 1
 
 
+class Rations:
+    """Lets so many lines of a kind through a minute, and tells how many others there were."""
+
+    def __init__(self, tell: Callable[[str, int], None]) -> None:
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._next_s = 0.0
+
+    def __call__(self, _logger: Any, _method: str, event: EventDict) -> EventDict:
+        """Lets a line through, or drops it."""
+        kind = event.pop(KIND, None)
+        if kind is not None and not self._admits(kind):
+            raise structlog.DropEvent
+        return event
+
+    def tell(self) -> None:
+        """Tells of all that was left out since the last time."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        for kind, count in counts.items():
+            if count > MOST_OF_A_KIND:
+                self._tell(kind, count - MOST_OF_A_KIND)
+
+    def _admits(self, kind: str) -> bool:
+        with self._lock:
+            is_due = time.monotonic() >= self._next_s
+            if is_due:
+                self._next_s = time.monotonic() + SELDOM_S
+        if is_due:
+            self.tell()
+        with self._lock:
+            self._counts[kind] += 1
+            return self._counts[kind] <= MOST_OF_A_KIND
+
+
 class Log:
     """Holds the logger of one service."""
 
@@ -71,9 +116,11 @@ class Log:
         known = secrets or Secrets()
         self.writer = LineWriter(stream)
         self.level = LEVELS[level]
+        self.rations = Rations(self._tell_of_left_out)
         self.logger: FilteringBoundLogger = structlog.wrap_logger(
             self.writer,
             processors=[
+                self.rations,
                 structlog.processors.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
                 structlog.processors.format_exc_info,
@@ -93,7 +140,12 @@ class Log:
 
     def close(self) -> None:
         """Writes what is left."""
+        self.rations.tell()
         self.writer.close()
+
+    def _tell_of_left_out(self, kind: str, count: int) -> None:
+        level = max(self.level, logging.WARNING)
+        self.logger.log(level, "lines were left out of the log", kind=kind, times=count)
 
 
 class SeldomWarning:
@@ -124,7 +176,8 @@ class Adopted(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Logs a record."""
-        details: dict[str, Any] = {"logger": record.name}
+        kind = f"{record.levelname.lower()} of {record.name}"
+        details: dict[str, Any] = {"logger": record.name, KIND: kind}
         if record.exc_info:
             details["exc_info"] = record.exc_info
         self._logger.log(record.levelno, record.getMessage().strip(), **details)

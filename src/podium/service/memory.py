@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
@@ -13,6 +14,8 @@ from structlog.typing import FilteringBoundLogger
 from podium.errors import MissingError, PodiumError, UsageError
 from podium.service.health import Health
 from podium.service.learner import AgentLearner
+from podium.service.logs import KIND
+from podium.service.workshop import Workshop
 from podium.store import (
     Follower,
     Kept,
@@ -27,6 +30,9 @@ T = TypeVar("T")
 
 LOCK_SHARE = 0.8
 """Of the time that an observation may wait: so long the database waits for a lock."""
+
+CLOSE_LIMIT_S = 15.0
+"""How long the end waits for a store: for a lock, the last observations and a checkpoint."""
 
 
 class Memory:
@@ -53,8 +59,8 @@ class Memory:
         self._upkeep = Upkeep(
             self._follower, store.observations, rhythm, self._report, self._look_at_store
         )
-        self._thread = ThreadPoolExecutor(1, "podium-learner")
-        self._newcomers = ThreadPoolExecutor(1, "podium-newcomers")
+        self._thread = Workshop("podium-learner")
+        self._newcomers = Workshop("podium-newcomers")
         self._reaching: asyncio.Future[None] | None = None
         self._is_started = False
 
@@ -191,8 +197,22 @@ class Memory:
                 self._report(error)
                 return
 
-    def close(self) -> None:
-        """Stores what was submitted, learns it and saves a last checkpoint."""
+    def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
+        """Stores what was submitted, learns it and saves a last checkpoint.
+
+        A store that does not answer is given up: whatever was acknowledged is in it already.
+        """
+        closing = threading.Thread(target=self._close, name="podium-closing", daemon=True)
+        closing.start()
+        closing.join(limit_s)
+        if closing.is_alive():
+            self._log.error(
+                f"the store did not finish within {limit_s:g} s",
+                not_confirmed=self._writer.unsettled + self._newcomers.unsettled,
+                hint="none of those was acknowledged; what was is kept, and learned at the start",
+            )
+
+    def _close(self) -> None:
         self._newcomers.shutdown()
         self._writer.close()
         self._thread.shutdown()
@@ -208,4 +228,5 @@ class Memory:
             self.health.recover()
 
     def _report(self, error: PodiumError) -> None:
-        self._log.error("the store is in trouble", problem=str(error), hint=error.hint)
+        told = {"problem": str(error), "hint": error.hint, KIND: "trouble with the store"}
+        self._log.error("the store is in trouble", **told)

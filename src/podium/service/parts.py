@@ -12,6 +12,7 @@ from podium.service.learner import AgentLearner
 from podium.service.memory import Memory
 from podium.service.metrics import Metrics
 from podium.service.phase import DRAINING, FAILED, REPLAYING, Phase
+from podium.service.workshop import Workshop
 from podium.settings import Settings
 
 RETRY_S = 1.0
@@ -32,9 +33,10 @@ class Parts:
 
     async def wake(self) -> None:
         """Replays what is in the store; the service is ready afterwards."""
+        loop, workshop = asyncio.get_running_loop(), Workshop("podium-replay")
         while self.phase.name == REPLAYING:
             try:
-                count = await asyncio.to_thread(self._replay)
+                count = await loop.run_in_executor(workshop, self._replay)
             except MissingError as error:
                 self.log.warning("the store cannot be reached", problem=str(error), hint=error.hint)
                 await asyncio.sleep(RETRY_S)

@@ -74,7 +74,7 @@ def _policy(given: object) -> Policy:
     if isinstance(given, PairPolicy | ClusterPolicy):
         return given
     raise UsageError(
-        f"{type(given).__name__} is no policy",
+        f"{type(given).__name__} is not a policy",
         hint="give a name, a file, or what podium.policies.load or from_function makes",
     )
 

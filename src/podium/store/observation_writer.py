@@ -44,6 +44,7 @@ class ObservationWriter:
         self._capacity = capacity
         self._waiting: deque[_Submission] = deque()
         self._size = 0
+        self._in_hand = 0  # in the transaction that is under way
         self._last_size = 1
         self._is_closed = False
         self._changed = threading.Condition()
@@ -54,6 +55,12 @@ class ObservationWriter:
     def waiting(self) -> int:
         """Counts the observations that no transaction has taken up yet."""
         return self._size
+
+    @property
+    def unsettled(self) -> int:
+        """Counts the observations of which it is not yet known whether they are kept."""
+        with self._changed:
+            return self._size + self._in_hand
 
     def submit(
         self, records: Iterable[ObservationRecord], wait_s: float = 0.0
@@ -129,12 +136,14 @@ class ObservationWriter:
         batch: list[_Submission] = []
         taken = 0
         with self._changed:
+            self._in_hand = 0
             self._changed.wait_for(lambda: self._waiting or self._is_closed)
             self._changed.wait_for(self._are_all_back, GATHER_S)
             while self._waiting and (not batch or taken + len(self._waiting[0].rows) <= AT_ONCE):
                 batch.append(self._waiting.popleft())
                 taken += len(batch[-1].rows)
             self._size -= taken
+            self._in_hand = taken
             self._last_size = len(batch)
             self._changed.notify_all()
         return batch

@@ -31,6 +31,11 @@ class Rejects:
         if self.count <= LISTED:
             self.listed.append(f"{LEFT_OUT}{error}")
 
+    @property
+    def first(self) -> str:
+        """Says where the first bad row was and what was wrong with it."""
+        return self.listed[0].removeprefix(LEFT_OUT)
+
     def notes(self) -> list[str]:
         """Lists what was left out."""
         more = self.count - len(self.listed)

@@ -6,7 +6,7 @@ import pytest
 from podium.cli.compare import DEFAULT_POLICIES, TITLES, read_seeds
 from podium.cli.main import app
 from podium.errors import UsageError
-from podium.reports.comparison import METRICS
+from podium.evaluation.comparison import METRICS
 from support.small_trace import SMALL, write_orders, write_scheduler, write_simon_config
 
 pytestmark = pytest.mark.usefixtures("_warm_cache", "small_trace")

@@ -121,6 +121,14 @@ def test_a_check_lists_bad_rows_and_says_no(run, trace):
     assert run("check", trace).stdout.splitlines() == found["findings"]
 
 
+def test_a_check_says_why_an_odd_node_was_left_out(run):
+    lacking = "kind: Node\nmetadata: {name: odd}\nstatus: {allocatable: {cpu: 8}}\n"
+    Path("odd.yaml").write_text(lacking)
+    result = run("check", "odd.yaml")
+    assert result.exit_code == 1
+    assert 'node "odd": the node does not say how much memory it has' in result.stdout
+
+
 def test_a_file_that_is_no_trace_at_all_fails_its_check(run):
     Path("empty.csv").write_text("")
     result = run("check", "empty.csv")

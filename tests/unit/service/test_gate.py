@@ -1,8 +1,10 @@
 import asyncio
 import json
+from collections import Counter
 
 import pytest
 
+from podium.service.logs import MOST_OF_A_KIND
 from podium.service.phase import DRAINING, REPLAYING
 from support.service import JSON, OBSERVE, SCORE, Service, scope_of
 
@@ -35,6 +37,42 @@ def test_errors_carry_the_name_too(service):
     (line,) = [line for line in service.logged() if line["message"] == "request"]
     assert (line["request_id"], line["status"], line["path"]) == ("r1", 400, "/v1/score")
     assert {"time", "level", "seconds", "method", "client"} <= set(line)
+
+
+@pytest.mark.parametrize("wanted", ["problems", "all"])
+def test_strangers_cannot_fill_the_log_nor_push_others_out_of_it(tmp_path, wanted):
+    with Service(tmp_path, {"serve.log_requests": wanted}, token=TOKEN) as service:
+        for _ in range(MOST_OF_A_KIND + 70):
+            assert service.post("/v1/score", SCORE).status == 401
+        known = {**JSON, "authorization": f"Bearer {TOKEN}"}
+        assert service.post("/v1/score", b"{", known).status == 400
+        lines = service.logged()
+    assert Counter(line["status"] for line in lines if line["message"] == "request") == {
+        401: MOST_OF_A_KIND,
+        400: 1,
+    }
+    (told,) = [line for line in lines if line["message"] == "lines were left out of the log"]
+    assert (told["kind"], told["times"]) == ("requests answered with 401", 70)
+
+
+def test_a_failure_that_anybody_can_repeat_does_not_fill_the_log(service, monkeypatch):
+    def burst(_request):
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(service.parts.learner.agent, "score", burst)
+    for _ in range(MOST_OF_A_KIND + 5):
+        service.post("/v1/score", SCORE)
+    lines = service.logged()
+    assert sum("exception" in line for line in lines) == MOST_OF_A_KIND
+    assert sum(line["message"] == "request" for line in lines) == MOST_OF_A_KIND
+
+
+def test_answers_without_problems_are_all_logged_on_request(tmp_path):
+    with Service(tmp_path, {"serve.log_requests": "all"}) as service:
+        for _ in range(MOST_OF_A_KIND + 5):
+            service.get("/healthz")
+        lines = service.logged()
+    assert sum(line["message"] == "request" for line in lines) == MOST_OF_A_KIND + 5
 
 
 @pytest.mark.parametrize("wanted", ["problems", "all"])

@@ -3,7 +3,8 @@ import json
 import logging
 import threading
 
-from podium.service.logs import MOST_WAITING, LineWriter, Log
+from podium.service import logs
+from podium.service.logs import KIND, MOST_OF_A_KIND, MOST_WAITING, LineWriter, Log
 
 
 class Stuck(io.StringIO):
@@ -61,3 +62,32 @@ def test_what_libraries_log_is_structured_too():
     assert (told["message"], told["logger"], told["level"]) == (
         "watch out", "podium-test-library", "warning",
     )  # fmt: skip
+
+
+def test_what_libraries_log_of_strangers_does_not_fill_the_log():
+    stream = io.StringIO()
+    log = Log(stream, "error")
+    log.adopt("podium-test-library")
+    for number in range(MOST_OF_A_KIND + 3):
+        logging.getLogger("podium-test-library").error("%s", number)
+    log.close()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["message"] for line in lines[:-1]] == [str(n) for n in range(MOST_OF_A_KIND)]
+    assert (lines[-1]["kind"], lines[-1]["times"]) == ("error of podium-test-library", 3)
+
+
+def test_there_is_room_again_later_and_what_was_left_out_is_told_then(monkeypatch):
+    monkeypatch.setattr(logs, "SELDOM_S", 0.0)
+    stream = io.StringIO()
+    log = Log(stream)
+    monkeypatch.setattr(log.rations, "_next_s", float("inf"))
+    for _ in range(MOST_OF_A_KIND + 2):
+        log.logger.info("early", **{KIND: "a"})
+    monkeypatch.setattr(log.rations, "_next_s", 0.0)
+    log.logger.info("late", **{KIND: "a"})
+    log.close()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["message"] for line in lines[MOST_OF_A_KIND - 1 :]] == [
+        "early", "lines were left out of the log", "late",
+    ]  # fmt: skip
+    assert not any(KIND in line for line in lines)

@@ -88,7 +88,7 @@ def test_a_policy_may_be_given_by_its_name():
     assert named.digest == simulate(cluster, workload, load("first-fit"), Rounds()).digest
     with pytest.raises(UnknownName, match='unknown policy "frist-fit"'):
         simulate(cluster, workload, "frist-fit", Rounds())
-    with pytest.raises(UsageError, match="is no policy"):
+    with pytest.raises(UsageError, match="is not a policy"):
         simulate(cluster, workload, len, Rounds())
 
 

@@ -20,9 +20,10 @@ from podium.cli.terminal import on_one_line
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
+    from podium.evaluation.paired import Difference
+    from podium.evaluation.validation import GroupResults
     from podium.search.promotion.card import Provenance
     from podium.search.promotion.promote import Nominee, Outcome
-    from podium.search.promotion.sheet import Difference, Row
     from podium.search.run.plan import RunPlan
     from podium.store import CandidateRecord, RunRecord, Store
 
@@ -69,12 +70,12 @@ def promote(
     screen = Screen(settings.display)
 
     from podium.cli.watch import announce_compilation
+    from podium.evaluation.validation import HeldOut
     from podium.search.judging.judge import Judge
     from podium.search.promotion.decision import Rule
     from podium.search.promotion.promote import Settings, check_folder, scorer
     from podium.search.promotion.promote import promote as promote_all
     from podium.search.promotion.reduction import Thrift
-    from podium.search.promotion.validation import HeldOut
     from podium.search.run.folder import PLAN, RunFolder
     from podium.search.run.plan import RunPlan
     from podium.search.sandbox.limits import Limits
@@ -240,7 +241,7 @@ def _show(screen: Screen, outcome: Outcome) -> None:
         print(f"written: {path} and {path.with_suffix('.json').name}")
 
 
-def _show_tables(screen: Screen, table: Sequence[Row]) -> None:
+def _show_tables(screen: Screen, table: Sequence[GroupResults]) -> None:
     """Prints what was measured by protocol; whatever is better than another policy has a plus."""
     replays = [row for row in table if row.group.protocol == REPLAY]
     others = [row for row in table if row.group.protocol != REPLAY]
@@ -256,7 +257,7 @@ def _show_tables(screen: Screen, table: Sequence[Row]) -> None:
         print()
 
 
-def _line(row: Row, keys: tuple[str, str], sign: int = 1) -> tuple[object, ...]:
+def _line(row: GroupResults, keys: tuple[str, str], sign: int = 1) -> tuple[object, ...]:
     gains = [each[keys[1]] for each in row.differences.values()]
     return (
         row.group.name, row.is_trained_on, *(figures.decimal(row.means[key], 2) for key in keys),

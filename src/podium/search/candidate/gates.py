@@ -8,7 +8,9 @@ import tokenize
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from podium.policies.source import PAIR_FORMS, REFUSALS
+from podium.errors import PolicyError
+from podium.policies import Policy, policy_of
+from podium.policies.source import PAIR_FORMS, REFUSALS, read_source
 from podium.search.candidate.allowlist import functions, problems
 from podium.search.candidate.text import fingerprint, parse_text, walked
 from podium.search.candidate.verdict import ALLOWLIST, NOVELTY, SIGNATURE, SYNTAX, Verdict
@@ -136,3 +138,11 @@ def _foreign_names(text: str) -> list[tuple[int, str]]:
         for token in tokenize.generate_tokens(io.StringIO(text).readline)
         if token.type == tokenize.NAME and not token.string.isascii()
     ]
+
+
+def checked_policy(text: str, name: str) -> Policy:
+    """Makes an ordinary policy of a candidate's text, which passes the reading gates again."""
+    read = read_candidate(text)
+    if isinstance(read, Verdict):
+        raise PolicyError(read.reason, where=name, hint=f"it fails at the gate {read.gate}")
+    return policy_of(read_source(text, f"{name}.py"), name)

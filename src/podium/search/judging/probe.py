@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.evaluation.cases import FIRST_SEED, Case
+from podium.evaluation.cases import Case
+from podium.evaluation.splits import FIRST_SEED
 from podium.model.fit import allocate, fits, fitting_slots
 from podium.model.records import GPU_MILLI
 from podium.policies import load

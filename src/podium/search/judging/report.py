@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from podium.evaluation.measures import Values, is_measurement
+from podium.evaluation.measures import Held, Values, is_measurement
 from podium.evaluation.waste import Losses, are_losses
 from podium.search.candidate.verdict import (
     COMPILE,
@@ -21,7 +21,6 @@ from podium.search.candidate.verdict import (
     Verdict,
 )
 from podium.search.judging.probe import AXES, Decisions
-from podium.search.judging.scrutiny import Held
 from podium.search.sandbox.channel import ChannelGarbled
 from podium.search.sandbox.worker_main import LACKING, SPOILED
 

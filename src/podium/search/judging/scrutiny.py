@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podium.evaluation.measures import Values, contradictions
+from podium.evaluation.measures import Held, Values, contradictions
 from podium.search.candidate.verdict import Rejected
 from podium.sim import Result
 from podium.sim.recount import IMPOSSIBLE, Recount, recount, seal
-
-Held = tuple[int, int]
-"""Decisions that held a pod, and all decisions of a run."""
 
 
 def check_held(result: Result, *, may_hold: bool) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from podium.evaluation.cases import FIRST_SEED, Case, TrainingSet
+from podium.evaluation.cases import Case, TrainingSet
 from podium.evaluation.measures import Values, measure_case
+from podium.evaluation.splits import FIRST_SEED
 from podium.evaluation.waste import Losses, Usual, measure_losses
 from podium.model.records import Node, Pod
 from podium.policies import load

@@ -31,7 +31,7 @@ class Part:
     loss: float | None
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the part in what JSON knows; what is unknown is left out."""
+        """Describes the part as JSON types; what is unknown is left out."""
         found = {"kind": self.kind, "code": self.code, "sentence": self.sentence}
         if self.fitness_without is None or self.loss is None:
             return {**found}

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from podium.evaluation.measures import INFLATION
+from podium.evaluation.validation import GroupResults
 from podium.search.judging.fitness import mean_values
 from podium.search.promotion.ablation import Part
 from podium.search.promotion.decision import Promotion
 from podium.search.promotion.reduction import Reduced
-from podium.search.promotion.sheet import Row
 from podium.settings import hidden_command
 
 WIDTH = 96
@@ -42,7 +42,7 @@ class Provenance:
         return None if self.command is None else hidden_command(self.command)
 
     def as_object(self) -> dict[str, Any]:
-        """Describes what is known in what JSON knows."""
+        """Describes what is known as JSON types."""
         found = {**asdict(self), "training": list(self.training), "command": self.shown_command}
         return {name: value for name, value in found.items() if value not in (None, [])}
 
@@ -175,7 +175,7 @@ def _remarks(card: Card, is_marked: bool) -> str:
     return "\n".join(textwrap.wrap(" ".join(told), WIDTH))
 
 
-def _placed(rows: Sequence[Row]) -> list[str]:
+def _placed(rows: Sequence[GroupResults]) -> list[str]:
     """Tells the share of pods that were placed, by class, averaged over the traces."""
     found = mean_values([row.means for row in rows])
     classes = [key.removeprefix("placed_130_") for key in found if key.startswith("placed_130_")]
@@ -194,12 +194,12 @@ def _section(heading: str, lines: list[str]) -> str:
     return "\n".join([*textwrap.wrap(heading, WIDTH), "", *lines]) if lines else ""
 
 
-def _seeds(rows: Sequence[Row]) -> str:
+def _seeds(rows: Sequence[GroupResults]) -> str:
     count = max((row.seeds for row in rows), default=0)
     return "1 seed that no search saw" if count == 1 else f"{count} seeds that no search saw"
 
 
-def _line(row: Row, incumbent: str, figures: tuple[str, str], digits: int) -> str:
+def _line(row: GroupResults, incumbent: str, figures: tuple[str, str], digits: int) -> str:
     def cell(figure: str) -> str:
         found = row.differences[incumbent][figure]
         spread = f"({found.low:+.{digits}f} to {found.high:+.{digits}f})"

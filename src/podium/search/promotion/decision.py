@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.errors import UsageError
-from podium.evaluation.measures import FIGURES, INFLATION, REPLAY
-from podium.evaluation.resampling import holm, interval, sign_flip_p
+from podium.evaluation.measures import FIGURES, INFLATION, REPLAY, Held
+from podium.evaluation.paired import Difference, holm, sign_flip_p
+from podium.evaluation.validation import Column, Group, GroupResults, Selection, ValidationResults
 from podium.search.judging.fitness import BASELINE, TOLERANCE
-from podium.search.judging.scrutiny import Held, hold_refusal
-from podium.search.promotion.sheet import Column, Difference, Group, Row, Selection, Sheet
+from podium.search.judging.scrutiny import hold_refusal
 
 SENSES = {
     "allocation_130": +1, "allocation_100": +1, "allocation_arriving": +1, "fragmentation": -1,
@@ -55,7 +55,7 @@ class Promotion:
     p_value: float  # corrected for the number of candidates
     may_hold: bool  # it says so, or it did
     held: Held  # decisions on held-out cases that held a pod, and all of them
-    table: tuple[Row, ...]
+    table: tuple[GroupResults, ...]
 
     @property
     def holds(self) -> str:
@@ -74,16 +74,16 @@ class Claim:
 
 
 def decide(
-    sheet: Sheet, candidates: Mapping[str, bool], rule: Rule, random: np.random.Generator,
-    baselines: Sequence[str] = (BASELINE,),
+    results: ValidationResults, candidates: Mapping[str, bool], rule: Rule,
+    random: np.random.Generator, baselines: Sequence[str] = (BASELINE,),
 ) -> tuple[Promotion, ...]:  # fmt: skip
     """Judges candidates, given with whether they say that they may hold pods.
 
     Those that say so, or did on a held-out case, are judged by themselves.
     """
-    jury = _Jury(sheet, rule, random, tuple(baselines))
+    jury = _Jury(results, rule, random, tuple(baselines))
     found: dict[str, Promotion] = {}
-    holding = {name: says or sheet.held_by(name)[0] > 0 for name, says in candidates.items()}
+    holding = {name: says or results.held_by(name)[0] > 0 for name, says in candidates.items()}
     for may_hold in (False, True):
         claims = [jury.claim(name) for name, holds in holding.items() if holds == may_hold]
         corrected = holm([claim.p_value for claim in claims])
@@ -94,13 +94,13 @@ def decide(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Jury:
-    sheet: Sheet
+    results: ValidationResults
     rule: Rule
     random: np.random.Generator
     baselines: tuple[str, ...]
 
     def claim(self, name: str) -> Claim:
-        gains = _gains(self.sheet, name, self.rule, lambda group: not group.is_perturbed)
+        gains = _gains(self.results, name, self.rule, lambda group: not group.is_perturbed)
         if len(gains) == 0:
             raise UsageError(
                 f"no held-out case tells the figure {self.rule.figure}",
@@ -109,34 +109,33 @@ class _Jury:
         return Claim(name, gains, sign_flip_p(gains, self.random))
 
     def promotion(self, claim: Claim, p_value: float, may_hold: bool) -> Promotion:
-        rule, sheet, name = self.rule, self.sheet, claim.name
+        rule, results, name = self.rule, self.results, claim.name
         # Holm divides the risk by what multiplied the p-value.
         share = max(1.0, p_value / claim.p_value)
-        low, high = interval(claim.gains, self.random, 1 - rule.risk / share)
-        gain = Difference(float(claim.gains.mean()), low, high)
-        perturbed = _perturbed(sheet, name, rule, self.random)
-        reasons = [] if rule.may_hold else _hold_problems(sheet, name)
+        gain = Difference.of(claim.gains, self.random, 1 - rule.risk / share)
+        perturbed = _perturbed(results, name, rule, self.random)
+        reasons = [] if rule.may_hold else _hold_problems(results, name)
         reasons += _gain_problems(gain, p_value, len(claim.gains), rule)
-        reasons += _elsewhere_problems(sheet, name, rule, perturbed)
+        reasons += _elsewhere_problems(results, name, rule, perturbed)
         # Holding pods back costs allocation at 100 % by its nature: reported, not judged.
         is_bound = rule.protocol == INFLATION and not may_hold
-        reasons += _loss_problems(sheet, name, rule) if is_bound else []
+        reasons += _loss_problems(results, name, rule) if is_bound else []
         told = tuple(reasons) or (_won(gain, p_value, rule),)
-        table = sheet.table(name, self.baselines, rule.trained)
-        held = sheet.held_by(name)
+        table = results.table(name, self.baselines, rule.trained)
+        held = results.held_by(name)
         return Promotion(name, not reasons, told, gain, perturbed, p_value, may_hold, held, table)
 
 
-def _gains(sheet: Sheet, name: str, rule: Rule, selection: Selection) -> Column:
+def _gains(results: ValidationResults, name: str, rule: Rule, selection: Selection) -> Column:
     def selected(group: Group) -> bool:
         return group.protocol == rule.protocol and selection(group)
 
-    gains = sheet.seed_gains(name, rule.incumbent, rule.figure, selected)
+    gains = results.seed_gains(name, rule.incumbent, rule.figure, selected)
     return SENSES[rule.figure] * gains
 
 
-def _hold_problems(sheet: Sheet, name: str) -> list[str]:
-    refusal = hold_refusal(sheet.held.get(name, ()), [case.name for case in sheet.cases])
+def _hold_problems(results: ValidationResults, name: str) -> list[str]:
+    refusal = hold_refusal(results.held.get(name, ()), [case.name for case in results.cases])
     return [refusal] if refusal else []
 
 
@@ -153,16 +152,16 @@ def _gain_problems(gain: Difference, p_value: float, seeds: int, rule: Rule) -> 
 
 
 def _perturbed(
-    sheet: Sheet, name: str, rule: Rule, random: np.random.Generator
+    results: ValidationResults, name: str, rule: Rule, random: np.random.Generator
 ) -> Difference | None:
-    gains = _gains(sheet, name, rule, lambda group: group.is_perturbed)
+    gains = _gains(results, name, rule, lambda group: group.is_perturbed)
     if len(gains) == 0:
         return None
-    return Difference(float(gains.mean()), *interval(gains, random))
+    return Difference.of(gains, random)
 
 
 def _elsewhere_problems(
-    sheet: Sheet, name: str, rule: Rule, perturbed: Difference | None
+    results: ValidationResults, name: str, rule: Rule, perturbed: Difference | None
 ) -> list[str]:
     found = []
     if perturbed is None:
@@ -172,8 +171,8 @@ def _elsewhere_problems(
             f"it does not win on perturbed clusters: {perturbed.mean:+.3f} over "
             f"{rule.incumbent} ({perturbed.low:+.3f} to {perturbed.high:+.3f})"
         )
-    unseen = [g for g in sheet.groups() if g.trace not in rule.trained and not g.is_perturbed]
-    others = _gains(sheet, name, rule, unseen.__contains__)
+    unseen = [g for g in results.groups() if g.trace not in rule.trained and not g.is_perturbed]
+    others = _gains(results, name, rule, unseen.__contains__)
     if len(others) and others.mean() <= 0:
         found.append(
             f"it does not win on traces that it was not trained on: {others.mean():+.3f} over "
@@ -182,12 +181,14 @@ def _elsewhere_problems(
     return found
 
 
-def _loss_problems(sheet: Sheet, name: str, rule: Rule) -> list[str]:
+def _loss_problems(results: ValidationResults, name: str, rule: Rule) -> list[str]:
     found = []
-    for group in sheet.groups():
+    for group in results.groups():
         if group.protocol != INFLATION or group.is_perturbed:
             continue
-        own, its = (sheet.column(each, "allocation_100", group) for each in (name, rule.incumbent))
+        own, its = (
+            results.column(each, "allocation_100", group) for each in (name, rule.incumbent)
+        )
         lost = float((its - own).mean())
         if lost > rule.tolerance:
             found.append(

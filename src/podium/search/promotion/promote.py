@@ -14,9 +14,17 @@ import numpy as np
 
 from podium.errors import PolicyError, UsageError
 from podium.evaluation.cases import Case
+from podium.evaluation.validation import (
+    BASELINES,
+    Group,
+    HeldOut,
+    ValidationResults,
+    baselines,
+    validate,
+)
 from podium.files.draft import drafted, unwritable
 from podium.policies import Policy
-from podium.search.candidate.gates import Candidate, read_candidate
+from podium.search.candidate.gates import Candidate, checked_policy, read_candidate
 from podium.search.candidate.verdict import Verdict
 from podium.search.judging.judge import Judge
 from podium.search.promotion.ablation import ablate
@@ -24,14 +32,6 @@ from podium.search.promotion.card import Card, Provenance, summary_of
 from podium.search.promotion.decision import Promotion, Rule, decide
 from podium.search.promotion.policy_file import policy_texts
 from podium.search.promotion.reduction import Reduced, Score, Thrift, reduce
-from podium.search.promotion.sheet import Group, Sheet
-from podium.search.promotion.validation import (
-    BASELINES,
-    HeldOut,
-    baselines,
-    checked_policy,
-    validate,
-)
 
 Progress = Callable[[str, int, int], None]
 """Hears of a stage how much of how much is done; the last of a stage may be left out."""
@@ -76,7 +76,7 @@ class Outcome:
     promotions: tuple[Promotion, ...]
     refusals: tuple[Refusal, ...]
     reduced: dict[str, Reduced]
-    sheet: Sheet | None  # None where nothing could be validated
+    results: ValidationResults | None  # None where nothing could be validated
     files: tuple[Path, ...]  # of policies; each has a card of the same name beside it
 
 
@@ -114,18 +114,18 @@ def promote(
     _check_free(entries, settings.folder)
     beside = tuple(dict.fromkeys([settings.rule.incumbent, *BASELINES]))
     policies = {**baselines(beside), **{entry.name: entry.policy for entry in entries}}
-    sheet = validate(
+    results = validate(
         policies, settings.cases, lambda done, total: tell(_VALIDATE, done, total), settings.jobs
     )
     holding = {entry.name: entry.policy.may_hold for entry in entries}
     random = np.random.default_rng(settings.seed)
-    promotions = decide(sheet, holding, settings.rule, random, beside)
+    promotions = decide(results, holding, settings.rule, random, beside)
     files: list[Path] = []
     for entry, promotion in zip(entries, promotions, strict=True):
         if promotion.accepted:
             tell(_EXPLAIN, len(files), sum(each.accepted for each in promotions))
-            files.append(_written(entry, promotion, settings, sheet))
-    return Outcome(promotions, tuple(refusals), reduced, sheet, tuple(files))
+            files.append(_written(entry, promotion, settings, results))
+    return Outcome(promotions, tuple(refusals), reduced, results, tuple(files))
 
 
 def _reduced(
@@ -196,7 +196,9 @@ def _path(folder: Path, name: str) -> Path:
     return folder / f"{name.replace('-', '_')}.py"
 
 
-def _written(entry: _Entry, promotion: Promotion, settings: Settings, sheet: Sheet) -> Path:
+def _written(
+    entry: _Entry, promotion: Promotion, settings: Settings, results: ValidationResults
+) -> Path:
     parts = ablate(entry.reduced.text, settings.score, entry.reduced.fitness)
     docstring = ast.get_docstring(ast.parse(entry.nominee.text)) or ""
     card = Card(
@@ -204,7 +206,7 @@ def _written(entry: _Entry, promotion: Promotion, settings: Settings, sheet: She
         promotion, parts, settings.rule.incumbent,
     )  # fmt: skip
     texts = policy_texts(entry.reduced.text, card.docstring())
-    text = next((each for each in texts if _is_same(each, entry, settings, sheet)), None)
+    text = next((each for each in texts if _is_same(each, entry, settings, results)), None)
     if text is None:
         raise PolicyError(
             f"the written policy {entry.name} does not decide as the candidate that was validated",
@@ -218,12 +220,12 @@ def _written(entry: _Entry, promotion: Promotion, settings: Settings, sheet: She
     return path
 
 
-def _is_same(text: str, entry: _Entry, settings: Settings, sheet: Sheet) -> bool:
+def _is_same(text: str, entry: _Entry, settings: Settings, results: ValidationResults) -> bool:
     """Tells whether a text scores and decides as the entry, on a case of every group."""
     if settings.score(text) != entry.reduced.fitness:
         return False
-    first = {Group.of(case): index for index, case in reversed([*enumerate(sheet.cases)])}
-    cases = [sheet.cases[index] for index in first.values()]
+    first = {Group.of(case): index for index, case in reversed([*enumerate(results.cases)])}
+    cases = [results.cases[index] for index in first.values()]
     again = validate({entry.name: checked_policy(text, entry.name)}, cases, jobs=settings.jobs)
-    before = [sheet.values[entry.name][index] for index in first.values()]
+    before = [results.values[entry.name][index] for index in first.values()]
     return list(again.values[entry.name]) == before

@@ -36,7 +36,7 @@ class Task:
     seed: int = 0  # of the tuning
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the task in JSON types."""
+        """Describes the task as JSON types."""
         return asdict(self)
 
 
@@ -53,7 +53,7 @@ class Context:
         return complexity < self.signatures.get(decisions.signature, complexity + 1)
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the context in JSON types."""
+        """Describes the context as JSON types."""
         incumbent = [dict(each) for each in self.incumbent]
         signatures = dict(self.signatures)
         return {"incumbent": incumbent, "signatures": signatures, "may_hold": self.may_hold}
@@ -74,7 +74,7 @@ class Done:
     evaluations: int = 1
 
     def as_object(self) -> dict[str, Any]:
-        """Describes a task that is done in JSON types."""
+        """Describes a task that is done as JSON types."""
         judgement = self.judgement
         return {
             "number": self.number,

@@ -57,7 +57,7 @@ class RunPlan:
         return 2 * max(self.batch, 64 + len(self.starters))
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the plan in what JSON knows."""
+        """Describes the plan as JSON types."""
         simple = ("fitness", "seed", "start", "batch", "may_hold", "largest")
         return {
             "training": self.training.as_object(),

@@ -109,7 +109,7 @@ class Progress:
     missing_walls: tuple[str, ...] = ()  # of the sandbox, in any sitting
 
     def summary(self) -> dict[str, Any]:
-        """Describes the moment in what JSON knows."""
+        """Describes the moment as JSON types."""
         best, checked = self.archive.best, self.validated
         return {
             "seconds": round(self.seconds, 3),

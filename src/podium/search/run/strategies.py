@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from podium.errors import UnknownName
-from podium.evaluation.resampling import interval, sign_flip_p
+from podium.evaluation.paired import Difference, sign_flip_p
 from podium.search.candidate.constants import read_constants
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.parameters import with_tunables
@@ -93,19 +93,19 @@ def summarise_arms(trials: Sequence[Trial], seed: int = 0) -> list[Row]:
 
 def _row(own: Sequence[Trial], first: Sequence[Trial], rng: np.random.Generator) -> Row:
     values = np.array([each.validation for each in own])
-    low, high = interval(values, rng)
+    own_mean = Difference.of(values, rng)
     row = Row(
-        own[0].arm, len(own), _mean(own, "fitness"), float(values.mean()), low, high,
-        float(values.mean()) - _mean(own, "baseline"), _mean(own, "evaluations"),
+        own[0].arm, len(own), _mean(own, "fitness"), own_mean.mean, own_mean.low, own_mean.high,
+        own_mean.mean - _mean(own, "baseline"), _mean(own, "evaluations"),
         _mean(own, "seconds"), _mean(own, "complexity"),
     )  # fmt: skip
     by_seed = {each.seed: each.validation for each in own}
     apart = np.array([e.validation - by_seed[e.seed] for e in first if e.seed in by_seed])
     if own is first or not len(apart):
         return row
-    below, above = interval(apart, rng)
+    lead = Difference.of(apart, rng)
     return replace(
-        row, lead=float(apart.mean()), lead_low=below, lead_high=above,
+        row, lead=lead.mean, lead_low=lead.low, lead_high=lead.high,
         p_value=sign_flip_p(apart, rng),
     )  # fmt: skip
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from podium.errors import PodiumError
@@ -28,6 +30,10 @@ from podium.search.sandbox.channel import (
 )
 from podium.search.sandbox.limits import Limits
 
+STILL_S = 30.0
+"""A process that starts and uses no processor for so long, on however busy a machine, is stuck."""
+
+_LOOK_S = 0.5
 _SHORT = (TINY, CONTRACT, NOVELTY)
 _BOOT = """import sys
 sys.path.extend({path!r})
@@ -82,7 +88,7 @@ class Worker:
         if self._deadline is None:
             return
         try:
-            message = self._channel.receive(self._deadline)
+            message = self._first_words(self._deadline)
         except (ChannelClosed, ChannelTimeout, ChannelGarbled) as error:
             sent = self._signal() if isinstance(error, ChannelClosed) else ""
             reason = self._cause_of_silence(error, sent)
@@ -96,6 +102,21 @@ class Worker:
         self.baseline, self.losses = message["baseline"], message["losses"]
         self.walls, self.bounds = tuple(message["walls"]), tuple(message.get("bounds", ()))
         self._deadline = None
+
+    def _first_words(self, deadline: float) -> dict[str, Any]:
+        """Waits for the process to speak, unless it stands still: somebody may have stopped it."""
+        used, moved_s = _used_ticks(self.pid), time.monotonic()
+        while not select.select([self._channel.pipes[0]], [], [], _LOOK_S)[0]:
+            now_s, before = time.monotonic(), used
+            used = _used_ticks(self.pid)
+            if used != before or used is None:
+                moved_s = now_s
+            if now_s > deadline:
+                raise ChannelTimeout
+            if now_s - moved_s > STILL_S:
+                self.close()
+                raise WorkerKilled(f"podium, because it stood still for {STILL_S:g} s")
+        return self._channel.receive(min(deadline, time.monotonic() + STILL_S))
 
     def run(
         self, text: str, race: tuple[Outcome, ...], wants: Wants, *, may_hold: bool = True
@@ -204,6 +225,15 @@ def _spawn() -> subprocess.Popen[bytes]:
         # No folder of its own: none can stay behind.
         env=environment, cwd="/", bufsize=0, close_fds=True, start_new_session=True,
     )  # fmt: skip
+
+
+def _used_ticks(pid: int) -> int | None:
+    """Reads how much processor time a process has used; nothing where the system does not say."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return int(fields[11]) + int(fields[12])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _not_started(reason: str) -> PodiumError:

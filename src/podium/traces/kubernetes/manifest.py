@@ -53,11 +53,12 @@ class _Pile:
         take: dict[str, Callable[[Document], None]]
         take = {"Node": self._take_node, "Pod": self._take_pod}
         for document in read_documents(path):
-            if document.kind not in take:
+            # `node` is meant to be read: as some other kind, it would be left out in silence.
+            if document.kind not in take and document.kind.capitalize() not in take:
                 self._take_other(document, path)
                 continue
             try:
-                take[document.kind](document)
+                take.get(document.kind, _refuse_spelling)(document)
             except FieldError as error:
                 message = f"{_object_name(document)}: {error}"
                 self.rejects.add(
@@ -70,7 +71,7 @@ class _Pile:
             kinds = ", ".join(f"{count} {kind}" for kind, count in self.others.items())
             found = f"it holds {kinds}" if kinds else "it is empty"
             if self.rejects.count:
-                found = "every one of them was left out"
+                found = f"every one of them was left out; the first: {self.rejects.first}"
             hint = next((_HINTS[kind] for kind in self.others if kind in _HINTS), _NOTHING_HINT)
             raise InputError.at(path, f"no Node or Pod was found: {found}", hint=hint)
         pods = _finished(self.pods)
@@ -141,6 +142,11 @@ def _finish(draft: PodDraft, earliest: float, is_ambiguous: bool) -> PodSpec:
     if arrival_s is None and draft.created_s is not None:
         arrival_s = draft.created_s - earliest
     return replace(spec, name=name, arrival_s=arrival_s)
+
+
+def _refuse_spelling(document: Document) -> None:
+    kind = document.kind
+    raise FieldError("kind", f"{kind} is spelt {kind.capitalize()}")
 
 
 def _object_name(document: Document) -> str:

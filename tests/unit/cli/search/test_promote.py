@@ -1,12 +1,13 @@
 from podium.cli.render import Screen
 from podium.cli.search.promote import _show_tables
-from podium.search.promotion.sheet import Difference, Group, Row
+from podium.evaluation.paired import Difference
+from podium.evaluation.validation import Group, GroupResults
 from podium.settings import Display
 
 
 def row(protocol, means, key, *gain):
     group = Group("openb", protocol, is_perturbed=False)
-    return Row(group, False, 20, means, {"fgd": {key: Difference(*gain)}})
+    return GroupResults(group, False, 20, means, {"fgd": {key: Difference(*gain)}})
 
 
 PACKED = row("inflation", {"allocation_100": 91.0, "allocation_130": 94.5}, "allocation_130",

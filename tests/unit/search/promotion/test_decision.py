@@ -3,8 +3,8 @@ import pytest
 
 from podium.errors import UsageError
 from podium.evaluation.cases import Case
+from podium.evaluation.validation import Group, ValidationResults
 from podium.search.promotion.decision import Rule, decide
-from podium.search.promotion.sheet import Group, Sheet
 
 SEEDS = range(2000, 2020)
 CASES = tuple(
@@ -25,7 +25,7 @@ def sheet_of(gains, cases=CASES, holders=()):
         rows = zip(usual, found, strict=True)
         values[name] = tuple(figures(u + at_130, u + at_100) for u, (at_130, at_100) in rows)
     held = {name: ((0, 500), (3, 500)) + ((0, 500),) * (len(cases) - 2) for name in holders}
-    return Sheet(cases, values, held)
+    return ValidationResults(cases, values, held)
 
 
 def figures(at_130, at_100):
@@ -189,7 +189,7 @@ def test_where_less_is_better_less_wins():
     }
     rule = Rule(figure="wait_mean_s")
     names = {"quick": False, "slow": False}
-    quick, slow = decide(Sheet(cases, values), names, rule, np.random.default_rng(0))
+    quick, slow = decide(ValidationResults(cases, values), names, rule, np.random.default_rng(0))
     assert quick.accepted
     assert not slow.accepted
 

@@ -5,13 +5,14 @@ import pytest
 
 from podium.errors import UsageError
 from podium.evaluation.cases import Case, TrainingSet
+from podium.evaluation.validation import HeldOut
 from podium.policies import catalogue, load, registry
+from podium.search.candidate.gates import checked_policy
 from podium.search.judging.judge import Judge
 from podium.search.promotion.card import Provenance
 from podium.search.promotion.decision import Rule
 from podium.search.promotion.promote import Nominee, Settings, promote, scorer
 from podium.search.promotion.reduction import Thrift
-from podium.search.promotion.validation import HeldOut, checked_policy
 from podium.sim.execution import execute
 from podium.testing import check_policy
 from support.nominees import BRITTLE, GOOD, PADDED
@@ -164,4 +165,4 @@ def test_nothing_is_written_over(judge, tmp_path):
 def test_without_nominees_there_is_nothing_to_do(judge, tmp_path):
     outcome = promote([], settings(judge, tmp_path))
     assert outcome.promotions == ()
-    assert outcome.sheet is None
+    assert outcome.results is None

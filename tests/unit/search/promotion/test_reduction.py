@@ -10,12 +10,11 @@ from podium.errors import PolicyError
 from podium.evaluation.cases import Case
 from podium.evaluation.measures import measure_case
 from podium.policies import load
-from podium.search.candidate.gates import Candidate, read_candidate
+from podium.search.candidate.gates import Candidate, checked_policy, read_candidate
 from podium.search.promotion.ablation import ablate
 from podium.search.promotion.reduction import Thrift, reduce
 from podium.search.promotion.rounding import roundings
 from podium.search.promotion.tidying import size
-from podium.search.promotion.validation import checked_policy
 from podium.sim.execution import execute
 from support.nominees import GOOD, PADDED
 

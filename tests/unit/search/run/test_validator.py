@@ -1,6 +1,6 @@
 import pytest
 
-from podium.evaluation.cases import VALIDATION
+from podium.evaluation.splits import VALIDATION
 from podium.search.judging.judge import Judge
 from podium.search.run.validator import Validator
 from support.hostile import GOOD

@@ -1,6 +1,10 @@
+import os
+import signal
+import sys
+
 import pytest
 
-from podium.errors import PodiumError
+from podium.errors import MissingError, PodiumError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import TRAINING
 from podium.search.judging.judge import Judge
@@ -8,6 +12,7 @@ from podium.search.run.executor import Context, Task
 from podium.search.run.judge_worker import perform
 from podium.search.sandbox import worker as process
 from podium.search.sandbox.limits import Limits
+from podium.search.sandbox.pool import Pool
 from support.forgery import CASE, DONE, HUGE, KIND, OS, forging, packed
 from support.hostile import GOOD
 
@@ -76,7 +81,7 @@ def test_what_was_tuned_is_judged_with_its_new_constants(judge):
 @pytest.mark.parametrize(
     ("boot", "told"),
     [
-        (process._BOOT.replace("search.worker", "search.nothing"), "No module named"),
+        (process._BOOT.replace("sandbox.worker_main", "sandbox.nothing"), "No module named"),
         ("import os; os._exit(7)", r"ended by itself \(exit 7\)"),
         ("print('x' * 100)", "answered with a message of"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "died of SIGSEGV"),
@@ -98,3 +103,39 @@ def test_what_fails_behind_the_walls_is_told_in_words(monkeypatch):
     worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
     with pytest.raises(PodiumError, match="not JSON serializable"):
         worker.get_ready()
+
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="processor time is read in /proc")
+TINY_SET = TrainingSet((Case(nodes=8, pods=60),))
+
+
+@needs_proc
+def test_a_process_that_is_stopped_while_it_starts_is_replaced(monkeypatch):
+    monkeypatch.setattr(process, "STILL_S", 5.0)
+    with Pool(TINY_SET, KIND, 1, LIMITS) as pool:
+        (stopped,) = pool.processes()
+        os.kill(stopped, signal.SIGSTOP)
+        pool.get_ready()
+        assert stopped not in pool.processes()
+        assert pool.run(GOOD).verdict.accepted
+
+
+@needs_proc
+def test_processes_that_all_stand_still_while_they_start_are_an_error(monkeypatch):
+    monkeypatch.setattr(process, "STILL_S", 1.0)
+    monkeypatch.setattr(process, "_BOOT", "import time; time.sleep(600)")
+    told = "killed 3 times, last by podium, because it stood still"
+    with Pool(TINY_SET, KIND, 1, LIMITS) as pool, pytest.raises(MissingError, match=told):
+        pool.get_ready()
+
+
+@needs_proc
+def test_a_process_that_is_slow_to_start_but_busy_is_waited_for(monkeypatch):
+    monkeypatch.setattr(process, "STILL_S", 2.0)
+    busy = "import time\nuntil = time.monotonic() + 5\nwhile time.monotonic() < until: pass\n"
+    monkeypatch.setattr(process, "_BOOT", busy + process._BOOT)
+    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    pid = worker.pid
+    worker.get_ready()
+    assert worker.pid == pid
+    worker.close()

@@ -336,3 +336,21 @@ def test_nothing_is_left_when_every_object_is_bad(read):
 def test_a_folder_without_manifests_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="no Node or Pod was found"):
         read_manifests(tmp_path, Rejects())
+
+
+def test_why_every_node_was_left_out_is_told(read):
+    lacking = "kind: Node\nmetadata: {name: odd}\nstatus: {allocatable: {cpu: 8}}\n"
+    with pytest.raises(InputError, match="left out; the first: ") as raised:
+        read(f"{lacking}---\n{lacking}", is_skipping=True)
+    assert 'node "odd": the node does not say how much memory it has' in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", ["node", "NODE", "pod"])
+def test_a_kind_in_other_letters_is_not_left_out_in_silence(read, kind):
+    told = f"{kind} is spelt {kind.capitalize()}"
+    text = f"{NODE}---\nkind: {kind}\nmetadata: {{name: odd}}\n"
+    with pytest.raises(InputError, match=told):
+        read(text)
+    (note,) = read(text, is_skipping=True).notes
+    assert note.startswith("left out: ")
+    assert note.endswith(told)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.evaluation import resampling
-from podium.evaluation.resampling import holm
+from podium.evaluation import paired as resampling
+from podium.evaluation.paired import holm
 
 ANY_SEED = 20_230
 

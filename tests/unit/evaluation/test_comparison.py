@@ -1,6 +1,6 @@
 import pytest
 
-from podium.reports.comparison import BASELINES, METRICS, compare
+from podium.evaluation.comparison import BASELINES, METRICS, compare
 from podium.reports.summary import summarise
 from support.runs import three_pods
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.evaluation.resampling import interval, sign_flip_p
+from podium.evaluation.paired import Difference, sign_flip_p
 
 BASELINES = ("first-fit", "best-fit", "fgd", "worst-fit", "kube-default", "random")
 """What a policy is measured against; the best of those that take part is the yardstick."""
@@ -28,7 +28,7 @@ METRICS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RankedPolicy:
     """Holds one policy's standing on one metric."""
 
     rank: int
@@ -49,8 +49,8 @@ class Comparison:
 
     metric: str
     seeds: tuple[int, ...]
-    yardstick: str
-    rows: tuple[Row, ...]
+    yardstick: str  # the best baseline that takes part
+    rows: tuple[RankedPolicy, ...]
 
 
 def compare(
@@ -82,11 +82,11 @@ def _values(summaries: Sequence[dict[str, Any]], metric: str) -> npt.NDArray[np.
 def _row(
     rank: int, policy: str, values: npt.NDArray[np.float64], others: npt.NDArray[np.float64],
     is_yardstick: bool, may_hold: bool,
-) -> Row:  # fmt: skip
+) -> RankedPolicy:  # fmt: skip
+    own = Difference.of(values, np.random.default_rng(_SEED))
     differences = values - others
-    low, high = interval(values, np.random.default_rng(_SEED))
-    d_low, d_high = interval(differences, np.random.default_rng(_SEED))
-    random = np.random.default_rng(_SEED)
-    p_value = None if is_yardstick else sign_flip_p(differences, random)
-    mean, d_mean = float(values.mean()), float(differences.mean())
-    return Row(rank, policy, mean, low, high, d_mean, d_low, d_high, p_value, may_hold)
+    lead = Difference.of(differences, np.random.default_rng(_SEED))
+    p_value = None if is_yardstick else sign_flip_p(differences, np.random.default_rng(_SEED))
+    return RankedPolicy(
+        rank, policy, own.mean, own.low, own.high, lead.mean, lead.low, lead.high, p_value, may_hold
+    )

@@ -1,8 +1,12 @@
-"""Judges figures of paired runs by resampling: intervals of a mean, a test, and its correction."""
+"""Compares policies pair by pair: both meet the same cases, and their differences are resampled.
+
+Every comparison goes through here: rankings, validation, promotion, strategies of a search.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +16,22 @@ EXACT_PAIRS = 14
 """Up to so many pairs all patterns of signs are tried; above that they are drawn."""
 
 Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Holds the mean of paired differences to another policy, and its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(
+        cls, differences: Values, random: np.random.Generator, level: float = 0.95
+    ) -> Difference:
+        """Summarises paired differences, or any values that have a mean."""
+        return cls(float(differences.mean()), *interval(differences, random, level))
 
 
 def interval(

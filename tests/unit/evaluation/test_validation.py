@@ -4,16 +4,11 @@ from pathlib import Path
 import pytest
 
 from podium.errors import PolicyError, UsageError
-from podium.evaluation.cases import HELD_OUT, VALIDATION, Case
+from podium.evaluation.cases import Case
+from podium.evaluation.splits import HELD_OUT, VALIDATION
+from podium.evaluation.validation import EXPERIMENT, HeldOut, baselines, placed_shares, validate
 from podium.policies import load
-from podium.search.promotion.validation import (
-    EXPERIMENT,
-    HeldOut,
-    baselines,
-    checked_policy,
-    placed_shares,
-    validate,
-)
+from podium.search.candidate.gates import checked_policy
 from podium.sim.execution import execute
 from podium.sim.metrics import placed_share
 
