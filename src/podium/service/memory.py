@@ -18,9 +18,9 @@ from podium.service.logs import KIND
 from podium.service.workshop import Workshop
 from podium.store import (
     Follower,
-    Kept,
     ObservationRecord,
     ObservationWriter,
+    Receipt,
     Rhythm,
     Store,
     Upkeep,
@@ -83,7 +83,7 @@ class Memory:
         self._upkeep.start()
         self._is_started = True
 
-    async def keep(self, records: Sequence[ObservationRecord]) -> list[Kept]:
+    async def keep(self, records: Sequence[ObservationRecord]) -> list[Receipt]:
         """Stores observations, all or none; they are safe once this returns.
 
         Raises:
@@ -94,7 +94,7 @@ class Memory:
             promised = self._writer.submit(records)
             return await self._kept(promised, lambda: self._writer.withdraw(promised))
 
-    async def keep_new(self, record: ObservationRecord, check: Callable[[], None]) -> Kept:
+    async def keep_new(self, record: ObservationRecord, check: Callable[[], None]) -> Receipt:
         """Stores an observation with new names, if a check still agrees when its turn comes.
 
         All that was kept before is learned by then, whichever replica kept it: as many as there
