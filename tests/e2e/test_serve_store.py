@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from podium.store import open_store
-from podium.store.turn import _LOCK
+from podium.store.engine import TURN_LOCK
 from support.postgres import postgres_server
 from support.service import OBSERVE, SCORE, served
 
@@ -38,7 +38,7 @@ def held_sqlite(url):
 @contextlib.contextmanager
 def held_postgresql(url):
     with psycopg.connect(url) as other:
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [TURN_LOCK])
         yield
 
 

@@ -168,7 +168,7 @@ def _failed(kept: Store) -> list[RunRecord]:
 
 def _delete(kept: Store, record: RunRecord) -> None:
     """Deletes a run that no process works on."""
-    from podium.search.run.folder import RunFolder
+    from podium.store.run_folder import RunFolder
 
     folder = RunFolder(Path(record.folder)) if record.folder else None
     if folder is None or not folder.path.is_dir():
@@ -186,9 +186,9 @@ def _deleted(record: RunRecord, count: int) -> dict[str, Any]:
 
 
 def _standing(record: RunRecord) -> RunRecord:
-    from podium.search.run.standing import standing_of
+    from podium.store.run_status import status_of
 
-    return replace(record, status=standing_of(record))
+    return replace(record, status=status_of(record))
 
 
 def _ask(records: list[RunRecord], count: int) -> None:

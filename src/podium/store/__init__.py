@@ -2,11 +2,11 @@
 
 from podium.store.candidates import Candidates
 from podium.store.checkpoints import Checkpoints
+from podium.store.engine import LostStore
 from podium.store.follower import Follower, Learner, Progress
-from podium.store.names import ReusedName
+from podium.store.idempotency import ReusedName
 from podium.store.observation_writer import ObservationWriter
 from podium.store.observations import Observations
-from podium.store.presence import LostStore
 from podium.store.records import (
     FAILED,
     FINISHED,
@@ -18,8 +18,8 @@ from podium.store.records import (
     STATUSES,
     CandidateRecord,
     CheckpointRecord,
-    Kept,
     ObservationRecord,
+    Receipt,
     RunRecord,
 )
 from podium.store.runs import Runs
@@ -28,7 +28,7 @@ from podium.store.upkeep import Rhythm, Upkeep
 
 __all__ = [
     "FAILED", "FINISHED", "INTERRUPTED", "JUDGED", "PROPOSED", "RUNNING", "STATES", "STATUSES",
-    "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints", "Follower", "Kept",
-    "Learner", "LostStore", "ObservationRecord", "ObservationWriter", "Observations", "Progress",
+    "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints", "Follower", "Learner",
+    "LostStore", "ObservationRecord", "ObservationWriter", "Observations", "Progress", "Receipt",
     "ReusedName", "Rhythm", "RunRecord", "Runs", "Store", "Upkeep", "open_store",
 ]  # fmt: skip

@@ -18,12 +18,13 @@ from podium.search.population import Archive
 from podium.search.run.batch import Sample, as_written, first_batch, next_batch, repair_of
 from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Context, Executor
-from podium.search.run.folder import BEST, STATE, RunFolder
+from podium.search.run.folder import BEST, STATE, SearchFolder
 from podium.search.run.notes import Memory
 from podium.search.run.plan import Budget, RunPlan
-from podium.search.run.progress import Progress, Stopwatch, Tally, Validated
+from podium.search.run.progress import Progress, Tally, Validated
 from podium.search.run.records import Jury, entry_of, proposed, teach
 from podium.store import CandidateRecord, Store
+from podium.store.run_status import Stopwatch
 
 Watch = Callable[[Progress], None]
 Validate = Callable[[int, str], Validated | None]
@@ -34,7 +35,7 @@ class Parts:
     """Holds what a search works with."""
 
     store: Store
-    folder: RunFolder
+    folder: SearchFolder
     executor: Executor
     generators: Mapping[str, Generator]
     starters: Sequence[tuple[str, str]] = ()
@@ -69,7 +70,7 @@ class Search:
         if any(each.reads_prompts for each in self.parts.generators.values()):
             self.memory = Memory()
         self._end = Ending(self.run_id)
-        with self.parts.folder.reading_state():
+        with self.parts.folder.reading(STATE):
             self._stopwatch = Stopwatch(self.parts.clock, float(state.get("seconds", 0.0)))
         self._take_up(state)
 
@@ -141,7 +142,7 @@ class Search:
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
         """Reads what earlier sittings stored: whole batches, then the one that was cut off."""
-        with self.parts.folder.reading_state():
+        with self.parts.folder.reading(STATE):
             self.validated = Validated(**state["validated"]) if state.get("validated") else None
             self.missing_walls = tuple(state.get("missing_walls", ()))
             for name, saved in state.get("generators", {}).items():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from podium.errors import UnknownName, UsageError
+from podium.errors import UnknownName
 from podium.evaluation.cases import TrainingSet
 from podium.search.generators.command import CommandSettings, open_command
 from podium.search.generators.generator import Generator
@@ -18,15 +17,15 @@ from podium.search.generators.genetic.breeding import Brood
 from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.writer import write
-from podium.search.run.executor import Executor, LocalExecutor
-from podium.search.run.folder import PLAN, RunFolder
+from podium.search.run.executor import Executor, local_executor, ray_executor
+from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search, Watch
 from podium.search.run.plan import SEEDS, RunPlan
 from podium.search.run.trust import Options, check_place, trusted, whole, without_secrets
 from podium.search.run.validator import Validator
 from podium.search.sandbox.limits import Limits
 from podium.settings import Secrets
-from podium.store import RunRecord, Store
+from podium.store import RunRecord, Store, run_folder
 
 KIND = "search"
 GENERATORS = ("genetic", "random", "llm", "command")
@@ -60,21 +59,16 @@ class Means:
 
 def create_run(
     store: Store, plan: RunPlan, record: RunRecord, secrets: Secrets = _NONE_KNOWN
-) -> RunFolder:
+) -> SearchFolder:
     """Enters a new run in the store and makes the folder that its record names."""
     for name, _ in plan.generators:
         if name not in GENERATORS:
             raise UnknownName.among("generator", name, GENERATORS)
-    folder = RunFolder(Path(record.folder))
-    if folder.path.exists():
-        raise UsageError(f"there is a run {record.id} already", where=str(folder.path))
-    try:
-        # Whatever is kept is kept without passwords; `Means` has them for as long as it works.
-        folder.write(PLAN, {**plan.as_object(), "options": without_secrets(plan.options, secrets)})
-        store.runs.create(replace(record, settings=secrets.hide_all(record.settings)))
-    except BaseException:
-        shutil.rmtree(folder.path, ignore_errors=True)
-        raise
+    folder = SearchFolder(Path(record.folder))
+    # Whatever is kept is kept without passwords; `Means` has them for as long as it works.
+    shown = replace(record, settings=secrets.hide_all(record.settings))
+    saved = {**plan.as_object(), "options": without_secrets(plan.options, secrets)}
+    run_folder.create_run(store, shown, folder, {PLAN: saved})
     return folder
 
 
@@ -83,7 +77,7 @@ def open_search(
     store: Store, record: RunRecord, means: Means, watch: Watch = lambda _progress: None
 ) -> Iterator[Search]:
     """Opens a run to work on it; everything is closed afterwards, whatever happens."""
-    folder = RunFolder(Path(record.folder))
+    folder = SearchFolder(Path(record.folder))
     plan = RunPlan.from_object(folder.read(PLAN))
     if means.root is not None:
         check_place(folder, record.id, means.root, plan)
@@ -108,13 +102,11 @@ def open_search(
 def open_executor(training: TrainingSet, fitness: str, means: Means) -> Executor:
     """Starts what judges candidates."""
     if means.executor == RAY:
-        from podium.search.run.ray.executor import RayExecutor
-
-        return RayExecutor(training, fitness, means.workers, means.limits, means.ray_address)
-    return LocalExecutor(training, fitness, means.workers, means.limits)
+        return ray_executor(training, fitness, means.workers, means.limits, means.ray_address)
+    return local_executor(training, fitness, means.workers, means.limits)
 
 
-def open_generators(plan: RunPlan, folder: RunFolder, means: Means) -> dict[str, Generator]:
+def open_generators(plan: RunPlan, folder: SearchFolder, means: Means) -> dict[str, Generator]:
     """Opens the generators that a plan names."""
     return {name: _generator(name, plan, folder, means) for name, _ in plan.generators}
 
@@ -125,7 +117,7 @@ def starters_of(plan: RunPlan) -> Sequence[tuple[str, str]]:
     return [*(own if plan.start == SEEDS else []), *plan.starters]
 
 
-def _generator(name: str, plan: RunPlan, folder: RunFolder, means: Means) -> Generator:
+def _generator(name: str, plan: RunPlan, folder: SearchFolder, means: Means) -> Generator:
     options: dict[str, Any] = dict(plan.options.get(name, {}))
     if name == "llm":
         from podium.search.generators.llm.setup import open_llm
@@ -138,7 +130,7 @@ def _generator(name: str, plan: RunPlan, folder: RunFolder, means: Means) -> Gen
     return GeneticGenerator(brood, name, **({"fresh": 1.0} if name == "random" else {}))
 
 
-def llm_settings(options: dict[str, Any], folder: RunFolder, means: Means) -> Any:
+def llm_settings(options: dict[str, Any], folder: SearchFolder, means: Means) -> Any:
     """Completes what a plan says of language models by the key and the cassette."""
     from podium.search.generators.llm.budget import Price
     from podium.search.generators.llm.endpoint import find_endpoint

@@ -18,10 +18,10 @@ from podium.service.learning.daemon_executor import DaemonExecutor
 from podium.service.learning.learner import AgentLearner
 from podium.store import (
     Follower,
-    Kept,
     LostStore,
     ObservationRecord,
     ObservationWriter,
+    Receipt,
     Rhythm,
     Store,
     Upkeep,
@@ -84,7 +84,7 @@ class Journal:
         self._upkeep.start()
         self._is_started = True
 
-    async def store(self, records: Sequence[ObservationRecord]) -> list[Kept]:
+    async def store(self, records: Sequence[ObservationRecord]) -> list[Receipt]:
         """Stores observations, all or none; they are safe once this returns.
 
         Raises:
@@ -95,7 +95,7 @@ class Journal:
             promised = self._writer.submit(records)
             return await self._settled(promised, lambda: self._writer.withdraw(promised))
 
-    async def store_new(self, record: ObservationRecord, check: Callable[[], None]) -> Kept:
+    async def store_new(self, record: ObservationRecord, check: Callable[[], None]) -> Receipt:
         """Stores an observation with new names, if a check still agrees when its turn comes.
 
         All that was stored before is learned by then, whichever replica stored it: no more names

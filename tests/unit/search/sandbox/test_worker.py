@@ -8,7 +8,8 @@ from podium.errors import MissingError, PodiumError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import TRAINING
 from podium.search.judging.judge import Judge
-from podium.search.run.executor import Context, Task, perform
+from podium.search.run.executor import Context, Task
+from podium.search.run.judge_worker import perform
 from podium.search.sandbox import worker as process
 from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.pool import Pool

@@ -1,11 +1,11 @@
-"""Asks an actor without Ray: what it tells is what goes over the network."""
+"""Asks a worker without its executor: what it tells is what goes over the network."""
 
 import pytest
 
+from podium.compute.worker import FACTS, HostedWorker, as_object, error_of
 from podium.errors import MissingError
 from podium.evaluation.cases import Case, TrainingSet
-from podium.search.run.ray.judge import RayJudge
-from podium.search.run.ray.message import error_of, setup_as_object
+from podium.search.run.executor import judge_spec
 from podium.search.sandbox import worker as process
 from podium.search.sandbox.limits import Limits
 from support.confined import IS_FILTERED
@@ -19,7 +19,8 @@ def judged():
     """Starts judges, as actors do, and ends them."""
 
     def start(**limits):
-        judges.append(RayJudge(setup_as_object(TRAINING, "inflation", Limits(**limits))))
+        spec = judge_spec(TRAINING, "inflation", Limits(**limits))
+        judges.append(HostedWorker(as_object(spec)))
         return judges[-1].get_ready()
 
     judges = []
@@ -30,7 +31,7 @@ def judged():
 
 @pytest.mark.skipif(not IS_FILTERED, reason="a wall is missing here")
 def test_an_actor_tells_that_all_walls_stand(judged):
-    assert judged()["missing_walls"] == ()
+    assert judged()[FACTS]["missing_walls"] == []
 
 
 def test_a_machine_without_walls_is_refused_unless_that_is_asked_for(judged, monkeypatch):
@@ -39,4 +40,4 @@ def test_a_machine_without_walls_is_refused_unless_that_is_asked_for(judged, mon
     told = judged()
     assert isinstance(error_of(told), MissingError)
     assert "cannot be confined" in error_of(told).message
-    assert "system calls" in judged(allows_unconfined=True)["missing_walls"]
+    assert "system calls" in judged(allows_unconfined=True)[FACTS]["missing_walls"]

@@ -79,12 +79,12 @@ class RayCluster:
 
 
 def import_ray() -> ModuleType:
-    """Loads Ray, told to be quiet."""
+    """Loads Ray, set to be quiet."""
     with _environment(_QUIET):
         try:
             import ray
         except ImportError as error:
-            raise MissingExtra.named("ray", "judging on a Ray cluster") from error
+            raise MissingExtra.named("ray", "working on a Ray cluster") from error
     module: ModuleType = ray
     return module
 
@@ -109,8 +109,8 @@ def _no_ray(address: str, error: Exception) -> MissingError:
 
 
 def _short_folder() -> str:
-    usual = tempfile.gettempdir()
-    return usual if len(usual) <= 16 else "/tmp"
+    default = tempfile.gettempdir()
+    return default if len(default) <= 16 else "/tmp"
 
 
 @contextmanager
@@ -127,19 +127,19 @@ def _own_signals() -> Iterator[None]:
 @contextmanager
 def _unnamed(ray: Any) -> Iterator[None]:
     """Keeps the command line to ourselves: Ray would tell it to the whole cluster, and keep it."""
-    told = ray._private.utils
-    before = getattr(told, _ENTRYPOINT)
-    setattr(told, _ENTRYPOINT, lambda: "podium")
+    utils = ray._private.utils
+    before = getattr(utils, _ENTRYPOINT)
+    setattr(utils, _ENTRYPOINT, lambda: "podium")
     try:
         yield
     finally:
-        setattr(told, _ENTRYPOINT, before)
+        setattr(utils, _ENTRYPOINT, before)
 
 
 @contextmanager
-def _environment(given: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
-"""Numbers observations, and knows those again that were told of before.
+"""Numbers observations, and recognises those that were stored before.
 
-An observation may have two names: the key of the request that told of it, and the id of its job.
+An observation may have two names: the key of the request that reported it, and the id of its job.
 Either counts once. A name that was used for another observation is refused.
 """
 
@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, select
 from podium.errors import UsageError
 from podium.store.cells import text_of
 from podium.store.forgotten import is_under
-from podium.store.records import Kept
+from podium.store.records import Receipt
 from podium.store.schema import OBSERVATIONS
 
 KEY, JOB_ID = "key", "job_id"
@@ -35,7 +35,7 @@ Cells = Mapping[str, Any]
 
 
 class ReusedName(UsageError):  # noqa: N818 - reads as the sentence it makes
-    """A name was given to two observations that differ."""
+    """Two observations that differ have the same name."""
 
     @classmethod
     def of(cls, kind: str, name: str) -> ReusedName:
@@ -58,16 +58,18 @@ class Register:
         }
         self.fresh: list[dict[str, Any]] = []
 
-    def enter(self, group: Sequence[Cells]) -> list[Kept] | ReusedName:
-        """Gives where each of a group is kept, or the name that speaks against it."""
-        begun, kept = len(self.fresh), list[Kept]()
+    def enter(self, group: Sequence[Cells]) -> list[Receipt] | ReusedName:
+        """Gives a receipt for each of a group, or the name that speaks against the group."""
+        begun, receipts = len(self.fresh), list[Receipt]()
         for row in group:
             earlier = self._earlier(row)
             if isinstance(earlier, ReusedName):
                 self._undo(begun)
                 return earlier
-            kept.append(self._add(row) if earlier is None else Kept(earlier["id"], is_repeat=True))
-        return kept
+            receipts.append(
+                self._add(row) if earlier is None else Receipt(earlier["id"], is_repeat=True)
+            )
+        return receipts
 
     def _earlier(self, row: Cells) -> Cells | ReusedName | None:
         found: Cells | None = None
@@ -81,7 +83,7 @@ class Register:
             found = known
         return found
 
-    def _add(self, row: Cells) -> Kept:
+    def _add(self, row: Cells) -> Receipt:
         self._newest += 1
         made = {**row, "id": self._newest}
         self.fresh.append(made)
@@ -90,7 +92,7 @@ class Register:
         for kind in (KEY, JOB_ID):
             if row[kind] is not None:
                 self._known.setdefault((kind, row[kind]), made)
-        return Kept(self._newest)
+        return Receipt(self._newest)
 
     def _free(self, marker: Cells) -> None:
         """Lets the names of what is forgotten be used anew, by what comes after."""
@@ -124,9 +126,9 @@ def known_of(connection: Connection, rows: Sequence[Cells]) -> list[tuple[str, C
 def _is_same(row: Cells, known: Cells, kind: str) -> bool:
     if any(row[name] != known[name] for name in ("job_type", "gpu_type", "runtime_s", "forgets")):
         return False
-    # Of what was kept before the two were told apart, nobody knows which name it had.
-    is_told_apart = known[KEY] != known[JOB_ID]
-    if kind == KEY and is_told_apart and row[JOB_ID] != known[JOB_ID]:
+    # Of what was stored before the two were distinguished, nobody knows which name it had.
+    is_distinguished = known[KEY] != known[JOB_ID]
+    if kind == KEY and is_distinguished and row[JOB_ID] != known[JOB_ID]:
         return False
     return _contents(row) == _contents(known)
 
