@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from podium.errors import PolicyError
 from podium.policies import PairPolicy
-from podium.search.candidate.verdict import Rejected
+from podium.search.candidate.verdict import Decisions, Rejected
 from podium.search.judging.form import Engine
-from podium.search.judging.probe import Decisions
 from podium.search.judging.testbed import Bench, View
 from podium.testing.native import score_compiled
 from podium.testing.states import States

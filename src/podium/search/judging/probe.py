@@ -19,6 +19,7 @@ from podium.evaluation.cases import FIRST_SEED, Case
 from podium.model.fit import allocate, fits, fitting_slots
 from podium.model.records import GPU_MILLI
 from podium.policies import load
+from podium.search.candidate.verdict import Decisions as Decisions
 from podium.sim import Result
 from podium.sim.execution import execute
 from podium.sim.result import slots_of
@@ -75,14 +76,6 @@ class Probe:
         rounded = tuple(round(float(each), 4) for each in (*behaviour, is_held.mean()))
         digest = hashlib.sha256(told.tobytes() + bytes([takes_gpu])).hexdigest()
         return Decisions(digest[:16], rounded)
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """Holds what a candidate decided: a digest of all of it, and its tendencies."""
-
-    signature: str
-    behaviour: tuple[float, ...]  # by AXES
 
 
 def _situations(name: str) -> Iterator[tuple[Any, Any, Any]]:

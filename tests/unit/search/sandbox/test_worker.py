@@ -1,12 +1,16 @@
+from dataclasses import replace
+
 import pytest
 
 from podium.errors import PodiumError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import TRAINING
 from podium.search.judging.judge import Judge
+from podium.search.judging.trial_pool import ask_tuning
 from podium.search.run.executor import Context, Task, perform
 from podium.search.sandbox import worker as process
 from podium.search.sandbox.limits import Limits
+from podium.search.sandbox.report import WorkerReport
 from support.forgery import CASE, DONE, HUGE, KIND, OS, forging, packed
 from support.hostile import GOOD
 
@@ -43,7 +47,7 @@ def test_a_process_that_never_stops_talking_is_stopped(judge):
 @pytest.mark.parametrize("evaluations", [HUGE, 21, -1, 2.0, None])
 def test_a_tuning_that_claims_an_impossible_cost_is_refused(taken_over, evaluations):
     told = {**DONE, "tuned": {"W": 0.25}, "evaluations": evaluations}
-    trial = taken_over(told).tune("", {"evaluations": 20})
+    trial = ask_tuning(taken_over(told), "", {"evaluations": 20})
     assert trial.reason
     assert 0 <= trial.evaluations <= 20
     assert trial.is_spoiled
@@ -75,7 +79,7 @@ def test_what_was_tuned_is_judged_with_its_new_constants(judge):
 @pytest.mark.parametrize(
     ("boot", "told"),
     [
-        (process._BOOT.replace("search.worker", "search.nothing"), "No module named"),
+        (process._BOOT.replace("worker_main import", "nothing import"), "No module named"),
         ("import os; os._exit(7)", r"ended by itself \(exit 7\)"),
         ("print('x' * 100)", "answered with a message of"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "died of SIGSEGV"),
@@ -83,7 +87,7 @@ def test_what_was_tuned_is_judged_with_its_new_constants(judge):
 )
 def test_a_process_that_does_not_start_is_told_in_words(monkeypatch, boot, told):
     monkeypatch.setattr(process, "_BOOT", boot)
-    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    worker = process.Worker({"modules": []}, LIMITS)
     with pytest.raises(PodiumError, match=told):
         worker.get_ready()
 
@@ -94,6 +98,23 @@ def test_what_fails_behind_the_walls_is_told_in_words(monkeypatch):
     monkeypatch.setattr(
         process, "_BOOT", process._BOOT.replace("main({parent})", later + "main({parent})")
     )
-    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    worker = process.Worker({"modules": []}, LIMITS)
     with pytest.raises(PodiumError, match="not JSON serializable"):
         worker.get_ready()
+
+
+@pytest.mark.parametrize("name", ["os", "podium.search.judging.handler", "", 7])
+def test_a_handler_that_is_not_in_the_table_is_not_loaded(name):
+    worker = process.Worker({"handler": name, "modules": []}, LIMITS)
+    with pytest.raises(PodiumError, match="no handler is called"):
+        worker.get_ready()
+
+
+def test_a_process_without_a_handler_stands_behind_its_walls_and_serves_nothing():
+    worker = process.Worker({"modules": []}, replace(LIMITS, time_s=20.0))
+    worker.get_ready()
+    assert worker.facts.keys() == {"ready", "walls"}
+    report = worker.ask({"text": GOOD}, WorkerReport(), 20.0, 20.0)
+    assert "serves no requests" in report.reason
+    assert report.is_spoiled
+    worker.close()
