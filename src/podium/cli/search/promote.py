@@ -73,7 +73,7 @@ def promote(
     from podium.search.promotion.decision import Rule
     from podium.search.promotion.promote import Settings, check_folder, scorer
     from podium.search.promotion.promote import promote as promote_all
-    from podium.search.promotion.reduction import Thrift
+    from podium.search.promotion.reduction import ReductionSettings as Thrift
     from podium.search.promotion.validation import HeldOut
     from podium.search.run.folder import PLAN, RunFolder
     from podium.search.run.plan import RunPlan
