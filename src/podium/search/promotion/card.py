@@ -211,7 +211,10 @@ def _line(row: Row, incumbent: str, figures: tuple[str, str], digits: int) -> st
 
 def _parts(parts: Sequence[Part]) -> str:
     """Lists what each part is worth; what it means is said where it stands."""
-    ranked = sorted(parts, key=lambda part: -(part.loss if part.loss is not None else 0.0))
+    named = {part.code for part in parts if part.kind == "quantity"}
+    # A term that is a quantity of its own is in the list already.
+    listed = [p for p in parts if p.kind != "term" or p.code.removeprefix("-") not in named]
+    ranked = sorted(listed, key=lambda part: -(part.loss if part.loss is not None else 0.0))
     lines = [line for part in ranked for line in _part_lines(part)]
     heading = "What the training fitness loses without each part:"
     return "\n".join([heading, "", *lines]) if lines else ""
