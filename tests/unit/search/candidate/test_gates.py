@@ -176,3 +176,11 @@ def test_built_in_policies_reach_what_the_simulator_says(judge):
     assert policy.source is not None
     expected = [measure_case(execute(case.plan(policy))) for case in judge.training.cases]
     assert list(judge.judge(policy.source.text).cases) == expected
+
+
+def test_a_text_is_read_once_and_what_is_known_is_asked_every_time():
+    first = read_candidate(GOOD)
+    assert read_candidate(GOOD) is first
+    assert read_candidate(GOOD, {first.fingerprint}).gate == "novelty"
+    assert read_candidate(GOOD) is first
+    assert first.complexity == complexity_of(GOOD)
