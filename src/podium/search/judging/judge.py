@@ -11,7 +11,7 @@ from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import Values
 from podium.search.candidate.gates import read_candidate
 from podium.search.candidate.verdict import Judgement, Verdict
-from podium.search.judging.diagnostics import Stock, diagnose
+from podium.search.judging.diagnostics import CaseFigures, diagnose
 from podium.search.judging.fitness import BASELINE, Fitness, Outcome, fitness_named, mean_values
 from podium.search.judging.report import TrialReport, Wants, anything
 from podium.search.judging.scrutiny import hold_refusal
@@ -76,8 +76,10 @@ class Judge:
     def _diagnostics(self, report: TrialReport) -> str:
         names = [case.name for case in self.training.cases]
         own = zip(report.cases, report.losses, strict=True)
-        usual = zip(self.pool.baseline, self.pool.losses, strict=True)
-        return diagnose(names, [Stock(*each) for each in own], [Stock(*each) for each in usual])
+        baseline = zip(self.pool.baseline, self.pool.losses, strict=True)
+        return diagnose(
+            names, [CaseFigures(*each) for each in own], [CaseFigures(*each) for each in baseline]
+        )
 
     def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:
         """Puts measurements beside those of fgd on the same cases."""
@@ -88,12 +90,12 @@ class Judge:
     def scores(self, cases: Sequence[Values]) -> dict[str, Any]:
         """Gives the fitness, its terms, the figures they are made of, and each case."""
         outcomes = self.outcomes(cases)
-        usual = self.outcomes(self.pool.baseline)
+        baseline = self.outcomes(self.pool.baseline)
         return {
             "fitness": self.fitness.score(outcomes),
             **self.fitness.terms(outcomes),
             "mean": mean_values(cases),
-            BASELINE: {"fitness": self.fitness.score(usual), **mean_values(self.pool.baseline)},
+            BASELINE: {"fitness": self.fitness.score(baseline), **mean_values(self.pool.baseline)},
             "cases": [
                 {"case": case.name, "score": self.fitness.score([outcome]), **outcome.values}
                 for case, outcome in zip(self.training.cases, outcomes, strict=True)

@@ -3,7 +3,7 @@ import ast
 import pytest
 
 from podium.search.candidate.gates import Candidate, read_candidate
-from podium.search.candidate.text import fingerprint
+from podium.search.candidate.text import complexity_of, fingerprint
 from podium.search.candidate.verdict import ALLOWLIST, GATES, NOVELTY, Verdict
 from podium.search.candidate.vocabulary import MATH_FUNCTIONS, MATH_NUMBERS
 from support.hostile import GOOD
