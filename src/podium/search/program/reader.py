@@ -154,6 +154,8 @@ class _Reader:
 
     def _has_calls(self, node: ast.If) -> bool:
         """Tells whether an arm calls a function, whose loops need statements of their own."""
+        if len(self.functions) == 1:
+            return False
         parts = (part for each in (*node.body, *node.orelse) for part in ast.walk(each))
         return any(isinstance(each, ast.Name) and each.id in self.functions for each in parts)
 
