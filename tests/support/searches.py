@@ -5,7 +5,7 @@ from dataclasses import replace
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.generators.genetic.seeds import seeds
-from podium.search.population.archive import Customs
+from podium.search.population.archive import IslandSettings
 from podium.search.program.writer import write
 from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search
@@ -18,7 +18,7 @@ LIMITS = Limits(time_s=60.0, trial_s=30.0, tuning_s=120.0)  # a busy machine ref
 PLAN_OF_TESTS = RunPlan(
     TRAINING,
     batch=6,
-    customs=Customs(islands=3, capacity=6, migrate_every=2, respawn_after=8),
+    customs=IslandSettings(islands=3, capacity=6, migrate_every=2, respawn_after=8),
     tuning=Tuning(every=2, evaluations=10),
     largest=40,
 )

@@ -80,7 +80,7 @@ def promote(
     from podium.search.promotion.decision import Rule
     from podium.search.promotion.promote import Settings, check_folder, scorer
     from podium.search.promotion.promote import promote as promote_all
-    from podium.search.promotion.reduction import Thrift
+    from podium.search.promotion.reduction import ReductionSettings
     from podium.search.run.folder import PLAN, RunFolder
     from podium.search.run.plan import RunPlan
     from podium.search.sandbox.limits import Limits
@@ -110,7 +110,7 @@ def promote(
         judge.pool.get_ready()
         warn_of_walls(screen, judge.pool.missing_walls)
         score = scorer(judge, may_hold=plan.may_hold)
-        wanted = Settings(score, folder, cases, rule, Thrift(loss), jobs=workers or 0)
+        wanted = Settings(score, folder, cases, rule, ReductionSettings(loss), jobs=workers or 0)
         outcome = promote_all(nominees, wanted, progress)
     if is_json:
         print_json(_object(outcome))

@@ -100,7 +100,7 @@ def run(
     )  # fmt: skip
 
     from podium.search.judging.fitness import fitness_named
-    from podium.search.population.archive import Customs
+    from podium.search.population.archive import IslandSettings as Customs
     from podium.search.run.plan import RunPlan, Tuning
     from podium.search.sandbox.limits import Limits
 

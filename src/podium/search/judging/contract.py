@@ -13,9 +13,8 @@ from podium.errors import PolicyError
 from podium.policies import PairPolicy
 from podium.policies.batch import score_states
 from podium.policies.states import States
-from podium.search.candidate.verdict import Rejected
+from podium.search.candidate.verdict import Decisions, Rejected
 from podium.search.judging.form import Engine
-from podium.search.judging.probe import Decisions
 from podium.search.judging.testbed import Bench, View
 
 _NO_TABLE = np.zeros(0)

@@ -21,6 +21,7 @@ from podium.model.fit import fitting_nodes, fitting_slots
 from podium.model.records import GPU_MILLI
 from podium.policies import load
 from podium.policies.states import States
+from podium.search.candidate.verdict import Decisions
 from podium.sim.execution import execute
 from podium.sim.state_at import state_at
 
@@ -78,14 +79,6 @@ class Probe:
         rounded = tuple(round(float(each), 4) for each in (*behaviour, is_held.mean()))
         digest = hashlib.sha256(told.tobytes() + bytes([takes_gpu, _VERSION])).hexdigest()
         return Decisions(digest[:16], rounded)
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """Holds what a candidate decided: a digest of all of it, and its tendencies."""
-
-    signature: str
-    behaviour: tuple[float, ...]  # by AXES
 
 
 def _situations(name: str) -> Iterator[tuple[Any, Any, Any]]:

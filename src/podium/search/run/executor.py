@@ -17,8 +17,7 @@ from podium.compute.worker import Greeting, Welcome, WorkerSpec
 from podium.errors import PodiumError
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import Values
-from podium.search.candidate.verdict import Judgement, Verdict
-from podium.search.judging.probe import Decisions
+from podium.search.candidate.verdict import Decisions, Judgement, Verdict
 from podium.search.sandbox.limits import Limits
 
 FACTORY = "podium.search.run.judge_worker:open_judge"

@@ -10,9 +10,8 @@ from typing import Any
 from podium.errors import MissingError, PodiumError
 from podium.evaluation.cases import TrainingSet
 from podium.search.candidate.constants import with_constants
-from podium.search.candidate.verdict import TRAINING, Judgement, Verdict
+from podium.search.candidate.verdict import TRAINING, Decisions, Judgement, Verdict
 from podium.search.judging.judge import Judge
-from podium.search.judging.probe import Decisions
 from podium.search.run.executor import BASELINE, DONE, MISSING_WALLS, Context, Done, Task
 from podium.search.sandbox.limits import Limits
 

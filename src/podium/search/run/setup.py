@@ -13,7 +13,7 @@ from podium.errors import UnknownName
 from podium.evaluation.cases import TrainingSet
 from podium.search.generators.command import CommandSettings, open_command
 from podium.search.generators.generator import Generator
-from podium.search.generators.genetic.breeding import Brood
+from podium.search.generators.genetic.breeding import BreedingSettings
 from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.writer import write
@@ -126,8 +126,8 @@ def _generator(name: str, plan: RunPlan, folder: SearchFolder, means: Means) -> 
     if name == "command":
         options["command"] = whole("command", options["command"], means.command)
         return open_command(CommandSettings(**options), means.environ)
-    brood = Brood(largest=plan.largest, may_hold=plan.may_hold)
-    return GeneticGenerator(brood, name, **({"fresh": 1.0} if name == "random" else {}))
+    settings = BreedingSettings(largest=plan.largest, may_hold=plan.may_hold)
+    return GeneticGenerator(settings, name, **({"fresh": 1.0} if name == "random" else {}))
 
 
 def llm_settings(options: dict[str, Any], folder: SearchFolder, means: Means) -> Any:

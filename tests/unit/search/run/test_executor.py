@@ -2,7 +2,7 @@ import pytest
 
 from podium.errors import PodiumError
 from podium.evaluation.cases import Case, TrainingSet
-from podium.search.judging.probe import Decisions
+from podium.search.candidate.verdict import Decisions
 from podium.search.run.executor import Context, Task, local_executor
 from podium.search.run.judge_worker import perform
 from support.hostile import GOOD

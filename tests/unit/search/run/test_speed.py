@@ -1,7 +1,7 @@
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.gates import Candidate, read_candidate
 from podium.search.judging.judge import Judge
-from podium.search.speed import bred_texts, judge_batch, plain_rate
+from podium.search.run.speed import bred_texts, judge_batch, plain_rate
 
 
 def test_the_same_candidates_are_bred_every_time_and_all_can_be_read():

@@ -1,6 +1,6 @@
 """Measures how fast candidates are judged, and how much of that the simulator takes.
 
-    python -m podium.search.speed BATCHES
+    python -m podium.search.run.speed BATCHES
 
 prints the figures as JSON. The candidates are bred from the seeds, and judged on the training
 cases of the demo by one confined worker, one after the other.
