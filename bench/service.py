@@ -129,14 +129,14 @@ async def at_rate(port: int, make: Make, rate: float, seconds: float) -> list[fl
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """Holds requests a second, and a second of the server's processor."""
+    """Requests a second, and a second of the server's processor."""
 
     per_s: float
     per_cpu_s: float
 
 
 def cpu_s(pid: int) -> float:
-    """Gives the processor time that a process has used."""
+    """Returns the processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -162,7 +162,7 @@ async def at_peak(target: Target, make: Make, seconds: float, count: int = CONNE
 
 
 def check(connections: list[Connection]) -> None:
-    """Refuses to measure failures."""
+    """Raises on failed requests: failures are not measured."""
     failures = sum(connection.failures for connection in connections)
     for connection in connections:
         connection.transport.close()
@@ -196,7 +196,7 @@ def scores(seed: int, sizes: int = 4) -> Make:
 
 
 def observations(seed: int) -> Make:
-    """Tells of runs."""
+    """Makes requests that observe runs."""
     draw = random.Random(seed)
     texts = [
         posted(
@@ -233,7 +233,7 @@ def server(command: list[str], port: int, core: int) -> Iterator[Target]:
 
 
 def free_port() -> int:
-    """Finds a port that nobody uses."""
+    """Finds a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -259,7 +259,7 @@ def empty_requests() -> bytes:
 
 
 def share(ordered: list[float], below: float) -> float:
-    """Gives the value that a share of all values is below."""
+    """Returns the value that a share of all values is below."""
     return ordered[int(len(ordered) * below)]
 
 
@@ -313,7 +313,7 @@ async def measured(service: Target, empty: Target, seconds: float) -> dict[str, 
 
 
 def main() -> int:
-    """Measures, prints every figure with its bound, and tells whether all bounds hold."""
+    """Measures, prints every figure with its bound, and returns whether all bounds hold."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=3.0, help="for each measurement")
     parser.add_argument("--json", action="store_true", help="print data as JSON")

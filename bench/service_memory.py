@@ -73,7 +73,7 @@ def mixed(seed: int) -> Make:
 
 
 def resident_mib(pid: int) -> float:
-    """Gives the memory that a process holds."""
+    """Returns the memory that a process holds."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -93,7 +93,7 @@ async def send(target: Target, make: Make, count: int) -> None:
 
 
 def measured(target: Target, requests: int) -> list[float]:
-    """Gives the memory after each part of the load."""
+    """Returns the memory after each part of the load."""
     found = []
     for step in range(STEPS):
         asyncio.run(send(target, mixed(step), requests // STEPS))
@@ -115,7 +115,7 @@ def pour(connection: socket.socket, begin: bytes, data: bytes) -> None:
 
 
 def harassed(target: Target) -> float:
-    """Gives the most memory while strangers send what has no end."""
+    """Returns the most memory while strangers send what has no end."""
     most = 0.0
     for begin, data, count in HARASSMENTS:
         with ExitStack() as kept:
@@ -129,7 +129,7 @@ def harassed(target: Target) -> float:
 
 
 def main() -> int:
-    """Sends, prints the memory and tells whether it stayed flat."""
+    """Sends, prints the memory and returns whether it stayed flat."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=HOUR, help="to send in all")
     parser.add_argument("--json", action="store_true", help="print data as JSON")

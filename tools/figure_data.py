@@ -26,7 +26,7 @@ PACKING = (
     "podium compare fgd first-fit kube-default best-fit gpu-packing random worst-fit "
     "--protocol inflation --seeds 1000-1009 --json"
 )
-LEARNING = "podium simulate --policy online --neighbours 0 --seeds 2000-2019 --json"
+LEARNING = "podium learn --neighbours 0 --seeds 2000-2019 --json"
 REPRODUCTION = "podium reproduce fgd --json"
 FIGURES_KEPT = ("alloc_100", "alloc_130", "frag_130")
 SIDES = ("ours", "published")

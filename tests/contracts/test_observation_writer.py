@@ -10,8 +10,7 @@ from podium.store import (
     ObservationWriter,
     ReusedName,
 )
-from podium.store.engine import reading, writing
-from podium.store.turn import take_turn
+from podium.store.engine import reading, take_turn, writing
 from support.observed import seen, wait_until
 
 

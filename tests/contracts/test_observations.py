@@ -18,9 +18,8 @@ from podium.store import (
     ReusedName,
     open_store,
 )
-from podium.store.engine import surest, writing
+from podium.store.engine import surest, take_turn, writing
 from podium.store.schema import OBSERVATIONS
-from podium.store.turn import take_turn
 from support.observed import OBSERVATION, ids_in, save, seen, start_observer
 from support.stored import release
 

@@ -12,7 +12,7 @@ from podium.cli.main import Podium
 from podium.errors import PodiumError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import catalogue, load
-from podium.policies.plugins import PLUGINS
+from podium.policies.scheduler_config.plugins import PLUGINS
 from podium.reports.bench.benchmark import MEASURES
 from podium.reports.summary import summarise
 from podium.reports.tables import COLUMNS

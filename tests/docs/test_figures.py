@@ -50,8 +50,8 @@ def test_the_packing_figure_shows_what_the_program_finds_today(tmp_path):
 
 def test_the_learning_figure_shows_what_the_program_finds_today(tmp_path):
     kept = json.loads((DOCS / "figures" / "learning.json").read_text())
-    options = ["--policy", "online", "--neighbours", "0", "--seed", "2000", "--json"]
-    printed = json.loads(run([*PODIUM, "simulate", *options], tmp_path).stdout)
+    options = ["--neighbours", "0", "--seed", "2000", "--json"]
+    printed = json.loads(run([*PODIUM, "learn", *options], tmp_path).stdout)
     found = {each["way"]: each["course"] for each in printed["runs"]}
     for way, by_seed in kept["course"].items():
         assert found[way] == by_seed["2000"], way

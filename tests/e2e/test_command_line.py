@@ -72,7 +72,7 @@ def test_wrong_settings_are_an_object_on_standard_error_with_json(podium):
             "code": "SettingsError",
             "message": '"many" is not a whole number',
             "where": "environment PODIUM_SIMULATE_SEED, [simulate] seed",
-            "hint": "give a whole number of at least 0 (seed of everything random)",
+            "hint": "give a whole number of at least 0 (random seed)",
         }
     }
 

@@ -37,8 +37,8 @@ def _compiled(tmp_path_factory):
         ("simulate", *SMALL, "--placements", "made.parquet"),
         ("simulate", *SMALL, "--timeline", "made.csv"),
         ("simulate", *SMALL, "--timeline", "made.json"),
-        ("simulate", "--policy", "online", "--seeds", "1", "--jobs", "20", "--plot", "made.png"),
-        ("simulate", "--policy", "online", "--seeds", "1", "--jobs", "20", "--plot", "made.svg"),
+        ("learn", "--seeds", "1", "--jobs", "20", "--plot", "made.png"),
+        ("learn", "--seeds", "1", "--jobs", "20", "--plot", "made.svg"),
         ("traces", "generate", "made.yaml", *SMALL),
         ("traces", "generate", "made.csv", *SMALL),
         ("traces", "generate", "made.csv.gz", "--nodes", "900"),
@@ -50,7 +50,7 @@ def test_a_file_that_has_no_room_is_told_and_leaves_nothing(tmp_path, arguments)
     done = podium_on_full_disk(tmp_path, *arguments)
     assert done.returncode == 3, done.stderr
     what, where, advice = done.stderr.splitlines()[-3:]
-    assert what.startswith("error: there is no room to write: ")
+    assert what.startswith("error: no space left to write: ")
     assert where.startswith("  at:  made")
     assert advice.startswith("  try: free some space")
     assert [path.name for path in tmp_path.iterdir() if "made" in path.name] == []
@@ -89,7 +89,7 @@ def test_an_output_without_room_is_told(tmp_path, arguments):
         assert json.loads(done.stderr)["error"]["where"] == "standard output"
     else:
         assert done.stderr.splitlines()[:2] == [
-            "error: there is no room to write: No space left on device",
+            "error: no space left to write: No space left on device",
             "  at:  standard output",
         ]
 

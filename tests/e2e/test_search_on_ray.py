@@ -11,16 +11,25 @@ from pathlib import Path
 import pytest
 
 import podium
-from podium.errors import MissingError, MissingExtra, PodiumError, UsageError, install_line
+from podium.compute import Call, ThreadExecutor
+from podium.compute.ray.executor import RayExecutor
+from podium.errors import (
+    InputError,
+    MissingError,
+    MissingExtra,
+    PodiumError,
+    UsageError,
+    install_line,
+)
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import RACE, TINY
-from podium.search.run.executor import Context, LocalExecutor, Task
+from podium.search.run.executor import Context, Task, local_executor, ray_executor
 from podium.search.run.plan import Budget, RunPlan, Tuning
-from podium.search.run.ray.executor import RayExecutor
 from podium.search.run.setup import Means, create_run, open_search
 from podium.search.sandbox.limits import Limits
 from podium.store import RunRecord, open_store
-from support.binary import clean_environment
+from support.binary import TESTS, clean_environment
+from support.simulating import SPEC
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'podium-scheduler[ray]'")
 
@@ -58,9 +67,11 @@ TASKS = (
 @pytest.fixture(scope="module")
 def ray():
     """Starts a Ray with room for several executors; none of them may end it."""
-    from podium.search.run.ray.cluster import RayCluster
+    from podium.compute.ray.cluster import RayCluster
 
-    cluster = RayCluster("", 6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(TESTS))  # actors import workers of tests
+        cluster = RayCluster("", 6)
     yield cluster.ray
     cluster.close()
     assert not cluster.ray.is_initialized()
@@ -68,7 +79,7 @@ def ray():
 
 @pytest.fixture(scope="module")
 def executor(ray):
-    executor = RayExecutor(TRAINING, "inflation", 2, LIMITS, "")
+    executor = ray_executor(TRAINING, "inflation", 2, LIMITS, "")
     yield executor
     executor.close()
     assert ray.is_initialized()
@@ -77,7 +88,7 @@ def executor(ray):
 @pytest.fixture(scope="module")
 def local():
     """Gives the baseline, a context that races, and what one machine makes of all tasks."""
-    executor = LocalExecutor(TRAINING, "inflation", 1, LIMITS)
+    executor = local_executor(TRAINING, "inflation", 1, LIMITS)
     try:
         baseline = executor.baseline()
         incumbent = tuple({**each, "allocation_130": 99.0} for each in baseline)
@@ -105,13 +116,13 @@ def test_ray_judges_as_one_machine_does_and_hostile_candidates_leave_its_actors_
 ):
     baseline, context, expected = local
     assert executor.baseline() == baseline
-    before = set(executor.processes())
+    before = set(executor.workers.processes())
     found = _facts(executor.run(TASKS, context))
     assert found == expected
     assert found[12][2].gate == TINY
     assert "endless loop" in found[12][2].reason
     assert {found[number][2].gate for number in range(12)} >= {RACE}
-    assert before <= set(executor.processes())
+    assert before <= set(executor.workers.processes())
 
 
 def _kill_outside(_ray, member):
@@ -119,7 +130,7 @@ def _kill_outside(_ray, member):
 
 
 def _kill_by_ray(ray, member):
-    ray.kill(member.actor)
+    ray.kill(member.worker)
 
 
 def test_the_cluster_does_not_learn_the_command_line(ray):
@@ -135,24 +146,24 @@ def test_what_a_killed_actor_was_judging_is_judged_by_another(executor, local, r
     done = []
     for each in run:
         done.append(each)
-        busy = [member for member in executor.crew.members if member.task is not None]
+        busy = [member for member in executor.workers.crew.members if member.call is not None]
         if busy and not killed:
             killed = busy[:1]
             kill(ray, killed[0])
     assert killed
-    assert killed[0] not in executor.crew.members
+    assert killed[0] not in executor.workers.crew.members
     assert _facts(done) == expected
 
 
 def test_actors_that_keep_dying_are_an_error_and_no_verdict(executor, local, monkeypatch):
     _, context, _ = local
-    monkeypatch.setattr("podium.search.run.ray.executor.MOST_ATTEMPTS", 1)
+    monkeypatch.setattr("podium.compute.crew.MOST_ATTEMPTS", 1)
     _wait_for(lambda: _all_ready(executor))
     (task,) = (each for each in TASKS if each.text == LOOP)
     run = executor.run([task, TASKS[0]], context)
     first = next(run)
     assert first.judgement.scores or first.judgement.verdict.gate == RACE
-    (busy,) = (member for member in executor.crew.members if member.task is not None)
+    (busy,) = (member for member in executor.workers.crew.members if member.call is not None)
     os.kill(busy.pid, signal.SIGKILL)
     with pytest.raises(MissingError, match=f"candidate #{task.number} were lost 1 times"):
         list(run)
@@ -172,9 +183,29 @@ def test_tasks_that_nobody_waits_for_do_not_mix_with_the_next(executor, local):
 
 
 @pytest.mark.usefixtures("ray")
+@pytest.mark.parametrize("trouble", ["die", "miss"])
+def test_work_that_is_no_search_runs_on_actors_too(tmp_path, trouble):
+    shared = {"nodes": 4, "pods": 30}
+    calls = [Call(seed, {"seed": 1000 + seed}) for seed in range(5)]
+    task = {**calls[2].task, "trouble": trouble, "mark": str(tmp_path / "mark")}
+    troubled = [Call(each.key, task) if each.key == 2 else each for each in calls]
+    here, there = ThreadExecutor(SPEC, 1), RayExecutor(SPEC, 2)
+    try:
+        found = {reply.key: reply.values for reply in there.run(troubled, shared)}
+        assert found == {reply.key: reply.values for reply in here.run(calls, shared)}
+        with pytest.raises(InputError, match="nobody can use"):
+            list(there.run([Call(9, {"seed": 1, "trouble": "object"})], shared))
+        with pytest.raises(RuntimeError, match="a bug of the worker"):
+            list(there.run([Call(9, {"seed": 1, "trouble": "crash"})], shared))
+    finally:
+        here.close()
+        there.close()
+
+
+@pytest.mark.usefixtures("ray")
 def test_another_version_of_podium_on_the_cluster_is_told(monkeypatch):
     monkeypatch.setattr(podium, "__version__", "0.0.7")
-    executor = RayExecutor(TRAINING, "inflation", 1, LIMITS, "")
+    executor = ray_executor(TRAINING, "inflation", 1, LIMITS, "")
     try:
         with pytest.raises(PodiumError, match=r"is installed there, and 0\.0\.7 here"):
             executor.baseline()
@@ -185,7 +216,7 @@ def test_another_version_of_podium_on_the_cluster_is_told(monkeypatch):
 @pytest.mark.usefixtures("ray")
 def test_a_machine_without_the_traces_is_named(tmp_path):
     training = TrainingSet((Case(trace="openb:default", folder=str(tmp_path / "none")),))
-    executor = RayExecutor(training, "inflation", 1, LIMITS, "")
+    executor = ray_executor(training, "inflation", 1, LIMITS, "")
     try:
         with pytest.raises(MissingError, match=f"{socket.gethostname()}: .*{tmp_path}/none"):
             executor.baseline()
@@ -200,8 +231,8 @@ def test_a_search_with_an_actor_killed_finds_what_one_machine_finds(tmp_path):
 
     def kill_once(search):
         def watch(_progress):
-            members = search[0].parts.executor.crew.members if search else []
-            busy = [each for each in members if each.task is not None]
+            members = search[0].parts.executor.workers.crew.members if search else []
+            busy = [each for each in members if each.call is not None]
             if busy and not killed and search[0].archive.batches == 1:
                 killed.append(busy[0].pid)
                 os.kill(busy[0].pid, signal.SIGKILL)
@@ -234,15 +265,15 @@ def _search(folder, plan, executor, watch, opened):
 
 INTERRUPTED = """
 from podium.search.sandbox.limits import Limits
-from podium.search.run.ray.executor import RayExecutor
+from podium.search.run.executor import ray_executor
 from podium.evaluation.cases import Case, TrainingSet
 
-executor = RayExecutor(TrainingSet((Case(nodes=8, pods=80),)), "inflation", 1, Limits(), "")
+executor = ray_executor(TrainingSet((Case(nodes=8, pods=80),)), "inflation", 1, Limits(), "")
 try:
-    print(executor._cluster._folder, flush=True)
+    print(executor.workers.cluster._folder, flush=True)
     executor.baseline()
     while True:
-        executor.crew.idle()
+        executor.workers.crew.idle()
 except KeyboardInterrupt:
     print("interrupted")
 finally:
@@ -279,24 +310,24 @@ def _wait_for(condition):
 
 
 def _all_ready(executor):
-    for _ in executor.crew.listen():
+    for _ in executor.workers.crew.listen():
         pass
-    return all(each.is_ready for each in executor.crew.members)
+    return all(each.is_ready for each in executor.workers.crew.members)
 
 
 def test_without_ray_the_install_line_is_given(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra) as caught:
-        RayExecutor(TRAINING, "inflation", 1, LIMITS, "")
+        ray_executor(TRAINING, "inflation", 1, LIMITS, "")
     assert caught.value.hint == install_line("ray")
 
 
 def test_no_workers_are_refused():
-    with pytest.raises(UsageError, match="0 workers"):
-        RayExecutor(TRAINING, "inflation", 0, LIMITS, "")
+    with pytest.raises(UsageError, match="at least 1, got 0"):
+        ray_executor(TRAINING, "inflation", 0, LIMITS, "")
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_an_address_where_nobody_answers_is_told_at_once(address):
     with pytest.raises(MissingError, match=f"{address}: there is no Ray to work on"):
-        RayExecutor(TRAINING, "inflation", 1, LIMITS, address)
+        ray_executor(TRAINING, "inflation", 1, LIMITS, address)

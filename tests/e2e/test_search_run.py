@@ -358,3 +358,63 @@ def test_arms_are_compared_on_a_relative_path(own_traces):
     done = podium(own_traces, "compare", "random", *given, "--store", "runs.db", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["runs"][0]["evaluations"] <= 20
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """Is a short run whose candidates a program writes."""
+    (tmp_path / "writer.py").write_text(WRITER)
+    given = ("--generator", "command", "--command", "python3 writer.py", "--evaluations", "12")
+    done = podium(tmp_path, "run", *SMALL, *given, "--json")
+    assert done.returncode == 0, done.stderr
+    return tmp_path, json.loads(done.stdout)["run"], Path(json.loads(done.stdout)["folder"])
+
+
+def test_a_program_that_somebody_wrote_into_a_run_is_shown_and_never_started(begun):
+    folder, run_id, its_folder = begun
+    more = ("resume", run_id, "--evaluations", "20", "--store", "runs.db")
+    own = json.loads((its_folder / "plan.json").read_text())
+    planted = f"touch {folder / 'pwned'}"
+    options = {"command": {"command": planted, "keep": ["HOME"]}}
+    (its_folder / "plan.json").write_text(json.dumps({**own, "options": options}))
+    done = podium(folder, *more)
+    assert done.returncode == 2
+    assert f"at:  runs {planted}, which sees HOME" in done.stderr
+    assert f"podium search resume {run_id} --command '{planted}' --command-env HOME" in done.stderr
+    assert not (folder / "pwned").exists()
+    shown = podium_runs(folder, "show", run_id, "--store", "runs.db")
+    assert f"runs {planted}, which sees HOME" in shown.stdout
+    (its_folder / "plan.json").write_text(json.dumps(own))
+    done = podium(folder, *more)  # one's own run needs no word
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_of_an_older_podium_goes_on_when_its_program_is_named_again(begun):
+    folder, run_id, its_folder = begun
+    (its_folder / "seal").unlink()
+    more = ("resume", run_id, "--evaluations", "20", "--store", "runs.db")
+    assert podium(folder, *more).returncode == 2
+    done = podium(folder, *more, "--command", "python3 writer.py")
+    assert done.returncode == 0, done.stderr
+    assert podium(folder, *more).returncode == 0
+
+
+def test_a_store_does_not_choose_where_a_run_is_written(begun):
+    folder, run_id, its_folder = begun
+    planted = folder / "planted" / run_id
+    planted.mkdir(parents=True)
+    plan = json.loads((its_folder / "plan.json").read_text())
+    plan |= {"generators": [["genetic", 1.0]], "options": {}}
+    (planted / "plan.json").write_text(json.dumps(plan))
+    with open_store(f"sqlite:///{folder / 'runs.db'}") as store:
+        record = store.runs.get(run_id)
+        store.runs.delete(run_id)
+        store.runs.create(replace(record, folder=str(planted)))
+    more = ("resume", run_id, "--evaluations", "20", "--store", "runs.db")
+    done = podium(folder, *more)
+    assert done.returncode == 2
+    assert "outside the folder for runs" in done.stderr
+    assert f"PODIUM_SEARCH_FOLDER={planted.parent} podium search resume {run_id}" in done.stderr
+    assert sorted(path.name for path in planted.iterdir()) == ["plan.json"]
+    done = podium(folder, *more, PODIUM_SEARCH_FOLDER=str(planted.parent))
+    assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from podium.service.replies import ObserveReply, ScoreReply
+from podium.service.learning.replies import ObserveReply, ScoreReply
 from podium.store import open_store
 from support.binary import PODIUM, run
 from support.certificates import make_certificate
@@ -227,7 +227,7 @@ def test_every_line_of_the_log_is_json(tmp_path, number):
     process.end(number)
     messages = [log["message"] for log in process.logs]
     assert messages[0] == "listening"
-    assert "everybody who reaches this address may use it" in messages
+    assert "anyone who can reach this address can use the service" in messages
     assert messages[-1] == "stopped"
     assert process.others == []
 
@@ -310,7 +310,7 @@ def test_a_port_that_is_taken_is_said(tmp_path):
         port = str(taken.getsockname()[1])
         done = run([*PODIUM, "serve", "--port", port, "--store", "podium.db"], tmp_path)
     assert done.returncode == 3
-    assert "nobody can listen here" in done.stderr
+    assert f"cannot listen on 127.0.0.1:{port}: " in done.stderr
     assert "choose another --port" in done.stderr
 
 

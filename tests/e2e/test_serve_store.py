@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from podium.store import open_store
-from podium.store.turn import _LOCK
+from podium.store.engine import TURN_LOCK
 from support.postgres import postgres_server
 from support.service import OBSERVE, SCORE, served
 
@@ -38,7 +38,7 @@ def held_sqlite(url):
 @contextlib.contextmanager
 def held_postgresql(url):
     with psycopg.connect(url) as other:
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [TURN_LOCK])
         yield
 
 
@@ -99,8 +99,8 @@ def test_a_lock_that_is_held_delays_observations_for_a_while_and_scores_never(tm
         assert told(process)[0].status == 200
         assert process.end() == 0
         messages = [log["message"] for log in process.logs]
-        assert messages.count("the store cannot be written") == 1
-        assert messages.count("the store can be written again") == 1
+        assert messages.count("cannot write to the database") == 1
+        assert messages.count("the database can be written again") == 1
 
 
 def test_a_held_lock_is_said_even_if_nobody_tells_anything(tmp_path, store):
@@ -188,7 +188,7 @@ def test_nothing_is_acknowledged_that_goes_into_a_file_nobody_will_find(tmp_path
         reply = process.get("/readyz")
         assert (reply.status, "deleted, moved or replaced" in reply.error.message) == (503, True)
         process.end()
-        lost = [log for log in process.logs if log["message"] == "the store cannot be written"]
+        lost = [log for log in process.logs if log["message"] == "cannot write to the database"]
         assert "deleted, moved or replaced" in lost[0]["problem"]
         assert harm is move_folder or f"podium.db{end}:" in lost[0]["problem"]
 

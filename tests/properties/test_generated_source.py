@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from podium.policies.literal import comment, docstring, documented, literal
-from podium.policies.plugin_text import Enabled, policy_text
-from podium.policies.plugins import PLUGINS
+from podium.policies.language.literal import comment, docstring, documented, literal
 from podium.policies.scheduler_config import load_scheduler_config
-from podium.policies.section import Section
+from podium.policies.scheduler_config.plugin_text import Enabled, policy_text
+from podium.policies.scheduler_config.plugins import PLUGINS
+from podium.policies.scheduler_config.section import Section
 from podium.search.program.expression import field
 from podium.search.program.program import Block, Program
 from podium.search.program.writer import write

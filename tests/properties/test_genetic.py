@@ -10,7 +10,7 @@ import pytest
 from podium.model.records import NODE_8
 from podium.policies.abi import CALLBACK
 from podium.policies.source import read_source
-from podium.search.generators.genetic.breeding import Brood, breed
+from podium.search.generators.genetic.breeding import BreedingSettings, breed
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.bounds import is_sound
 from podium.search.program.interpreter import interpreted
@@ -59,7 +59,7 @@ def test_every_offspring_is_finite_wherever_a_pod_fits():
 def test_every_offspring_is_bounded_and_no_larger_than_allowed():
     for program in brood(COUNT):
         assert is_sound(program)
-        assert complexity(program) <= Brood().largest
+        assert complexity(program) <= BreedingSettings().largest
 
 
 def test_simplifying_never_changes_a_score():

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from podium.policies import from_function, policy_of
+from podium.policies.batch import score_states
+from podium.policies.language.translation import TEXT
 from podium.policies.source import read_source
-from podium.policies.translation import TEXT
 from podium.search.candidate.allowlist import problems
-from podium.testing.native import score_compiled
 from support.programs import draw_program
 from support.tiers import states_for_programs, tried
 
@@ -140,7 +140,7 @@ def score(pod, node, table):
 def test_rows_that_a_range_does_not_count_are_checked():
     policy = policy_of(read_source(ROWS_OF_ITS_OWN, "policy.py"), "policy")
     table = policy.table(None)
-    found, _ = score_compiled(policy.native(2, 8), STATES, table)
+    found, _ = score_states(policy.native(2, 8), STATES, table)
     assert np.isnan(found).all()
     with pytest.raises(IndexError):
         policy.function(*STATES.views()[0][:2], table)

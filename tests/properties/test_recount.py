@@ -99,9 +99,9 @@ def test_more_fragmented_than_free_is_found(result):
 @given(st.data(), runs())
 def test_a_course_that_is_not_that_of_the_placements_is_found(points, data, result):
     honest = measure(result)
-    course = result.derived["course"]
+    course = result.derived["usage"]
     at = data.draw(st.integers(0, len(course.gpu_milli) - 1))
     milli = course.gpu_milli.copy()
     milli[at] += points
-    result.derived["course"] = replace(course, gpu_milli=milli)
+    result.derived["usage"] = replace(course, gpu_milli=milli)
     assert "course" in audit(result, honest).refusal

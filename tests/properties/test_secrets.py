@@ -20,7 +20,7 @@ from podium.search.generators.llm.settings import LlmSettings
 from podium.search.promotion.card import Provenance
 from podium.search.run.plan import RunPlan
 from podium.search.run.setup import create_run
-from podium.service.logs import Log
+from podium.service.http.logs import Log
 from podium.settings import hidden_command, known_secrets, load_settings, secrets_of, shown
 from podium.store import RunRecord, open_store
 from podium.store.address import label_of, read_address

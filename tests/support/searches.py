@@ -5,9 +5,9 @@ from dataclasses import replace
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.generators.genetic.seeds import seeds
-from podium.search.population.archive import Customs
+from podium.search.population.archive import IslandSettings
 from podium.search.program.writer import write
-from podium.search.run.folder import PLAN, RunFolder
+from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search
 from podium.search.run.plan import RunPlan, Tuning
 from podium.search.sandbox.limits import Limits
@@ -18,7 +18,7 @@ LIMITS = Limits(time_s=60.0, trial_s=30.0, tuning_s=120.0)  # a busy machine ref
 PLAN_OF_TESTS = RunPlan(
     TRAINING,
     batch=6,
-    customs=Customs(islands=3, capacity=6, migrate_every=2, respawn_after=8),
+    customs=IslandSettings(islands=3, capacity=6, migrate_every=2, respawn_after=8),
     tuning=Tuning(every=2, evaluations=10),
     largest=40,
 )
@@ -31,7 +31,7 @@ class Sittings:
 
     def __init__(self, path, executor, plan=PLAN_OF_TESTS, generators=None, **others):
         self.store = open_store(f"sqlite:///{path / 'runs.db'}")
-        self.folder = RunFolder(path / "run")
+        self.folder = SearchFolder(path / "run")
         self.folder.write(PLAN, plan.as_object())
         self.store.runs.create(RunRecord("run", "search", "test", 0.0, folder=str(path / "run")))
         self.plan, self.executor, self.others = plan, executor, others

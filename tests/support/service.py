@@ -11,10 +11,10 @@ import subprocess
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from podium.service.app import create_app
-from podium.service.logs import Log
-from podium.service.replies import ErrorReply
-from podium.service.start import made
+from podium.service.http.app import create_app
+from podium.service.http.logs import Log
+from podium.service.http.replies import ErrorReply
+from podium.service.start import compose
 from podium.settings import load_settings
 from podium.store import open_store
 from support.binary import PODIUM, clean_environment
@@ -57,7 +57,7 @@ class Reply:
 class Service:
     """Answers requests in this process."""
 
-    def __init__(self, folder, flags=None, token=None, is_woken=True):
+    def __init__(self, folder, flags=None, token=None, is_started=True):
         self.settings = load_settings(
             {"store.url": str(folder / "podium.db"), **(flags or {})}, environ={}, folder=folder
         )
@@ -65,23 +65,25 @@ class Service:
         self.store = open_store(self.settings.store.url)
         self.lines = io.StringIO()
         self.log = Log(self.lines, self.settings.serve.log_level)
-        self.parts = made(self.settings, self.store, self.log, token)
-        self.app = create_app(self.parts)
-        if is_woken:
-            self.runner.run(self.parts.wake())
+        self.composed = compose(self.settings, self.store, self.log.logger, token)
+        self.components = self.composed.components
+        (self.learning,) = (life.component for life in self.components)
+        self.app = create_app(self.composed)
+        if is_started:
+            self.runner.run(self.components.start())
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.runner.run(self.parts.rest())
+        self.runner.run(self.components.stop())
         self.runner.close()
         self.store.close()
         self.log.close()
 
     def state(self):
         """Gives all that may not change by mistake."""
-        return json.dumps([self.parts.learner.state(), self.store.observations.count()])
+        return json.dumps([self.learning.learner.state(), self.store.observations.count()])
 
     def logged(self):
         """Lists what was logged so far."""

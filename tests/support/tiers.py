@@ -11,12 +11,12 @@ import numpy as np
 from podium.errors import PolicyError
 from podium.model.records import NODE_8, POD
 from podium.policies import policy_of
+from podium.policies.batch import score_states
 from podium.policies.source import read_source
+from podium.policies.states import States, random_states
 from podium.search.candidate.allowlist import problems
 from podium.search.candidate.verdict import Rejected
 from podium.search.judging.trial import read_policy
-from podium.testing.native import score_compiled
-from podium.testing.states import States, random_states
 
 MOST = 2**31 - 1
 NO_TABLE = np.zeros(0)
@@ -74,7 +74,7 @@ def tried(text: str, states: States, *, is_compiling: bool = True) -> Outcome:
         native = policy.native(1, states.gpu_slots)
     except PolicyError as error:
         return Outcome(is_candidate, True, f"does not compile: {error}")
-    found, is_changed = score_compiled(native, states, NO_TABLE)
+    found, is_changed = score_states(native, states, NO_TABLE)
     if is_changed:
         return Outcome(is_candidate, True, "writes to a record")
     differs = np.flatnonzero((plain != found) & ~(np.isnan(plain) & np.isnan(found)))

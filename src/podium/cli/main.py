@@ -21,6 +21,7 @@ class Podium(VerbGroup):
         Verb("compare", "podium.cli.compare", "Ranks several policies over several seeds."),
         Verb("policies", "podium.cli.policies", "Lists, shows, checks and explains policies."),
         Verb("search", "podium.cli.search", "Finds policies, shows and promotes them."),
+        Verb("learn", "podium.cli.learn", "Shows how the online agent learns in simulated worlds."),
         Verb("serve", "podium.cli.serve", "Serves scores, observations and assignments over HTTP."),
         Verb("runs", "podium.cli.runs", "Lists, shows and deletes runs that the store keeps."),
         Verb("reproduce", "podium.cli.reproduce", "Repeats published experiments."),

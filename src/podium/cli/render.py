@@ -200,7 +200,7 @@ def print_json(value: object) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Reduces values to what JSON knows."""
+    """Reduces values to JSON types."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
     if isinstance(value, Mapping):

@@ -15,7 +15,7 @@ from podium.cli.group import new_app
 from podium.cli.options import Json, blaming, place_of, read_settings
 from podium.cli.render import Screen, plain, print_json
 from podium.cli.terminal import on_one_line
-from podium.errors import MissingError, UsageError
+from podium.errors import MissingError, PodiumError, UsageError
 from podium.settings import Settings
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _failed(kept: Store) -> list[RunRecord]:
 
 def _delete(kept: Store, record: RunRecord) -> None:
     """Deletes a run that no process works on."""
-    from podium.search.run.folder import RunFolder
+    from podium.store.run_folder import RunFolder
 
     folder = RunFolder(Path(record.folder)) if record.folder else None
     if folder is None or not folder.path.is_dir():
@@ -193,9 +193,9 @@ def _deleted(record: RunRecord, count: int) -> dict[str, Any]:
 
 
 def _standing(record: RunRecord) -> RunRecord:
-    from podium.search.run.standing import standing_of
+    from podium.store.run_status import status_of
 
-    return replace(record, status=standing_of(record))
+    return replace(record, status=status_of(record))
 
 
 def _ask(records: list[RunRecord], count: int) -> None:
@@ -239,6 +239,7 @@ def _show(screen: Screen, record: RunRecord, count: int, best: list[CandidateRec
             "created": _moment(record.created_s),
             "folder": record.folder or None,
             "candidates": count,
+            **_outside(record),
         }
     )
     for title, values in (("settings", record.settings), ("summary", record.summary)):
@@ -249,6 +250,22 @@ def _show(screen: Screen, record: RunRecord, count: int, best: list[CandidateRec
         print()
         titles = ["candidate", "fitness", "kind", "source", "complexity", "may hold"]
         screen.table(titles, [_candidate_line(each) for each in best])
+
+
+def _outside(record: RunRecord) -> dict[str, str]:
+    """Says which programs and services a resumed run would use, as its own folder has it."""
+    from podium.search.run.folder import PLAN, RunFolder
+    from podium.search.run.plan import RunPlan
+    from podium.search.run.trust import outside_work
+
+    if not record.folder:
+        return {}
+    try:
+        plan = RunPlan.from_object(RunFolder(Path(record.folder)).read(PLAN))
+    except PodiumError:
+        return {}
+    found = outside_work(plan)
+    return {"when resumed": "; ".join(found)} if found else {}
 
 
 def _candidate_line(each: CandidateRecord) -> tuple[object, ...]:

@@ -25,21 +25,22 @@ app = new_app()
 def serve(
     ctx: typer.Context,
     host: Annotated[
-        str | None, typer.Option("--host", help="Address to listen at.", show_default=False)
+        str | None, typer.Option("--host", help="Address to listen on.", show_default=False)
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", help="Port to listen at; 0: any free one.", show_default=False),
+        typer.Option("--port", help="Port to listen on; 0: any free one.", show_default=False),
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option("--token-file", help="File with the bearer token.", show_default=False),
     ] = None,
     tls_cert: Annotated[
-        Path | None, typer.Option("--tls-cert", help="Certificate, PEM.", show_default=False)
+        Path | None, typer.Option("--tls-cert", help="TLS certificate (PEM).", show_default=False)
     ] = None,
     tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", help="Its private key, PEM.", show_default=False)
+        Path | None,
+        typer.Option("--tls-key", help="Its private key (PEM).", show_default=False),
     ] = None,
     store: StoreUrl = None,
     log_level: Annotated[
@@ -49,8 +50,8 @@ def serve(
 ) -> None:
     """Serves scores, observations and assignments over HTTP.
 
-    Ends in order on SIGTERM or Ctrl+C: requests are finished, observations stored, and what was
-    learned is saved. Logs are JSON lines on standard error.
+    Shuts down gracefully on SIGTERM or Ctrl+C: requests are finished, observations stored, and
+    what was learned is saved. Logs are JSON lines on standard error.
     """
     from podium.service import need_extra
 
@@ -71,9 +72,9 @@ def serve(
     )
     screen = Screen(settings.display)
 
-    def told(url: str, kept: Store) -> None:
-        if sys.stderr.isatty():  # whoever reads the log finds the same in it, as JSON
-            screen.note(f"Podium serves at {url}, observations are kept in {kept.label}")
+    def announce(url: str, store: Store) -> None:
+        if sys.stderr.isatty():  # the log says the same as JSON
+            screen.note(f"Podium listens on {url} and stores observations in {store.label}")
 
-    if run_service(settings, told) == signal.SIGINT:
+    if run_service(settings, announce) == signal.SIGINT:
         raise typer.Exit(Told(INTERRUPTED))

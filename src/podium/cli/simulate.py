@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from podium.cli import figures, show_online, simulate_online
+from podium.cli import figures
 from podium.cli.case_options import (
     ClusterName,
     HoldLimit,
@@ -29,22 +30,14 @@ from podium.cli.case_options import (
     TraceName,
 )
 from podium.cli.group import new_app
-from podium.cli.online_options import (
-    GpuTypes,
-    Jobs,
-    JobTypes,
-    Neighbours,
-    Noise,
-    PairSpread,
-    Plot,
-    Seeds,
-)
 from podium.cli.options import Json, TracesFolder, place_of, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
 from podium.errors import UnknownName, UsageError, close_names
 
 if TYPE_CHECKING:
+    from typer._click.core import Context
+
     from podium.cli.case import Inputs
     from podium.settings import Settings
     from podium.sim import Result
@@ -53,8 +46,25 @@ if TYPE_CHECKING:
 
 app = new_app()
 
+ONLINE = "online"
+"""The agent that learns run times; it was a policy here once, and is a verb of its own."""
 
-@app.command()
+ARGUMENTS = "podium.cli.simulate.arguments"
+
+
+class SimulateCommand(TyperCommand):
+    """Sends whoever asks for the online agent, with whatever options, to its own verb."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Reads the arguments, unless they are those of the other verb."""
+        pairs = zip(args, [*args[1:], ""], strict=True)
+        if f"--policy={ONLINE}" in args or ("--policy", ONLINE) in pairs:
+            raise _moved(args, "flag --policy")
+        ctx.meta[ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
+
+
+@app.command(cls=SimulateCommand)
 @stoppable
 def simulate(
     ctx: typer.Context,
@@ -84,20 +94,9 @@ def simulate(
     is_skipping_bad: SkipBad = False,
     is_ignoring_unknown: IgnoreUnknown = False,
     traces: TracesFolder = None,
-    seeds: Seeds = None,
-    jobs: Jobs = None,
-    job_types: JobTypes = None,
-    gpu_types: GpuTypes = None,
-    noise: Noise = None,
-    pair_spread: PairSpread = None,
-    neighbours: Neighbours = None,
-    plot: Plot = None,
     is_json: Json = False,
 ) -> None:
-    """Runs one policy on one trace and prints what came of it.
-
-    With the policy "online", the agent of `podium serve` learns from jobs with hidden run times.
-    """
+    """Runs one policy on one trace and prints what came of it."""
     flags = {
         "simulate.policy": policy,
         "simulate.trace": trace,
@@ -113,13 +112,9 @@ def simulate(
         "traces.folder": traces,
     }
     settings = read_settings(ctx, flags)
+    if settings.simulate.policy == ONLINE:
+        raise _moved(ctx.meta[ARGUMENTS], place_of(settings, "simulate.policy"))
     screen = Screen(settings.display)
-    wishes = simulate_online.Wishes(
-        seeds, jobs, job_types, gpu_types, noise, pair_spread, neighbours, plot
-    )
-    if simulate_online.is_meant(ctx, settings, wishes):
-        found = simulate_online.run(screen, settings, wishes)
-        return print_json(found) if is_json else show_online.show(screen, found)
 
     from podium.cli.case import Inputs
 
@@ -127,6 +122,16 @@ def simulate(
     writers = _writers(placements, timeline)
     found = _run(screen, settings, inputs, writers, is_ignoring_unknown=is_ignoring_unknown)
     return print_json(found) if is_json else show(screen, found)
+
+
+def _moved(arguments: list[str], where: str) -> UsageError:
+    from podium.cli.learn import command_for
+
+    return UsageError(
+        "the online agent has a command of its own: podium learn",
+        where=where,
+        hint=command_for(arguments),
+    )
 
 
 def _run(
@@ -149,8 +154,8 @@ def _run(
             is_ignoring_unknown=is_ignoring_unknown,
         )
     except UnknownName as error:
-        if close_names(settings.simulate.policy, [simulate_online.POLICY]):
-            error.hint = f"did you mean {simulate_online.POLICY}, the agent that learns run times"
+        if close_names(settings.simulate.policy, [ONLINE]):
+            error.hint = f"did you mean {ONLINE}, the agent that learns run times: podium learn"
         raise
     case = load_case(settings, inputs)
     notes = [*case.notes, *policy.notes]

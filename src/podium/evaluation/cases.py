@@ -103,7 +103,7 @@ class TrainingSet:
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the set in what JSON knows."""
+        """Describes the set as JSON types."""
         cases = [asdict(case) for case in self.cases]
         return {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
 

@@ -12,10 +12,11 @@ import numpy.typing as npt
 from podium.model.fit import fits
 from podium.model.workload import gpu_demand
 from podium.sim import Replay, Result
-from podium.sim.course import Course, follow
 from podium.sim.load_curve import arrived_ratio
 from podium.sim.metrics import measure_waiting
 from podium.sim.plan import Plan
+from podium.sim.usage import Usage as Usage
+from podium.sim.usage import usage_of
 
 Values = Mapping[str, float]
 
@@ -44,12 +45,12 @@ def measure_case(result: Result) -> dict[str, float]:
     """Takes the figures of a run that fitness rules are made of."""
     if result.plan.protocol.name == REPLAY:
         return _replayed(result)
-    course = follow(result)
+    usage = usage_of(result)
     total = max(1, result.plan.cluster.gpu_milli_total)
-    fragments = course.fragment_milli[result.changes_after]
+    fragments = usage.fragment_milli[result.changes_after]
     return {
-        "allocation_100": _allocation(result, course, 1.0),
-        "allocation_130": _allocation(result, course, 1.3),
+        "allocation_100": _allocation(result, usage, 1.0),
+        "allocation_130": _allocation(result, usage, 1.3),
         "fragmentation": 100 * float(fragments.mean()) / total,
         "cpu_only_placed": 100 * _cpu_only_placed(result),
     }
@@ -61,13 +62,13 @@ def _cpu_only_placed(result: Result) -> float:
 
 
 def _replayed(result: Result) -> dict[str, float]:
-    course = follow(result)
+    usage = usage_of(result)
     total = max(1, result.plan.cluster.gpu_milli_total)
-    arriving = replace(course, time_s=np.minimum(course.time_s, result.arrival_s[-1]))
+    arriving = replace(usage, time_s=np.minimum(usage.time_s, result.arrival_s[-1]))
     waiting = measure_waiting(result)
     return {
-        "allocation_arriving": 100 * arriving.mean(course.gpu_milli) / total,
-        "fragmentation_arriving": 100 * arriving.mean(course.fragment_milli) / total,
+        "allocation_arriving": 100 * arriving.mean(usage.gpu_milli) / total,
+        "fragmentation_arriving": 100 * arriving.mean(usage.fragment_milli) / total,
         "queue_busy": 100 * queue_busy(result),
         "wait_mean_s": waiting.mean_s,
         "wait_p95_s": waiting.p95_s,
@@ -200,12 +201,12 @@ def _are_possible_together(values: Values, kind: str, bounds: Values) -> bool:
     return first <= last + _SLACK and allocated + values["fragmentation"] <= 100 + _SLACK
 
 
-def _allocation(result: Result, course: Course, ratio: float) -> float:
+def _allocation(result: Result, usage: Usage, ratio: float) -> float:
     """Gives the percent of GPUs in use when the arrived demand is last within a ratio.
 
     Small clusters skip whole percents of arrived demand, so no average over one is taken.
     """
-    milli = course.gpu_milli[result.changes_after[last_within(result, ratio)]]
+    milli = usage.gpu_milli[result.changes_after[last_within(result, ratio)]]
     return 100 * float(milli) / max(1, result.plan.cluster.gpu_milli_total)
 
 

@@ -68,7 +68,7 @@ class GroupResults:
     differences: dict[str, dict[str, Difference]]  # by baseline, then by figure
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the row in what JSON knows."""
+        """Describes the row as JSON types."""
         return {
             "trace": self.group.trace,
             "protocol": self.group.protocol,

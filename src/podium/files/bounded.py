@@ -90,7 +90,7 @@ def open_file(path: Path) -> IO[bytes]:
 def too_large(path: Path, most_bytes: int) -> InputError:
     """Refuses a file that holds more than it may."""
     message = f"is larger than {_size(most_bytes)}"
-    return InputError.at(path, message, hint="look whether it is the file that you meant")
+    return InputError.at(path, message, hint="check that this is the file you meant")
 
 
 def _unblocked(path: str, flags: int) -> int:

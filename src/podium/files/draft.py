@@ -49,7 +49,7 @@ def unwritable(where: str, error: OSError) -> PodiumError:
     """Says that there is no room, or what else the system objects to."""
     if error.errno in FULL:
         return MissingError(
-            f"there is no room to write: {error.strerror}", where=where,
+            f"no space left to write: {error.strerror}", where=where,
             hint="free some space, or write to another disk",
         )  # fmt: skip
     return UsageError(

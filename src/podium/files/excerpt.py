@@ -30,4 +30,4 @@ def _other(value: Any) -> str:
     try:
         return _SHORT.repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
-        return "a number of thousands of digits"
+        return "a number with thousands of digits"

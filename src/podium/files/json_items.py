@@ -11,7 +11,7 @@ from typing import Any
 from podium.errors import InputError
 from podium.files.json_text import TOO_DEEP, TOO_LONG, is_too_deep
 
-_HINT = "correct the file there; it may be cut short"
+_HINT = "correct the file there; it may be truncated"
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 

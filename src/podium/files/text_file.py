@@ -134,5 +134,5 @@ def _first_bad_line(raw: IO[bytes]) -> tuple[int, str]:
         except UnicodeDecodeError as error:
             return number, f"byte {error.start + 1} of the line is not UTF-8 text"
         if b"\0" in line:
-            return number, f"byte {line.index(0) + 1} of the line is 0, which no text holds"
+            return number, f"byte {line.index(0) + 1} of the line is 0, which text never contains"
     return 0, "the file is not UTF-8 text"

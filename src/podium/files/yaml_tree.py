@@ -33,7 +33,7 @@ FREE_COPIES = 100_000
 COPIES_PER_PART = 10
 """Aliases may stand for so many parts, and for so many times the parts that are written."""
 
-_ORDINARY = "see whether it is the file that you meant"
+_ORDINARY = "check that this is the file you meant"
 _CHARACTERS_PER_COPY = 32  # of a text that an alias stands for: it counts by its length
 _LONGEST_NUMBER = 100
 
@@ -245,7 +245,7 @@ class _Composer:
         parent.weight += 0 if node.is_open else node.weight  # what is open counts when it ends
         is_key = parent.kind == "mapping" and len(parent.items) % 2 == 0
         if is_key and node.kind != "scalar":
-            message = "a key is expected to be a text, not a list or a mapping"
+            message = "a key is expected to be a string, not a list or a mapping"
             raise InputError.at(self.path, message, line=node.line)
         parent.items.append(node)
 

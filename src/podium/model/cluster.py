@@ -1,4 +1,4 @@
-"""Holds a cluster: node records, and beside them their names, models, labels and racks."""
+"""Describes a cluster: node records, and beside them their names, models, labels and racks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
-    """Holds the nodes of a cluster, all empty unless a source says otherwise."""
+    """The nodes of a cluster, all empty unless a source says otherwise."""
 
     nodes: npt.NDArray[Any]  # (num_nodes,) of NODE_8 or NODE_16
     names: tuple[str, ...]  # (num_nodes,)
@@ -125,7 +125,7 @@ def _check(specs: list[NodeSpec], where: str) -> None:
 
 
 def node_problem(spec: NodeSpec) -> str:
-    """Says what is wrong with a node's description, or nothing."""
+    """Finds what is wrong with a node's description; often nothing."""
     if not spec.name:
         return "name is empty; every node needs one"
     for key, amount in (("cpu_milli", spec.cpu_milli), ("memory_mib", spec.memory_mib)):

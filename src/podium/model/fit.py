@@ -1,4 +1,4 @@
-"""Decides whether a pod fits a node, and takes and returns resources.
+"""Decides whether a pod fits a node, and which GPUs it gets there.
 
 This is the plain statement of the rules. The compiled core says the same in `podium.sim`;
 property tests hold the two together.
@@ -30,6 +30,22 @@ def fits(pod: Any, node: Any) -> bool:
     return is_model_allowed(pod, node) and len(fitting_slots(pod, node)) >= pod["gpu_count"]
 
 
+def fitting_nodes(pod: Any, nodes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tells for each node whether the pod fits, as `fits` does, for all of them at once."""
+    fitting: npt.NDArray[np.bool_] = nodes["cpu_milli_left"] >= pod["cpu_milli"]
+    fitting &= nodes["memory_mib_left"] >= pod["memory_mib"]
+    if pod["gpu_count"] == 0:
+        return fitting
+    if pod["gpu_models"] != ANY_MODEL:
+        models = nodes["gpu_model"].astype(np.int64)
+        allowed = np.int64(pod["gpu_models"]) >> np.maximum(models, 0) & 1
+        fitting &= (models >= 0) & (allowed == 1)
+    # Slots that a node does not have are 0, and a pod asks for 1 milli at least.
+    free = nodes["gpu_milli_left"] >= pod["gpu_milli"]
+    fitting &= free.sum(axis=1, dtype=np.int64) >= pod["gpu_count"]
+    return fitting
+
+
 def fitting_slots(pod: Any, node: Any) -> npt.NDArray[np.int64]:
     """Lists the GPU slots with enough free milli for the pod."""
     free = node["gpu_milli_left"][: node["gpu_count"]]
@@ -49,20 +65,3 @@ def pod_class(pod: Any) -> int:
     if pod["gpu_count"] == 0:
         return 0
     return SHARE_CLASS if pod["gpu_milli"] < GPU_MILLI else 1 << int(pod["gpu_count"])
-
-
-def allocate(pod: Any, node: Any, slots: tuple[int, ...]) -> None:
-    """Takes the pod's resources from the node; `gpu_classes` is the caller's to keep."""
-    _move(pod, node, slots, -1)
-
-
-def release(pod: Any, node: Any, slots: tuple[int, ...]) -> None:
-    """Returns the pod's resources to the node; `gpu_classes` is the caller's to keep."""
-    _move(pod, node, slots, +1)
-
-
-def _move(pod: Any, node: Any, slots: tuple[int, ...], sign: int) -> None:
-    node["cpu_milli_left"] += sign * pod["cpu_milli"]
-    node["memory_mib_left"] += sign * pod["memory_mib"]
-    for slot in slots:
-        node["gpu_milli_left"][slot] += sign * pod["gpu_milli"]

@@ -1,4 +1,4 @@
-"""Holds a workload: pod records, and beside them names, times, constraints and job types."""
+"""Describes a workload: pod records, and beside them names, times, constraints and job types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PodSpec:
 
 @dataclass(frozen=True, slots=True)
 class TypicalPods:
-    """Says which shapes count as typical when fragmentation is measured.
+    """Decides which shapes count as typical when fragmentation is measured.
 
     Names and defaults follow the `typicalPodsConfig` of the published FGD experiments.
     """
@@ -61,7 +61,7 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """Holds pods in trace order; pods of one shape are equal records."""
+    """Pods in trace order; pods of one shape are equal records."""
 
     pods: npt.NDArray[Any]  # (num_pods,) of POD
     names: tuple[str, ...]  # (num_pods,)
@@ -225,7 +225,7 @@ def model_mask(gpu_spec: str, gpu_models: tuple[str, ...]) -> int:
 
 
 def gpu_demand(pods: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Gives each pod's GPU demand in milli over all its GPUs."""
+    """Computes each pod's GPU demand in milli over all its GPUs."""
     demand: npt.NDArray[np.int64] = pods["gpu_count"].astype(np.int64) * pods["gpu_milli"]
     return demand
 
@@ -246,7 +246,7 @@ def _check(specs: list[PodSpec], where: str) -> None:
 
 
 def pod_problem(spec: PodSpec) -> str:
-    """Says what is wrong with a pod's description, or nothing."""
+    """Finds what is wrong with a pod's description; often nothing."""
     for key, amount in (("cpu_milli", spec.cpu_milli), ("memory_mib", spec.memory_mib)):
         if not 0 <= amount <= LIMIT:
             return f"{key} is {amount}; 0 to {LIMIT} are supported"

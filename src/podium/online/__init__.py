@@ -1,11 +1,11 @@
-"""Online learning: how long job types run on GPU types, who disturbs whom, and what to try next."""
+"""Online learning: run times of job types on GPU types, interference, and what to try next."""
 
 from podium.online.agent import Agent
 from podium.online.answer import Answer, Assignment, Figures
+from podium.online.assignment import assign_costs
 from podium.online.cost import Candidate
 from podium.online.observation import Observation, Request
 from podium.online.parameters import FEATURES, Parameters, Prior
-from podium.online.rounding import assign_costs
 
 __all__ = [
     "FEATURES", "Agent", "Answer", "Assignment", "Candidate", "Figures", "Observation",

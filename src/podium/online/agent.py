@@ -15,12 +15,12 @@ import numpy as np
 
 from podium.errors import UsageError
 from podium.online.answer import Answer, Assignment, Figures
+from podium.online.assignment import assign_costs
 from podium.online.cost import Candidate, candidates_of
 from podium.online.exploration import EXPLOITATION, EXPLORATION, FORCED, ExplorationCap
 from podium.online.interference import Interference
 from podium.online.observation import Observation, Request
 from podium.online.parameters import Parameters
-from podium.online.rounding import assign_costs
 from podium.online.runtime import RuntimeModel
 
 FORMAT = 1
@@ -55,10 +55,7 @@ class Agent:
             chosen, decision_type = self._decide(candidates)
             self._cap.count(decision_type)
             avoided = self._avoided(request.job_type)
-        known = self.parameters.features
-        ignored = tuple(name for name in request.features if name not in known)
-        label = self.parameters.gpu_label
-        return Answer(chosen, decision_type, candidates, avoided, ignored, label)
+        return Answer(chosen, decision_type, candidates, avoided, self.parameters.gpu_label)
 
     def candidates(self, request: Request) -> tuple[Candidate, ...]:
         """Weighs the GPU types of a request without deciding anything."""
@@ -77,13 +74,13 @@ class Agent:
             return known
 
     def check(self, observation: Observation) -> None:
-        """Raises what `observe` would raise, and learns nothing: call it before a run is kept."""
+        """Raises what `observe` would raise, and learns nothing: call it before a run is stored."""
         with self._lock:
             part = self._interference if observation.colocated_job_types else self._runtime
             part.check(observation)
 
     def knows(self, observation: Observation) -> bool:
-        """Tells whether a run has no new names; there may be room for only so many."""
+        """Tests whether a run has no new names; there is room for only so many."""
         with self._lock:
             part = self._interference if observation.colocated_job_types else self._runtime
             return part.knows(observation)
@@ -161,10 +158,10 @@ class Agent:
         return Assignment(found.columns, found.cost, found.plan, names)
 
     def figures(self) -> Figures:
-        """Gives what was counted; nothing is decided.
+        """Returns what was counted; nothing is decided.
 
-        The uncertainty of a job type is that after its own last run: what runs of others told about
-        it since is left out, for thousands of job types are asked for every few seconds.
+        The uncertainty of a job type is that after its own last run: what runs of others taught
+        about it since is left out, for thousands of job types are asked for every few seconds.
         """
         with self._learning:
             sigmas = [
@@ -184,7 +181,7 @@ class Agent:
                 )
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the whole state as JSON, to be read back by `from_object`."""
+        """Returns the whole state as JSON types, to be read back by `from_object`."""
         with self._learning:
             runtime, interference = self._runtime.as_object(), self._interference.as_object()
             with self._lock:
@@ -264,5 +261,5 @@ def _check(parameters: Parameters, data: Mapping[str, Any]) -> None:
         raise UsageError(
             "the state was written by another version or with other features",
             where="online.features",
-            hint="set the features as they were, or learn from the observations again",
+            hint="restore online.features, or learn from the observations again",
         )

@@ -1,4 +1,4 @@
-"""Holds the agent's answers and the shape in which they are sent."""
+"""The agent's answers, and the shape in which they are sent."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from podium.online.parameters import GPU_LABEL
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Says where a job should run, what speaks for it, and whom it should not run beside."""
+    """Where a job should run, why, and which job types it should not run beside."""
 
     chosen: Candidate
     decision_type: str
     candidates: tuple[Candidate, ...]
     avoid_co_locate_with: tuple[str, ...]
-    ignored_features: tuple[str, ...]
     gpu_label: str = GPU_LABEL  # of nodes
 
     @property
@@ -30,7 +29,7 @@ class Answer:
 
     @property
     def exploration(self) -> bool:
-        """Says whether the choice is made to learn."""
+        """Is true if the choice is made to learn."""
         return self.decision_type == EXPLORATION
 
     @property
@@ -51,17 +50,17 @@ class Answer:
 
     @property
     def slowdown(self) -> float:
-        """Gives how much longer it is expected to run beside its neighbours; 0.5: half as long."""
+        """Returns how much longer it should run beside its neighbours; 0.5: half as long again."""
         return self.chosen.penalty / self.chosen.mu
 
     @property
     def gpu_selector(self) -> dict[str, Any]:
-        """Gives the fields of a pod that send it to the chosen GPU type."""
+        """Returns the fields of a pod that send it to the chosen GPU type."""
         tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
         return {"nodeSelector": {self.gpu_label: self.chosen.gpu_type}, "tolerations": tolerations}
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the answer as JSON."""
+        """Returns the answer as JSON types."""
         return {
             "priority_score": self.priority_score,
             "gpu_selector": self.gpu_selector,
@@ -72,13 +71,12 @@ class Answer:
             "decision_type": self.decision_type,
             "slowdown": self.slowdown,
             "candidates": [candidate.as_object() for candidate in self.candidates],
-            "ignored_features": list(self.ignored_features),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Holds what the agent counted, for those who watch it."""
+    """What the agent counted, for monitoring."""
 
     decisions: dict[str, int]  # by decision type
     observations: int
@@ -91,7 +89,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Says which GPU type each job gets, what that costs, and the plan that led there."""
+    """Which GPU type each job gets, what that costs, and the plan that led there."""
 
     columns: tuple[int, ...]  # for each job
     cost: float
@@ -99,7 +97,7 @@ class Assignment:
     gpu_types: tuple[str, ...] = ()
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the assignment as JSON: names of GPU types where they are known."""
+        """Returns the assignment as JSON types: names of GPU types where they are known."""
         named: Sequence[int | str] = self.columns
         if self.gpu_types:
             named = [self.gpu_types[column] for column in self.columns]

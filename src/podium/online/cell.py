@@ -1,4 +1,4 @@
-"""Keeps what was seen of one job type on one GPU type: a count, means and scatter."""
+"""What was seen of one job type on one GPU type: a count, means and scatter."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Cell:
         self.given = self.given + other.given
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the cell as JSON; numbers read back bit by bit."""
+        """Returns the cell as JSON types; numbers read back exactly."""
         return {
             "observations": self.observations,
             "weight": self.weight,

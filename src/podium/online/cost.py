@@ -26,7 +26,7 @@ from podium.online.parameters import Parameters
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Holds the terms of the cost of a job on one GPU type, in seconds."""
+    """The terms of the cost of a job on one GPU type, in seconds."""
 
     gpu_type: str
     mu: float
@@ -39,7 +39,7 @@ class Candidate:
     greedy_cost: float  # without the term of information gain
 
     def terms(self) -> dict[str, float]:
-        """Gives the terms by name."""
+        """Returns the terms by name."""
         return {
             "mu": self.mu,
             "sigma": self.sigma,
@@ -49,7 +49,7 @@ class Candidate:
         }
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the candidate as JSON."""
+        """Returns the candidate as JSON types."""
         rest = {"observations": self.observations, "ig_nats": self.ig_nats}
         return {"gpu_type": self.gpu_type, **self.terms(), **rest}
 
@@ -83,7 +83,7 @@ def candidates_of(
 
 
 def _chance(known: Estimate, fastest: Estimate) -> float:
-    """Gives twice the probability that a candidate beats the one that is expected to be fastest."""
+    """Returns twice the probability that a candidate beats the one expected to be fastest."""
     behind = known.log_mean - fastest.log_mean
     if behind <= 0.0:
         return 1.0

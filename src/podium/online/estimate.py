@@ -1,4 +1,4 @@
-"""Holds the estimate of a run time, in logarithms and in seconds."""
+"""The estimate of a run time, in logarithms and in seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ would be days, whatever the median.
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Holds what is known of the run time of a job type on a GPU type.
+    """What is known of the run time of a job type on a GPU type.
 
     The expected run time is exp(f + noise/2), where f, the log run time without noise, is Gaussian.
     So the expected run time is log-normal; `mu` is its mean and `sigma` its standard deviation.

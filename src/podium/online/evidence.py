@@ -30,7 +30,7 @@ FADED = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Holds what a job type says about the shared effects, and what is left to say about itself."""
+    """What a job type tells about the shared effects, and what is left about itself."""
 
     precision: Matrix
     shift: Vector  # the precision times the estimate
@@ -45,7 +45,7 @@ class Evidence:
 
     @classmethod
     def none(cls, prior: Prior, width: int, features: int) -> Evidence:
-        """Gives what is known of a job type that was never seen."""
+        """Makes the evidence of a job type that was never seen."""
         places = width - features
         zeros, precision = np.zeros(width), prior.job_spread**-2
         return cls(
@@ -57,7 +57,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Holds the cells of one job type as the rows of a regression."""
+    """The cells of one job type as the rows of a regression."""
 
     gpus: list[int]
     weights: Vector
@@ -71,7 +71,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Holds what rows say about the shared effects, for several spreads of pairs at once."""
+    """What rows tell about the shared effects, for several spreads of pairs at once."""
 
     strength: Matrix  # by spread and row
     job_precision: Vector

@@ -14,7 +14,7 @@ _ROUNDING = 1e-9
 
 
 class ExplorationCap:
-    """Counts decisions and says whether the next one may explore.
+    """Counts decisions, and decides whether the next one may explore.
 
     The window is the last decisions that had a choice, fewer at the start: even the first decisions
     keep to the cap. Inside the window exploration is spread evenly: with a cap of a quarter, three
@@ -38,7 +38,7 @@ class ExplorationCap:
 
     @property
     def ratio(self) -> float:
-        """Gives the share of exploratory decisions in the window."""
+        """Returns the share of exploratory decisions in the window."""
         return self._explored / len(self._recent) if self._recent else 0.0
 
     @property
@@ -46,7 +46,7 @@ class ExplorationCap:
         return self._wait <= 1.0 + _ROUNDING
 
     def allows(self) -> bool:
-        """Says whether one more exploratory decision keeps to the cap."""
+        """Tests whether one more exploratory decision keeps to the cap."""
         if not self._is_due:
             return False
         is_full = len(self._recent) == self._window
@@ -69,7 +69,7 @@ class ExplorationCap:
             self._wait -= 1.0
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the counters as JSON."""
+        """Returns the counters as JSON types."""
         return {
             "recent": [int(each) for each in self._recent],
             "wait": self._wait if math.isfinite(self._wait) else None,

@@ -1,6 +1,6 @@
-"""Says what is expected of one job type on every GPU type, as a function of its features.
+"""Forecasts one job type on every GPU type, as a function of its features.
 
-In the features the mean is linear and the variance quadratic. Both are worked out once for usual
+In the features the mean is linear and the variance quadratic. Both are worked out once for mean
 features, so that a request costs a few multiplications.
 """
 
@@ -22,14 +22,14 @@ Features = tuple[float | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Holds mean and variance of log run time; places are GPU types, the last is a new one."""
+    """Mean and variance of log run time; places are GPU types, the last is a new one."""
 
     means: list[float]
     variances: list[float]
     tilts: list[list[float]]  # how the variance of each place changes with each feature
     slope: list[float]  # how the mean changes with each feature
     bend: list[list[float]]
-    center: list[float]  # features of usual runs
+    center: list[float]  # mean features of its runs
     comparable: tuple[bool, ...]
 
     @classmethod
@@ -67,7 +67,7 @@ class Forecast:
         )
 
     def at(self, places: Sequence[int], features: Features) -> list[tuple[float, float]]:
-        """Gives mean and variance at some places."""
+        """Returns mean and variance at some places."""
         away = self._away(features)
         if not any(away):
             return [(self.means[place], self.variances[place]) for place in places]
@@ -82,15 +82,15 @@ class Forecast:
         ]
 
     def _away(self, features: Features) -> list[float]:
-        """Says how far features are from those of usual runs, where they can be compared.
+        """Returns how far features are from the mean of its runs, where they can be compared.
 
         A feature that is given now and never was with the observations of this job type, or the
         other way round, says nothing about how this run differs from those.
         """
-        usual = zip(features, self.center, self.comparable, strict=True)
+        rows = zip(features, self.center, self.comparable, strict=True)
         return [
             value - mean if value is not None and is_known else 0.0
-            for value, mean, is_known in usual
+            for value, mean, is_known in rows
         ]
 
 

@@ -1,4 +1,4 @@
-"""Holds what the agent is asked and told, checked on the way in."""
+"""Requests to the agent and observations for it, checked on the way in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_JOB_TYPES, MOST_GPU_TYPES = 10_000, 64
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Says how long a job of a type ran on a GPU type, and which job types ran beside it."""
+    """How long a job of a type ran on a GPU type, and which job types ran beside it."""
 
     job_type: str
     gpu_type: str
@@ -28,15 +28,15 @@ class Observation:
         _beside(self.colocated_job_types)
         if not SHORTEST_S <= self.runtime_s <= LONGEST_S:
             raise UsageError(
-                f"a run time of {self.runtime_s} s cannot be learned from",
+                f"a run time of {self.runtime_s} s is out of range",
                 where="measured_runtime_s",
-                hint=f"give seconds between {SHORTEST_S:g} and {LONGEST_S:g}",
+                hint=f"use seconds from {SHORTEST_S:g} to {LONGEST_S:g}",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Asks where a job should run: on which of these GPU types, beside which job types."""
+    """A job that needs one of these GPU types, beside these job types."""
 
     job_type: str
     candidate_gpu_types: tuple[str, ...]
@@ -48,9 +48,9 @@ class Request:
         _beside(self.colocated_job_types)
         if not self.candidate_gpu_types:
             raise UsageError(
-                "there is no GPU type to choose from",
+                "no GPU type to choose from",
                 where="candidate_gpu_types",
-                hint="give at least one",
+                hint="list at least one",
             )
         for name in self.candidate_gpu_types:
             _named("candidate_gpu_types", name)
@@ -59,14 +59,14 @@ class Request:
 def feature_vector(
     names: tuple[str, ...], features: Mapping[str, float]
 ) -> tuple[float | None, ...]:
-    """Gives ln(1 + value) for each name, None for one that is not given."""
+    """Returns ln(1 + value) for each name, None for one that is missing."""
     return tuple(_entry(name, features.get(name)) for name in names)
 
 
 def too_many(most: int, what: str, where: str) -> UsageError:
-    """Says that names are used for what they are not made for."""
-    hint = "name types, not single jobs or devices"
-    return UsageError(f"there are more than {most:,} {what}", where=where, hint=hint)
+    """Refuses more names than there are types: somebody names single jobs or devices."""
+    hint = "use names of types, not of single jobs or devices"
+    return UsageError(f"more than {most:,} {what}", where=where, hint=hint)
 
 
 def _entry(name: str, value: float | None) -> float | None:
@@ -74,16 +74,16 @@ def _entry(name: str, value: float | None) -> float | None:
         return None
     if not (math.isfinite(value) and value >= 0):
         raise UsageError(
-            f"{value} is no size of a job",
+            f"{value} is not a valid size",
             where=f"features.{name}",
-            hint="give a finite number that is not negative",
+            hint="use a finite number that is not negative",
         )
     return math.log1p(value)
 
 
 def _named(where: str, name: str) -> None:
     if not name:
-        raise UsageError("a name is empty", where=where, hint="give the name of a type")
+        raise UsageError("a name is empty", where=where, hint="name a type")
 
 
 def _beside(names: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Holds what the learner believes before it has seen anything, and how it weighs what it learns."""
+"""What the agent assumes before it has seen anything, and how it weighs what it learns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GPU_LABEL = "nvidia.com/gpu.product"
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Holds the spreads of the model of log run time before data; a spread of 0.7 is a factor of 2.
+    """The spreads of the model of log run time before data; a spread of 0.7 is a factor of 2.
 
     The spread of the overall level is wide on purpose: the first observation sets the scale, so
     that a GPU type never seen is not taken for fast because jobs last longer than expected.
@@ -36,7 +36,7 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Holds the weights of the cost, the cap of exploration and the prior."""
+    """The weights of the cost, the cap of exploration and the prior."""
 
     lambda_uncertainty: float = 0.3
     beta_exploration: float = 0.7
@@ -74,5 +74,5 @@ class Parameters:
 
     @property
     def level(self) -> float:
-        """Gives the log run time that is expected of anything before data."""
+        """Returns the log run time that is expected of anything before data."""
         return math.log(self.prior.runtime_s)

@@ -12,15 +12,16 @@ from podium.online.evidence import Evidence, Rows, evidence_of, rows_of
 from podium.online.forecast import Features, Forecast
 from podium.online.parameters import Parameters
 from podium.online.spread import PairSpread
-from podium.online.totals import Totals
 
 Array = NDArray[np.float64]
 _GPUS_AT_ONCE = 8
 _MOST_FORECASTS = 1000
+BLOCK = 64
+"""Job types in a block. Blocks are fixed, so that the sum depends on what is in them alone."""
 
 
 class Posterior:
-    """Holds the Gaussian posterior of level, feature weights and GPU effects.
+    """The Gaussian posterior of level, feature weights and GPU effects.
 
     Job types and GPU types are numbered from 0. The posterior is the sum of the evidence of all job
     types with the prior, taken afresh: it depends on what is in the cells, not on how it came
@@ -47,19 +48,19 @@ class Posterior:
 
     @property
     def pair_spread(self) -> float:
-        """Says how far pairs differ, by all that was seen."""
+        """Estimates how far pairs differ, from all that was seen."""
         self._fitted()
         return self._pair_spread
 
     def update(self, cells: Sequence[Mapping[int, Cell]], job: int, gpus: int) -> None:
-        """Hears that the cells of a job type changed."""
+        """Notes that the cells of a job type changed."""
         self._cells = cells
         self._gpus_seen = max(gpus, self._gpus)
         self._stale.add(job)
         self._effects = None
 
     def noise_variance(self, job: int | None) -> float:
-        """Gives the variance of single runs of a job type; the prior's where there is none."""
+        """Returns the variance of single runs of a job type; the prior's where there is none."""
         if job is None:
             return self._parameters.prior.noise**2
         self._refresh()
@@ -68,7 +69,7 @@ class Posterior:
     def predict(
         self, job: int | None, gpus: Sequence[int | None], features: Features
     ) -> list[tuple[float, float]]:
-        """Gives mean and variance of log run time without noise; None is a type never seen."""
+        """Predicts mean and variance of log run time without noise; None is a type never seen."""
         effects = self._fitted()
         forecast = self._forecasts.get(job)
         if forecast is None:
@@ -134,3 +135,42 @@ class Posterior:
         self._effects = mean, covariance
         self._forecasts.clear()
         return self._effects
+
+
+class Totals:
+    """Sums the evidence of all job types; where one changes, only its block is summed again."""
+
+    def __init__(self, width: int) -> None:
+        self._precision = np.zeros((0, BLOCK, width, width))
+        self._shift = np.zeros((0, BLOCK, width))
+        self._block_precision = np.zeros((0, width, width))
+        self._block_shift = np.zeros((0, width))
+        self._stale: set[int] = set()
+
+    def put(self, job: int, evidence: Evidence) -> None:
+        """Takes the evidence of a job type, in place of what it said before."""
+        block, place = divmod(job, BLOCK)
+        if block >= len(self._precision):
+            self._grow(block + 1 - len(self._precision))
+        self._precision[block, place] = evidence.precision
+        self._shift[block, place] = evidence.shift
+        self._stale.add(block)
+
+    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns precision and shift over all job types."""
+        for block in self._stale:
+            self._block_precision[block] = self._precision[block].sum(axis=0)
+            self._block_shift[block] = self._shift[block].sum(axis=0)
+        self._stale.clear()
+        return self._block_precision.sum(axis=0), self._block_shift.sum(axis=0)
+
+    def _grow(self, least: int) -> None:
+        more = max(least, len(self._precision) // 2)
+        self._precision = _longer(self._precision, more)
+        self._shift = _longer(self._shift, more)
+        self._block_precision = _longer(self._block_precision, more)
+        self._block_shift = _longer(self._block_shift, more)
+
+
+def _longer(array: NDArray[np.float64], more: int) -> NDArray[np.float64]:
+    return np.concatenate([array, np.zeros((more, *array.shape[1:]))])

@@ -21,7 +21,7 @@ from podium.online.posterior import Posterior
 
 
 class RuntimeModel:
-    """Keeps the posterior of log run time: one Gaussian linear model over all pairs.
+    """The posterior of log run time: one Gaussian linear model over all pairs.
 
     The state is nothing but the sums in its cells, so that neither the order of observations nor
     their split into batches or replicas matters (unless they are forgotten). The posterior follows
@@ -53,11 +53,11 @@ class RuntimeModel:
 
     @property
     def pair_spread(self) -> float:
-        """Says how far job types differ in which GPU types suit them, by all that was seen."""
+        """Estimates how far job types differ in which GPU types suit them."""
         return self._posterior.pair_spread
 
     def cells(self, job_type: str) -> dict[str, Cell]:
-        """Gives what was seen of a job type, by GPU type."""
+        """Returns what was seen of a job type, by GPU type."""
         if job_type not in self._jobs:
             return {}
         names = list(self._gpus)
@@ -73,7 +73,7 @@ class RuntimeModel:
         self._check_names(observation.job_type, observation.gpu_type)
 
     def knows(self, observation: Observation) -> bool:
-        """Tells whether a run has no name that is new here."""
+        """Tests whether a run has no name that is new here."""
         return observation.job_type in self._jobs and observation.gpu_type in self._gpus
 
     def observe(self, observation: Observation) -> None:
@@ -90,9 +90,9 @@ class RuntimeModel:
         """Takes over all that another model has seen."""
         if self._parameters.forgetting < 1.0:
             raise UsageError(
-                "models that forget cannot be merged",
+                "models with forgetting cannot be merged",
                 where="online.forgetting",
-                hint="replay the observations of both in the order of time",
+                hint="replay the observations of both in chronological order",
             )
         for job_type in other.job_types:
             for gpu_type, cell in other.cells(job_type).items():
@@ -100,7 +100,7 @@ class RuntimeModel:
             self._update(job_type)
 
     def without(self, job_types: frozenset[str], gpu_types: frozenset[str]) -> RuntimeModel:
-        """Gives the model that never saw some job types and GPU types.
+        """Returns the model that never saw some job types and GPU types.
 
         Types are numbered in the order in which they were first seen otherwise, for sums taken in
         another order differ in the last bit. Where runs are forgotten, others have faded through
@@ -132,7 +132,7 @@ class RuntimeModel:
         return found
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the state as JSON: what was seen, by job type and GPU type.
+        """Returns the state as JSON types: what was seen, by job type and GPU type.
 
         The order of pairs is part of it: sums taken in another order differ in the last bit.
         """
@@ -159,9 +159,9 @@ class RuntimeModel:
         features = len(self._parameters.features)
         if cell.given.size != features:
             raise UsageError(
-                f"the state was learned with {cell.given.size} features, not with {features}",
+                f"the saved state has {cell.given.size} features, the settings have {features}",
                 where=f"{job_type} on {gpu_type}",
-                hint="set online.features as it was, or learn from the observations again",
+                hint="restore online.features, or learn from the observations again",
             )
         self._cell(job_type, gpu_type).merge(cell)
 
@@ -188,7 +188,7 @@ class RuntimeModel:
 
 
 def _order(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Gives the pairs of a state; one that is older than this order is taken as it stands."""
+    """Lists the pairs of a state; a state without an order is taken as it stands."""
     cells, gpus = data["cells"], data["gpu_types"]
     if "order" not in data:
         return [(job, gpu) for job, known in cells.items() for gpu in known]

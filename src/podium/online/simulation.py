@@ -13,7 +13,7 @@ from podium.online.agent import Agent
 from podium.online.exploration import ExplorationCap
 from podium.online.observation import Observation, Request
 from podium.online.parameters import Parameters
-from podium.online.ways import Stage, chooser
+from podium.online.strategies import Stage, strategy_named
 from podium.online.world import Jobs, World, WorldPlan, draw_jobs, draw_world
 
 Array = NDArray[np.float64]
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Holds what happened to each job, in the order of decisions."""
+    """What happened to each job, in the order of decisions."""
 
     chosen: NDArray[np.intp]
     expected_s: Array  # of the choice, with its neighbour and without luck
@@ -31,29 +31,29 @@ class Course:
 
     @property
     def regret(self) -> Array:
-        """Gives the share by which each choice takes longer than the best one."""
+        """Returns the share by which each choice takes longer than the best one."""
         return np.asarray(self.expected_s / self.best_s - 1.0)
 
     @property
     def excess(self) -> Array:
-        """Gives, after each decision, the time lost so far over the oracle's time so far."""
+        """Returns, after each decision, the time lost so far over the oracle's time so far."""
         return np.asarray(np.cumsum(self.expected_s) / np.cumsum(self.best_s) - 1.0)
 
     def share(self, decision_type: str) -> float:
-        """Gives the share of decisions of a type."""
+        """Returns the share of decisions of a type."""
         return self.decision_types.count(decision_type) / len(self.decision_types)
 
 
 def simulate_loop(
     plan: WorldPlan,
-    ways: Sequence[str],
+    strategies: Sequence[str],
     parameters: Parameters | None = None,
     jobs: int = 1000,
     seed: int = 0,
 ) -> dict[str, Course]:
-    """Draws a world and the jobs in it, and lets each way decide the same jobs."""
+    """Draws a world and its jobs, and lets each strategy decide the same jobs."""
     world, drawn = draw(plan, jobs, seed)
-    return {way: play(world, drawn, way, parameters or Parameters(), seed) for way in ways}
+    return {name: play(world, drawn, name, parameters or Parameters(), seed) for name in strategies}
 
 
 def draw(plan: WorldPlan, jobs: int, seed: int) -> tuple[World, Jobs]:
@@ -63,11 +63,11 @@ def draw(plan: WorldPlan, jobs: int, seed: int) -> tuple[World, Jobs]:
     return world, draw_jobs(world, jobs, rng)
 
 
-def play(world: World, jobs: Jobs, way: str, parameters: Parameters, seed: int = 0) -> Course:
+def play(world: World, jobs: Jobs, strategy: str, parameters: Parameters, seed: int = 0) -> Course:
     """Decides job by job; a run is observed when it is over, not before."""
-    agent = Agent(parameters if way == "online" else replace(parameters, exploration_cap=0.0))
+    agent = Agent(parameters if strategy == "online" else replace(parameters, exploration_cap=0.0))
     expected_s = hidden_s(world, jobs)
-    choose = chooser(way)
+    choose = strategy_named(strategy)
     cap = ExplorationCap(parameters.exploration_cap, parameters.exploration_window)
     stage = Stage(agent, expected_s, world.gpu_types, cap, np.random.default_rng(seed))
     running: list[tuple[float, int, Observation]] = []
@@ -89,14 +89,14 @@ def play(world: World, jobs: Jobs, way: str, parameters: Parameters, seed: int =
 
 
 def hidden_s(world: World, jobs: Jobs) -> Array:
-    """Gives the expected run time of each job on each GPU type, with its neighbour."""
+    """Returns the expected run time of each job on each GPU type, with its neighbour."""
     factor = world.slowdown[jobs.job_type, jobs.neighbour]
     factor = np.where(jobs.neighbour >= 0, factor, 1.0)
     return np.asarray(world.runtime_s[jobs.job_type] * factor[:, None])
 
 
 def requests(world: World, jobs: Jobs) -> Iterator[Request]:
-    """Gives what the agent is asked, job by job."""
+    """Makes the requests to the agent, job by job."""
     names, gpu_types = world.job_types, tuple(world.gpu_types)
     for job_type, neighbour in zip(jobs.job_type.tolist(), jobs.neighbour.tolist(), strict=True):
         beside = (names[neighbour],) if neighbour >= 0 else ()

@@ -45,7 +45,7 @@ class PairSpread:
         self._fit[job] = shared.fit
 
     def likeliest(self) -> float:
-        """Gives the spread that is most likely after all that was seen."""
+        """Returns the spread that is most likely after all that was seen."""
         precision = self._precision.sum(axis=0) + np.diag(self._shared_precision)
         shift = self._shift.sum(axis=0)
         # The shared effects are integrated out as well: they are common to all values compared.

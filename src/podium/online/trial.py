@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from podium.online.exploration import EXPLORATION, FORCED
-from podium.online.findings import pair_findings, slowdown_findings
 from podium.online.parameters import Parameters
+from podium.online.recovery import recovered_run_times, recovered_slowdowns
 from podium.online.simulation import Array, Course, draw, play
-from podium.online.ways import WAYS
+from podium.online.strategies import STRATEGIES
 from podium.online.world import WorldPlan
 
 LATE = 200
@@ -25,8 +25,8 @@ _MARKS = (10, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """Says what is tried: a kind of world, how many jobs, which seeds."""
+class LearningTrial:
+    """What is tried: a kind of world, how many jobs, which seeds."""
 
     plan: WorldPlan = field(default_factory=WorldPlan)
     jobs: int = 1000
@@ -39,8 +39,8 @@ class Trial:
         return (*(mark for mark in _MARKS if mark < self.jobs), self.jobs)
 
 
-def run_trial(trial: Trial, advance: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Lets every way decide the jobs of every seed; gives the figures as JSON.
+def run_trial(trial: LearningTrial, advance: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Lets every strategy decide the jobs of every seed; returns the figures as JSON types.
 
     The pairs and slowdowns are those that the agent has learned by the end of the first seed.
     """
@@ -51,15 +51,15 @@ def run_trial(trial: Trial, advance: Callable[[], None] = lambda: None) -> dict[
     found: dict[str, Any] = {}
     for seed in trial.seeds:
         world, jobs = draw(trial.plan, trial.jobs, seed)
-        for way in WAYS:
-            course = play(world, jobs, way, parameters, seed)
-            courses.setdefault(way, []).append(course)
-            runs.append({"seed": seed, "way": way, **_run(course)})
-            if way == "online" and not found:
-                found["pairs"] = pair_findings(world, course.agent)
-                found["slowdowns"] = slowdown_findings(world, jobs, course.agent)
+        for name in STRATEGIES:
+            course = play(world, jobs, name, parameters, seed)
+            courses.setdefault(name, []).append(course)
+            runs.append({"seed": seed, "way": name, **_run(course)})
+            if name == "online" and not found:
+                found["pairs"] = recovered_run_times(world, course.agent)
+                found["slowdowns"] = recovered_slowdowns(world, jobs, course.agent)
             advance()
-    ways = {way: _way(played, trial.marks) for way, played in courses.items()}
+    ways = {name: _means(played, trial.marks) for name, played in courses.items()}
     return {
         "policy": "online",
         "world": asdict(trial.plan),
@@ -74,7 +74,7 @@ def run_trial(trial: Trial, advance: Callable[[], None] = lambda: None) -> dict[
     }
 
 
-def _way(courses: Sequence[Course], marks: Sequence[int]) -> dict[str, Any]:
+def _means(courses: Sequence[Course], marks: Sequence[int]) -> dict[str, Any]:
     regret = np.array([course.regret for course in courses])
     windows = zip((0, *marks), marks, strict=False)
     figures = [_figures(course) for course in courses]

@@ -1,4 +1,4 @@
-"""Draws worlds that an agent can be tried in: hidden run times, neighbours and jobs."""
+"""Draws simulated worlds for an agent: hidden run times, neighbours and jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class WorldPlan:
-    """Says what kind of world is drawn; spreads are of log run time."""
+    """What kind of world is drawn; spreads are of log run time."""
 
     job_types: int = 10
     gpu_types: int = 5
@@ -29,7 +29,7 @@ class WorldPlan:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Holds what is hidden from the agent."""
+    """What is hidden from the agent."""
 
     runtime_s: Array  # expected, by job type and GPU type
     slowdown: Array  # factor, by job type and neighbour
@@ -49,7 +49,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Holds jobs in the order of arrival; what chance gives a job does not depend on the choice."""
+    """Jobs in the order of arrival; the noise of a job does not depend on the choice."""
 
     arrival_s: Array
     job_type: NDArray[np.intp]

@@ -26,7 +26,7 @@ from numba.extending import intrinsic
 from podium.errors import PolicyError
 from podium.model.records import NODE_8, NODE_16, POD
 from podium.policies.jit import compiled, keep_on_disk, marked, stamp_of
-from podium.policies.native_records import shown_node, shown_pod
+from podium.policies.language.native_records import shown_node, shown_pod
 
 SIGNATURE = types.float64(*[types.int64] * 6)
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_int64] * 6)
@@ -34,7 +34,7 @@ CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_int64] * 6)
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """Holds a callable address, and whatever must stay alive as long as it is used."""
+    """A callable address, and whatever must stay alive as long as it is used."""
 
     address: int
     owner: object
@@ -100,12 +100,12 @@ def compile_score(
     namespace: dict[str, Any], form: tuple[str, ...], table_ndim: int, gpu_slots: int, stamp: str
 ) -> Native:
     """Compiles the `score` among translated functions; a stamp other than "" keeps it on disk."""
-    kept = stamp_of([stamp, str(table_ndim), str(gpu_slots)]) if stamp else ""
-    mark = kept[:24] or "fresh"
+    own_stamp = stamp_of([stamp, str(table_ndim), str(gpu_slots)]) if stamp else ""
+    mark = own_stamp[:24] or "fresh"
     functions = translated_functions(namespace, mark)
     wrapper = _WRAPPERS[form](functions["score"], shown_node[gpu_slots], _table_reader(table_ndim))
     try:
-        callback = _compiled(marked(wrapper, mark), kept)
+        callback = _compiled(marked(wrapper, mark), own_stamp)
     except Exception as error:
         # Numba raises its own errors, and any other where it meets what it never expected.
         raise PolicyError(

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from podium.errors import PolicyError
 from podium.model.records import POD, node_view, pod_view
 from podium.policies.jit import fingerprints, keep_on_disk, marked, stamp_of
-from podium.policies.kind import NotPortable
+from podium.policies.language.kind import NotPortable
+from podium.policies.language.translation import Translation, translate
 from podium.policies.policy import Ties, own_sources
-from podium.policies.translation import Translation, translate
 
 Scale = Literal["as-is", "stretched", "chance"]
 Scores = npt.NDArray[np.int64]
@@ -40,13 +40,13 @@ class Mixture:
         self._random = np.random.default_rng(seed)
 
     def choose(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> float:
-        """Gives the node with the highest sum; ties go to the first, or to any."""
+        """Picks the node with the highest sum; ties go to the first, or to any."""
         found = self.scores(pod, nodes, feasible)
         best = np.flatnonzero(found == found.max())
         return int(best[0] if self.ties == "rank" else self._random.choice(best))
 
     def scores(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> Scores:
-        """Gives the weighted sums; the least number there is where the pod does not fit."""
+        """Sums up the weighted terms; the least number there is where the pod does not fit."""
         fitting = np.flatnonzero(feasible)
         total = np.full(len(nodes), np.iinfo(np.int64).min, np.int64)
         total[fitting] = 0
@@ -106,8 +106,8 @@ def _over_nodes(function: FunctionType, gpu_slots: int) -> Any:
     import numba
 
     from podium.policies.abi import translated_functions
-    from podium.policies.native_arithmetic import NATIVE
-    from podium.policies.native_records import shown_node, shown_pod
+    from podium.policies.language.native_arithmetic import NATIVE
+    from podium.policies.language.native_records import shown_node, shown_pod
 
     names = _translated(function).namespace(NATIVE)
     own = [value for value in names.values() if isinstance(value, FunctionType)]

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import functools
-import math
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import FunctionType
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PolicyError
-from podium.model.fit import fits, fitting_slots
-from podium.model.records import GPU_MILLI, node_view, pod_view
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
-from podium.policies.kind import MOST_ROWS, NotPortable
+from podium.policies.language.kind import MOST_ROWS, NotPortable
+from podium.policies.language.translation import Translation, translate
+from podium.policies.session import Chooser, ClusterSession, PairSession
 from podium.policies.source import REFUSALS, Source, number_of, pair_form
-from podium.policies.translation import Translation, translate
 
-HOLD = -math.inf
-"""A score that refuses a node; a pod refused everywhere is held and offered again."""
-
+_NO_TABLE = np.zeros(0)
 _PLAINLY = "use numbers, if, for and math only; or run it in the python tier"
 
 Ties = Literal["rank", "random"]
 GpuChoice = Literal["best", "worst", "random"]
 Origin = Literal["builtin", "discovered", "trained", "file"]
-
-
-class Chooser(Protocol):
-    """Sees the whole cluster and picks a node."""
-
-    def choose(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> float:
-        """Gives the index of a feasible node, or HOLD."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +48,7 @@ class PairPolicy:
     not_compiled: str = ""  # why there is none
     compiling_hint: str = ""  # what may be meant instead
     compiled: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
+    refused: dict[tuple[int, int], PolicyError] = field(default_factory=dict, repr=False)
     kind: ClassVar[Literal["pair"]] = "pair"
 
     @classmethod
@@ -96,12 +87,12 @@ class PairPolicy:
     def table(self, shapes: Shapes) -> npt.NDArray[np.float64]:
         """Runs `prepare` and freezes what it returns."""
         if not self.takes_table:
-            return np.zeros(0)
+            return _NO_TABLE
         if self.prepare is None:
             raise PolicyError(
                 "score takes a table but the policy has no prepare(shapes)", where=self.name
             )
-        table = np.ascontiguousarray(self.prepare(shapes), np.float64)
+        table = self._prepared(shapes)
         if table.ndim not in (1, 2):
             raise PolicyError(f"prepare gave {table.ndim} dimensions, not 1 or 2", where=self.name)
         if len(table) > MOST_ROWS:
@@ -109,41 +100,72 @@ class PairPolicy:
         table.flags.writeable = False
         return table
 
+    def _prepared(self, shapes: Shapes) -> npt.NDArray[np.float64]:
+        """Runs `prepare`, which is the user's own code, and takes what it gives as numbers."""
+        assert self.prepare is not None
+        try:
+            given = self.prepare(shapes)
+        except (Exception, SystemExit) as error:
+            line = self.source.line_of(error) if self.source else 0
+            place = f"{self.name}, line {line}" if line else self.name
+            raise PolicyError(
+                f"prepare failed: {type(error).__name__}: {error}",
+                where=place,
+                hint="podium policies check runs prepare by itself; mend it there",
+            ) from error
+        try:
+            found = np.asarray(given)
+            is_numbers, told = found.dtype.kind in "biuf", reprlib.repr(given)
+        except (TypeError, ValueError, OverflowError) as error:
+            is_numbers, told = False, str(error)
+        if not is_numbers:
+            raise PolicyError(
+                f"prepare gave no table of numbers: it gave {told}", where=self.name,
+                hint="return numbers in one row, or in rows of the same length",
+            )  # fmt: skip
+        return np.ascontiguousarray(found, np.float64)
+
     def score_pair(self, pod: Any, node: Any, gpu: int, table: npt.NDArray[np.float64]) -> float:
         """Calls the plain Python function with the arguments it takes."""
-        given = {"pod": pod, "node": node, "gpu": gpu, "table": table}
-        return number_of(self.function(*(given[name] for name in self.form)))
+        arguments = {"pod": pod, "node": node, "gpu": gpu, "table": table}
+        return number_of(self.function(*(arguments[name] for name in self.form)))
+
+    def session(
+        self,
+        shapes: Shapes | None = None,
+        *,
+        seed: int = 0,  # noqa: ARG002 - both kinds are opened alike
+    ) -> PairSession:
+        """Opens a session; the shapes are those that `prepare` makes the table of."""
+        return PairSession(self, _NO_TABLE if shapes is None else self.table(shapes))
 
     def scores(
         self, pod: np.void, nodes: npt.NDArray[Any], table: npt.NDArray[np.float64] | None = None
     ) -> npt.NDArray[np.float64]:
         """Scores the pod on every node; minus infinity where it does not fit or is refused."""
-        table = np.zeros(0) if table is None else table
-        view = pod_view(pod)
-        found = np.full(len(nodes), HOLD)
-        for index, node in enumerate(nodes):
-            if fits(pod, node):
-                slots = self._slots(pod, node)
-                shown = node_view(node)
-                found[index] = max(self.score_pair(view, shown, slot, table) for slot in slots)
-        return found
-
-    def _slots(self, pod: Any, node: Any) -> list[int]:
-        if self.takes_gpu and 0 < pod["gpu_milli"] < GPU_MILLI:
-            return [int(slot) for slot in fitting_slots(pod, node)]
-        return [-1]
+        return PairSession(self, _NO_TABLE if table is None else table).scores(pod, nodes).scores
 
     def native(self, table_ndim: int, gpu_slots: int) -> Any:
         """Compiles the policy for the core, once per table rank and GPU slots."""
         key = (table_ndim, gpu_slots)
-        with COMPILING:
-            if key not in self.compiled:
-                self.compiled[key] = self._compile(table_ndim, gpu_slots)
+        if key not in self.compiled:  # without the lock: others may be compiling something else
+            with COMPILING:
+                self._try_to_compile(key)
         return self.compiled[key]
+
+    def _try_to_compile(self, key: tuple[int, int]) -> None:
+        if key in self.refused:
+            raise self.refused[key].with_traceback(None)
+        if key not in self.compiled:
+            try:
+                self.compiled[key] = self._compile(*key)
+            except PolicyError as error:
+                self.refused[key] = error
+                raise
 
     def _compile(self, table_ndim: int, gpu_slots: int) -> Any:
         from podium.policies.abi import compile_score
-        from podium.policies.native_arithmetic import NATIVE
+        from podium.policies.language.native_arithmetic import NATIVE
 
         if self.not_compiled:
             raise PolicyError(
@@ -188,26 +210,23 @@ class ClusterPolicy:
             gpu_choice=_setting(names, "GPU_CHOICE", ("best", "worst", "random"), source.path),
         )
 
+    def session(
+        self,
+        shapes: Shapes | None = None,  # noqa: ARG002 - both kinds are opened alike
+        *,
+        seed: int = 0,
+    ) -> ClusterSession:
+        """Opens a session, whose chooser is started here and remembers from call to call."""
+        return ClusterSession(self, self.start(seed))
+
     def scores(
         self,
         pod: np.void,
         nodes: npt.NDArray[Any],
         table: npt.NDArray[np.float64] | None = None,  # noqa: ARG002 - both kinds are called alike
     ) -> npt.NDArray[np.float64]:
-        """Gives 1 to the chosen node and 0 to the others that fit, unless the chooser can score."""
-        chooser = self.start(0)
-        view = pod_view(pod)
-        feasible = np.array([fits(pod, node) for node in nodes])
-        found = np.where(feasible, 0.0, HOLD)
-        if not feasible.any():
-            return found
-        scorer = getattr(chooser, "scores", None)
-        if scorer is not None:
-            return np.where(feasible, np.asarray(scorer(view, nodes, feasible), np.float64), HOLD)
-        choice = chooser.choose(view, nodes, feasible)
-        if choice != HOLD:
-            found[int(choice)] = 1.0
-        return found
+        """Scores one pod as the first of a session; hold a session to score more of them."""
+        return self.session().scores(pod, nodes).scores
 
 
 Policy = PairPolicy | ClusterPolicy
@@ -268,6 +287,6 @@ def own_sources() -> tuple[str, ...]:
     from pathlib import Path
 
     here = Path(__file__).parent
-    native = ("native_arithmetic.py", "native_records.py", "arithmetic.py")
-    files = ("abi.py", *native, "../model/records.py")
+    names = ("native_arithmetic", "native_records", "arithmetic")
+    files = ("abi.py", *(f"language/{name}.py" for name in names), "../model/records.py")
     return tuple((here / name).read_text(encoding="utf-8") for name in files)

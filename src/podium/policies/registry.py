@@ -1,4 +1,4 @@
-"""Finds policies by reference: a name, a file, or a scheduler configuration."""
+"""Finds policies by reference: a name of the catalogue, or a file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from podium.errors import InputError, MissingError, UnknownName, UsageError
-from podium.files.text_file import read_text
+from podium.errors import InputError, UnknownName, UsageError
+from podium.policies.loaders import ENDINGS, load_file
 from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import Source, read_source
-from podium.settings import load_settings
 
 _HERE = Path(__file__).parent
 _FOLDERS: dict[Origin, Path] = {
@@ -19,13 +18,8 @@ _FOLDERS: dict[Origin, Path] = {
     "discovered": _HERE / "discovered",
 }
 
-
 RUN = "run:"
-MOST_BYTES = 1 << 20
-"""Bytes of a policy file."""
-
-BEST = "best.py"
-"""What a run of a search keeps in its folder: the best policy so far."""
+"""How a reference to what a run of a search found begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +42,8 @@ def catalogue() -> list[PolicyInfo]:
 def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     """Loads the policy that a reference names; the only door.
 
-    A reference is a name of the catalogue, a Python file, or a KubeSchedulerConfiguration file.
-    What a run found is not: `podium.search.run.found.load_found` reads it again with the gates of
+    A reference is a name of the catalogue, or a file of one of the kinds in `loaders`. What a run
+    found is not: `podium.search.run.found.load_found` reads it again with the gates of
     candidates, since others may be able to write to the folder of runs.
     """
     if reference in _files():
@@ -62,25 +56,14 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
             hint="podium.search.run.found.load_found(reference) sees to that, as commands do",
         )
     path = Path(reference)
-    if path.suffix in (".yaml", ".yml", ".json"):
-        from podium.policies.scheduler_config import load_scheduler_config
-
-        return load_scheduler_config(path, ignore_unknown_plugins=ignore_unknown_plugins)
-    if path.suffix == ".py":
-        return policy_of(read_source(_text(path), reference), path.stem)
+    if path.suffix in ENDINGS:
+        return load_file(path, ignore_unknown_plugins=ignore_unknown_plugins)
+    if path.is_file():
+        raise InputError.at(
+            path, f"a policy file ends in {', '.join(ENDINGS)}, and this one does not",
+            hint="rename it if it is one of these",
+        )  # fmt: skip
     raise UnknownName.among("policy", reference, _files())
-
-
-def best_of(run: str) -> Path:
-    """Finds the best policy of a run by its id, or as much of it as no other run has."""
-    folder = load_settings().search.folder
-    found = [path for path in sorted(folder.glob(f"*/{BEST}")) if path.parent.name.startswith(run)]
-    if run and len(found) == 1:
-        return found[0]
-    told = "several runs begin with" if found and run else "no policy is kept of a run"
-    raise MissingError(
-        f'{told} "{run}"', where=str(folder), hint="podium runs list shows the runs there are"
-    )
 
 
 @functools.cache
@@ -103,9 +86,3 @@ def _describe(name: str, origin: Origin) -> PolicyInfo:
     kind: Any = "pair" if source.is_pair else "cluster"
     shown = f"podium/policies/{source.path}"
     return PolicyInfo(name, kind, origin, source.mentions_hold, source.summary, shown)
-
-
-def _text(path: Path) -> str:
-    if not path.exists():
-        raise InputError.at(path, "no such file", hint="give the path of a policy file")
-    return read_text(path, MOST_BYTES)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, TypeGuard
 
-from podium.errors import PolicyError
-from podium.policies.purity import problems
-from podium.policies.translation import TEXT
+from podium.errors import PodiumError, PolicyError
+from podium.policies.language.purity import problems
+from podium.policies.language.translation import TEXT
 
 PAIR_FORMS = (
     ("pod", "node"),
@@ -39,14 +39,20 @@ def number_of(score: Any) -> float:
 
 
 def no_number(score: object) -> NoNumber:
-    """Says what a score function gave instead of a number."""
-    told = "nothing" if score is None else f"{reprlib.repr(score)}, not a number"
-    return NoNumber(f"score returned {told}")
+    """Builds the error that shows what a score function returned instead of a number."""
+    returned = "nothing" if score is None else f"{reprlib.repr(score)}, not a number"
+    return NoNumber(f"score returned {returned}")
+
+
+def words_of(error: BaseException) -> str:
+    """Words what a policy raised: errors of Podium's own speak for themselves."""
+    is_plain = isinstance(error, PodiumError | NoNumber)
+    return str(error) if is_plain else f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """Holds a policy's text, checked and ready to run."""
+    """A policy's text, checked and ready to run."""
 
     path: str
     text: str = field(repr=False)
@@ -65,7 +71,7 @@ class Source:
 
     @property
     def summary(self) -> str:
-        """Gives the first line of the module's docstring, or of score's."""
+        """Takes the first line of the module's docstring, or of score's."""
         text = ast.get_docstring(self.tree) or next(
             (ast.get_docstring(f) or "" for f in self.functions().values()), ""
         )
@@ -76,7 +82,7 @@ class Source:
         return {n.name: n for n in self.tree.body if isinstance(n, ast.FunctionDef)}
 
     def line_of(self, error: BaseException) -> int:
-        """Gives the line of this text at which something was raised; 0 if it was elsewhere."""
+        """Finds the line of this text at which something was raised; 0 if it was elsewhere."""
         found, frame = 0, error.__traceback__
         while frame is not None:
             found = frame.tb_lineno if frame.tb_frame.f_code.co_filename == self.path else found

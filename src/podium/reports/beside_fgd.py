@@ -88,7 +88,7 @@ class Comparison:
         return f"{self.policy}: at 130 % above published FGD {words}; {below}{rules}"
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the comparison in what JSON knows."""
+        """Describes the comparison as JSON types."""
         return {
             "policy": self.policy,
             "may_hold": self.may_hold,

@@ -10,24 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import UnknownName, UsageError
-from podium.model.fit import (
-    allocate,
-    fits,
-    fitting_slots,
-    is_model_allowed,
-    pod_class,
-    release,
-)
+from podium.model.fit import fits, fitting_slots, is_model_allowed
 from podium.policies import HOLD, PairPolicy
 from podium.sim.result import PLACED, Result, slots_of
+from podium.sim.state_at import state_at
 
 CPU_SHORT = "not enough CPU"
 MEMORY_SHORT = "not enough memory"
 WRONG_MODEL = "another GPU model is asked for"
 GPU_SHORT = "not enough free GPUs"
-
-MAX_CLASSES = 18
-"""CPU-only pods, shares of a GPU, and 1 to 16 whole GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +85,7 @@ def state_before(result: Result, pod: int) -> npt.NDArray[Any]:
     That is before it was placed, before an arrival that was dropped, and at the end for a pod
     that was still offered then.
     """
-    nodes = result.plan.cluster.nodes.copy()
-    pods = result.plan.arrivals.pods
-    running = np.zeros((len(nodes), MAX_CLASSES), np.int64)
-    for change in result.changes[: _changes_before(result, pod)].tolist():
-        other = abs(change) - 1
-        node = result.node[other]
-        act = allocate if change > 0 else release
-        act(pods[other], nodes[node], slots_of(int(result.slots[other])))
-        running[node, pod_class(pods[other]).bit_length()] += 1 if change > 0 else -1
-    # Column k + 1 counts the pods of class bit k; the first one counts pods without GPUs.
-    nodes["gpu_classes"] |= (running[:, 1:] > 0) @ (1 << np.arange(MAX_CLASSES - 1))
-    return nodes
+    return state_at(result, _changes_before(result, pod))
 
 
 def _changes_before(result: Result, pod: int) -> int:

@@ -77,7 +77,7 @@ def read_published(path: Path) -> Published:
     """Reads the published results."""
     if not path.is_file():
         raise MissingError(
-            "the published results are not here",
+            "the published results were not found",
             where=str(path),
             hint="name the file with --published (columns: trace, policy, seed, alloc_95, ...)",
         )
@@ -99,7 +99,7 @@ def _published_row(
 ) -> tuple[Experiment, dict[str, float]]:
     if row["policy"] not in POLICY_NAMES:
         known = ", ".join(POLICY_NAMES)
-        problem = f'"{row["policy"]}" is no published policy'
+        problem = f'"{row["policy"]}" is not a published policy'
         raise InputError.at(path, problem, line=line, column="policy", hint=f"known: {known}")
     try:
         experiment = Experiment(row["trace"], POLICY_NAMES[row["policy"]], int(row["seed"]))

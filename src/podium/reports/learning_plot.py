@@ -1,4 +1,4 @@
-"""Draws how the online agent learns: what its decisions lose against an oracle, over time."""
+"""Plots how the online agent learns: what its decisions lose against an oracle, over time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Courses = Mapping[str, Mapping[str, Sequence[float]]]
-"""Regret over time, by way and seed."""
+"""Regret over time, by strategy and seed."""
 
 GOAL = 5.0
 """Percent that an agent should stay below once it has learned."""
@@ -46,30 +46,30 @@ def plot_learning(found: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_learning(jobs: int, courses: Courses) -> Figure:
-    """Draws regret per decision over time, one line a way, with the middle half of the worlds."""
+    """Draws regret over time, a line per strategy with the middle half of the worlds."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     axes = figure.add_subplot()
     ends = {}
-    for way, by_seed in courses.items():
+    for name, by_seed in courses.items():
         curves = _smooth(100 * np.array(list(by_seed.values())))
         places = jobs / curves.shape[1] * np.arange(1, curves.shape[1] + 1)
-        color, dashes = _STYLES[way]
+        color, dashes = _STYLES[name]
         low, high = np.quantile(curves, [0.25, 0.75], axis=0)
         axes.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0)
         axes.plot(places, curves.mean(axis=0), color=color, linestyle=dashes, linewidth=1.8)
-        ends[way] = float(curves.mean(axis=0)[-1])
+        ends[name] = float(curves.mean(axis=0)[-1])
     axes.axhline(GOAL, color=plot.INK, linewidth=0.8)
     axes.annotate(f"{GOAL:g} %", (0, GOAL), (4, 2), textcoords="offset points", fontsize=9)
     axes.set(xlim=(0, jobs), ylim=(0, _TOP), xlabel="decisions")
     axes.set_ylabel("longer than where the oracle sends a job, %")
     plot.tidy(axes)
-    # Labels stand inside, even those of ways that regret nothing or very much.
-    heights = {way: min(max(ends[way], 10.0), _TOP) for way in ends}
-    for way, height in plot.spread(heights, 11).items():
-        axes.annotate(f"{way}  {ends[way]:.1f}", (jobs, height), (6, 0),
-                      textcoords="offset points", va="center", color=_STYLES[way][0],
+    # Labels stand inside, even those of strategies that regret nothing or very much.
+    heights = {name: min(max(ends[name], 10.0), _TOP) for name in ends}
+    for name, height in plot.spread(heights, 11).items():
+        axes.annotate(f"{name}  {ends[name]:.1f}", (jobs, height), (6, 0),
+                      textcoords="offset points", va="center", color=_STYLES[name][0],
                       annotation_clip=False)  # fmt: skip
     return figure
 

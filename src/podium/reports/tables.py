@@ -26,9 +26,9 @@ def checked_target(path: Path, suffixes: tuple[str, ...]) -> str:
             hint=f"name a file that ends in {' or '.join(suffixes)}",
         )
     if not path.parent.is_dir():
-        raise InputError.at(path, "its folder is not there", hint=f"make the folder {path.parent}")
+        raise InputError.at(path, "folder does not exist", hint=f"create the folder {path.parent}")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError.at(path, "it cannot be written", hint="name another file")
+        raise InputError.at(path, "the file cannot be written", hint="name another file")
     return suffix
 
 

@@ -1,6 +1,6 @@
-"""The service: one web application that scores, learns and answers for itself.
+"""The service: one web application, composed of components that settings switch on.
 
-Its modules need the extra `serve`; the room itself does not, so that its absence can be told.
+Its modules need the extra `serve`; the room itself does not, so that a missing one can be reported.
 """
 
 from podium.service.extra import need_extra

@@ -1,4 +1,4 @@
-"""Says what to install where the service's dependencies are not there."""
+"""Names what to install where the dependencies of the service are missing."""
 
 from __future__ import annotations
 

@@ -1,33 +1,39 @@
-"""Makes the parts of the service from the settings, and runs it to its end."""
+"""Makes the service from the settings: opens its store, composes it, and runs it to its end."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from podium.errors import PodiumError
-from podium.online import Parameters
-from podium.service.credentials import check_tls, read_token
-from podium.service.learner import AgentLearner
-from podium.service.logs import Log
-from podium.service.memory import LOCK_SHARE, Memory
-from podium.service.parts import Parts
-from podium.service.server import listen, run
+from structlog.typing import FilteringBoundLogger
+
+from podium.errors import PodiumError, UnknownName, UsageError
+from podium.service.components import Component, Components, Service
+from podium.service.http.credentials import check_tls, read_token
+from podium.service.http.logs import Log
+from podium.service.http.server import listen, run
+from podium.service.learning.component import Learning
+from podium.service.learning.journal import LOCK_SHARE
 from podium.settings import Settings, secrets_of
-from podium.store import Rhythm, Store, open_store
+from podium.store import Store, open_store
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
+Maker = Callable[[Settings, Store, FilteringBoundLogger], Component]
+MAKERS: Mapping[str, Maker] = {"learning": Learning}
+"""Every component that `serve.components` can switch on."""
 
-def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
-    """Serves until a signal comes; gives that signal.
+
+def run_service(settings: Settings, on_listening: Callable[[str, Store], None]) -> int:
+    """Serves until a signal comes, and returns that signal.
 
     Args:
         settings: of everything.
-        told: hears the address and the store once the service listens.
+        on_listening: hears the address and the store once the service listens.
     """
     token, is_encrypted = read_token(settings.serve), check_tls(settings.serve)
+    names = component_names(settings)
     with open_store(settings.store.url, settings.serve.store_limit_s * LOCK_SHARE) as store:
         listener = listen(settings.serve)
         known = secrets_of(settings, os.environ, token=token or "")
@@ -38,13 +44,14 @@ def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
             host, port = listener.getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
             url = f"{'https' if is_encrypted else 'http'}://{shown}:{port}"
-            told(url, store)
-            parts = made(settings, store, log, token)
-            log.logger.info("listening", url=url, store=store.label, has_token=bool(token))
+            on_listening(url, store)
+            service = compose(settings, store, log.logger, token)
+            facts = {"components": names, "store": store.label, "has_token": bool(token)}
+            log.logger.info("listening", url=url, **facts)
             if token is None and settings.serve.host not in LOOPBACK:
-                problem = "everybody who reaches this address may use it"
-                log.logger.warning(problem, hint="--token-file changes that")
-            return run(parts, listener)
+                problem = "anyone who can reach this address can use the service"
+                log.logger.warning(problem, hint="set a token with --token-file")
+            return run(service, listener)
         except PodiumError as error:
             log.logger.error("failed", problem=str(error), hint=error.hint)  # noqa: TRY400 - no bug
             if sys.stderr.isatty():
@@ -54,10 +61,29 @@ def run_service(settings: Settings, told: Callable[[str, Store], None]) -> int:
             log.close()
 
 
-def made(settings: Settings, store: Store, log: Log, token: str | None = None) -> Parts:
-    """Makes the parts of a service on an open store."""
-    learner = AgentLearner(Parameters.of(settings.online))
-    serve = settings.serve
-    rhythm = Rhythm(serve.poll_s, serve.checkpoint_interval_s, serve.retention_observations)
-    memory = Memory(store, learner, rhythm, log.logger, serve.store_limit_s)
-    return Parts(settings, learner, memory, log.logger, token)
+def compose(
+    settings: Settings, store: Store, log: FilteringBoundLogger, token: str | None = None
+) -> Service:
+    """Makes a service of the components that are switched on, on an open store."""
+    made = [MAKERS[name](settings, store, log) for name in component_names(settings)]
+    return Service(settings, Components(made, log), log, token)
+
+
+def component_names(settings: Settings) -> list[str]:
+    """Lists the components that are switched on.
+
+    Raises:
+        UnknownName: there is no such component.
+        UsageError: none is switched on.
+    """
+    names = [name.strip() for name in settings.serve.components.split(",") if name.strip()]
+    for name in names:
+        if name not in MAKERS:
+            raise UnknownName.among("component", name, MAKERS, where="serve.components")
+    if not names:
+        raise UsageError(
+            "no component is switched on",
+            where="serve.components",
+            hint=f"list at least one of: {', '.join(MAKERS)}",
+        )
+    return names

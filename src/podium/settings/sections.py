@@ -36,7 +36,7 @@ class Simulate:
         default="replay",
         metadata=about("how pods are offered", choices=("replay", "inflation", "rounds")),
     )
-    seed: int = field(default=0, metadata=about("seed of everything random", at_least=0))
+    seed: int = field(default=0, metadata=about("random seed", at_least=0))
     load: float = field(
         default=1.0, metadata=about("divides the time between arrivals (replay)", above=0)
     )
@@ -59,7 +59,7 @@ class Display:
     """Says how results are shown."""
 
     progress: bool = field(default=True, metadata=about("show progress bars", flag="--no-progress"))
-    quiet: bool = field(default=False, metadata=about("print results only, no words around them"))
+    quiet: bool = field(default=False, metadata=about("print results only"))
     color: str = field(
         default="auto", metadata=about("when to use colour", choices=("auto", "always", "never"))
     )
@@ -104,15 +104,15 @@ class Search:
         default_factory=data_folder("runs"), metadata=about("folder for the files of runs")
     )
     workers: int = field(
-        default=0, metadata=about("processes that judge candidates; 0: one a core", at_least=0)
+        default=0, metadata=about("worker processes for candidates; 0: one per core", at_least=0)
     )
     allow_unconfined: bool = field(
         default=False,
-        metadata=about("judge candidates even where a wall of the sandbox is missing"),
+        metadata=about("evaluate candidates even where a sandbox wall is missing"),
     )
     models: str = field(
         default="",
-        metadata=about("language models, the cheapest first, commas between", flag="--model"),
+        metadata=about("language models, the cheapest first, comma-separated", flag="--model"),
     )
     base_url: str = field(
         default="",
@@ -120,11 +120,10 @@ class Search:
         metadata=about("address of an OpenAI-compatible service", flag="--base-url", is_url=True),
     )
     usd: float = field(
-        default=0.0, metadata=about("US dollars that a run may spend; 0: no such cap", at_least=0)
+        default=0.0,
+        metadata=about("spending limit of a run in US dollars; 0: no limit", at_least=0),
     )
-    tokens: int = field(
-        default=0, metadata=about("tokens that a run may use; 0: no such cap", at_least=0)
-    )
+    tokens: int = field(default=0, metadata=about("token limit of a run; 0: no limit", at_least=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ class Online:
     )
     features: str = field(
         default="gpu_mem_gb,model_params_m,batch_size",
-        metadata=about("numbers of a job that may tell its run time, commas between"),
+        metadata=about("features of a job that may predict its run time, comma-separated"),
     )
     gpu_label: str = field(
         default="nvidia.com/gpu.product",

@@ -15,16 +15,20 @@ class Serve:
     """Says where the service listens, whom it answers and what it bears."""
 
     host: str = field(
-        default="127.0.0.1", metadata=about("address to listen at", short_env="SCHEDULER_HOST")
+        default="127.0.0.1", metadata=about("address to listen on", short_env="SCHEDULER_HOST")
     )
     port: int = field(
         default=8080,
         metadata=about(
-            "port to listen at; 0: any free one",
+            "port to listen on; 0: any free one",
             short_env="SCHEDULER_PORT",
             at_least=0,
             at_most=65535,
         ),
+    )
+    components: str = field(
+        default="learning",
+        metadata=about("components of the service that are switched on, separated by commas"),
     )
     token: str | None = field(
         default=None,
@@ -43,7 +47,7 @@ class Serve:
     log_level: str = field(
         default="info",
         metadata=about(
-            "least level that is logged", short_env="SCHEDULER_LOG_LEVEL", choices=LOG_LEVELS
+            "lowest level that is logged", short_env="SCHEDULER_LOG_LEVEL", choices=LOG_LEVELS
         ),
     )
     log_requests: str = field(
@@ -54,18 +58,26 @@ class Serve:
         default=2**20, metadata=about("largest body of a request", at_least=1024)
     )
     max_batch: int = field(
-        default=1000, metadata=about("most entries in a list of a request", at_least=1)
+        default=1000, metadata=about("maximum number of entries in a list of a request", at_least=1)
     )
     max_in_flight: int = field(
-        default=1000, metadata=about("most other requests at a time; more are put off", at_least=1)
+        default=1000,
+        metadata=about(
+            "maximum number of other requests at a time; more get status 503", at_least=1
+        ),
     )
     max_observing: int = field(
         default=1000,
-        metadata=about("most observations that wait for the store; more are put off", at_least=1),
+        metadata=about(
+            "maximum number of observations that wait for the store; more get status 503",
+            at_least=1,
+        ),
     )
     max_connections: int = field(
         default=2000,
-        metadata=about("most connections; one more takes the place of the idlest", at_least=1),
+        metadata=about(
+            "maximum number of connections; another one replaces the idlest", at_least=1
+        ),
     )
     read_limit_s: float = field(
         default=10.0,
@@ -80,10 +92,12 @@ class Serve:
     )
     drain_delay_s: float = field(
         default=0.0,
-        metadata=about("seconds from not ready to no longer listening, at the end", at_least=0),
+        metadata=about(
+            "seconds between turning not ready and closing the port, on shutdown", at_least=0
+        ),
     )
     drain_limit_s: float = field(
-        default=30.0, metadata=about("seconds that requests have to finish, at the end", above=0)
+        default=30.0, metadata=about("seconds that requests have to finish, on shutdown", above=0)
     )
     retention_observations: int = field(
         default=1000,
@@ -103,5 +117,5 @@ class Serve:
     )
     poll_s: float = field(
         default=1.0,
-        metadata=about("seconds between looks for what other replicas stored", above=0),
+        metadata=about("seconds between checks for what other replicas stored", above=0),
     )

@@ -43,7 +43,7 @@ def read_document(path: Path, label: str) -> Document:
         _check_numbers(data)
     except (OSError, InputError) as problem:
         told = getattr(problem, "message", "") or str(problem)
-        hint = "see whether it is the file that you meant"
+        hint = "check that this is the file you meant"
         raise SettingsError(f"the file cannot be read: {told}", where=label, hint=hint) from problem
     except tomllib.TOMLDecodeError as problem:
         raise _malformed(str(problem), label) from problem
@@ -100,7 +100,7 @@ def _check_numbers(value: Any) -> None:
 
 
 def _unreadable(problem: str, label: str) -> SettingsError:
-    hint = "see whether it is the file that you meant"
+    hint = "check that this is the file you meant"
     return SettingsError(f"not TOML: {problem}", where=label, hint=hint)
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.workload import gpu_demand
-from podium.sim.course import Course, follow
 from podium.sim.metrics import Metrics, Waiting
 from podium.sim.recount import Recount, recount
 from podium.sim.result import HELD, PLACED, UNPLACED, Result
+from podium.sim.usage import Usage, usage_of
 
 _SLACK = 1e-9
 """By how much sums in another order may differ, relative to the larger."""
@@ -26,24 +26,22 @@ def audit(result: Result, metrics: Metrics) -> Recount:
     found = recount(result)
     if not found.is_possible:
         return found
-    return Recount((*_course(result, follow(result)), *_figures(result, metrics)))
+    return Recount((*_usage(result, usage_of(result)), *_figures(result, metrics)))
 
 
-def _course(result: Result, course: Course) -> Found:
+def _usage(result: Result, usage: Usage) -> Found:
     """At every moment, what is in use and what is fragmented are parts of what there is."""
     total = result.plan.cluster.gpu_milli_total
     pods = np.abs(result.changes) - 1
     milli = result.plan.arrivals.pods["gpu_milli"][pods].astype(np.int64)
     steps = np.sign(result.changes) * np.bitwise_count(result.slots[pods]) * milli
     used = np.concatenate([[0], np.cumsum(steps)])
-    if not np.array_equal(used, course.gpu_milli):
+    if not np.array_equal(used, usage.gpu_milli):
         yield "the course of GPU allocation is not that of the placements"
     slack = _SLACK * max(1, total)
-    is_possible = (course.fragment_milli >= -slack) & (
-        course.fragment_milli + used <= total + slack
-    )
+    is_possible = (usage.fragment_milli >= -slack) & (usage.fragment_milli + used <= total + slack)
     for moment in np.flatnonzero(~is_possible).tolist():
-        lost, there = course.fragment_milli[moment], total - int(used[moment])
+        lost, there = usage.fragment_milli[moment], total - int(used[moment])
         yield f"{lost:,.0f} GPU milli were fragmented after {moment:,} changes, of {there:,} free"
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from podium.model.records import Node, Pod, pod_view
 from podium.policies import HOLD, PairPolicy
-from podium.policies.policy import Chooser
+from podium.policies.session import Chooser
 from podium.policies.source import number_of
 
 

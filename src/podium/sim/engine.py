@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy, load
 from podium.sim.orders import Order, check_order, inflate, shuffled_rank
 from podium.sim.plan import Plan
+from podium.sim.preparation import Preparation
 from podium.sim.protocols import Inflation, Protocol, Replay
 from podium.sim.result import Result
 from podium.sim.tiers import Tier, choose_tier
@@ -56,6 +58,8 @@ def make_plan(
     order = _order(cluster, aligned, protocol, setup)
     arrivals = _arrivals(aligned, protocol, order)
     ranks = order.node_rank if order.node_rank is not None else _ranks(cluster, setup)
+    preparation = Preparation()
+    prepare = functools.partial(preparation.table, trace=aligned)
     return Plan(
         cluster=cluster,
         rank_order=np.argsort(ranks).astype(np.int64),
@@ -64,7 +68,8 @@ def make_plan(
         policy=policy,
         protocol=protocol,
         seed=setup.seed,
-        tier=choose_tier(setup.tier, policy, arrivals, protocol, cluster),
+        tier=choose_tier(setup.tier, policy, arrivals, protocol, cluster, prepare),
+        preparation=preparation,
     )
 
 
@@ -74,7 +79,7 @@ def _policy(given: object) -> Policy:
     if isinstance(given, PairPolicy | ClusterPolicy):
         return given
     raise UsageError(
-        f"{type(given).__name__} is no policy",
+        f"{type(given).__name__} is not a policy",
         hint="give a name, a file, or what podium.policies.load or from_function makes",
     )
 

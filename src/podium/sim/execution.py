@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PodiumError, PolicyError
-from podium.model.records import GPU_MILLI, SHARE_CLASS
+from podium.model.state import occupied
 from podium.policies import ClusterPolicy, PairPolicy
 from podium.policies.abi import Native, python_callback
 from podium.policies.source import NoNumber
 from podium.sim.callback import ClusterCallback, PairCallback
 from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
-from podium.sim.kernel.loop import PLACED
+from podium.sim.kernel.offers import PLACED
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
@@ -34,8 +34,8 @@ from podium.sim.tiers import is_cache_worthwhile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Callee:
-    """Holds what the core calls."""
+class NativeCall:
+    """Is what the core calls: an address, its table, and the Python behind it, if any."""
 
     native: Native
     table: npt.NDArray[np.float64]
@@ -75,22 +75,16 @@ class Execution:
         _compile(plan, table)
         began = time.perf_counter()
         state = build_state(plan.cluster, plan.rank_order, plan.arrivals, plan.protocol)
-        callee = _callee(plan, state, table)
-        connect_policy(state, plan.policy, callee.native.address, callee.table, plan.seed)
+        call = _native_call(plan, state, table)
+        connect_policy(state, plan.policy, call.native.address, call.table, plan.seed)
         connect_memo(state, has_memo=plan.tier == "python")
         connect_ranking(state, is_cached=_is_cached(plan))
         self._state = state
-        with deferred_interrupt(callee.stop):
+        with deferred_interrupt(call.stop):
             status = play(state.record)
         if status != 0:
-            raise _failure(plan, state, callee)
-        if not _is_conserved(plan, state):
-            raise PolicyError(
-                "the policy changed the state of the cluster",
-                where=plan.policy.name,
-                hint="a policy only reads the pod and the node it is given",
-            )
-        return _result(plan, state, time.perf_counter() - began)
+            raise _failure(plan, state, call)
+        return collect(plan, state, began)
 
 
 def execute(plan: Plan) -> Result:
@@ -101,7 +95,7 @@ def execute(plan: Plan) -> Result:
 def _table(plan: Plan) -> npt.NDArray[np.float64]:
     if isinstance(plan.policy, ClusterPolicy):
         return np.zeros(1)
-    return plan.policy.table(plan.trace.shapes())
+    return plan.preparation.take(plan.policy, plan.trace)
 
 
 def _compile(plan: Plan, table: npt.NDArray[np.float64]) -> None:
@@ -111,16 +105,16 @@ def _compile(plan: Plan, table: npt.NDArray[np.float64]) -> None:
             plan.policy.native(table.ndim, gpu_slots(plan.cluster))
 
 
-def _callee(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> Callee:
+def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> NativeCall:
     nodes, shapes = state.arrays["nodes"], state.arrays["shapes"]
     policy = plan.policy
     if isinstance(policy, ClusterPolicy):
         chooser = ClusterCallback(policy.start(plan.seed), nodes, shapes, state.arrays["feasible"])
-        return Callee(python_callback(chooser), table, chooser)
+        return NativeCall(python_callback(chooser), table, chooser)
     if plan.tier == "python":
         scorer = PairCallback(policy, nodes, shapes, table)
-        return Callee(python_callback(scorer), table, scorer)
-    return Callee(policy.native(table.ndim, gpu_slots(plan.cluster)), table)
+        return NativeCall(python_callback(scorer), table, scorer)
+    return NativeCall(policy.native(table.ndim, gpu_slots(plan.cluster)), table)
 
 
 def _is_cached(plan: Plan) -> bool:
@@ -131,7 +125,15 @@ def _is_cached(plan: Plan) -> bool:
     return plan.tier == "cached"
 
 
-def _result(plan: Plan, state: State, wall_s: float) -> Result:
+def collect(plan: Plan, state: State, began: float) -> Result:
+    """Collects the result of a run that has ended; `began` is when, by the performance counter."""
+    if not _is_conserved(plan, state):
+        raise PolicyError(
+            "the policy changed the state of the cluster",
+            where=plan.policy.name,
+            hint="a policy only reads the pod and the node it is given",
+        )
+    wall_s = time.perf_counter() - began
     ranks = state.arrays["node"]
     return Result(
         plan=plan,
@@ -148,8 +150,8 @@ def _result(plan: Plan, state: State, wall_s: float) -> Result:
     )
 
 
-def _failure(plan: Plan, state: State, callee: Callee) -> BaseException:
-    callback = callee.callback
+def _failure(plan: Plan, state: State, call: NativeCall) -> BaseException:
+    callback = call.callback
     if callback is None:
         return _explained_in_python(plan)
     error = callback.error
@@ -217,13 +219,5 @@ def _expected_nodes(plan: Plan, state: State) -> npt.NDArray[Any]:
     if isinstance(plan.protocol, Replay):
         return nodes
     placed = np.flatnonzero(state.arrays["status"] == PLACED)
-    at, pods = state.arrays["node"][placed], plan.arrivals.pods[placed]
-    every_slot = np.arange(state.number("gpu_slots"), dtype=np.int32)
-    is_taken = state.arrays["slots"][placed, np.newaxis] >> every_slot & 1
-    is_share = pods["gpu_milli"] < GPU_MILLI
-    classes = np.where(is_share, pods["gpu_count"] * SHARE_CLASS, 1 << pods["gpu_count"])
-    np.subtract.at(nodes["cpu_milli_left"], at, pods["cpu_milli"])
-    np.subtract.at(nodes["memory_mib_left"], at, pods["memory_mib"])
-    np.subtract.at(nodes["gpu_milli_left"], at, is_taken * pods["gpu_milli"][:, np.newaxis])
-    np.bitwise_or.at(nodes["gpu_classes"], at, classes)
-    return nodes
+    at, slots = state.arrays["node"][placed], state.arrays["slots"][placed]
+    return occupied(nodes, plan.arrivals.pods[placed], at, slots)

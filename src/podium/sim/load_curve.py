@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.workload import gpu_demand
-from podium.sim.course import follow
 from podium.sim.result import Result
+from podium.sim.usage import usage_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,12 +35,12 @@ def load_curve(result: Result) -> LoadCurve:
     As published, every single allocation is rounded to two decimals before it is averaged;
     fragmentation is not.
     """
-    course = follow(result)
+    usage = usage_of(result)
     total = max(1, result.plan.cluster.gpu_milli_total)
     arrived = arrived_ratio(result)
     after = result.changes_after
-    allocation = np.round(100 * course.gpu_milli[after] / total, 2)
-    fragmentation = 100 * course.fragment_milli[after] / total
+    allocation = np.round(100 * usage.gpu_milli[after] / total, 2)
+    fragmentation = 100 * usage.fragment_milli[after] / total
     column = np.round(100 * arrived).astype(np.int64)
     percent, index, counts = np.unique(column, return_inverse=True, return_counts=True)
     return LoadCurve(

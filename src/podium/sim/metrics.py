@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.records import GPU_MILLI
-from podium.sim.course import follow
 from podium.sim.result import HELD, PLACED, UNPLACED, Result
+from podium.sim.usage import usage_of
 
 POD_CLASSES = ("cpu-only", "share", "1-gpu", "2-gpu", "4-gpu", "8-gpu", "other")
 
@@ -54,27 +54,27 @@ class Metrics:
 
 def measure(result: Result) -> Metrics:
     """Computes every figure of a run."""
-    course = follow(result)
+    usage = usage_of(result)
     cluster = result.plan.cluster
     gpu_total = max(1, cluster.gpu_milli_total)
-    idle = cluster.gpu_milli_total - course.gpu_milli
-    shares = np.divide(course.fragment_milli, idle, out=np.zeros_like(idle), where=idle > 0)
+    idle = cluster.gpu_milli_total - usage.gpu_milli
+    shares = np.divide(usage.fragment_milli, idle, out=np.zeros_like(idle), where=idle > 0)
     return Metrics(
-        gpu_allocation=course.mean(course.gpu_milli) / gpu_total,
-        cpu_allocation=course.mean(course.cpu_milli) / max(1, cluster.cpu_milli_total),
-        memory_allocation=course.mean(course.memory_mib) / max(1, cluster.memory_mib_total),
-        fragmentation=course.mean(course.fragment_milli) / gpu_total,
-        fragmentation_ratio=course.mean(shares),
+        gpu_allocation=usage.mean(usage.gpu_milli) / gpu_total,
+        cpu_allocation=usage.mean(usage.cpu_milli) / max(1, cluster.cpu_milli_total),
+        memory_allocation=usage.mean(usage.memory_mib) / max(1, cluster.memory_mib_total),
+        fragmentation=usage.mean(usage.fragment_milli) / gpu_total,
+        fragmentation_ratio=usage.mean(shares),
         placed=int((result.status == PLACED).sum()),
         unplaced=int((result.status == UNPLACED).sum()),
         held=int((result.status == HELD).sum()),
         holds=result.held_decisions,
         placed_share=placed_share(result),
         waiting=measure_waiting(result),
-        makespan_s=float(course.time_s[-1] - course.time_s[0]),
+        makespan_s=float(usage.time_s[-1] - usage.time_s[0]),
         completion_mean_s=_completion(result),
-        nodes_in_use_mean=course.mean(course.nodes_in_use),
-        nodes_in_use_peak=int(course.nodes_in_use.max()),
+        nodes_in_use_mean=usage.mean(usage.nodes_in_use),
+        nodes_in_use_peak=int(usage.nodes_in_use.max()),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from podium.model import Cluster, Workload
 from podium.policies import Policy
+from podium.sim.preparation import Preparation
 from podium.sim.protocols import Protocol
 from podium.sim.tiers import Tier
 
@@ -25,6 +26,7 @@ class Plan:
     protocol: Protocol
     seed: int
     tier: Tier
+    preparation: Preparation = field(default_factory=Preparation, repr=False)
 
     def __repr__(self) -> str:
         return (

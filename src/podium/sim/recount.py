@@ -181,7 +181,7 @@ def _places(ledger: _Ledger) -> Found:
     """Every placed pod has the GPUs that it asked for, on a node that has them."""
     result = ledger.result
     is_node = (result.node >= 0) & (result.node < len(ledger.nodes))
-    yield from ledger.wrong(ledger.is_placed & ~is_node, "is on a node that is none")
+    yield from ledger.wrong(ledger.is_placed & ~is_node, "is on a node that does not exist")
     if not is_node[ledger.is_placed].all():
         return
     placed = np.flatnonzero(ledger.is_placed)

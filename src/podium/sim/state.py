@@ -11,7 +11,7 @@ import numpy.typing as npt
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, Policy
 from podium.sim.kernel.layout import ARRAYS, RUN
-from podium.sim.kernel.loop import INFLATION, REPLAY, ROUNDS
+from podium.sim.kernel.offers import INFLATION, NOT_BEGUN, NOT_DRAINING, REPLAY, ROUNDS
 from podium.sim.kernel.ranking import FAN
 from podium.sim.kernel.scores import NO_STATE
 from podium.sim.kernel.waiting import NOBODY
@@ -25,6 +25,13 @@ _PROTOCOLS = {"replay": REPLAY, "inflation": INFLATION, "rounds": ROUNDS}
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 _MEMO_KEYS = 1 << 18
 _MEMO_STATES = 1 << 16
+
+
+CHANGED = (
+    *("nodes", "class_counts", "random_state", "last_change", "head", "tail", "is_held"),
+    *("node", "slots", "start", "holds", "status", "changes_after"),
+)
+"""The arrays that must be as they were, where a run that keeps no scores is to begin again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +66,8 @@ def build_state(
         "is_dropping": isinstance(protocol, Inflation),
         "has_departures": isinstance(protocol, Replay),
         "forced_pod": NOBODY,
+        "offered": NOT_BEGUN,
+        "drained_at": NOT_DRAINING,
     }
     state = State(arrays, np.zeros(1, RUN))
     connect(state, arrays, numbers)
@@ -151,8 +160,8 @@ def _world(cluster: Cluster, rank_order: npt.NDArray[np.int64], workload: Worklo
     # A class that a node has from the start never leaves it.
     classes = nodes["gpu_classes"][:, np.newaxis] >> np.arange(CLASSES) & 1
     return {
-        "nodes": _aligned(nodes),
-        "shapes": _aligned(shapes),
+        "nodes": aligned(nodes),
+        "shapes": aligned(shapes),
         "shape_of": workload.shape_of(),
         "class_counts": np.ascontiguousarray(classes, np.int32),
         "feasible": np.zeros(len(cluster), np.bool_),
@@ -160,13 +169,13 @@ def _world(cluster: Cluster, rank_order: npt.NDArray[np.int64], workload: Worklo
     }
 
 
-def _aligned(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # A node of 8 GPUs is one cache line, if it begins on one.
+def aligned(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copies records to where a cache line begins: a node of 8 GPUs is one of them."""
     raw = np.zeros(records.nbytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
     copy: npt.NDArray[Any] = raw[start : start + records.nbytes].view(records.dtype)
-    copy[:] = records
-    return copy
+    copy[:] = records.ravel()
+    return copy.reshape(records.shape)
 
 
 def _queue(num_pods: int, num_shapes: int) -> Arrays:

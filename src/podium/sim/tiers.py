@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from podium.errors import PolicyError
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy
 from podium.sim.interrupt import unbroken
+from podium.sim.preparation import Table
 from podium.sim.protocols import Protocol, Replay
 
 Tier = Literal["auto", "python", "cached", "scan"]
@@ -25,15 +27,21 @@ SPARSE_PODS = 256
 
 
 def choose_tier(
-    asked: Tier, policy: Policy, workload: Workload, protocol: Protocol, cluster: Cluster
-) -> Tier:
-    """Picks the tier that is fastest for one run of this policy on this workload."""
+    asked: Tier, policy: Policy, workload: Workload, protocol: Protocol, cluster: Cluster,
+    prepare: Callable[[PairPolicy], Table] | None = None,
+) -> Tier:  # fmt: skip
+    """Picks the tier that is fastest for one run of this policy on this workload.
+
+    Where the policy has to be compiled to know, `prepare` gives its table.
+    """
     if isinstance(policy, ClusterPolicy):
         return "scan"
     if asked == "python" or (asked == "auto" and _is_cheap_in_python(policy, workload, protocol)):
         return "python"
-    if asked == "auto" and not _compiles(policy, workload, cluster):
-        return "python"
+    if asked == "auto":
+        table = prepare(policy) if prepare else policy.table(workload.shapes())
+        if not _compiles(policy, table, cluster):
+            return "python"
     if asked == "cached" and policy.ties == "rank":
         return "cached"
     if asked == "scan" or policy.ties == "random":
@@ -66,11 +74,10 @@ def most_alive(workload: Workload, load: float) -> int:
     return int(np.cumsum(steps[np.lexsort((steps, moments))]).max(initial=0))
 
 
-def _compiles(policy: PairPolicy, workload: Workload, cluster: Cluster) -> bool:
-    table_ndim = policy.table(workload.shapes()).ndim
+def _compiles(policy: PairPolicy, table: Table, cluster: Cluster) -> bool:
     try:
         with unbroken():
-            policy.native(table_ndim, cluster.nodes["gpu_milli_left"].shape[1])
+            policy.native(table.ndim, cluster.nodes["gpu_milli_left"].shape[1])
     except PolicyError:
         return False
     return True

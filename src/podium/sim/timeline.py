@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import UsageError
-from podium.sim.course import Course, follow
 from podium.sim.load_curve import arrived_ratio
 from podium.sim.protocols import Inflation, Replay
 from podium.sim.result import HELD, Result
+from podium.sim.usage import Usage, usage_of
 
 Samples = npt.NDArray[np.float64]  # (num_points,)
 Indices = npt.NDArray[np.int64]  # (num_points,)
@@ -50,7 +50,7 @@ class _Moments:
 
     time_s: Samples
     arrived: Indices  # pods that have arrived
-    changes: Indices  # index into a course
+    changes: Indices  # index into the columns of Usage
     waiting: Samples
 
 
@@ -58,24 +58,24 @@ def timeline(result: Result, points: int = 200) -> Timeline:
     """Samples a run evenly: a replay in time, inflation in arrived load, rounds in changes."""
     if points < 2:
         raise UsageError(f"a timeline of {points} points", hint="at least 2 are expected")
-    course = follow(result)
+    usage = usage_of(result)
     protocol = result.plan.protocol
     if isinstance(protocol, Replay):
-        moments = _in_time(result, course, points)
+        moments = _in_time(result, usage, points)
     elif isinstance(protocol, Inflation):
         moments = _in_load(result, points)
     else:
         moments = _in_changes(result, points)
-    return _sampled(result, course, moments)
+    return _sampled(result, usage, moments)
 
 
-def _in_time(result: Result, course: Course, points: int) -> _Moments:
+def _in_time(result: Result, usage: Usage, points: int) -> _Moments:
     arrival, start = result.arrival_s, np.sort(result.start_s[result.is_placed])
-    last = max(course.time_s[-1], arrival[-1])
-    time_s = np.unique(np.linspace(course.time_s[0], last, points))
+    last = max(usage.time_s[-1], arrival[-1])
+    time_s = np.unique(np.linspace(usage.time_s[0], last, points))
     arrived = np.searchsorted(arrival, time_s, side="right")
     started = np.searchsorted(start, time_s, side="right")
-    changes = np.searchsorted(course.time_s[1:], time_s, side="right")
+    changes = np.searchsorted(usage.time_s[1:], time_s, side="right")
     return _Moments(time_s, arrived, changes, (arrived - started).astype(np.float64))
 
 
@@ -111,7 +111,7 @@ def _held_back(result: Result) -> Samples:
     return counts
 
 
-def _sampled(result: Result, course: Course, moments: _Moments) -> Timeline:
+def _sampled(result: Result, usage: Usage, moments: _Moments) -> Timeline:
     cluster, at = result.plan.cluster, moments.changes
     gpu_total = max(1, cluster.gpu_milli_total)
     load = np.concatenate([[0.0], arrived_ratio(result)])
@@ -119,10 +119,10 @@ def _sampled(result: Result, course: Course, moments: _Moments) -> Timeline:
         time_s=moments.time_s,
         arrived_ratio=load[moments.arrived],
         changes=at.astype(np.float64),
-        gpu_allocation=course.gpu_milli[at] / gpu_total,
-        cpu_allocation=course.cpu_milli[at] / max(1, cluster.cpu_milli_total),
-        memory_allocation=course.memory_mib[at] / max(1, cluster.memory_mib_total),
-        fragmentation=course.fragment_milli[at] / gpu_total,
-        nodes_in_use=course.nodes_in_use[at],
+        gpu_allocation=usage.gpu_milli[at] / gpu_total,
+        cpu_allocation=usage.cpu_milli[at] / max(1, cluster.cpu_milli_total),
+        memory_allocation=usage.memory_mib[at] / max(1, cluster.memory_mib_total),
+        fragmentation=usage.fragment_milli[at] / gpu_total,
+        nodes_in_use=usage.nodes_in_use[at],
         waiting=moments.waiting,
     )

@@ -2,11 +2,11 @@
 
 from podium.store.candidates import Candidates
 from podium.store.checkpoints import Checkpoints
+from podium.store.engine import LostStore
 from podium.store.follower import Follower, Learner, Progress
-from podium.store.names import ReusedName
+from podium.store.idempotency import ReusedName
 from podium.store.observation_writer import ObservationWriter
 from podium.store.observations import Observations
-from podium.store.presence import LostStore
 from podium.store.records import (
     FAILED,
     FINISHED,
@@ -19,8 +19,8 @@ from podium.store.records import (
     CandidateRecord,
     CheckpointRecord,
     DamagedRow,
-    Kept,
     ObservationRecord,
+    Receipt,
     RunRecord,
 )
 from podium.store.runs import Runs
@@ -30,6 +30,6 @@ from podium.store.upkeep import Rhythm, Upkeep
 __all__ = [
     "FAILED", "FINISHED", "INTERRUPTED", "JUDGED", "PROPOSED", "RUNNING", "STATES", "STATUSES",
     "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints", "DamagedRow", "Follower",
-    "Kept", "Learner", "LostStore", "ObservationRecord", "ObservationWriter", "Observations",
-    "Progress", "ReusedName", "Rhythm", "RunRecord", "Runs", "Store", "Upkeep", "open_store",
+    "Learner", "LostStore", "ObservationRecord", "ObservationWriter", "Observations", "Progress",
+    "Receipt", "ReusedName", "Rhythm", "RunRecord", "Runs", "Store", "Upkeep", "open_store",
 ]  # fmt: skip

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Engine, delete, insert, select, update
 
 from podium.store.cells import text_cell
-from podium.store.engine import reading, writing
+from podium.store.engine import reading, take_turn, writing
 from podium.store.records import CheckpointRecord
 from podium.store.rows import checkpoint_of, checkpoint_row, is_number
 from podium.store.schema import CHECKPOINTS
-from podium.store.turn import take_turn
 
 
 @dataclass(frozen=True, slots=True)

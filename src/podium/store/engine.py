@@ -1,26 +1,25 @@
-"""Opens databases, and says in words what they object to."""
+"""Opens databases, runs transactions, and says in words what a database objects to."""
 
 from __future__ import annotations
 
 import functools
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from podium.errors import InputError, MissingError, PodiumError
 from podium.store.address import POSTGRESQL, file_of, label_of
-from podium.store.presence import check_presence, note_presence
 
 BUSY_S = 60.0
-"""How long a writer waits for another one, unless told otherwise."""
+"""How long a writer waits for another one, unless it is set otherwise."""
 
 STATEMENT_S = 60.0
 """How long PostgreSQL may work on one statement."""
@@ -28,8 +27,25 @@ STATEMENT_S = 60.0
 _KEEP_ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _LEAST_NETWORK_S = 2.0
 
+TURN_LOCK = 0x6F62736572766564
+"""The lock of PostgreSQL that whoever changes observations queues for: "observed" in ASCII."""
+
+_TAKE_TURN = text("SELECT pg_advisory_xact_lock(:key)")
+
+FILES = ("", "-wal", "-shm")
+"""What is added to the name of a SQLite database for each of its files."""
+
+_FILES_KEY = "podium files"
+
+File = tuple[Path, tuple[int, int] | None]
+"""The path of a file, with the device and the number that it has there."""
+
 _PAUSE_S = 0.01
 _SYNCHRONOUS = "synchronous"
+
+
+class LostStore(MissingError):  # noqa: N818 - reads as the sentence it makes
+    """The file of the store was deleted, moved or replaced while it was open."""
 
 
 def open_engine(url: URL, limit_s: float = BUSY_S) -> Engine:
@@ -62,10 +78,10 @@ def _open_postgresql(url: URL, limit_s: float) -> Engine:
         "tcp_user_timeout": round(network_s * 1000),
     }
     # What the address says itself is not overruled.
-    given = {name: value for name, value in bounds.items() if name not in url.query}
+    defaults = {name: value for name, value in bounds.items() if name not in url.query}
     # Who waits for a lock and then looks must see what the holder of the lock wrote.
     engine = create_engine(
-        url, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=given
+        url, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=defaults
     )
     limits_s = {
         "lock_timeout": limit_s,
@@ -95,10 +111,10 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """Gives a connection whose changes are all kept, once the block ends, or none of them."""
     with in_words(engine.url), engine.connect() as connection:
         connection.execution_options(is_writing=True)
-        check_presence(connection.info)
+        _check_files(connection.info)
         with connection.begin():
             yield connection
-        check_presence(connection.info)
+        _check_files(connection.info)
 
 
 def surest(engine: Engine) -> Engine:
@@ -130,6 +146,16 @@ def in_words(url: URL) -> Iterator[None]:
         ) from error
     except DBAPIError as error:
         raise _objection(url, error) from error
+
+
+def take_turn(connection: Connection) -> None:
+    """Waits until no other transaction changes observations; the turn ends with this one.
+
+    PostgreSQL gives the lock back after the transaction's rows can be seen, so that whoever comes
+    next sees them. SQLite has one writer at a time anyway.
+    """
+    if connection.dialect.name == POSTGRESQL:
+        connection.execute(_TAKE_TURN, {"key": TURN_LOCK})
 
 
 def let_take_its_time(connection: Connection) -> None:
@@ -177,7 +203,7 @@ def _set_up_sqlite(
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens all its files
-    note_presence(record.info, file)
+    _note_files(record.info, file)
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, limit_s: float) -> None:
@@ -203,3 +229,37 @@ def _begin_sqlite(connection: Connection) -> None:
         return
     connection.exec_driver_sql(f"PRAGMA synchronous = {options.get(_SYNCHRONOUS, 'NORMAL')}")
     connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _note_files(info: MutableMapping[Any, Any], file: Path) -> None:
+    """Notes the files that a new connection has opened."""
+    paths = [Path(f"{file.absolute()}{end}") for end in FILES]
+    info[_FILES_KEY] = tuple((path, _identity(path)) for path in paths)
+
+
+def _check_files(info: MutableMapping[Any, Any]) -> None:
+    """Looks whether the files of a connection are where they were; other databases have none.
+
+    A process goes on writing to a file that was deleted or moved, and nobody will ever read what
+    it writes. So every transaction that writes looks: before it begins, and again after it is
+    committed, before anybody hears of it.
+
+    Raises:
+        LostStore: one of them is not.
+    """
+    files: tuple[File, ...] = info.get(_FILES_KEY, ())
+    for path, identity in files:
+        if _identity(path) != identity:
+            raise LostStore(
+                "the file of the store was deleted, moved or replaced while it was open",
+                where=str(path),
+                hint="put it back, or start again: what is written meanwhile would be lost",
+            )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

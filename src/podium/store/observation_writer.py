@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from podium.errors import InputError, MissingError, PodiumError, UsageError
-from podium.store.names import ReusedName
+from podium.store.closing import Closing
+from podium.store.idempotency import ReusedName
 from podium.store.observations import Observations
-from podium.store.records import Kept, ObservationRecord
+from podium.store.records import ObservationRecord, Receipt
 from podium.store.rows import observation_row
 
 CAPACITY = 10_000
@@ -29,10 +29,10 @@ AT_ONCE = 1000
 @dataclass(frozen=True, slots=True)
 class _Submission:
     rows: list[dict[str, Any]]
-    kept: Future[list[Kept]] = field(default_factory=Future)
+    stored: Future[list[Receipt]] = field(default_factory=Future)
 
 
-class ObservationWriter:
+class ObservationWriter(Closing):
     """Commits what threads submit, in batches and in their order, from one thread of its own.
 
     A disk takes milliseconds to confirm a transaction, however large it is. While it does, the next
@@ -64,7 +64,7 @@ class ObservationWriter:
 
     def submit(
         self, records: Iterable[ObservationRecord], wait_s: float = 0.0
-    ) -> Future[list[Kept]]:
+    ) -> Future[list[Receipt]]:
         """Hands observations over; the result comes once they are kept, all or none.
 
         The result may also be a ReusedName, raised: a key or job was that of another observation.
@@ -85,16 +85,16 @@ class ObservationWriter:
             if not has_room:
                 problem = f"{self._size:,} observations wait to be stored already"
                 raise MissingError(problem, hint="send them again in a moment")
-            made.kept.set_running_or_notify_cancel()  # from here on nobody can cancel it
+            made.stored.set_running_or_notify_cancel()  # from here on nobody can cancel it
             self._waiting.append(made)
             self._size += len(made.rows)
             self._changed.notify_all()
-        return made.kept
+        return made.stored
 
-    def withdraw(self, promised: Future[list[Kept]]) -> bool:
+    def withdraw(self, promised: Future[list[Receipt]]) -> bool:
         """Takes back what nobody waits for any more; tells whether it is certain not to be kept."""
         with self._changed:
-            found = next((each for each in self._waiting if each.kept is promised), None)
+            found = next((each for each in self._waiting if each.stored is promised), None)
             if found is None:
                 return False
             self._waiting.remove(found)
@@ -112,17 +112,6 @@ class ObservationWriter:
             self._is_closed = True
             self._changed.notify_all()
         self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _takes(self, count: int) -> bool:
         # A submission larger than all room is taken when nothing else waits.
@@ -153,17 +142,17 @@ class ObservationWriter:
 
     def _commit(self, batch: list[_Submission]) -> None:
         try:
-            kept = self._observations.add_groups([each.rows for each in batch])
+            receipts = self._observations.add_groups([each.rows for each in batch])
         except (InputError, UsageError) as error:
             self._commit_apart(batch, error)
         except BaseException as error:  # noqa: BLE001 - whatever it is, somebody waits for it
             _fail(batch, error)
         else:
-            for each, found in zip(batch, kept, strict=True):
+            for each, found in zip(batch, receipts, strict=True):
                 if isinstance(found, ReusedName):
-                    each.kept.set_exception(found)
+                    each.stored.set_exception(found)
                 else:
-                    each.kept.set_result(found)
+                    each.stored.set_result(found)
 
     def _commit_apart(self, batch: list[_Submission], error: PodiumError) -> None:
         """Stores what the database does not object to, where it objects to a part of a batch."""
@@ -176,4 +165,4 @@ class ObservationWriter:
 
 def _fail(batch: list[_Submission], error: BaseException) -> None:
     for each in batch:
-        each.kept.set_exception(error)
+        each.stored.set_exception(error)

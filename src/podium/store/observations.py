@@ -12,14 +12,13 @@ from sqlalchemy.exc import IntegrityError
 
 from podium.errors import UsageError
 from podium.store.cells import text_cell, text_of
-from podium.store.engine import reading, writing
+from podium.store.engine import reading, take_turn, writing
 from podium.store.forgotten import free_names
-from podium.store.names import Register, ReusedName, known_of
-from podium.store.records import MOST_ID, DamagedRow, Kept, ObservationRecord
+from podium.store.idempotency import Register, ReusedName, known_of
+from podium.store.records import MOST_ID, DamagedRow, ObservationRecord, Receipt
 from podium.store.retention import prune
 from podium.store.rows import observation_of, observation_row
 from podium.store.schema import CHECKPOINTS, OBSERVATIONS
-from podium.store.turn import take_turn
 
 _IS_RUN = OBSERVATIONS.c.forgets == ""
 _LATER = OBSERVATIONS.alias()
@@ -69,12 +68,12 @@ class Observations:
             ReusedName: the key or the job was that of another observation.
             UsageError: a value cannot be kept as it is.
         """
-        (kept,) = self.add_groups([[observation_row(record) for record in records]])
-        if isinstance(kept, ReusedName):
-            raise kept
-        return [each.id for each in kept]
+        (receipts,) = self.add_groups([[observation_row(record) for record in records]])
+        if isinstance(receipts, ReusedName):
+            raise receipts
+        return [each.id for each in receipts]
 
-    def add_checked(self, record: ObservationRecord, check: Callable[[], None]) -> Kept:
+    def add_checked(self, record: ObservationRecord, check: Callable[[], None]) -> Receipt:
         """Adds an observation unless a check objects, while nobody else can add any.
 
         Raises:
@@ -82,16 +81,16 @@ class Observations:
             UsageError: a value cannot be kept as it is.
             Exception: whatever the check raises; nothing is added then.
         """
-        (kept,) = self.add_groups([[observation_row(record)]], check)
-        if isinstance(kept, ReusedName):
-            raise kept
-        return kept[0]
+        (receipts,) = self.add_groups([[observation_row(record)]], check)
+        if isinstance(receipts, ReusedName):
+            raise receipts
+        return receipts[0]
 
     def add_groups(
         self,
         groups: Sequence[Sequence[dict[str, Any]]],
         check: Callable[[], None] = lambda: None,
-    ) -> list[list[Kept] | ReusedName]:
+    ) -> list[list[Receipt] | ReusedName]:
         """Adds groups of rows as `add` does, in one transaction; those with reused names are not.
 
         Raises:
@@ -105,19 +104,19 @@ class Observations:
 
     def _add_in_turn(
         self, groups: Sequence[Sequence[dict[str, Any]]], check: Callable[[], None]
-    ) -> list[list[Kept] | ReusedName]:
+    ) -> list[list[Receipt] | ReusedName]:
         rows = [row for group in groups for row in group]
         if not rows:
             return [[] for _ in groups]
         with writing(self.engine) as connection:
             take_turn(connection)
             register = Register(_newest(connection), known_of(connection, rows))
-            kept = [register.enter(group) for group in groups]
+            receipts = [register.enter(group) for group in groups]
             if register.fresh:
                 check()
                 free_names(connection, [row for row in register.fresh if row["forgets"]])
                 connection.execute(_ADD, register.fresh)
-        return kept
+        return receipts
 
     def check_unused(self, record: ObservationRecord) -> None:
         """Looks whether the names of what is not to be kept belong to something that is.

@@ -74,9 +74,9 @@ class ObservationRecord:
     recorded_s: float  # since 1970
     colocated_job_types: tuple[str, ...] = ()
     features: Mapping[str, float] = field(default_factory=dict)
-    source: str = ""  # the replica that was told
+    source: str = ""  # the replica that received it
     key: str | None = None  # of the request; one that is sent again counts once
-    job_id: str | None = None  # of the job; one that is told of again counts once
+    job_id: str | None = None  # of the job; one that is reported again counts once
     forgets: str = ""  # "job_type" or "gpu_type": no run, but a name to be forgotten
     id: int = 0  # the store gives it, from 1 on; 0: not stored yet
 
@@ -98,11 +98,11 @@ class DamagedRow(InputError):  # noqa: N818 - reads as the sentence it makes
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Says where an observation is kept."""
+class Receipt:
+    """Confirms that an observation is stored."""
 
     id: int
-    is_repeat: bool = False  # it was kept before: it has the id of the first
+    is_repeat: bool = False  # it was stored before: this is the id of the first
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from typing import Any
 from sqlalchemy import Connection, Delete, Engine, Row, bindparam, delete, func, select
 
 from podium.errors import UsageError
-from podium.store.engine import reading, writing
+from podium.store.engine import reading, take_turn, writing
 from podium.store.forgotten import GPU_TYPE, JOB_TYPE, beside
 from podium.store.schema import CHECKPOINTS, OBSERVATIONS
-from podium.store.turn import take_turn
 
 _AT_ONCE = 5000
 """Rows that one transaction deletes; writers wait for it."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from sqlalchemy import Engine
 
 from podium.store.address import label_of, read_address
 from podium.store.candidates import Candidates
 from podium.store.checkpoints import Checkpoints
+from podium.store.closing import Closing
 from podium.store.engine import BUSY_S, open_engine, surest
 from podium.store.migrations import migrate
 from podium.store.observations import Observations
@@ -19,7 +18,7 @@ from podium.store.schema import MIGRATIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(Closing):
     """Keeps runs, observations and what belongs to them.
 
     Threads may share one; every process opens its own.
@@ -55,17 +54,6 @@ class Store:
     def close(self) -> None:
         """Lets go of all connections."""
         self.engine.dispose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def open_store(url: str, limit_s: float = BUSY_S) -> Store:

@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
+from podium.store.closing import Closing
 from podium.store.follower import Follower
 from podium.store.observations import Observations
 
@@ -22,7 +22,7 @@ class Rhythm:
     keep: int = 1000  # observations of each pair that stay
 
 
-class Upkeep:
+class Upkeep(Closing):
     """Does the work in a thread of its own between `start` and `close`.
 
     A store that cannot be reached for a while stops nothing: the trouble is reported and the work
@@ -76,14 +76,6 @@ class Upkeep:
 
     def __enter__(self) -> Self:
         return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _work(self) -> None:
         while not self._is_closed:

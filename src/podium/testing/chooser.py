@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from podium.model.fit import fits
+from podium.model.fit import fitting_nodes
 from podium.model.records import pod_view
 from podium.policies import HOLD, ClusterPolicy
-from podium.testing.report import Finding, told
-from podium.testing.states import random_states
+from podium.policies.session import is_feasible
+from podium.policies.states import random_states
+from podium.testing.report import Finding, described
 
 NUM_CHOICES = 200
 NUM_NODES = 12
@@ -26,7 +26,7 @@ def check_cluster(policy: ClusterPolicy, seed: int) -> list[Finding]:
     try:
         first, second = _Trial(policy, seed), _Trial(policy, seed)
     except Exception as error:  # noqa: BLE001 - the policy is the user's own code
-        return [Finding(RAISES, False, told(policy, error))]
+        return [Finding(RAISES, False, described(policy, error))]
     if first.error and not first.choices:
         return [Finding(RAISES, False, first.error)]  # nothing else can be judged
     differing = [i for i, pair in enumerate(zip(first.choices, second.choices, strict=False))
@@ -55,21 +55,17 @@ class _Trial:
                 break
 
     def _decide(self, chooser: Any, pod: Any, nodes: npt.NDArray[Any]) -> bool:
-        feasible = np.array([fits(pod, node) for node in nodes])
+        feasible = fitting_nodes(pod, nodes)
         before = (nodes.tobytes(), feasible.tobytes())
-        given = feasible.copy()
+        shown = feasible.copy()
         try:
-            choice = chooser.choose(pod_view(pod), nodes, given)
+            choice = chooser.choose(pod_view(pod), nodes, shown)
             self.choices.append(float(choice))
         except Exception as error:  # noqa: BLE001 - the policy is the user's own code
-            self.error = f"{told(self._policy, error)} for {pod_view(pod)}"
+            self.error = f"{described(self._policy, error)} for {pod_view(pod)}"
             return False
-        if choice != HOLD and not _is_fitting(choice, feasible):
+        if choice != HOLD and not is_feasible(choice, feasible):
             self.misfit = f"chose {choice!r} for {pod_view(pod)}; {feasible.tolist()} fit"
-        if before != (nodes.tobytes(), given.tobytes()):
+        if before != (nodes.tobytes(), shown.tobytes()):
             self.change = f"wrote to the nodes it was shown, for {pod_view(pod)}"
         return not (self.misfit or self.change)
-
-
-def _is_fitting(choice: float, feasible: npt.NDArray[np.bool_]) -> bool:
-    return 0 <= choice < len(feasible) and choice == int(choice) and bool(feasible[int(choice)])

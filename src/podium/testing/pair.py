@@ -12,8 +12,8 @@ import numpy.typing as npt
 from podium.errors import PolicyError
 from podium.policies import PairPolicy
 from podium.policies.source import no_number
-from podium.testing.report import Finding, told
-from podium.testing.states import States, random_states
+from podium.policies.states import States, random_states
+from podium.testing.report import Finding, described
 
 NUM_STATES = 3000
 RAISES = "raises nothing"
@@ -29,7 +29,7 @@ Scores = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plain:
-    """Holds the scores of plain Python, NaN where it raised, and the first thing it raised."""
+    """The scores of plain Python, NaN where it raised, and the first thing it raised."""
 
     scores: Scores
     has_raised: npt.NDArray[np.bool_]
@@ -43,7 +43,7 @@ def check_pair(policy: PairPolicy, seed: int) -> list[Finding]:
     try:
         table = policy.table(narrow.shapes())
     except Exception as error:  # noqa: BLE001 - prepare is the user's own code
-        return [Finding(RAISES, False, f"prepare: {told(policy, error)}")]
+        return [Finding(RAISES, False, f"prepare: {described(policy, error)}")]
     plain = {states.gpu_slots: score_plain(policy, states, table) for states in (narrow, wide)}
     raised = plain[8].error or plain[16].error
     if plain[8].has_raised.all() and plain[16].has_raised.all():
@@ -61,7 +61,7 @@ def check_pair(policy: PairPolicy, seed: int) -> list[Finding]:
 
 
 def _judged(finding: Finding, plain: Plain) -> Finding:
-    """Says of how many states something is found, where the policy raised in the others."""
+    """Counts the states that were judged, where the policy raised in the others."""
     total, raised = len(plain.scores), int(plain.has_raised.sum())
     if not finding.is_ok or not raised:
         return finding
@@ -72,13 +72,13 @@ def score_plain(policy: PairPolicy, states: States, table: Table) -> Plain:
     """Scores the states in plain Python, as the simulator's Python tier does."""
     found, has_raised, first = np.full(len(states), math.nan), np.zeros(len(states), bool), ""
     for i, (pod, node, gpu) in enumerate(states.views()):
-        given = {"pod": pod, "node": node, "gpu": gpu, "table": table}
+        arguments = {"pod": pod, "node": node, "gpu": gpu, "table": table}
         try:
-            score = policy.function(*(given[name] for name in policy.form))
+            score = policy.function(*(arguments[name] for name in policy.form))
             found[i] = _number(score)
         except Exception as error:  # noqa: BLE001 - the policy is the user's own code
             has_raised[i] = True
-            first = first or f"{told(policy, error)} for {pod} on {node}"
+            first = first or f"{described(policy, error)} for {pod} on {node}"
     return Plain(found, has_raised, first)
 
 
@@ -115,13 +115,13 @@ def _sized(plain: dict[int, Plain], wide: States) -> Finding:
 
 
 def _compiled(policy: PairPolicy, states: States, table: Table, plain: Scores) -> list[Finding]:
-    from podium.testing.native import score_compiled
+    from podium.policies.batch import score_states
 
     try:
         native = policy.native(table.ndim, states.gpu_slots)
     except PolicyError as error:
         return [Finding(COMPILES, True, f"it runs in plain Python only: {error.message}")]
-    found, is_changed = score_compiled(native, states, table)
+    found, is_changed = score_states(native, states, table)
     wrong = _differing(plain, found)
     case = f"{plain[wrong[0]]} plain, {found[wrong[0]]} compiled" if len(wrong) else ""
     changed = "the compiled policy writes to the pod, the node or the table" if is_changed else ""
@@ -135,7 +135,7 @@ def _differing(one: Scores, other: Scores) -> npt.NDArray[np.int64]:
     return np.flatnonzero((one != other) & ~(np.isnan(one) & np.isnan(other)))
 
 
-def _case(states: States, wrong: npt.NDArray[np.int64], told: str) -> str:
+def _case(states: States, wrong: npt.NDArray[np.int64], problem: str) -> str:
     if not len(wrong):
         return ""
     first = int(wrong[0])
@@ -143,4 +143,4 @@ def _case(states: States, wrong: npt.NDArray[np.int64], told: str) -> str:
         states.pods[first : first + 1], states.nodes[first : first + 1],
         states.gpus[first : first + 1],
     ).views()[0]  # fmt: skip
-    return f"{told} for {pod} on {node}, gpu {gpu} ({len(wrong):,} of {len(states):,} states)"
+    return f"{problem} for {pod} on {node}, gpu {gpu} ({len(wrong):,} of {len(states):,} states)"

@@ -1,17 +1,17 @@
-"""Holds what a check of a policy found."""
+"""What a check of a policy found, promise by promise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.errors import PodiumError, meant_by
+from podium.errors import meant_by
 from podium.policies import Policy
-from podium.policies.source import NoNumber
+from podium.policies.source import words_of
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Says whether one promise is kept, and the first case in which it is not."""
+    """Whether one promise is kept, and the first case in which it is not."""
 
     name: str
     is_ok: bool
@@ -36,10 +36,8 @@ class Report:
         return tuple(finding for finding in self.findings if not finding.is_ok)
 
 
-def told(policy: Policy, error: Exception) -> str:
-    """Says what a policy raised, at which line of its file, and what may be meant instead."""
-    is_plain = isinstance(error, PodiumError | NoNumber)
-    words = str(error) if is_plain else f"{type(error).__name__}: {error}"
+def described(policy: Policy, error: Exception) -> str:
+    """Words what a policy raised, at which line of its file, and what may be meant instead."""
     line = policy.source.line_of(error) if policy.source is not None else 0
     hint = meant_by(error)
-    return (f"line {line}: " if line else "") + words + (f"; {hint}," if hint else "")
+    return (f"line {line}: " if line else "") + words_of(error) + (f"; {hint}," if hint else "")

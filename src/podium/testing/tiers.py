@@ -118,8 +118,8 @@ def _ran(tiers: list[Tier]) -> str:
 
 
 def _times(runs: dict[Tier, Result]) -> str:
-    told = [
+    times = [
         f"{1e6 * run.wall_s / max(1, run.decisions):.1f} us {_TIERS[tier]}"
         for tier, run in runs.items()
     ]
-    return ", ".join(told) + f" ({NUM_NODES} nodes)"
+    return ", ".join(times) + f" ({NUM_NODES} nodes)"

@@ -132,7 +132,7 @@ def _original_file(name: str, folder: Path | None) -> Path:
         return path
     if name == _SMALL_LIST:
         raise MissingError(
-            "the 16-node list is not there, and not among the files that can be fetched",
+            "the 16-node list was not found, and it is not among the files that can be fetched",
             where=str(folder or ""),
             hint=f"{EMBEDDED_16} has the same nodes",
         )
@@ -140,7 +140,7 @@ def _original_file(name: str, folder: Path | None) -> Path:
     if name not in known:
         raise UnknownName.among("trace", _PREFIX + name, _names(folder))
     raise MissingError(
-        f"the file of {_PREFIX}{name} is not there", where=str(folder or ""), hint=_GET_HINT
+        f"the file of {_PREFIX}{name} was not found", where=str(folder or ""), hint=_GET_HINT
     )
 
 

@@ -62,7 +62,7 @@ def text_of(value: Any, field: str) -> str:
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value)
-    raise FieldError(field, f"a text is expected, not {shown(value)}")
+    raise FieldError(field, f"a string is expected, not {shown(value)}")
 
 
 def texts_at(parent: Mapping[str, Any], key: str, field: str) -> dict[str, str]:

@@ -29,7 +29,7 @@ def save_trace(trace: Trace, target: Path) -> list[Path]:
     raise UsageError(
         f'traces are not written as "{suffix}" files',
         where=str(target),
-        hint="let the name end in .csv, .yaml, .yml or .json, also with .gz",
+        hint="use a name that ends in .csv, .yaml, .yml or .json, also with .gz",
     )
 
 

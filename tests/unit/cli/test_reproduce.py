@@ -104,7 +104,7 @@ def test_published_runs_without_an_order_are_counted(run, originals):
         (["--policy", "best-fit", "--policy", "first-fit"], 2, "first-fit was not"),
         (["--policy", "none.py"], 2, "none.py"),
         (["--orders", "none"], 3, "no arrival orders were found"),
-        (["--published", "none.csv"], 3, "the published results are not here"),
+        (["--published", "none.csv"], 3, "the published results were not found"),
     ],
 )
 def test_what_is_not_there_is_told(run, originals, arguments, code, what):

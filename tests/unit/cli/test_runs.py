@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from podium.cli.main import app
-from podium.search.run.folder import RunFolder
 from podium.store import open_store
+from podium.store.run_folder import RunFolder
 from support.binary import PODIUM, clean_environment
 from support.stored import RUN, bred, judged
 

@@ -135,6 +135,6 @@ def test_there_is_a_limit_to_the_names_that_are_learned(
     before = agent.as_object()
     monkeypatch.setattr(room, most, 1)
     for take in (agent.check, agent.observe):
-        with pytest.raises(UsageError, match="there are more than 1 "):
+        with pytest.raises(UsageError, match="more than 1 "):
             take(Observation(job_type, gpu_type, 10.0, {}, (beside,)))
     assert agent.as_object() == before

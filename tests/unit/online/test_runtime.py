@@ -156,7 +156,7 @@ def test_there_is_a_limit_to_the_names_that_are_learned(monkeypatch, most, kind)
 
 def test_a_state_of_other_features_is_refused():
     state = model_of([Observation("j", "g", 10.0)]).as_object()
-    with pytest.raises(UsageError, match="3 features, not with 1"):
+    with pytest.raises(UsageError, match="3 features, the settings have 1"):
         RuntimeModel.from_object(replace(PARAMETERS, features=("batch_size",)), state)
 
 

@@ -4,7 +4,7 @@ import pytest
 from podium.errors import UnknownName
 from podium.online import Parameters
 from podium.online.simulation import play, simulate_loop
-from podium.online.ways import WAYS
+from podium.online.strategies import STRATEGIES
 from podium.online.world import WorldPlan, draw_jobs, draw_world
 
 SEEDS = (1000, 1001, 1002)
@@ -37,9 +37,9 @@ def test_neighbours_do_not_spoil_what_is_learned():
 
 
 def test_the_oracle_regrets_nothing_and_the_same_seed_gives_the_same_course():
-    courses = [simulate_loop(WorldPlan(), list(WAYS), jobs=100, seed=1003) for _ in range(2)]
+    courses = [simulate_loop(WorldPlan(), list(STRATEGIES), jobs=100, seed=1003) for _ in range(2)]
     assert not courses[0]["oracle"].regret.any()
-    for way in WAYS:
+    for way in STRATEGIES:
         np.testing.assert_array_equal(courses[0][way].chosen, courses[1][way].chosen)
         assert (courses[0][way].regret >= 0.0).all()
         assert len(courses[0][way].excess) == 100
@@ -63,5 +63,5 @@ def test_a_run_is_observed_when_it_is_over():
 
 
 def test_an_unknown_way_is_named():
-    with pytest.raises(UnknownName, match='unknown way to choose "onlin"'):
+    with pytest.raises(UnknownName, match='unknown strategy "onlin"'):
         simulate_loop(WorldPlan(), ["onlin"])

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from podium.errors import PolicyError
-from podium.policies import from_function, load
+from podium.policies import HOLD, from_function, load
 from podium.policies.abi import CALLBACK, python_callback
-from podium.policies.policy import HOLD
 from support.views import node, node_record, pod, pod_record
 
 TABLE = np.array([[1.0, 2.0], [3.0, 4.0]])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -5,6 +7,7 @@ from podium.errors import PolicyError
 from podium.policies import HOLD, from_function, load
 from podium.policies.policy import policy_of
 from podium.policies.source import read_source
+from podium.policies.states import random_states
 from support.views import node, node_records, pod, pod_record
 
 
@@ -122,3 +125,35 @@ def test_a_score_that_is_no_number_is_told_with_its_function(body, told):
     with pytest.raises(TypeError, match=f"score returned {told}") as raised:
         policy.scores(pod_record(pod()), node_records([node((9, 9), (9, 9))]))
     assert policy.source.line_of(raised.value) == 2
+
+
+BAD_PREPARES = {
+    "return [[1, 2], [3]]": "prepare gave no table of numbers",
+    "return np.array([1, None], object)": "prepare gave no table of numbers",
+    'return "abc"': "it gave 'abc'",
+    "return None": "it gave None",
+    "return [1 + 2j]": "prepare gave no table of numbers",
+    "return 1 / 0": "prepare failed: ZeroDivisionError",
+    "raise SystemExit(3)": "prepare failed: SystemExit: 3",
+}
+
+
+@pytest.mark.parametrize("body", BAD_PREPARES)
+def test_a_table_that_cannot_be_prepared_is_told_with_what_to_do(body):
+    text = (
+        f"import numpy as np\n\n\ndef prepare(shapes):\n    {body}\n\n\n"
+        "def score(pod, node, table):\n    return table[0]\n"
+    )
+    policy = policy_of(read_source(text, "p.py"), "p")
+    with pytest.raises(PolicyError) as told:
+        policy.table(random_states(6, 3).shapes())
+    assert BAD_PREPARES[body] in told.value.message
+    assert told.value.where.startswith("p")
+    assert told.value.hint
+
+
+@pytest.mark.parametrize("given", [[1, 2], [[True, False]], np.arange(3, dtype=np.int32)])
+def test_numbers_of_any_kind_make_a_table(given):
+    text = "def score(pod, node, table):\n    return 0.0\n"
+    policy = replace(policy_of(read_source(text, "p.py"), "p"), prepare=lambda _shapes: given)
+    assert policy.table(random_states(6, 3).shapes()).dtype == np.float64

@@ -1,8 +1,7 @@
 import pytest
 
-from podium.errors import InputError, MissingError, UnknownName, UsageError
+from podium.errors import InputError, UnknownName, UsageError
 from podium.policies import ClusterPolicy, PairPolicy, catalogue, load
-from podium.policies.registry import best_of
 
 SHIPPED = {
     "balanced", "best-fit", "compact", "dot-product", "fgd", "first-fit", "gpu-clustering",
@@ -62,33 +61,9 @@ def test_a_name_that_is_not_known_lists_what_is(name):
     assert "best-fit" in raised.value.hint
 
 
-@pytest.fixture
-def runs(tmp_path, monkeypatch):
-    """Keeps the best policies of three runs."""
-    monkeypatch.setenv("PODIUM_SEARCH_FOLDER", str(tmp_path))
-    for run in ("ab12", "ab34", "cd56"):
-        (tmp_path / run).mkdir()
-        text = f"def score(pod, node):\n    return {int(run[2:])} - node.cpu_milli_left\n"
-        (tmp_path / run / "best.py").write_text(text)
-
-
-@pytest.mark.usefixtures("runs")
-@pytest.mark.parametrize(("reference", "name"), [("run:ab12", "ab12"), ("run:c", "cd56")])
-def test_the_best_policy_of_a_run_is_named_by_its_id(reference, name):
-    path = best_of(reference.removeprefix("run:"))
-    assert path.parent.name == name
+def test_what_a_run_found_does_not_come_through_this_door():
     with pytest.raises(UsageError, match="gates of candidates"):
-        load(reference)
-
-
-@pytest.mark.usefixtures("runs")
-@pytest.mark.parametrize(
-    ("reference", "told"),
-    [("run:zz", 'no policy is kept of a run "zz"'), ("run:ab", 'several runs begin with "ab"')],
-)
-def test_a_run_that_is_not_kept_or_not_alone_is_told(reference, told):
-    with pytest.raises(MissingError, match=told):
-        best_of(reference.removeprefix("run:"))
+        load("run:ab12")
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):

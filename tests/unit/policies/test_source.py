@@ -113,3 +113,19 @@ def test_a_score_that_is_not_defined_at_the_top_is_told_so(text):
         read_source(text, "mine.py")
     assert raised.value.where == "mine.py, line 2"
     assert "def score(pod, node)" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from podium.policies import HOLD, tunable",
+        "from podium.policies.builtin.best_fit import score as other",
+        "from podium.policies.dot_products import dot_product",
+        "from podium.policies.fragmentation import fragmentation, typical_pods",
+        "from podium.policies.mixture import Mixture, Term",
+        "from podium.policies.noderesources import least_allocated, most_allocated",
+    ],
+)
+def test_what_files_of_users_import_keeps_its_place(line):
+    source = read_source(f"{line}\n\n\ndef score(pod, node):\n    return 1\n", "mine.py")
+    assert source.namespace()["score"](None, None) == 1

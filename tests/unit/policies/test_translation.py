@@ -6,9 +6,9 @@ import pytest
 
 from podium.errors import PolicyError
 from podium.policies import from_function, policy_of
+from podium.policies.batch import score_states
 from podium.policies.source import read_source
-from podium.testing.native import score_compiled
-from podium.testing.states import random_states
+from podium.policies.states import random_states
 
 STATES = random_states(6, 3).with_slots(8)
 ROWS = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -22,7 +22,7 @@ def scores(policy, *given, table=ROWS):
             plain.append(float(policy.function(pod, node, *given)))
         except (IndexError, TypeError):
             plain.append(math.nan)
-    found, is_changed = score_compiled(policy.native(table.ndim, 8), STATES, table)
+    found, is_changed = score_states(policy.native(table.ndim, 8), STATES, table)
     assert not is_changed
     return plain, found.tolist()
 
@@ -131,3 +131,85 @@ def test_a_misread_table_fails_in_both_tiers_and_only_where_it_is_read(name, is_
     plain, found = scores(policy, table, table=table)
     np.testing.assert_array_equal(plain, found)
     assert [math.isnan(each) for each in found] == [is_taken] * len(STATES)
+
+
+LOOPS = {
+    "a column that could be larger": "    s += table[i, pod.gpu_count]\n",
+    "a column under a condition": "    if pod.cpu_milli < 0:\n            s += table[i, 40]\n",
+    "a column behind the end of the loop": "    break\n        s += table[i, 40]\n",
+    "a loop in a loop": (
+        "    for j in range(len(table)):\n"
+        "            s += table[i, pod.gpu_count] + table[j, 8 if pod.cpu_milli >= 0 else 40]\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_over_rows_asks_for_no_column_that_it_does_not_read(name):
+    text = (
+        "def score(pod, node, table):\n    s = 0.0\n    for i in range(len(table)):\n"
+        f"    {LOOPS[name]}    return s\n"
+    )
+    wide = np.arange(4 * 9, dtype=float).reshape(4, 9)
+    written = {}
+    exec(text, written)
+    policy = policy_of(read_source(text, "p.py"), "p")
+    assert policy.not_compiled == ""
+    expected = [float(written["score"](pod, node, wide)) for pod, node, _ in STATES.views()]
+    plain, found = scores(policy, wide, table=wide)
+    assert plain == found == expected
+    narrow = np.ones((2, 1))
+    if name == "a column that could be larger":
+        plain, found = scores(policy, narrow, table=narrow)
+        np.testing.assert_array_equal(plain, found)
+        is_there = [pod.gpu_count == 0 for pod, _, _ in STATES.views()]
+        assert [not math.isnan(each) for each in found] == is_there
+    no_rows = np.zeros((0, 1))
+    plain, found = scores(policy, no_rows, table=no_rows)
+    assert plain == found == [0.0] * len(STATES)
+
+
+def doubled(lines):
+    """Writes lines that each hold the line before twice."""
+    return "".join(f"    t{n} = (t{n - 1}, t{n - 1})\n" for n in range(1, lines))
+
+
+LARGE = {
+    "doubled line by line": (
+        f"def score(pod, node):\n    t0 = (1, 2)\n{doubled(36)}    return 1.0\n"
+    ),
+    "doubled outside": (
+        "t0 = (1, 2)\nfor _ in range(36):\n    t0 = (t0, t0)\n\n\n"
+        "def score(pod, node):\n    x = t0\n    return 1.0\n"
+    ),
+    "long": "T = tuple(range(3000))\n\n\ndef score(pod, node):\n    return T[node.gpu_count]\n",
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_tuple_too_large_for_compilers_runs_in_plain_python_alone(name):
+    policy = policy_of(read_source(LARGE[name], "p.py"), "p")
+    assert "holds a tuple of more than 512 parts" in policy.not_compiled
+    pod, node, _ = next(iter(STATES.views()))
+    assert policy.function(pod, node) == (node.gpu_count if name == "long" else 1.0)
+
+
+def test_a_number_that_counts_otherwise_is_taken_for_its_value():
+    text = (
+        "class Odd(int):\n    def __abs__(self):\n        raise ValueError\n"
+        "    def __int__(self):\n        raise ValueError\n\n\nODD = Odd(3)\n\n\n"
+        "def score(pod, node):\n    return ODD * pod.cpu_milli\n"
+    )
+    policy = policy_of(read_source(text, "p.py"), "p")
+    plain, found = scores(policy)
+    assert plain == found == [3 * pod.cpu_milli for pod, _, _ in STATES.views()]
+
+
+def test_a_function_with_more_defaults_than_arguments_is_called_as_python_does():
+    text = (
+        "def helper(x, y):\n    return x + y\n\n\nhelper.__defaults__ = (1, 2, 3)\n\n\n"
+        "def score(pod, node):\n    return helper(pod.cpu_milli)\n"
+    )
+    policy = policy_of(read_source(text, "p.py"), "p")
+    plain, found = scores(policy)
+    assert plain == found == [pod.cpu_milli + 3 for pod, _, _ in STATES.views()]

@@ -55,7 +55,7 @@ def test_every_published_policy_ships():
 @pytest.mark.parametrize(
     ("row", "problem", "where"),
     [
-        ("default,Bestfit,42,1,1,1,1,1", '"Bestfit" is no published policy', "line 2, policy"),
+        ("default,Bestfit,42,1,1,1,1,1", '"Bestfit" is not a published policy', "line 2, policy"),
         ("default,FGD,x,1,1,1,1,1", "not a published result", "line 2"),
         ("default,FGD,42,1,one,1,1,1", "not a published result", "line 2"),
         ("default,FGD,42,1", "not a published result", "line 2"),

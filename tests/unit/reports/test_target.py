@@ -29,7 +29,7 @@ def test_another_suffix_is_refused_with_those_that_can_be_written(tmp_path, name
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(InputError, match="folder is not there") as caught:
+    with pytest.raises(InputError, match="folder does not exist") as caught:
         checked_target(tmp_path / "none" / "rows.csv", SUFFIXES)
     assert str(tmp_path / "none") in caught.value.hint
 

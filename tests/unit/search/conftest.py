@@ -5,7 +5,7 @@ from podium.search.judging.judge import Judge
 from podium.search.sandbox import worker as process
 from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.worker import Worker
-from support.forgery import KIND, imposter
+from support.forgery import imposter
 
 CASES = (Case(nodes=8, pods=80, seed=1000), Case(nodes=8, pods=80, seed=1001, is_perturbed=True))
 LIMITS = Limits(time_s=20.0, trial_s=1.5, memory_mib=256)
@@ -33,7 +33,7 @@ def taken_over(monkeypatch):
         script = imposter(*messages).replace("{", "{{").replace("}", "}}")
         monkeypatch.setattr(process, "_BOOT", script)
         limits = Limits(time_s=6.0, trial_s=1.5, tuning_s=20.0, memory_mib=256)
-        workers.append(Worker({}, limits, (KIND,)))
+        workers.append(Worker({}, limits))
         workers[-1].get_ready()
         return workers[-1]
 

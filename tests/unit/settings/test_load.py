@@ -140,7 +140,7 @@ def test_a_wrong_type_in_a_file_is_reported_with_line_and_key(home):
     problem = home.problem()
     assert problem.message == '"3" is not a whole number'
     assert problem.where == "podium.toml, line 2, [simulate] seed"
-    assert problem.hint == "give a whole number of at least 0 (seed of everything random)"
+    assert problem.hint == "give a whole number of at least 0 (random seed)"
 
 
 def test_a_wrong_value_is_reported_even_where_a_nearer_source_hides_it(home):

@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from podium.errors import InputError, UnknownName, UsageError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
-from podium.policies import load
+from podium.policies import from_function, load
 from podium.sim import Inflation, Order, Replay, Rounds, Setup, simulate
 from podium.sim.engine import make_plan
+from podium.sim.execution import execute
 from podium.sim.orders import inflate, shuffled_rank
 from podium.traces import load_trace
 
@@ -88,7 +91,7 @@ def test_a_policy_may_be_given_by_its_name():
     assert named.digest == simulate(cluster, workload, load("first-fit"), Rounds()).digest
     with pytest.raises(UnknownName, match='unknown policy "frist-fit"'):
         simulate(cluster, workload, "frist-fit", Rounds())
-    with pytest.raises(UsageError, match="is no policy"):
+    with pytest.raises(UsageError, match="is not a policy"):
         simulate(cluster, workload, len, Rounds())
 
 
@@ -99,3 +102,26 @@ def test_what_a_run_takes_and_gives_is_shown_in_a_line():
         assert len(repr(value)) < 600, repr(value)[:200]
         assert "\n" not in repr(value)
     assert repr(trace.cluster) == "<Cluster openb: 1,213 nodes, 6,212 GPUs>"
+
+
+def weighed(pod, node, table):  # noqa: ARG001
+    return table[0]
+
+
+@pytest.mark.parametrize("tier", ["auto", "python", "cached", "scan"])
+def test_a_table_is_prepared_once_for_each_run(tier):
+    calls = []
+
+    def prepare(shapes):
+        calls.append(len(shapes))
+        return shapes.weights
+
+    policy = replace(from_function(weighed), prepare=prepare)
+    made = make_plan(CLUSTER, TIMED, policy, Rounds(), Setup(tier=tier))
+    first = execute(made)
+    assert calls == [2]
+    assert execute(made).digest == first.digest
+    assert calls == [2, 2]
+    assert execute(replace(made, trace=UNTIMED.aligned(CLUSTER.gpu_models))).digest == first.digest
+    assert execute(replace(made, policy=load("first-fit"))).digest == first.digest
+    assert calls == [2, 2, 2]

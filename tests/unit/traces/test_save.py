@@ -33,6 +33,6 @@ def test_other_formats_are_refused(tmp_path, name):
 
 def test_a_list_that_has_no_room_leaves_no_half_of_a_trace(tmp_path):
     (tmp_path / "t-pods.csv").symlink_to("/dev/full")
-    with pytest.raises(MissingError, match="no room"):
+    with pytest.raises(MissingError, match="no space left"):
         save_trace(small_trace(), tmp_path / "t.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["t-pods.csv"]

@@ -20,7 +20,8 @@ from podium.cli.search.sitting import settled
 if TYPE_CHECKING:
     from podium.search.run.plan import RunPlan
     from podium.search.run.setup import Means
-    from podium.search.run.strategies import Row, Trial
+    from podium.search.run.strategies import Row
+    from podium.search.run.strategies import StrategyRun as Trial
     from podium.settings import Settings
     from podium.store import Store
 
@@ -60,7 +61,8 @@ def compare(
 
     from podium.cli.watch import announce_compilation
     from podium.search.run.plan import RunPlan
-    from podium.search.run.strategies import plan_of, summarise_arms
+    from podium.search.run.strategies import plan_of
+    from podium.search.run.strategies import summarise_strategies as summarise_arms
     from podium.search.sandbox.limits import Limits
 
     names = arms or ["genetic", "random", "tuned"]
@@ -96,7 +98,7 @@ def _trial(
 
     from podium.search.run.plan import Budget
     from podium.search.run.setup import open_search
-    from podium.search.run.strategies import Trial
+    from podium.search.run.strategies import StrategyRun as Trial
     from podium.search.run.validator import Validator
 
     name, plan = arm
@@ -104,7 +106,9 @@ def _trial(
     title = f"compare {name} {plan.seed}"
     with (
         entered(kept, settings, plan, budget, title) as record,
-        open_search(kept, record, replace(means, is_validating=False)) as search,
+        open_search(
+            kept, record, replace(means, is_validating=False, given=plan.options)
+        ) as search,
         settled(screen, kept, record),
     ):
         search.go(budget)

@@ -14,7 +14,7 @@ from podium.cli.search.display import warn_of_walls
 from podium.cli.search.options import AllowUnconfined
 from podium.errors import InputError
 from podium.files.text_file import read_bytes
-from podium.policies.registry import MOST_BYTES
+from podium.policies.loaders import MOST_BYTES
 
 if TYPE_CHECKING:
     from podium.search.candidate.verdict import Judgement

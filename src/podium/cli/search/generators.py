@@ -60,15 +60,33 @@ def generator_options(
     return found
 
 
+def repeated_options(
+    settings: Settings, price: list[str] | None, replay: Path | None,
+    program: tuple[str | None, list[str] | None],
+) -> dict[str, dict[str, Any]]:  # fmt: skip
+    """Gives the options of generators as far as they are given again to resume a run."""
+    command, names = program
+    found: dict[str, dict[str, Any]] = {}
+    if settings.search.models.strip(", "):
+        found["llm"] = _described(settings, price, replay)
+    if command:
+        found["command"] = {"command": command, "keep": names or []}
+    return found
+
+
 def llm_options(settings: Settings, price: list[str] | None, replay: Path | None) -> dict[str, Any]:
     """Says which language models a plan asks, where, and for how much."""
+    if not settings.search.models.strip(", "):
+        raise UsageError("no language model is named", hint="add --model NAME")
+    _check_llm(settings, replay)
+    return _described(settings, price, replay)
+
+
+def _described(settings: Settings, price: list[str] | None, replay: Path | None) -> dict[str, Any]:
     from podium.search.generators.llm.budget import read_prices
 
     search = settings.search
     models = [each.strip() for each in search.models.split(",") if each.strip()]
-    if not models:
-        raise UsageError("no language model is named", hint="add --model NAME")
-    _check_llm(settings, replay)
     prices = read_prices(price or [])
     return {
         "models": models, "base_url": search.base_url, "usd": search.usd or None,

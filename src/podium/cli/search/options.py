@@ -103,6 +103,14 @@ CommandEnv = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
+Prices = Annotated[
+    list[str] | None,
+    typer.Option("--price", help="MODEL=IN,OUT in USD per million.", show_default=False),
+]
+Replay = Annotated[
+    Path | None,
+    typer.Option("--replay", help="Play recorded traffic back.", show_default=False),
+]
 BaseUrl = Annotated[
     str | None,
     typer.Option("--base-url", help="OpenAI-compatible service.", show_default=False),
@@ -188,7 +196,7 @@ def means(
             hint=f"0 is one a core; at most {MOST_WORKERS * cores} are started here",
         )
     with blaming("flag --executor"):
-        return Means(wanted, executor, address, limits)
+        return Means(wanted, executor, address, limits, root=settings.search.folder)
 
 
 def read_weights(texts: list[str]) -> tuple[tuple[str, float], ...]:

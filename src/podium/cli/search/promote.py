@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,8 @@ from podium.cli.runs import RunId, StoreUrl, opened
 from podium.cli.search import options as given
 from podium.cli.search.display import warn_of_walls
 from podium.cli.terminal import on_one_line
-from podium.errors import UsageError
+from podium.errors import InputError, UsageError
+from podium.files.excerpt import excerpt
 
 if TYPE_CHECKING:
     from podium.evaluation.paired import Difference
@@ -46,6 +48,9 @@ def promote(
         Path, typer.Option("--to", help="Folder for the policy and its card.")
     ] = Path(),
     name: Annotated[str, typer.Option("--name", help="Name of the policy.")] = "",
+    summary: Annotated[
+        str, typer.Option("--summary", help="What the policy does, in one line of yours.")
+    ] = "",
     seeds: Annotated[
         int, typer.Option("--seeds", help="Validation seeds of each case.", min=1, max=20)
     ] = 20,
@@ -75,7 +80,7 @@ def promote(
     from podium.search.promotion.decision import Rule
     from podium.search.promotion.promote import Settings, check_folder, scorer
     from podium.search.promotion.promote import promote as promote_all
-    from podium.search.promotion.reduction import Thrift
+    from podium.search.promotion.reduction import ReductionSettings
     from podium.search.run.folder import PLAN, RunFolder
     from podium.search.run.plan import RunPlan
     from podium.search.sandbox.limits import Limits
@@ -86,7 +91,10 @@ def promote(
         with blaming("argument RUN"):
             record = kept.runs.get(run)
         plan = RunPlan.from_object(RunFolder(Path(record.folder)).read(PLAN))
-        nominees = _nominees(kept, record, plan, candidate, best, name)
+        nominees = [
+            replace(each, summary=summary)
+            for each in _nominees(kept, record, plan, candidate, best, name)
+        ]
     announce_compilation(screen)
     held_out = HeldOut(seeds, str(traces_folder(settings) or ""), tuple(trace or ()))
     with blaming("flag --trace"):
@@ -102,7 +110,7 @@ def promote(
         judge.pool.get_ready()
         warn_of_walls(screen, judge.pool.missing_walls)
         score = scorer(judge, may_hold=plan.may_hold)
-        wanted = Settings(score, folder, cases, rule, Thrift(loss), jobs=workers or 0)
+        wanted = Settings(score, folder, cases, rule, ReductionSettings(loss), jobs=workers or 0)
         outcome = promote_all(nominees, wanted, progress)
     if is_json:
         print_json(_object(outcome))
@@ -132,7 +140,11 @@ def _nominees(
 
 
 def _provenance(
-    kept: Store, record: RunRecord, plan: RunPlan, found: CandidateRecord
+    kept: Store,
+    record: RunRecord,
+    plan: RunPlan,
+    found: CandidateRecord,
+    seen: frozenset[str] = frozenset(),
 ) -> Provenance:
     """Says where a candidate was found: in an earlier run, if this one only began with it."""
     from podium.search.judging.fitness import fitness_named
@@ -141,15 +153,21 @@ def _provenance(
     from podium.search.run.plan import RunPlan
 
     origin = _origin(kept, found)
+    seen |= {record.id}
+    if origin is not None and origin[0] in seen:
+        raise _corrupt(record, f"candidate {found.number} comes from its own run")
     if origin is not None:
         earlier = kept.runs.get(origin[0])
         its_plan = RunPlan.from_object(RunFolder(Path(earlier.folder)).read(PLAN))
-        return _provenance(kept, earlier, its_plan, kept.candidates.get(*origin))
-    summary = record.summary
+        return _provenance(kept, earlier, its_plan, kept.candidates.get(*origin), seen)
+    command = record.settings.get("command")
+    if command is not None and not isinstance(command, str):
+        raise _corrupt(record, "its command is no text")
+    summary = _figures(record)
     parents = {each.number: each.parents for each in kept.candidates.of(record.id)}
     return Provenance(
         run=record.id, candidate=found.number, seed=plan.seed,
-        command=record.settings.get("command"),
+        command=command,
         generator=", ".join(each for each, _ in plan.generators),
         evaluations=summary.get("evaluations"), seconds=summary.get("seconds"),
         spend_usd=summary.get("usd") if summary.get("calls") else None,
@@ -168,11 +186,29 @@ def _origin(kept: Store, found: CandidateRecord) -> tuple[str, int] | None:
 
 
 def _ancestry(number: int, parents: dict[int, tuple[int, ...]]) -> int:
-    """Counts the generations back to a seed, along main parents."""
-    count = 0
-    while parents.get(number):
-        number, count = parents[number][0], count + 1
-    return count
+    """Counts the generations back to a seed, along main parents; nobody is their own ancestor."""
+    seen: set[int] = set()
+    while number not in seen and parents.get(number):
+        seen.add(number)
+        number = parents[number][0]
+    return len(seen)
+
+
+def _figures(record: RunRecord) -> dict[str, Any]:
+    """Reads the figures of a run out of its summary, which others may have written."""
+    found = {key: record.summary.get(key) for key in ("evaluations", "seconds", "usd", "calls")}
+    for key, value in found.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and 0 <= value < math.inf):
+            raise _corrupt(record, f"{key} is {excerpt(value)}")
+    return found
+
+
+def _corrupt(record: RunRecord, problem: str) -> InputError:
+    return InputError(
+        f"the record of run {record.id} is corrupt: {problem}", where="the store",
+        hint="podium runs show lists what it holds; promote from a run that nobody changed",
+    )  # fmt: skip
 
 
 def _figure(fitness: str) -> str:

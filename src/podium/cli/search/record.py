@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name: str) -> RunRecord:
     """Enters a run under a new id, with its plan, its budget and the command that began it."""
+    from podium.search.run.folder import PLAN
+    from podium.search.run.plan import RunPlan
     from podium.search.run.setup import KIND, create_run
+    from podium.search.run.trust import seal
     from podium.settings import secrets_of
     from podium.store import RunRecord
 
@@ -37,7 +40,8 @@ def create(kept: Store, settings: Settings, plan: RunPlan, budget: Budget, name:
     }  # fmt: skip
     shown = secret.hide_all(asked)
     record = RunRecord(run_id, KIND, secret.hide(name), time.time(), shown, folder=folder)
-    create_run(kept, plan, record, secret)
+    made = create_run(kept, plan, record, secret)
+    seal(made, run_id, RunPlan.from_object(made.read(PLAN)))
     return record
 
 

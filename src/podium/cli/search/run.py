@@ -13,7 +13,12 @@ from podium.cli.render import Screen
 from podium.cli.runs import RunId, StoreUrl, opened
 from podium.cli.search import options as given
 from podium.cli.search.budget import budget_of, renewed_budget
-from podium.cli.search.generators import check_names, generator_options, refuse_unused
+from podium.cli.search.generators import (
+    check_names,
+    generator_options,
+    refuse_unused,
+    repeated_options,
+)
 from podium.cli.search.record import entered
 from podium.cli.search.sitting import work
 from podium.cli.search.starters import find_starters
@@ -63,14 +68,8 @@ def run(
     base_url: given.BaseUrl = None,
     usd: given.Usd = None,
     tokens: given.Tokens = None,
-    price: Annotated[
-        list[str] | None,
-        typer.Option("--price", help="MODEL=IN,OUT in USD per million.", show_default=False),
-    ] = None,
-    replay: Annotated[
-        Path | None,
-        typer.Option("--replay", help="Play recorded traffic back.", show_default=False),
-    ] = None,
+    price: given.Prices = None,
+    replay: given.Replay = None,
     command: given.Command = None,
     command_env: given.CommandEnv = None,
     name: Annotated[str, typer.Option("--name", help="A name for the run.")] = "",
@@ -101,7 +100,7 @@ def run(
     )  # fmt: skip
 
     from podium.search.judging.fitness import fitness_named
-    from podium.search.population.archive import Customs
+    from podium.search.population.archive import IslandSettings as Customs
     from podium.search.run.plan import RunPlan, Tuning
     from podium.search.sandbox.limits import Limits
 
@@ -117,7 +116,9 @@ def run(
         time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
     )
     means = given.means(settings, workers, executor, ray_address, limits)
-    means = replace(means, base_url=settings.search.base_url, command=command or "")
+    means = replace(
+        means, base_url=settings.search.base_url, command=command or "", given=plan.options
+    )
     budget = budget_of(evaluations, time_span, target)
     with (
         opened(settings, is_made=True) as kept,
@@ -134,8 +135,12 @@ def resume(
     target: given.Target = None,
     usd: given.Usd = None,
     tokens: given.Tokens = None,
+    model: given.Models = None,
     base_url: given.BaseUrl = None,
+    price: given.Prices = None,
+    replay: given.Replay = None,
     command: given.Command = None,
+    command_env: given.CommandEnv = None,
     workers: given.Workers = None,
     executor: given.ExecutorName = "local",
     ray_address: given.RayAddress = "",
@@ -146,8 +151,11 @@ def resume(
     is_json: Json = False,
 ) -> None:
     """Continues a run where it stopped; nothing that was judged is judged again."""
-    flags = {"store.url": store, "search.base_url": base_url}
-    settings = read_settings(ctx, flags | {"search.allow_unconfined": is_unconfined or None})
+    flags = {"store.url": store, "search.base_url": base_url,
+             "search.usd": usd, "search.tokens": tokens,
+             "search.allow_unconfined": is_unconfined or None,
+             "search.models": ",".join(model) if model else None}  # fmt: skip
+    settings = read_settings(ctx, flags)
 
     from podium.search.sandbox.limits import Limits
 
@@ -156,8 +164,9 @@ def resume(
     )
     means = given.means(settings, workers, executor, ray_address, limits)
     means = replace(
-        means, usd=usd, tokens=tokens, base_url=settings.search.base_url, command=command or ""
-    )
+        means, usd=usd, tokens=tokens, base_url=settings.search.base_url, command=command or "",
+        given=repeated_options(settings, price, replay, (command, command_env)),
+    )  # fmt: skip
     with opened(settings) as kept:
         with blaming("argument RUN"):
             record = kept.runs.get(run)

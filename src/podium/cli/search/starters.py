@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from podium.cli.options import blaming
 from podium.cli.runs import opened
 from podium.files.text_file import read_text
-from podium.policies.registry import MOST_BYTES
+from podium.policies.loaders import MOST_BYTES
 
 if TYPE_CHECKING:
     from podium.settings import Settings

@@ -29,7 +29,7 @@ def status(
     """Shows how far a run is, and its best candidate."""
     settings = read_settings(ctx, {"store.url": store})
 
-    from podium.search.run.standing import standing_of
+    from podium.store.run_status import status_of
 
     with opened(settings) as kept:
         with blaming("argument RUN"):
@@ -38,7 +38,7 @@ def status(
         text = None if number is None else kept.candidates.get(record.id, number).text
         fronts = _fronts(kept, record) if has_front else None
     told: dict[str, Any] = {
-        "run": record.id, "name": record.name, "status": standing_of(record),
+        "run": record.id, "name": record.name, "status": status_of(record),
         "folder": record.folder, **record.summary,
     }  # fmt: skip
     if is_json:

@@ -43,46 +43,37 @@ and 130 %: cpu-only 99.7 and 98.2, share 95.7 and 74.7, 1-gpu 95.2 and 73.4, 2-g
 
 What the training fitness loses without each part:
 
-      3.75  cpu_milli_after: Free CPU once the pod is here.
-      2.22  usable_gpu_milli_after: Free parts of GPUs that are not too small, once the pod is
-            here.
-      2.22  starved_gpu_milli_after: Usable GPU that lacks CPU once the pod is here.
-      2.17  usable_gpu_milli_before: Free parts of GPUs that are not too small.
-      2.17  starved_gpu_milli_more: Usable GPU that loses its CPU to the pod, less that without
-            CPU that the pod takes.
-      0.85  tightest_gpu_milli: Free part of the fullest GPU on which the pod fits.
-      0.66  gpu_milli_spent: GPU milli that the pod takes, or leaves too small.
-      0.66  usable_gpu_milli_taken: Of that, what was not too small before.
-      0.60  gpu_steps: Whole steps of 4 times starved gpu milli more plus lost gpu milli, over
-            509.
-      0.60  Lowers the score with whole steps of 4 times starved gpu milli more plus lost gpu
-            milli, over 509.
-      0.57  gpu_milli_behind: What the pod leaves behind on its GPU.
-      0.54  is_share: The pod takes a part of one GPU.
-      0.54  lost_gpu_milli: What a share pod leaves behind on its GPU that is too small for
-            others.
-      0.53  Looks, within its loop, only where left is at least the pod's part of a GPU.
-      0.46  gpu_milli_wanted: GPU milli that the pod takes.
-      0.10  Looks, within its loop, only where left is at least small gpu milli.
-      0.10  starved_gpu_milli_before: Usable GPU that lacks CPU, if pods take what is usual.
-      0.04  gpu_weight: Weight times starved gpu milli more plus gpu milli behind, over 509.
-      0.04  Raises the score with weight times starved gpu milli more plus gpu milli behind,
-            over 509.
+      3.75  cpu_milli_after
+      2.22  usable_gpu_milli_after
+      2.22  starved_gpu_milli_after
+      2.17  usable_gpu_milli_before
+      2.17  starved_gpu_milli_more
+      0.85  tightest_gpu_milli
+      0.66  gpu_milli_spent
+      0.66  usable_gpu_milli_taken
+      0.60  gpu_steps
+      0.57  gpu_milli_behind
+      0.54  is_share
+      0.54  lost_gpu_milli
+      0.53  if left >= pod.gpu_milli
+      0.46  gpu_milli_wanted
+      0.10  if left >= SMALL_GPU_MILLI
+      0.10  starved_gpu_milli_before
+      0.04  gpu_weight
 """
 
-# Is the measure of free CPU. Tuned within 2 and 60.
+# CPU milli that a pod usually takes with each GPU milli (tuned within 2 and 60).
 CPUS_PER_GPU = 7.21
-# Is what left is compared with. Tuned within 0 and 1000.
+# GPU milli below which a free part of a GPU is of no use to other pods (tuned within 0 and
+# 1000).
 SMALL_GPU_MILLI = 470.0
-# Weighs starved gpu milli more plus gpu milli behind, over 509. Tuned within -10 and 10.
+# Weighs what decides between nodes within one step (tuned within -10 and 10).
 WEIGHT = -1.0
 # Thousandths of a GPU or of a CPU.
 MILLI = 1000
-# Weighs starved gpu milli more plus lost gpu milli, over 509.
+# A step is 509 / 4 GPU milli: nodes that lose about as much are alike.
 W_STARVED_GPU_MILLI = 4
-# Is the measure of starved gpu milli more plus lost gpu milli.
 SCALE_STARVED_GPU_MILLI = 509
-# Is the measure of starved gpu milli more plus gpu milli behind.
 SCALE_STARVED_GPU_MILLI_2 = 509
 
 
@@ -100,7 +91,7 @@ def score(pod, node):
     cpu_milli_after = node.cpu_milli_left - pod.cpu_milli
     # What the pod leaves behind on its GPU.
     gpu_milli_behind = tightest_gpu_milli - pod.gpu_milli
-    # 0 is below the pod's part of a GPU and the pod's part of a GPU is below milli.
+    # The pod takes a part of one GPU.
     is_share = 0 < pod.gpu_milli < MILLI
     # What a share pod leaves behind on its GPU that is too small for others.
     lost_gpu_milli = gpu_milli_behind if is_share and gpu_milli_behind < SMALL_GPU_MILLI else 0
@@ -122,8 +113,10 @@ def score(pod, node):
     starved_gpu_milli_after = max(0, usable_gpu_milli_after - cpu_milli_after / CPUS_PER_GPU)
     # Usable GPU that loses its CPU to the pod, less that without CPU that the pod takes.
     starved_gpu_milli_more = starved_gpu_milli_after - starved_gpu_milli_before
+    # GPU that this pod makes useless, in whole steps: without CPU, or in parts too small.
     gpu_steps = int(
         W_STARVED_GPU_MILLI * ((starved_gpu_milli_more + lost_gpu_milli) / SCALE_STARVED_GPU_MILLI)
     )
+    # The same without steps, and all that stays behind on the GPU: this decides within a step.
     gpu_weight = WEIGHT * ((starved_gpu_milli_more + gpu_milli_behind) / SCALE_STARVED_GPU_MILLI_2)
     return gpu_weight - gpu_steps

@@ -32,41 +32,34 @@ whatever fits.
 
 What the training fitness loses without each part:
 
-     23.23  gpu_milli_after: Free GPU milli once the pod is here.
-      9.99  cpu_per_gpu_total: CPU that the node has for each GPU milli.
-      6.35  stranded_gpu_milli_before: Free GPU that lacks CPU, if pods take what is usual.
-      5.50  gpu_milli_free: Free GPU milli of the node.
-      4.85  cpu_milli_after: Free CPU once the pod is here.
-      4.39  gpu_milli_wanted: GPU milli that the pod takes.
-      1.73  stranded_gpu_milli_more: GPU that loses its CPU to the pod, less the GPU without CPU
-            that the pod takes.
-      1.73  gpu_gap_2: Minus whole steps of 4 times stranded gpu milli more over 1076.
-      1.73  Raises the score with minus whole steps of 4 times stranded gpu milli more over
-            1076.
-      1.23  stranded_gpu_milli_after: Free GPU that lacks CPU once the pod is here.
-      1.01  Returns hold where `pod.gpu_milli < 1000 and 0 < gpu_milli_after and
-            (cpu_per_gpu_total < CPU_MILLI_LIMIT_PER_GPU_2)`.
-      0.96  Returns hold where share gpu milli is below the pod's part of a GPU and the pod's
-            part of a GPU is below 1000.
-      0.04  gpu_milli_behind_here: The GPU's free part where the GPU's slot is at least 0, else
-            0.
-      0.04  Lowers the score with the GPU's free part where the GPU's slot is at least 0, else
-            0.
+     23.23  gpu_milli_after
+      9.99  cpu_per_gpu_total
+      6.35  stranded_gpu_milli_before
+      5.50  gpu_milli_free
+      4.85  cpu_milli_after
+      4.39  gpu_milli_wanted
+      1.73  stranded_gpu_milli_more
+      1.73  gpu_gap_2
+      1.23  stranded_gpu_milli_after
+      1.01  if pod.gpu_milli < 1000 and 0 < gpu_milli_after and (cpu_per_gpu_total <
+            CPU_MILLI_LIMIT_PER_GPU_2)
+      0.96  if SHARE_GPU_MILLI < pod.gpu_milli < 1000
+      0.04  gpu_milli_behind_here
 """
 
 from podium.policies import HOLD
 
-# Is the measure of free CPU. Tuned within 2 and 60.
+# CPU milli that a pod usually takes with each GPU milli (tuned within 2 and 60).
 CPUS_PER_GPU = 14.36
-# Is what the pod's part of a GPU is compared with. Tuned within 0 and 1000.
+# Pods with a larger part of a GPU than this are held (tuned within 0 and 1000).
 SHARE_GPU_MILLI = 800.0
-# Is what cpu per gpu total is compared with. Tuned within 0 and 64.
+# Nodes with less CPU for each GPU milli are kept for pods that take whole GPUs (tuned within 0
+# and 64).
 CPU_MILLI_LIMIT_PER_GPU_2 = 20.0
 # Thousandths of a GPU or of a CPU.
 MILLI = 1000
-# Weighs stranded gpu milli more over 1076.
+# A step is 1076 / 4 GPU milli: nodes that strand about as much are alike.
 W_STRANDED_GPU_MILLI = 4
-# Is the measure of stranded gpu milli more.
 SCALE_STRANDED_GPU_MILLI = 1076
 
 
@@ -83,7 +76,7 @@ def score(pod, node, gpu):
     gpu_milli_after = gpu_milli_free - gpu_milli_wanted
     # Free CPU once the pod is here.
     cpu_milli_after = node.cpu_milli_left - pod.cpu_milli
-    # The node's CPU over the most of 1 and milli times the node's GPUs.
+    # CPU that the node has for each GPU milli.
     cpu_per_gpu_total = node.cpu_milli_total / max(1, MILLI * node.gpu_count)
     # Free GPU that lacks CPU, if pods take what is usual.
     stranded_gpu_milli_before = max(0, gpu_milli_free - node.cpu_milli_left / CPUS_PER_GPU)
@@ -91,15 +84,18 @@ def score(pod, node, gpu):
     stranded_gpu_milli_after = max(0, gpu_milli_after - cpu_milli_after / CPUS_PER_GPU)
     # GPU that loses its CPU to the pod, less the GPU without CPU that the pod takes.
     stranded_gpu_milli_more = stranded_gpu_milli_after - stranded_gpu_milli_before
-    # The GPU's free part where the GPU's slot is at least 0, else 0.
+    # Free part of the GPU in question; 0 for pods that take whole GPUs, or none.
     gpu_milli_behind_here = node.gpu_milli_left[gpu] if gpu >= 0 else 0
+    # While GPU is free on a node with little CPU for it, pods without a whole GPU stay away.
     if (
         pod.gpu_milli < MILLI
         and gpu_milli_after > 0
         and cpu_per_gpu_total < CPU_MILLI_LIMIT_PER_GPU_2
     ):
         return HOLD
+    # What a large share leaves of its GPU is of no use to others.
     if SHARE_GPU_MILLI < pod.gpu_milli < MILLI:
         return HOLD
+    # GPU that this pod strands without CPU, in whole steps.
     gpu_gap_2 = -int(W_STRANDED_GPU_MILLI * (stranded_gpu_milli_more / SCALE_STRANDED_GPU_MILLI))
     return gpu_gap_2 - gpu_milli_behind_here

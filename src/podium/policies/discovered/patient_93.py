@@ -31,38 +31,36 @@ fits.
 
 What the training fitness loses without each part:
 
-      5.92  gpu_milli_free: Free GPU milli of the node.
-      5.92  gpu_milli_after: Free GPU milli once the pod is here.
-      5.50  cpu_milli_after: Free CPU once the pod is here.
-      3.02  cpu_per_gpu_after: Free CPU for each free GPU milli, once the pod is here.
-      2.49  gpu_milli_wanted: GPU milli that the pod takes.
-      2.35  stranded_gpu_milli_after: Free GPU that lacks CPU once the pod is here.
-      2.31  gpu_gap: Lost gpu milli over 1000 less stranded gpu milli after.
-      2.31  Raises the score with lost gpu milli over 1000 less stranded gpu milli after.
-      1.97  Looks, within its loop, only where left is at least the pod's part of a GPU.
-      1.54  Returns hold where `SHARE_GPU_MILLI < pod.gpu_milli < 1000 and cpu_per_gpu_after >
-            CPU_MILLI_LIMIT_PER_GPU`.
-      0.12  tightest_gpu_milli: Free part of the fullest GPU on which the pod fits.
-      0.12  gpu_milli_behind: What the pod leaves behind on its GPU.
-      0.12  lost_gpu_milli: Gpu milli behind where gpu milli behind is below small gpu milli,
-            else 0.
-      0.03  Returns hold where `SHARE_GPU_MILLI_2 < pod.gpu_milli < 1000 and cpu_per_gpu_after <
-            CPU_MILLI_LIMIT_PER_GPU_2`.
+      5.92  gpu_milli_free
+      5.92  gpu_milli_after
+      5.50  cpu_milli_after
+      3.02  cpu_per_gpu_after
+      2.49  gpu_milli_wanted
+      2.35  stranded_gpu_milli_after
+      2.31  gpu_gap
+      1.97  if left >= pod.gpu_milli
+      1.54  if SHARE_GPU_MILLI < pod.gpu_milli < 1000 and cpu_per_gpu_after >
+            CPU_MILLI_LIMIT_PER_GPU
+      0.12  tightest_gpu_milli
+      0.12  gpu_milli_behind
+      0.12  lost_gpu_milli
+      0.03  if SHARE_GPU_MILLI_2 < pod.gpu_milli < 1000 and cpu_per_gpu_after <
+            CPU_MILLI_LIMIT_PER_GPU_2
 """
 
 from podium.policies import HOLD
 
-# Is the measure of cpu milli after. Tuned within 2 and 60.
+# CPU milli that a pod usually takes with each GPU milli (tuned within 2 and 60).
 CPUS_PER_GPU = 10.0
-# Is what the pod's part of a GPU is compared with. Tuned within 0 and 1000.
+# Larger shares are held where more CPU than the limit is left for each GPU milli (tuned within 0
+# and 1000, and within 0 and 64).
 SHARE_GPU_MILLI = 600.0
-# Is what cpu per gpu after is compared with. Tuned within 0 and 64.
 CPU_MILLI_LIMIT_PER_GPU = 12.7
-# Is what the pod's part of a GPU is compared with. Tuned within 0 and 1000.
+# Larger shares are held where less CPU than the limit is left for each GPU milli (tuned likewise).
 SHARE_GPU_MILLI_2 = 500.0
-# Is what cpu per gpu after is compared with. Tuned within 0 and 64.
 CPU_MILLI_LIMIT_PER_GPU_2 = 8.0
-# Is what gpu milli behind is compared with. Tuned within 0 and 1000.
+# GPU milli below which a free part of a GPU is of no use to other pods (tuned within 0 and
+# 1000).
 SMALL_GPU_MILLI = 100.0
 # Thousandths of a GPU or of a CPU.
 MILLI = 1000
@@ -91,12 +89,13 @@ def score(pod, node):
     cpu_per_gpu_after = cpu_milli_after / max(1, gpu_milli_after)
     # Free GPU that lacks CPU once the pod is here.
     stranded_gpu_milli_after = max(0, gpu_milli_after - cpu_milli_after / CPUS_PER_GPU)
-    # Gpu milli behind where gpu milli behind is below small gpu milli, else 0.
+    # What the pod leaves behind on its GPU, if that is too small for others.
     lost_gpu_milli = gpu_milli_behind if gpu_milli_behind < SMALL_GPU_MILLI else 0
+    # A large share is held off nodes that are short of CPU, and off those with CPU to spare.
     if SHARE_GPU_MILLI_2 < pod.gpu_milli < MILLI and cpu_per_gpu_after < CPU_MILLI_LIMIT_PER_GPU_2:
         return HOLD
     if SHARE_GPU_MILLI < pod.gpu_milli < MILLI and cpu_per_gpu_after > CPU_MILLI_LIMIT_PER_GPU:
         return HOLD
-    # Lost gpu milli over milli less stranded gpu milli after.
+    # Free GPU without CPU decides; between equals, a GPU that the pod nearly fills.
     gpu_gap = lost_gpu_milli / MILLI - stranded_gpu_milli_after
     return gpu_gap

@@ -7,22 +7,31 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from podium.model import Cluster, Workload
-from podium.policies import Policy, load
+from podium.model import Cluster, Shapes, Workload
+from podium.policies import PairPolicy, Policy, load
 from podium.reports.bench import process
 from podium.reports.bench.cases import (
     SEED,
     dense_workload,
     fresh_policy,
+    half_full,
     openb_case,
     uniform_cluster,
 )
 from podium.reports.bench.measurement import Measurement
 from podium.sim import Inflation, Replay, Setup, simulate
+
+if TYPE_CHECKING:
+    from podium.sim.stepping import VectorEnvironment
+
+    Finish = Callable[[VectorEnvironment], None]
 
 REPEATS = 5
 
@@ -85,6 +94,83 @@ def _fgd_inflation(name: str, folder: Path | None) -> Measurement:
     slow = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED, "scan")), 1)
     fast = timed(lambda: simulate(*case, policy, Inflation(), Setup(SEED)))
     return Measurement(name, fast, "s", 0.6, True, slow, "scan tier")
+
+
+def _steps(name: str, folder: Path | None) -> Measurement:
+    from podium.sim.stepping import VectorEnvironment, stepped_plan
+
+    case = openb_case("openb:16", folder)
+    environment = VectorEnvironment(
+        [stepped_plan(*case, Replay(), Setup(SEED + i)) for i in range(64)]
+    )
+    compiled = _step_rate(environment, _compiled_actor())
+    given = _step_rate(environment, _finish_with_numpy)
+    return Measurement(name, given, "steps/s", 2_000_000, False, compiled, "compiled actor")
+
+
+def _step_rate(environment: VectorEnvironment, finish: Finish) -> float:
+    """Steps all environments to their end by first-fit, which takes one step for each placement."""
+
+    def episode() -> None:
+        environment.reset()
+        finish(environment)
+
+    spent = timed(episode)
+    results = (environment.result(i) for i in range(len(environment)))
+    return sum(int(result.is_placed.sum()) for result in results) / spent
+
+
+def _finish_with_numpy(environment: VectorEnvironment) -> None:
+    feasible, is_done = environment.observation.feasible, environment.observation.is_done
+    while not is_done.all():
+        environment.step(feasible.argmax(axis=1))
+
+
+def _compiled_actor() -> Finish:
+    import numba
+
+    from podium.sim.kernel import stepper
+
+    step = stepper()
+
+    def act(feasible, actions, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        while not arguments[-1].all():
+            for i in range(len(actions)):
+                actions[i] = 0
+                while actions[i] < feasible.shape[1] - 1 and not feasible[i, actions[i]]:
+                    actions[i] += 1
+            step(*arguments)
+
+    compiled = numba.njit(nogil=True)(act)
+
+    def finish(environment: VectorEnvironment) -> None:
+        actions = np.zeros(len(environment), np.int64)
+        compiled(environment.observation.feasible, actions, environment.arguments(actions))
+
+    return finish
+
+
+def _scores(policy_name: str, target: float) -> Measure:
+    def measure(name: str, folder: Path | None) -> Measurement:
+        cluster, workload = openb_case("openb", folder)
+        shapes = workload.aligned(cluster.gpu_models).shapes()
+        nodes, policy = half_full(cluster, workload), load(policy_name)
+        if not isinstance(policy, PairPolicy):
+            raise TypeError(f"{policy_name} is no pair policy")
+        plain = replace(policy, not_compiled="measured as if", compiled={}, refused={})
+        slow = timed(lambda: _score_all(plain, shapes, shapes.pods[:3], nodes), 1) / 3
+        fast = timed(lambda: _score_all(policy, shapes, shapes.pods, nodes), 4 * REPEATS)
+        return Measurement(name, fast / len(shapes), "s", target, True, slow, "plain Python")
+
+    return measure
+
+
+def _score_all(
+    policy: PairPolicy, shapes: Shapes, pods: npt.NDArray[Any], nodes: npt.NDArray[Any]
+) -> None:
+    session = policy.session(shapes)
+    for pod in pods:
+        session.scores(pod, nodes)
 
 
 def _new_policy(name: str, folder: Path | None) -> Measurement:
@@ -193,7 +279,10 @@ MEASURES: dict[str, Measure] = {
     "decisions_10k_nodes": _dense(10_000, 50_000, 190_000),
     "decisions_100k_nodes": _dense(100_000, 60_000, 130_000),
     "replay_16_nodes": _replay_16,
+    "steps_64_environments": _steps,
     "fgd_inflation_1213_nodes": _fgd_inflation,
+    "score_1213_nodes_fed_gpu": _scores("fed-gpu", 0.0003),
+    "score_1213_nodes_fgd": _scores("fgd", 0.003),
     "new_python_policy_replay": _new_policy,
     "compile_policy": _compile_policy,
     "threads_2_speedup": _scaling,

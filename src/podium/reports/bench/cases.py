@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from podium.model import Cluster, NodeSpec, Workload
-from podium.policies import Policy, policy_of
+from podium.model.state import occupied
+from podium.policies import Policy, load, policy_of
 from podium.policies.source import read_source
+from podium.sim import Inflation, Setup, simulate
 from podium.traces.catalogue import LoadOptions, load_trace
 
 _TEXT = '''
@@ -48,6 +52,14 @@ def openb_case(name: str, folder: Path | None) -> tuple[Cluster, Workload]:
     if trace.cluster is None or pods.workload is None:
         raise RuntimeError(f"{name} has no nodes or pods")
     return trace.cluster, pods.workload
+
+
+def half_full(cluster: Cluster, workload: Workload) -> npt.NDArray[Any]:
+    """Gives the nodes as first-fit leaves them when half of the GPUs were asked for."""
+    result = simulate(cluster, workload, load("first-fit"), Inflation(ratio=0.5), Setup(SEED))
+    placed = np.flatnonzero(result.is_placed)
+    pods = result.plan.arrivals.pods[placed]
+    return occupied(cluster.nodes, pods, result.node[placed], result.slots[placed])
 
 
 def uniform_cluster(nodes: int) -> Cluster:

@@ -45,8 +45,8 @@ def peak_megabytes(nodes: int) -> float:
 
 
 def search_speed(batches: int) -> dict[str, float]:
-    """Gives what `podium.search.speed` measures; its docstring says what is counted."""
-    measured: dict[str, float] = json.loads(run(["-m", "podium.search.speed", str(batches)]))
+    """Gives what `podium.search.run.speed` measures; its docstring says what is counted."""
+    measured: dict[str, float] = json.loads(run(["-m", "podium.search.run.speed", str(batches)]))
     return measured
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from podium.errors import PolicyError
-from podium.policies.translation import circular
+from podium.policies.language.translation import circular
 from podium.search.candidate import vocabulary
 from podium.search.candidate.constants import declared_call, number_of, read_constants
 from podium.search.candidate.constructs import (

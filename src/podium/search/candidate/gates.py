@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import tokenize
 from collections.abc import Callable, Collection
@@ -12,11 +13,15 @@ from podium.errors import PolicyError
 from podium.policies import Policy, policy_of
 from podium.policies.source import PAIR_FORMS, REFUSALS, read_source
 from podium.search.candidate.allowlist import functions, problems
-from podium.search.candidate.text import fingerprint, parse_text, walked
+from podium.search.candidate.text import complexity, fingerprint, parse_text, walked
 from podium.search.candidate.verdict import ALLOWLIST, NOVELTY, SIGNATURE, SYNTAX, Verdict
 from podium.search.candidate.vocabulary import LONGEST_BYTES
 
 MOST_PROBLEMS = 5
+MOST_READ = 128
+"""So many texts are remembered with their syntax trees."""
+
+_KNOWN = "it computes the same as a candidate that was judged before"
 
 FORMS = tuple(form for form in PAIR_FORMS if "table" not in form)
 """Candidates bring no `prepare`, so none takes a table."""
@@ -35,6 +40,11 @@ class Candidate:
         return fingerprint(self.tree)
 
     @property
+    def complexity(self) -> int:
+        """Counts the parts of its syntax tree."""
+        return complexity(self.tree)
+
+    @property
     def may_hold(self) -> bool:
         """Tells whether it names the score that refuses a node."""
         if not any(word in self.text for word in REFUSALS):
@@ -47,7 +57,7 @@ class _Refused(Exception):  # noqa: N818 - reads as the sentence it makes
     pass
 
 
-Gate = Callable[[Candidate, Collection[str]], None]
+Gate = Callable[[Candidate], None]
 
 
 def read_candidate(text: str, known: Collection[str] = ()) -> Candidate | Verdict:
@@ -55,14 +65,25 @@ def read_candidate(text: str, known: Collection[str] = ()) -> Candidate | Verdic
 
     `known` holds the fingerprints of candidates that need not be judged again.
     """
+    found = _read(text)
+    if isinstance(found, Candidate) and known and found.fingerprint in known:
+        return Verdict(False, NOVELTY, _KNOWN)
+    return found
+
+
+@functools.lru_cache(maxsize=MOST_READ)
+def _read(text: str) -> Candidate | Verdict:
+    """Sends a text through the gates that only read it; the last texts are remembered.
+
+    A search asks for the same text when it is proposed and when it is judged.
+    """
     try:
-        tree = parse(text)
+        candidate = Candidate(text, parse(text))
     except _Refused as refusal:
         return Verdict(False, SYNTAX, str(refusal))
-    candidate = Candidate(text, tree)
     for name, gate in READING_GATES:
         try:
-            gate(candidate, known)
+            gate(candidate)
         except _Refused as refusal:
             return Verdict(False, name, str(refusal))
     return candidate
@@ -83,7 +104,7 @@ def parse(text: str) -> ast.Module:
         raise _Refused(f"not Python: {error or 'it is nested too deeply'}") from error
 
 
-def check_allowlist(candidate: Candidate, _known: Collection[str]) -> None:
+def check_allowlist(candidate: Candidate) -> None:
     """Refuses constructs that a score function does not need."""
     found = problems(candidate.tree) or _foreign_names(candidate.text)
     if found:
@@ -92,7 +113,7 @@ def check_allowlist(candidate: Candidate, _known: Collection[str]) -> None:
         raise _Refused("\n".join([*told, *([f"and {rest} more"] if rest else [])]))
 
 
-def check_signature(candidate: Candidate, _known: Collection[str]) -> None:
+def check_signature(candidate: Candidate) -> None:
     """Refuses a text that is no pair policy without a table."""
     forms = "; ".join(f"score({', '.join(form)})" for form in FORMS)
     tree = candidate.tree
@@ -115,16 +136,9 @@ def check_signature(candidate: Candidate, _known: Collection[str]) -> None:
         raise _Refused(f"line {line}: {getattr(error, 'msg', '') or error}") from error
 
 
-def check_novelty(candidate: Candidate, known: Collection[str]) -> None:
-    """Refuses a candidate that differs from a known one in names and layout at most."""
-    if known and candidate.fingerprint in known:
-        raise _Refused("it computes the same as a candidate that was judged before")
-
-
 READING_GATES: tuple[tuple[str, Gate], ...] = (
     (ALLOWLIST, check_allowlist),
     (SIGNATURE, check_signature),
-    (NOVELTY, check_novelty),
 )
 """What a text passes once it is parsed, in this order."""
 

@@ -55,7 +55,12 @@ def complexity_of(text: str) -> int:
     >>> complexity_of("def score(pod, node):\n    return -node.cpu_milli_left")
     6
     """
-    return sum(not isinstance(node, _FREE) for node in _walk(parse_text(text)))
+    return complexity(parse_text(text))
+
+
+def complexity(tree: ast.Module) -> int:
+    """Counts the parts of a syntax tree as `complexity_of` does."""
+    return sum(not isinstance(node, _FREE) for node in _walk(tree))
 
 
 def _walk(tree: ast.AST) -> list[ast.AST]:

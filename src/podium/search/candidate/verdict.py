@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from podium.errors import PodiumError
-
-if TYPE_CHECKING:
-    from podium.search.judging.probe import Decisions
 
 SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY = "syntax", "allow-list", "signature", "novelty"
 TINY, CONTRACT, COMPILE, RACE, TRAINING = "tiny-trace", "contract", "compile", "race", "training"
@@ -24,6 +21,14 @@ class Verdict:
     accepted: bool
     gate: str  # the last gate that was entered
     reason: str = ""  # a sentence fit for whoever wrote the candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What a candidate decides on fixed states: a digest of all of it, and its tendencies."""
+
+    signature: str
+    behaviour: tuple[float, ...]  # by the axes of the probe
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from podium.errors import PolicyError
 from podium.policies import PairPolicy
-from podium.search.candidate.verdict import Rejected
+from podium.policies.batch import score_states
+from podium.policies.states import States
+from podium.search.candidate.verdict import Decisions, Rejected
 from podium.search.judging.form import Engine
-from podium.search.judging.probe import Decisions
 from podium.search.judging.testbed import Bench, View
-from podium.testing.native import score_compiled
-from podium.testing.states import States
 
 _NO_TABLE = np.zeros(0)
 
@@ -45,7 +44,7 @@ def check_compiled(policy: PairPolicy, bench: Bench) -> None:
         native = policy.native(_NO_TABLE.ndim, bench.states.gpu_slots)
     except PolicyError as error:
         raise Rejected.by(error) from error
-    found, is_changed = score_compiled(native, bench.states, _NO_TABLE)
+    found, is_changed = score_states(native, bench.states, _NO_TABLE)
     if is_changed:
         raise Rejected("the compiled policy writes to the pod or the node")
     _refuse_any(
@@ -87,7 +86,7 @@ def _plain(policy: PairPolicy, views: Sequence[View]) -> npt.NDArray[np.float64]
 
 def _interpreted(engine: Engine, states: States) -> npt.NDArray[np.float64]:
     table = engine.policy.table(states.shapes())
-    return score_compiled(engine.policy.native(table.ndim, states.gpu_slots), states, table)[0]
+    return score_states(engine.policy.native(table.ndim, states.gpu_slots), states, table)[0]
 
 
 def _is_wrong(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

@@ -35,65 +35,69 @@ share of each class of pods that found a node."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class CaseFigures:
     """Holds what was measured on one case: its figures, and what was lost and placed."""
 
     figures: Values
     losses: Losses = field(default_factory=dict)
 
 
-def diagnose(names: Sequence[str], own: Sequence[Stock], usual: Sequence[Stock]) -> str:
+def diagnose(
+    names: Sequence[str], own: Sequence[CaseFigures], baseline: Sequence[CaseFigures]
+) -> str:
     """Says what is worst overall, then lists every case with its distance from fgd."""
     lines = [
         f"{name}: {_case(mine, theirs)}"
-        for name, mine, theirs in zip(names, own, usual, strict=True)
+        for name, mine, theirs in zip(names, own, baseline, strict=True)
     ]
-    overall = _overall(_mean([each.losses for each in own]), _mean([each.losses for each in usual]))
+    overall = _overall(
+        _mean([each.losses for each in own]), _mean([each.losses for each in baseline])
+    )
     return "\n".join([*overall, *lines])
 
 
-def _overall(own: Losses, usual: Losses) -> list[str]:
+def _overall(own: Losses, baseline: Losses) -> list[str]:
     told = []
-    lost = [key for key in LOSSES if key in own and key in usual]
+    lost = [key for key in LOSSES if key in own and key in baseline]
     if lost:
         most = max(lost, key=lambda key: own[key])
-        told.append(f"most is lost as {_part(LOSS_WORDS[most], own[most], usual[most])}")
-    placed = [key for key in POD_CLASSES if key in own and key in usual]
+        told.append(f"most is lost as {_part(LOSS_WORDS[most], own[most], baseline[most])}")
+    placed = [key for key in POD_CLASSES if key in own and key in baseline]
     if placed:
-        worst = min(placed, key=lambda key: own[key] - usual[key])
-        share = _part(f"those of class {CLASS_WORDS[worst]},", own[worst], usual[worst])
+        worst = min(placed, key=lambda key: own[key] - baseline[key])
+        share = _part(f"those of class {CLASS_WORDS[worst]},", own[worst], baseline[worst])
         told.append(f"beside fgd, the worst placed pods are {share}")
     return [f"Overall: {'; '.join(told)}"] if told else []
 
 
-def _case(own: Stock, usual: Stock) -> str:
-    losses = set(own.losses) & set(usual.losses)
+def _case(own: CaseFigures, baseline: CaseFigures) -> str:
+    losses = set(own.losses) & set(baseline.losses)
     told = {
         "": [
-            _figure(key, value, usual.figures[key])
+            _figure(key, value, baseline.figures[key])
             for key, value in own.figures.items()
-            if key in usual.figures and not (key == "cpu_only_placed" and losses)
+            if key in baseline.figures and not (key == "cpu_only_placed" and losses)
         ],
-        "lost: ": _parts(LOSS_WORDS, own.losses, usual.losses),
-        "placed: ": _parts(CLASS_WORDS, own.losses, usual.losses),
+        "lost: ": _parts(LOSS_WORDS, own.losses, baseline.losses),
+        "placed: ": _parts(CLASS_WORDS, own.losses, baseline.losses),
     }
     return "; ".join(title + ", ".join(parts) for title, parts in told.items() if parts)
 
 
-def _parts(words: Mapping[str, str], own: Losses, usual: Losses) -> list[str]:
-    keys = [key for key in words if key in own and key in usual]
-    return [_part(words[key], own[key], usual[key]) for key in keys]
+def _parts(words: Mapping[str, str], own: Losses, baseline: Losses) -> list[str]:
+    keys = [key for key in words if key in own and key in baseline]
+    return [_part(words[key], own[key], baseline[key]) for key in keys]
 
 
-def _figure(key: str, value: float, usual: float) -> str:
+def _figure(key: str, value: float, baseline: float) -> str:
     words = FIGURE_WORDS.get(key, key.replace("_", " "))
     if key.endswith("_s"):
-        return f"{words} {value:.0f} s ({value - usual:+.0f})"
-    return f"{words} {value:.2f} % ({value - usual:+.2f})"
+        return f"{words} {value:.0f} s ({value - baseline:+.0f})"
+    return f"{words} {value:.2f} % ({value - baseline:+.2f})"
 
 
-def _part(words: str, value: float, usual: float) -> str:
-    return f"{words} {value:.1f} % ({value - usual:+.1f})"
+def _part(words: str, value: float, baseline: float) -> str:
+    return f"{words} {value:.1f} % ({value - baseline:+.1f})"
 
 
 def _mean(rows: Sequence[Losses]) -> Losses:

@@ -199,8 +199,8 @@ def _waiting(outcomes: Sequence[Outcome]) -> float:
 
 
 def _share(outcome: Outcome, key: str) -> float:
-    own, usual = outcome.values[key] + PATIENCE_S, outcome.baseline[key] + PATIENCE_S
-    return 100.0 * usual / (usual + own)
+    own, baseline = outcome.values[key] + PATIENCE_S, outcome.baseline[key] + PATIENCE_S
+    return 100.0 * baseline / (baseline + own)
 
 
 def _fragmentation(outcomes: Sequence[Outcome]) -> float:

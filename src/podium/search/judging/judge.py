@@ -11,12 +11,12 @@ from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import Values
 from podium.search.candidate.gates import read_candidate
 from podium.search.candidate.verdict import Judgement, Verdict
-from podium.search.judging.diagnostics import Stock, diagnose
+from podium.search.judging.diagnostics import CaseFigures, diagnose
 from podium.search.judging.fitness import BASELINE, Fitness, Outcome, fitness_named, mean_values
-from podium.search.judging.report import Trial, Wants, anything
+from podium.search.judging.report import TrialReport, Wants, anything
 from podium.search.judging.scrutiny import hold_refusal
+from podium.search.judging.trial_pool import TrialPool
 from podium.search.sandbox.limits import Limits
-from podium.search.sandbox.pool import Pool
 
 
 class Judge:
@@ -27,7 +27,7 @@ class Judge:
     ) -> None:
         self.fitness: Fitness = fitness_named(fitness)
         self.training = training
-        self.pool = Pool(training, fitness, workers, limits or Limits())
+        self.pool = TrialPool(training, fitness, workers, limits or Limits())
 
     def __enter__(self) -> Judge:
         return self
@@ -53,31 +53,33 @@ class Judge:
             return Judgement(read, seconds=reading_s)
         self.pool.get_ready()
         race = tuple(self.outcomes(incumbent))
-        trial = self.pool.run(read.text, race, wants, may_hold=may_hold)
-        verdict = self._verdict(trial, may_hold)
-        scores = self.scores(trial.cases) if verdict.accepted else {}
+        report = self.pool.run(read.text, race, wants, may_hold=may_hold)
+        verdict = self._verdict(report, may_hold)
+        scores = self.scores(report.cases) if verdict.accepted else {}
         if scores:  # policies that may hold pods are compared among themselves
-            held, decisions = (sum(column) for column in zip(*trial.held, strict=True))
+            held, decisions = (sum(column) for column in zip(*report.held, strict=True))
             may_hold = read.may_hold or held > 0
             scores |= {"may_hold": may_hold, "held": held, "decisions": decisions}
         return Judgement(
-            verdict, scores, reading_s + trial.seconds, tuple(trial.cases), trial.decisions,
-            self._diagnostics(trial) if scores else "", trial.processor_s,
-            trial.simulated_s,
+            verdict, scores, reading_s + report.seconds, tuple(report.cases), report.decisions,
+            self._diagnostics(report) if scores else "", report.processor_s,
+            report.simulated_s,
         )  # fmt: skip
 
-    def _verdict(self, trial: Trial, may_hold: bool) -> Verdict:
+    def _verdict(self, report: TrialReport, may_hold: bool) -> Verdict:
         """Takes the worker's verdict, unless what it tells is against it."""
         names = [case.name for case in self.training.cases]
-        refusal = "" if may_hold else hold_refusal(trial.held, names)
-        is_against = trial.verdict.accepted and refusal
-        return Verdict(False, trial.gate, refusal) if is_against else trial.verdict
+        refusal = "" if may_hold else hold_refusal(report.held, names)
+        is_against = report.verdict.accepted and refusal
+        return Verdict(False, report.gate, refusal) if is_against else report.verdict
 
-    def _diagnostics(self, trial: Trial) -> str:
+    def _diagnostics(self, report: TrialReport) -> str:
         names = [case.name for case in self.training.cases]
-        own = zip(trial.cases, trial.losses, strict=True)
-        usual = zip(self.pool.baseline, self.pool.losses, strict=True)
-        return diagnose(names, [Stock(*each) for each in own], [Stock(*each) for each in usual])
+        own = zip(report.cases, report.losses, strict=True)
+        baseline = zip(self.pool.baseline, self.pool.losses, strict=True)
+        return diagnose(
+            names, [CaseFigures(*each) for each in own], [CaseFigures(*each) for each in baseline]
+        )
 
     def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:
         """Puts measurements beside those of fgd on the same cases."""
@@ -88,12 +90,12 @@ class Judge:
     def scores(self, cases: Sequence[Values]) -> dict[str, Any]:
         """Gives the fitness, its terms, the figures they are made of, and each case."""
         outcomes = self.outcomes(cases)
-        usual = self.outcomes(self.pool.baseline)
+        baseline = self.outcomes(self.pool.baseline)
         return {
             "fitness": self.fitness.score(outcomes),
             **self.fitness.terms(outcomes),
             "mean": mean_values(cases),
-            BASELINE: {"fitness": self.fitness.score(usual), **mean_values(self.pool.baseline)},
+            BASELINE: {"fitness": self.fitness.score(baseline), **mean_values(self.pool.baseline)},
             "cases": [
                 {"case": case.name, "score": self.fitness.score([outcome]), **outcome.values}
                 for case, outcome in zip(self.training.cases, outcomes, strict=True)

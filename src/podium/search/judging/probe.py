@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from podium.evaluation.cases import Case
 from podium.evaluation.splits import FIRST_SEED
-from podium.model.fit import allocate, fits, fitting_slots
+from podium.model.fit import fitting_nodes, fitting_slots
 from podium.model.records import GPU_MILLI
 from podium.policies import load
-from podium.sim import Result
+from podium.policies.states import States
+from podium.search.candidate.verdict import Decisions
 from podium.sim.execution import execute
-from podium.sim.result import slots_of
-from podium.testing.states import States
+from podium.sim.state_at import state_at
 
 POLICIES = ("first-fit", "worst-fit", "best-fit")
 """Who filled the clusters that decisions are asked for on."""
@@ -33,6 +33,9 @@ PODS = 8
 MOST_NODES = 10
 AXES = ("gpu_free", "cpu_free", "cpu_per_gpu", "held")
 """What a behaviour is made of, each from 0 to 1."""
+
+_VERSION = 2
+"""Changes whenever the states do: signatures of other states must never match."""
 
 _CASE = Case(nodes=40, pods=500, seed=FIRST_SEED)
 
@@ -74,16 +77,8 @@ class Probe:
             [*self.traits[chosen][~is_held].mean(axis=0)] if not is_held.all() else [0.5] * 3
         )
         rounded = tuple(round(float(each), 4) for each in (*behaviour, is_held.mean()))
-        digest = hashlib.sha256(told.tobytes() + bytes([takes_gpu])).hexdigest()
+        digest = hashlib.sha256(told.tobytes() + bytes([takes_gpu, _VERSION])).hexdigest()
         return Decisions(digest[:16], rounded)
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """Holds what a candidate decided: a digest of all of it, and its tendencies."""
-
-    signature: str
-    behaviour: tuple[float, ...]  # by AXES
 
 
 def _situations(name: str) -> Iterator[tuple[Any, Any, Any]]:
@@ -91,22 +86,12 @@ def _situations(name: str) -> Iterator[tuple[Any, Any, Any]]:
     pods = result.plan.arrivals.pods
     for part in FILLED:
         arrived = int(part * len(pods))
-        nodes = _nodes_after(result, arrived)
+        nodes = state_at(result, int(result.changes_after[arrived - 1]))
         upcoming = pods[arrived : arrived + 20 * PODS]
         for pod in _different(upcoming)[:PODS]:
             found = _rows(pod, nodes)
             if found is not None:
                 yield found
-
-
-def _nodes_after(result: Result, arrived: int) -> npt.NDArray[Any]:
-    """Rebuilds the nodes as they are when so many pods have come."""
-    nodes = result.plan.cluster.nodes.copy()
-    pods = result.plan.arrivals.pods
-    for i in range(arrived):
-        if result.is_placed[i]:
-            allocate(pods[i], nodes[result.node[i]], slots_of(int(result.slots[i])))
-    return nodes
 
 
 def _different(pods: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -116,13 +101,13 @@ def _different(pods: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _rows(pod: Any, nodes: npt.NDArray[Any]) -> tuple[Any, Any, Any] | None:
     """Lists the nodes on which a pod fits, a share pod once for each GPU; two or more, or none."""
-    fitting = [node for node in nodes if fits(pod, node)][:MOST_NODES]
+    fitting = nodes[fitting_nodes(pod, nodes)][:MOST_NODES]
     if len(fitting) < 2:
         return None
     is_share = 0 < pod["gpu_milli"] < GPU_MILLI
     slots = [fitting_slots(pod, node) if is_share else np.array([-1]) for node in fitting]
     counts = [len(each) for each in slots]
-    rows = np.repeat(np.array(fitting, nodes.dtype), counts)
+    rows = np.repeat(fitting, counts)
     return np.repeat(pod.reshape(1), len(rows)), rows, np.concatenate(slots)
 
 

@@ -1,10 +1,8 @@
-"""Takes down what a worker tells of a candidate, and refuses what cannot be true."""
+"""Takes down what a worker reports on a candidate, and refuses what cannot be true."""
 
 from __future__ import annotations
 
-import contextlib
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,19 +16,17 @@ from podium.search.candidate.verdict import (
     RACE,
     TINY,
     TRAINING,
+    Decisions,
     Verdict,
 )
-from podium.search.judging.probe import AXES, Decisions
+from podium.search.judging.probe import AXES
 from podium.search.sandbox.channel import ChannelGarbled
-from podium.search.sandbox.worker_main import LACKING, SPOILED
+from podium.search.sandbox.report import WorkerReport, seconds_of
 
 _INSIDE = (TINY, CONTRACT, NOVELTY, COMPILE, RACE, TRAINING)
+_SHORT = (TINY, CONTRACT, NOVELTY)
 _MOST_DECISIONS = 2**53
 _SIGNATURE = re.compile("[0-9a-f]{16}")
-_MODULE = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
-_LIBRARIES = frozenset({"cma", "llvmlite", "numba", "numpy", "podium", *sys.stdlib_module_names})
-_AT_WORK_WHEN_LOADED = frozenset({"antigravity", "idlelib", "test", "this", "turtledemo"})
-_MOST_LACKING = 50
 
 Wants = Callable[[Decisions], bool]
 """Says of a candidate's decisions whether it is still wanted."""
@@ -42,100 +38,93 @@ def anything(_decisions: Decisions) -> bool:
 
 
 @dataclass(slots=True)
-class Trial:
-    """Holds how far a candidate came inside a worker."""
-
-    gate: str = TINY
-    reason: str = ""
-    is_done: bool = False
-    is_spoiled: bool = True
-    cases: list[dict[str, float]] = field(default_factory=list)
-    held: list[Held] = field(default_factory=list)  # decisions of each case
-    losses: list[Losses] = field(default_factory=list)  # case by case, once it is accepted
-    seconds: float = 0.0
-    simulated_s: float = 0.0  # processor time in the simulator, on the training cases
-    processor_s: float = 0.0  # processor time of the worker, for all of it
-    decisions: Decisions | None = None
-    tuned: dict[str, float] = field(default_factory=dict)
-    evaluations: int = 0  # that tuning took
-    killed_by: str = ""  # a signal that somebody else sent: nothing is known of the candidate
-    lacking: tuple[str, ...] = ()  # modules without which nothing is known of it either
-
-    @property
-    def verdict(self) -> Verdict:
-        """Gives the verdict of the gates inside the worker."""
-        return Verdict(self.is_done and not self.reason, self.gate, self.reason)
-
-
-@dataclass(slots=True)
-class Hearing:
-    """Hears a worker out on one candidate."""
+class TrialReport(WorkerReport):
+    """How far a candidate came inside a worker, and what was measured there."""
 
     kinds: tuple[str, ...]  # protocol of each case
     wants: Wants
-    is_tuning: bool = False
     bounds: tuple[Values, ...] = ()  # what is possible on each case, where it is known
-    trial: Trial = field(default_factory=Trial)
+    gate: str = TINY
+    cases: list[dict[str, float]] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)  # decisions of each case
+    losses: list[Losses] = field(default_factory=list)  # case by case, once it is accepted
+    simulated_s: float = 0.0  # processor time in the simulator, on the training cases
+    decisions: Decisions | None = None
 
-    def take(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Takes one message down; gives what the worker waits to hear, if anything."""
-        trial = self.trial
+    @property
+    def verdict(self) -> Verdict:
+        """Tells what the gates inside the worker decided."""
+        return Verdict(self.is_done and not self.reason, self.gate, self.reason)
+
+    @property
+    def is_short(self) -> bool:
+        """Tells whether the candidate is still before the training cases."""
+        return self.gate in _SHORT
+
+    def take_step(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """Takes down a gate, a case, its losses, or decisions, which the parent answers."""
         if message.get("gate") in _INSIDE:
-            trial.gate = message["gate"]
+            self.gate = message["gate"]
         elif "case" in message:
             self._take_case(message)
         elif "losses" in message:
             self._take_losses(message)
-        elif "signature" in message and trial.decisions is None:
-            trial.decisions = _decisions(message)
-            return {"is_wanted": self.wants(trial.decisions)}
-        elif message.get("done"):
-            self._take_end(message)
+        elif "signature" in message and self.decisions is None:
+            self.decisions = _decisions(message)
+            return {"is_wanted": self.wants(self.decisions)}
         else:
             raise ChannelGarbled("a message of no known kind")
         return None
 
-    def _take_end(self, message: dict[str, Any]) -> None:
-        trial = self.trial
-        if not message.get("reason"):
-            self._complete(message)
-        trial.reason = str(message.get("reason", ""))
-        trial.processor_s = _seconds(message, "processor_s")
-        trial.lacking = _modules(message)
-        trial.is_done, trial.is_spoiled = True, bool(message.get(SPOILED, True))
-
-    def _complete(self, message: dict[str, Any]) -> None:
-        """Refuses a good ending that lacks what was asked for."""
-        trial, expected = self.trial, len(self.kinds)
-        if self.is_tuning:
-            trial.tuned, trial.evaluations = _tuned(message)
-        elif len(trial.cases) != expected:
+    def complete(self, _message: dict[str, Any]) -> None:
+        """Refuses a good ending that lacks a case, its losses or decisions."""
+        expected = len(self.kinds)
+        if len(self.cases) != expected:
             raise ChannelGarbled("fewer cases than it was given")
-        elif trial.decisions is None:
+        if self.decisions is None:
             raise ChannelGarbled("no decisions")
-        elif len(trial.losses) != expected:
+        if len(self.losses) != expected:
             raise ChannelGarbled("fewer losses than cases")
 
     def _take_case(self, message: dict[str, Any]) -> None:
-        trial, kinds = self.trial, self.kinds
         index: Any = message["case"]
         values: Any = message.get("values")
-        is_next = type(index) is int and index == len(trial.cases) < len(kinds)
+        is_next = type(index) is int and index == len(self.cases) < len(self.kinds)
         bounds = self.bounds[index] if is_next and self.bounds else None
-        if not is_next or not is_measurement(values, kinds[index], bounds):
+        if not is_next or not is_measurement(values, self.kinds[index], bounds):
             raise ChannelGarbled("figures that no run can have")
-        trial.cases.append(values)
-        trial.held.append(_held(message))
-        trial.simulated_s += _seconds(message, "simulated_s")
+        self.cases.append(values)
+        self.held.append(_held(message))
+        self.simulated_s += seconds_of(message, "simulated_s")
 
     def _take_losses(self, message: dict[str, Any]) -> None:
-        trial = self.trial
         index: Any = message["losses"]
         values: Any = message.get("values")
-        is_next = type(index) is int and index == len(trial.losses) < len(trial.cases)
-        if not is_next or not are_losses(values, trial.cases[index]):
+        is_next = type(index) is int and index == len(self.losses) < len(self.cases)
+        if not is_next or not are_losses(values, self.cases[index]):
             raise ChannelGarbled("losses that no run can have")
-        trial.losses.append(values)
+        self.losses.append(values)
+
+
+@dataclass(slots=True)
+class TuningReport(WorkerReport):
+    """The constants that a worker found; whether they keep their bounds is not yet checked."""
+
+    most_evaluations: int
+    tuned: dict[str, float] = field(default_factory=dict)
+    evaluations: int = 0
+
+    def complete(self, message: dict[str, Any]) -> None:
+        """Takes the constants down."""
+        self.tuned, self.evaluations = _tuned(message)
+
+    def take(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """Takes one message down; who did more than was asked for is not believed."""
+        reply = WorkerReport.take(self, message)
+        if self.evaluations > self.most_evaluations:
+            self.reason, self.is_spoiled = "the process says that it did too much", True
+            self.evaluations = self.most_evaluations
+        return reply
 
 
 def _decisions(message: dict[str, Any]) -> Decisions:
@@ -149,40 +138,23 @@ def _decisions(message: dict[str, Any]) -> Decisions:
 
 
 def _held(message: dict[str, Any]) -> Held:
-    told: Any = message.get("held")
-    is_pair = isinstance(told, list) and len(told) == 2 and {*map(type, told)} == {int}
-    if not is_pair or not 0 <= told[0] <= told[1] <= _MOST_DECISIONS:
+    pair: Any = message.get("held")
+    is_pair = isinstance(pair, list) and len(pair) == 2 and {*map(type, pair)} == {int}
+    if not is_pair or not 0 <= pair[0] <= pair[1] <= _MOST_DECISIONS:
         raise ChannelGarbled("decisions that nobody can make")
-    return told[0], told[1]
+    return pair[0], pair[1]
 
 
 def _tuned(message: dict[str, Any]) -> tuple[dict[str, float], int]:
     values: Any = message.get("tuned")
     evaluations: Any = message.get("evaluations")
-    is_told = isinstance(values, dict) and type(evaluations) is int and evaluations >= 0
-    if not is_told or not all(type(each) in (int, float) for each in values.values()):
+    is_complete = isinstance(values, dict) and type(evaluations) is int and evaluations >= 0
+    if not is_complete or not all(type(each) in (int, float) for each in values.values()):
         raise ChannelGarbled("constants that are no numbers")
     try:
         return {name: float(each) for name, each in values.items()}, evaluations
     except OverflowError as error:
         raise ChannelGarbled("constants that no machine holds") from error
-
-
-def _modules(message: dict[str, Any]) -> tuple[str, ...]:
-    """Reads which modules of libraries a process could no longer load; others are not loaded."""
-    told: Any = message.get(LACKING, [])
-    if not isinstance(told, list) or len(told) > _MOST_LACKING:
-        raise ChannelGarbled("modules that nobody needs")
-    names = [each for each in told if isinstance(each, str) and _MODULE.fullmatch(each)]
-    roots = _LIBRARIES - _AT_WORK_WHEN_LOADED
-    return tuple(name for name in names if name.partition(".")[0] in roots)
-
-
-def _seconds(message: dict[str, Any], key: str) -> float:
-    """Reads a time that nothing depends on; nonsense is none."""
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        return float(message.get(key, 0.0))
-    return 0.0
 
 
 def _is_part(value: object) -> bool:

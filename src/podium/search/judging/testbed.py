@@ -12,11 +12,11 @@ from podium.evaluation.splits import FIRST_SEED
 from podium.evaluation.waste import Losses, Usual, measure_losses
 from podium.model.records import Node, Pod
 from podium.policies import load
+from podium.policies.states import States, random_states
 from podium.search.judging.fitness import BASELINE
 from podium.search.judging.probe import Probe
 from podium.sim.execution import execute
 from podium.sim.plan import Plan
-from podium.testing.states import States, random_states
 
 NUM_STATES = 160
 _TINY = Case(nodes=4, pods=50, seed=FIRST_SEED)

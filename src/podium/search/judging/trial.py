@@ -21,12 +21,12 @@ from podium.search.candidate.verdict import (
     RACE,
     TINY,
     TRAINING,
+    Decisions,
     Rejected,
 )
 from podium.search.judging.contract import check_compiled, check_contract, decisions_of, is_proven
 from podium.search.judging.fitness import Fitness, Outcome
 from podium.search.judging.form import Engine, engine_as_written, engine_for
-from podium.search.judging.probe import Decisions
 from podium.search.judging.race import check_race
 from podium.search.judging.scrutiny import check_held, check_run
 from podium.search.judging.testbed import Bench

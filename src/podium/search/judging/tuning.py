@@ -80,11 +80,11 @@ class Tuner:
         policy = read_policy(text)
         engine = engine_for(text, policy, self.bench.plans, self.bench.is_compiled)
         outcomes: list[Outcome] = []
-        for plan, (kind, usual) in zip(self.bench.plans, self.baseline, strict=True):
+        for plan, (kind, baseline) in zip(self.bench.plans, self.baseline, strict=True):
             run = replace(plan, policy=engine.policy, tier=engine.tier(plan))
             result = execute(run)  # counted again when the best of all is judged
             check_held(result, may_hold=self.may_hold)
-            outcomes.append(Outcome(kind, measure_case(result), usual))
+            outcomes.append(Outcome(kind, measure_case(result), baseline))
             scores.append(self.fitness.score(outcomes[-1:]))
             apart = [own - best for own, best in zip(scores, self.best_scores, strict=False)]
             if apart and hopeful(apart) < -MARGIN:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.search.population.island import Island
-from podium.search.population.member import Member
+from podium.search.population.member import SEED, TUNED, Member
+from podium.store import CandidateRecord
 
 _STREAM = 3  # of random numbers, for what happens between batches
 
 
 @dataclass(frozen=True, slots=True)
-class Customs:
-    """Says how islands live."""
+class IslandSettings:
+    """How many islands there are, and how they live."""
 
     islands: int = 4
     capacity: int = 40
@@ -26,25 +27,13 @@ class Customs:
     respawn_after: int = 600  # samples of an island without a better one
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Says what became of one sample of an island."""
-
-    number: int
-    island: int
-    parents: tuple[int, ...]
-    member: Member | None  # none: it was refused
-    is_for_all: bool = False  # a seed goes to every island
-    is_tuned: bool = False  # its constants were tuned
-
-
 class Archive:
     """Holds the islands and what was seen on them."""
 
-    def __init__(self, customs: Customs, seed: int, families: Sequence[str]) -> None:
-        self.customs = customs
+    def __init__(self, settings: IslandSettings, seed: int, families: Sequence[str]) -> None:
+        self.settings = settings
         self.islands = [
-            Island(i, customs.capacity, *_emphasis(i, families)) for i in range(customs.islands)
+            Island(i, settings.capacity, *_emphasis(i, families)) for i in range(settings.islands)
         ]
         self.signatures: dict[str, int] = {}  # of all that was accepted, with the least complexity
         self.tuned: set[int] = set()  # whose constants need no more tuning
@@ -54,14 +43,14 @@ class Archive:
         self.transfers: list[tuple[int, int, bool]] = []  # from, to, whether it led there
         self._seed = seed
 
-    def end_batch(self, entries: Iterable[Entry]) -> None:
+    def end_batch(self, records: Iterable[CandidateRecord]) -> None:
         """Takes a whole batch in, in order of number; then islands exchange and respawn."""
-        for entry in sorted(entries, key=lambda each: each.number):
-            self._take(entry)
+        for record in sorted(records, key=lambda each: each.number):
+            self._take(record)
         self.batches += 1
         if self.start is None and self.best is not None:
             self.start = self.best.fitness
-        if self.batches % self.customs.migrate_every == 0:
+        if self.batches % self.settings.migrate_every == 0:
             self._migrate()
         self._respawn()
         for island in self.islands:
@@ -72,20 +61,20 @@ class Archive:
         found = (each for island in self.islands for each in island.members)
         return next((each for each in found if each.number == number), None)
 
-    def _take(self, entry: Entry) -> None:
-        home = self.islands[entry.island]
-        home.count_child(entry.parents)
+    def _take(self, record: CandidateRecord) -> None:
+        home = self.islands[record.island]
+        home.count_child(record.parents)
         home.stale += 1
-        if entry.is_tuned:
-            self.tuned |= {entry.number, *entry.parents}
-        member = entry.member
+        if record.kind == TUNED:
+            self.tuned |= {record.number, *record.parents}
+        member = Member.of(record)
         if member is None:
             return
         least = self.signatures.get(member.signature, member.complexity)
         self.signatures[member.signature] = min(least, member.complexity)
         if self.best is None or member.key() > self.best.key():
             self.best = member
-        for island in self.islands if entry.is_for_all else [home]:
+        for island in self.islands if record.kind == SEED else [home]:
             if island.take(member, self.best):
                 island.stale = 0
 
@@ -102,7 +91,7 @@ class Archive:
     def _respawn(self) -> None:
         """Founds an island anew that has stood still; the best of all is never lost."""
         for island in self.islands:
-            if island.stale < self.customs.respawn_after or len(self.islands) < 2:
+            if island.stale < self.settings.respawn_after or len(self.islands) < 2:
                 continue
             rng = np.random.default_rng([self._seed, self.batches, island.index, _STREAM])
             others = [each for each in self.islands if each is not island and each.members]

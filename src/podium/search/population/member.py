@@ -1,9 +1,14 @@
-"""Holds an accepted candidate as islands know it."""
+"""An accepted candidate as islands know it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from podium.store import CandidateRecord
+
+SEED, BRED, TUNED, REPAIR = "seed", "bred", "tuned", "repair"
+"""The ways in which a candidate comes about."""
 
 ROUNDED = 3
 """Differences in fitness beyond these digits are noise; the simpler member wins."""
@@ -11,7 +16,7 @@ ROUNDED = 3
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Holds what selection looks at."""
+    """What selection looks at."""
 
     number: int  # of the candidate in its run
     text: str
@@ -23,6 +28,18 @@ class Member:
     may_hold: bool = False
     thought: str = ""
     diagnostics: str = ""
+
+    @classmethod
+    def of(cls, record: CandidateRecord) -> Member | None:
+        """Makes a member of an accepted candidate; nothing of another."""
+        if not record.accepted or record.fitness is None:
+            return None
+        return cls(
+            number=record.number, text=record.text, fitness=record.fitness,
+            complexity=record.complexity, signature=record.signature, behaviour=record.behaviour,
+            case_scores=tuple(record.scores["by_case"]), may_hold=record.may_hold,
+            thought=record.thought, diagnostics=record.diagnostics,
+        )  # fmt: skip
 
     def worth(self, emphasis: Sequence[float] = ()) -> float:
         """Gives the fitness, half of it from the cases that an island emphasises."""

@@ -74,8 +74,8 @@ def _bounds_of_constant(constant: Constant) -> Bounds:
 
 
 def _is_usual(title: str, bounds: Bounds) -> bool:
-    usual = _bounds_of_constant(CONSTANTS[title])
-    return usual.low <= bounds.low and bounds.high <= usual.high
+    expected = _bounds_of_constant(CONSTANTS[title])
+    return expected.low <= bounds.low and bounds.high <= expected.high
 
 
 @functools.cache

@@ -26,9 +26,12 @@ CONSTANTS = {
     "CPUS_PER_GPU": Constant("CPUS_PER_GPU", 10.0, (2.0, 60.0)),
     "SMALL_GPU_MILLI": Constant("SMALL_GPU_MILLI", 100.0, (0.0, 1000.0)),
 }
-"""What ingredients are made of: the CPU that pods usually take with a GPU, and the part of a GPU
-below which nobody asks for it.
-"""
+"""What ingredients are made of."""
+
+CONSTANT_NOTES = {
+    "CPUS_PER_GPU": "CPU milli that a pod usually takes with each GPU milli.",
+    "SMALL_GPU_MILLI": "GPU milli below which a free part of a GPU is of no use to other pods.",
+}
 
 _SMALL = name("SMALL_GPU_MILLI")
 

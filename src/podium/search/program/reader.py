@@ -1,12 +1,14 @@
-"""Reads a policy file back into a program: the built-in ones, found ones, and those of people.
+"""Reads a policy file back into a program: built-in ones, found ones, and those of people.
 
-Names that are given twice become two names, `if` without a return becomes a choice, and
-whatever follows a return becomes the rest of it.
+Names that are given twice become two names, `if` without a return becomes a choice, whatever
+follows a return becomes the rest of it, and functions are written into the places that call them.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from podium.errors import PolicyError
@@ -31,16 +33,29 @@ from podium.search.program.translation import Environment, refuse, translated
 RESERVED = frozenset(["pod", "node", "gpu", "slot", "left", "table", "math", "HOLD", "tunable"])
 LARGEST = 600
 _FORMS = (["pod", "node"], ["pod", "node", "gpu"])
+_RECORDS = ("pod", "node")
+
+Choose = Callable[[ast.Module], dict[str, ast.FunctionDef]]
+"""Finds the functions of a policy that are read."""
 
 
 def parse(text: str, path: str = "policy.py") -> Program:
-    """Reads a policy's text; raises PolicyError with the line where it is beyond a program."""
+    """Reads a policy that is one function; raises PolicyError with the line that is beyond it."""
+    return _read(text, path, _sole_function)
+
+
+def parse_inlined(text: str, path: str = "policy.py") -> Program:
+    """Reads a policy with functions of its own; raises PolicyError as `parse` does."""
+    return _read(text, path, _functions)
+
+
+def _read(text: str, path: str, choose: Choose) -> Program:
     try:
         tree = parse_text(text, path)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise PolicyError(f"not Python: {error}", where=path) from error
     try:
-        program = _Reader().program(tree)
+        program = _Reader(choose(tree)).program(tree)
     except PolicyError as error:
         raise PolicyError(error.message, where=f"{path}{error.where}", hint=error.hint) from None
     if complexity(program) > LARGEST:
@@ -48,24 +63,38 @@ def parse(text: str, path: str = "policy.py") -> Program:
     return program
 
 
+def _sole_function(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if len(found) != 1 or found[0].name != "score":
+        raise refuse(found[-1] if found else tree, "more or less than one function, score")
+    return {"score": found[0]}
+
+
+def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    by_name = {each.name: each for each in found}
+    if "score" not in by_name or len(by_name) < len(found):
+        raise refuse(found[-1] if found else tree, "no function score, or one that is given twice")
+    return by_name
+
+
 @dataclass(slots=True)
 class _Reader:
+    functions: dict[str, ast.FunctionDef]
     taken: set[str] = field(default_factory=lambda: set(RESERVED))
     constants: dict[str, Constant] = field(default_factory=dict)
     settings: list[tuple[str, str]] = field(default_factory=list)
+    calling: list[str] = field(default_factory=list)  # functions that are being written into place
 
     def program(self, tree: ast.Module) -> Program:
-        scores = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
         for node in tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign):
                 self._constant(node)
-        if len(scores) != 1 or scores[0].name != "score":
-            raise refuse(scores[-1] if scores else tree, "more or less than one function, score")
-        arguments = [each.arg for each in scores[0].args.args]
+        score = self.functions["score"]
+        arguments = [each.arg for each in score.args.args]
         if arguments not in _FORMS:
-            raise refuse(scores[0], f"score({', '.join(arguments)})")
-        names = {each: made.name(each) for each in self.constants}
-        block = self.block(_without_docstring(scores[0].body), Environment(names))
+            raise refuse(score, f"score({', '.join(arguments)})")
+        block = self.block(_without_docstring(score.body), self._environment())
         return Program(
             block=block,
             constants=tuple(self.constants.values()),
@@ -73,6 +102,11 @@ class _Reader:
             settings=tuple(self.settings),
             summary=(ast.get_docstring(tree) or SUMMARY).strip(),
         )
+
+    def _environment(self) -> Environment:
+        names = {each: made.name(each) for each in self.constants}
+        helpers = {name: self._called for name in self.functions if name != "score"}
+        return Environment(names, functions=helpers)
 
     def _constant(self, node: ast.Assign | ast.AnnAssign) -> None:
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -100,44 +134,94 @@ class _Reader:
 
     def block(self, body: list[ast.stmt], environment: Environment) -> Block:
         statements: list[Statement] = []
+        environment.statements = statements
         for index, node in enumerate(body):
             rest = body[index + 1 :]
             if isinstance(node, ast.Return):
                 if node.value is None:
                     raise refuse(node, "a return without a score")
-                return Block(tuple(statements), translated(node.value, environment))
-            if isinstance(node, ast.If) and _returns([node]):
+                result = translated(node.value, environment)
+                return Block(tuple(statements), result)
+            if isinstance(node, ast.If) and (_returns([node]) or self._has_calls(node)):
                 condition = translated(node.test, environment)
                 inner = self.block([*node.body, *rest], environment.copy())
                 after = self.block([*node.orelse, *rest], environment.copy())
                 return Block(
                     (*statements, Guard(condition, inner), *after.statements), after.result
                 )
-            self._step(node, environment, statements)
+            self._step(node, environment)
         raise refuse(body[-1] if body else None, "an end without a return")
 
-    def _step(self, node: ast.stmt, environment: Environment, statements: list[Statement]) -> None:
+    def _has_calls(self, node: ast.If) -> bool:
+        """Tells whether an arm calls a function, whose loops need statements of their own."""
+        if len(self.functions) == 1:
+            return False
+        parts = (part for each in (*node.body, *node.orelse) for part in ast.walk(each))
+        return any(isinstance(each, ast.Name) and each.id in self.functions for each in parts)
+
+    def _step(self, node: ast.stmt, environment: Environment) -> None:
         if isinstance(node, ast.For):
-            self._loop(node, environment, statements)
+            self._loop(node, environment)
         elif isinstance(node, ast.If):
             for title, value in _choice(node, environment).items():
-                self._give(title, value, environment, statements)
+                self._give(title, value, environment)
         elif not isinstance(node, ast.Pass):
             for title, value in _assigned(node, environment):
-                self._give(title, value, environment, statements)
+                self._give(title, value, environment)
 
-    def _give(
-        self, title: str, value: Expression, environment: Environment, statements: list[Statement]
-    ) -> None:
+    def _give(self, title: str, value: Expression, environment: Environment) -> None:
+        if environment.statements is None:  # it may not be reached, and then must not fail
+            environment.names[title] = value
+            return
         own = fresh(f"{title}_term" if title in RESERVED else title, self.taken)
         self.taken.add(own)
-        statements.append(Term(own, value))
+        environment.statements.append(Term(own, value))
         environment.names[title] = made.name(own)
 
-    def _loop(self, node: ast.For, environment: Environment, statements: list[Statement]) -> None:
+    def _called(self, call: ast.Call, environment: Environment) -> Expression:
+        """Writes a function of the policy into the place of a call."""
+        function = self.functions[ast.unparse(call.func)]
+        parameters = [each.arg for each in function.args.args]
+        is_plain = not call.keywords and not function.args.defaults
+        if not is_plain or len(parameters) != len(call.args) or function.name in self.calling:
+            raise refuse(call, f'"{ast.unparse(call)}"')
+        inner = self._environment()
+        inner.statements = environment.statements
+        records: dict[str, str] = {}
+        for title, argument in zip(parameters, call.args, strict=True):
+            if isinstance(argument, ast.Name) and argument.id in _RECORDS:
+                records[title] = argument.id
+                continue
+            value = translated(argument, environment)
+            if value.is_leaf:
+                inner.names[title] = value
+            else:
+                self._give(title, value, inner)
+        self.calling.append(function.name)
+        found = self._value(_renamed(_without_docstring(function.body), records), inner)
+        self.calling.pop()
+        return found
+
+    def _value(self, body: list[ast.stmt], environment: Environment) -> Expression:
+        """Reads what the body of a function returns as one expression."""
+        for index, node in enumerate(body):
+            if isinstance(node, ast.Return) and node.value is not None:
+                return translated(node.value, environment)
+            if isinstance(node, ast.If) and _returns([node]):
+                rest = body[index + 1 :]
+                condition = translated(node.test, environment)
+                then = self._value([*node.body, *rest], environment.unsure().copy())
+                otherwise = self._value([*node.orelse, *rest], environment.unsure().copy())
+                return apply("if", condition, then, otherwise)
+            self._step(node, environment)
+        raise refuse(body[-1] if body else None, "an end without a return")
+
+    def _loop(self, node: ast.For, environment: Environment) -> None:
+        if environment.statements is None:
+            raise refuse(node, "a loop that may not be reached, in the middle of an expression")
         span = span_of(node)
         for update in read_updates(node, environment):
-            self._reduce(update, span, environment, statements)
+            self._reduce(update, span, environment, environment.statements)
 
     def _reduce(
         self, update: Update, span: str, environment: Environment, statements: list[Statement]
@@ -150,16 +234,16 @@ class _Reader:
             environment.names.pop(update.name)
             self.taken.discard(str(before.value))
             loop = Expression(update.head, (update.value, update.condition, start), span)
-            self._give(str(before.value), loop, environment, statements)
+            self._give(str(before.value), loop, environment)
             environment.names[update.name] = made.name(str(before.value))
             return
         begin = number(0) if update.head == "sum" else before
         if begin.head != "number":
             raise PolicyError(f'"{update.name}" begins with more than a number')
         loop = Expression(update.head, (update.value, update.condition, begin), span)
-        self._give(f"{update.name}_more", loop, environment, statements)
+        self._give(f"{update.name}_more", loop, environment)
         more = environment.names[f"{update.name}_more"]
-        self._give(update.name, apply("+", before, more), environment, statements)
+        self._give(update.name, apply("+", before, more), environment)
 
 
 def _take_start(
@@ -195,7 +279,7 @@ def _assigned(node: ast.stmt, environment: Environment) -> list[tuple[str, Expre
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
         return [(node.target.id, translated(node.value, environment))]
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-        raise refuse(node, "this statement")
+        raise refuse(node, f"this statement: {ast.unparse(node).splitlines()[0]}")
     target, value = node.targets[0], node.value
     if isinstance(target, ast.Name):
         return [(target.id, translated(value, environment))]
@@ -218,7 +302,7 @@ def _choice(node: ast.If, environment: Environment) -> dict[str, Expression]:
 
 
 def _arm(body: list[ast.stmt], environment: Environment) -> dict[str, Expression]:
-    inner = environment.copy()
+    inner = environment.unsure().copy()
     changed: dict[str, Expression] = {}
     for node in body:
         if isinstance(node, ast.Pass):
@@ -243,3 +327,14 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
         return body[1:]
     return body
+
+
+def _renamed(body: list[ast.stmt], records: dict[str, str]) -> list[ast.stmt]:
+    """Calls pods and nodes by their names, whatever a function calls them."""
+    if all(name == record for name, record in records.items()):
+        return body
+    renamed = copy.deepcopy(body)
+    for node in (node for each in renamed for node in ast.walk(each)):
+        if isinstance(node, ast.Name) and node.id in records:
+            node.id = records[node.id]
+    return renamed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Set
 from dataclasses import replace
 from typing import Any
 
-from podium.policies.arithmetic import integer_power, power
+from podium.policies.language.arithmetic import integer_power, power
 from podium.search.program.bounds import Known, bounds_of
 from podium.search.program.expression import (
     ALWAYS,

@@ -37,7 +37,7 @@ def span_of(node: ast.For) -> str:
 
 def read_updates(node: ast.For, environment: Environment) -> list[Update]:
     """Lists what a loop does to each accumulator, one update each."""
-    inner = environment.copy()
+    inner = environment.unsure().copy()
     title = node.target.id if isinstance(node.target, ast.Name) else ""
     is_slot = ast.unparse(node.iter).startswith("range")
     inner.loop = (title, "") if is_slot else ("", title)

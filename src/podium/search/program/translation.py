@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from dataclasses import field as attribute
 from typing import Any
 
 from podium.errors import PolicyError
@@ -17,6 +18,7 @@ from podium.search.program.expression import (
     field,
     number,
 )
+from podium.search.program.program import Statement
 from podium.search.program.units import BOOLEAN, FIELDS, unit_of
 
 _BINARY: dict[type[ast.AST], str] = {
@@ -27,6 +29,9 @@ _COMPARED: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 
+Call = Callable[[ast.Call, "Environment"], Expression]
+"""Writes a function into the place of a call."""
+
 
 @dataclass(slots=True)
 class Environment:
@@ -34,17 +39,29 @@ class Environment:
 
     names: dict[str, Expression]
     loop: tuple[str, str] = ("", "")  # inside a loop: the names of the slot and of its free part
+    functions: Mapping[str, Call] = attribute(default_factory=dict)  # of the policy itself
+    statements: list[Statement] | None = None  # to go before; None where it may not be reached
 
     def copy(self) -> Environment:
         """Makes one that can change by itself."""
-        return Environment(dict(self.names), self.loop)
+        return Environment(dict(self.names), self.loop, self.functions, self.statements)
+
+    def unsure(self) -> Environment:
+        """Makes one for a place that may not be reached: nothing is computed before it."""
+        if self.statements is None or not self.functions:
+            return self
+        return Environment(self.names, self.loop, self.functions)
+
+
+BEYOND = "cannot be bred: "
+"""Begins the reason why a policy does not read as a program."""
 
 
 def refuse(node: ast.AST | None, what: str) -> PolicyError:
     """Says what cannot be part of a program, and on which line."""
     line = getattr(node, "lineno", 0)
     return PolicyError(
-        f"cannot be bred: it has {what}",
+        f"{BEYOND}it has {what}",
         where=f", line {line}" if line else "",
         hint="terms, loops over GPU slots that add up or compare, guards and returns can",
     )
@@ -112,7 +129,9 @@ def _unary(node: ast.UnaryOp, environment: Environment) -> Expression:
 
 
 def _compared(node: ast.Compare, environment: Environment) -> Expression:
-    sides = [translated(side, environment) for side in (node.left, *node.comparators)]
+    first, second, *rest = (node.left, *node.comparators)
+    sides = [translated(side, environment) for side in (first, second)]
+    sides += [translated(side, environment.unsure()) for side in rest]
     found = []
     for index, operator in enumerate(node.ops):
         head = _COMPARED.get(type(operator))
@@ -124,15 +143,22 @@ def _compared(node: ast.Compare, environment: Environment) -> Expression:
 
 def _junction(node: ast.BoolOp, environment: Environment) -> Expression:
     head = "and" if isinstance(node.op, ast.And) else "or"
-    return apply(head, *(translated(value, environment) for value in node.values))
+    first, *rest = node.values
+    unsure = environment.unsure()
+    return apply(
+        head, translated(first, environment), *(translated(value, unsure) for value in rest)
+    )
 
 
 def _conditional(node: ast.IfExp, environment: Environment) -> Expression:
-    parts = (node.test, node.body, node.orelse)
-    return apply("if", *(translated(part, environment) for part in parts))
+    unsure = environment.unsure()
+    arms = (translated(part, unsure) for part in (node.body, node.orelse))
+    return apply("if", translated(node.test, environment), *arms)
 
 
 def _call(node: ast.Call, environment: Environment) -> Expression:
+    if isinstance(node.func, ast.Name) and node.func.id in environment.functions:
+        return environment.functions[node.func.id](node, environment)
     called = ast.unparse(node.func).removeprefix("math.")
     arguments = [_counted(translated(each, environment)) for each in node.args]
     if node.keywords or not arguments:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from podium.policies.literal import docstring, literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from podium.policies.language.literal import comment, docstring, literal
 from podium.search.program.expression import (
     COMPARISONS,
     FUNCTIONS,
@@ -12,8 +15,17 @@ from podium.search.program.expression import (
     walk,
 )
 from podium.search.program.ingredients import NOTES
-from podium.search.program.layout import INDENT, statement_lines, text_of
-from podium.search.program.program import SUMMARY, Block, Constant, Guard, Program, Term, roots
+from podium.search.program.layout import INDENT, WIDTH, statement_lines, text_of
+from podium.search.program.program import (
+    SUMMARY,
+    Block,
+    Constant,
+    Guard,
+    Program,
+    Term,
+    roots,
+    terms,
+)
 from podium.search.program.units import FIELDS
 
 LONGEST = 84
@@ -86,13 +98,25 @@ _LEFT = frozenset(["left"])
 DOCSTRING = '"""Scores a pod on a node; the highest score wins."""'
 
 
-def write(program: Program) -> str:
-    """Gives the text of a policy file; reading it gives the same program again."""
+def write(program: Program, notes: Mapping[str, str] | None = None) -> str:
+    """Writes the text of a policy file; reading it gives the same program again.
+
+    `notes` are comments on constants and terms by name. Without them, terms get a comment that
+    says what they are made of: texts that language models have seen keep their every letter.
+    """
     arguments = "pod, node, gpu" if program.takes_gpu else "pod, node"
-    told = docstring((program.summary or SUMMARY).strip())
-    head = [*told, *_imports(program), *_top(program)]
-    body = [f"{INDENT}{DOCSTRING}", *_block(program.block, INDENT)]
+    lines = docstring((program.summary or SUMMARY).strip())
+    told = _described(program) if notes is None else notes
+    head = [*lines, *_imports(program), *_top(program, told)]
+    body = [f"{INDENT}{DOCSTRING}", *_Body(told).block(program.block, INDENT)]
     return "\n".join([*head, "", "", f"def score({arguments}):", *body, ""]).lstrip("\n")
+
+
+def _described(program: Program) -> dict[str, str]:
+    return {
+        term.name: NOTES.get(term.expression, "") or comment_on(term.expression)
+        for term in terms(program.block)
+    }
 
 
 def _imports(program: Program) -> list[str]:
@@ -104,9 +128,11 @@ def _imports(program: Program) -> list[str]:
     return [*lines, "", f"from podium.policies import {', '.join(wanted)}"] if wanted else lines
 
 
-def _top(program: Program) -> list[str]:
+def _top(program: Program, notes: Mapping[str, str]) -> list[str]:
     lines = [f"{name} = {literal(value)}" for name, value in program.settings]
-    lines += [f"{constant.name} = {_value(constant)}" for constant in program.constants]
+    for constant in program.constants:
+        lines += comment(notes.get(constant.name, ""), width=WIDTH)
+        lines.append(f"{constant.name} = {_value(constant)}")
     return ["", *lines] if lines else []
 
 
@@ -117,59 +143,61 @@ def _value(constant: Constant) -> str:
     return f"tunable({constant.value!r}, {low!r}, {high!r})"
 
 
-def _block(block: Block, indent: str) -> list[str]:
-    lines: list[str] = []
-    loop: list[Term] = []
-    for statement in block.statements:
-        if isinstance(statement, Term) and statement.expression.head in REDUCTIONS:
-            if loop and not _joins(statement, loop):
-                lines += _loop(loop, indent)
-                loop = []
-            loop.append(statement)
-            continue
-        lines += _loop(loop, indent)
-        loop = []
-        if isinstance(statement, Guard):
-            lines += _guard(statement, indent)
-        else:
-            lines += _term(statement, indent)
-    lines += _loop(loop, indent)
-    return [*lines, *statement_lines("return ", block.result, indent)]
+@dataclass(frozen=True, slots=True)
+class _Body:
+    notes: Mapping[str, str]
 
+    def block(self, block: Block, indent: str) -> list[str]:
+        lines: list[str] = []
+        loop: list[Term] = []
+        for statement in block.statements:
+            if isinstance(statement, Term) and statement.expression.head in REDUCTIONS:
+                if loop and not _joins(statement, loop):
+                    lines += self._loop(loop, indent)
+                    loop = []
+                loop.append(statement)
+                continue
+            lines += self._loop(loop, indent)
+            loop = []
+            if isinstance(statement, Guard):
+                lines += self._guard(statement, indent)
+            else:
+                lines += self._term(statement, indent)
+        lines += self._loop(loop, indent)
+        return [*lines, *statement_lines("return ", block.result, indent)]
 
-def _guard(guard: Guard, indent: str) -> list[str]:
-    inner = indent + INDENT
-    *lines, last = statement_lines("if ", guard.condition, indent)
-    return [*lines, f"{last}:", *_block(guard.block, inner)]
+    def _guard(self, guard: Guard, indent: str) -> list[str]:
+        *lines, last = statement_lines("if ", guard.condition, indent)
+        return [*lines, f"{last}:", *self.block(guard.block, indent + INDENT)]
 
+    def _term(self, term: Term, indent: str) -> list[str]:
+        written = statement_lines(f"{term.name} = ", term.expression, indent)
+        return [*self._comment(term, indent), *written]
 
-def _term(term: Term, indent: str) -> list[str]:
-    words = NOTES.get(term.expression, "") or comment_on(term.expression)
-    comment = [f"{indent}# {words}"] if words else []
-    return [*comment, *statement_lines(f"{term.name} = ", term.expression, indent)]
+    def _comment(self, term: Term, indent: str) -> list[str]:
+        words = self.notes.get(term.name, "")
+        return [f"{indent}# {words}"] if words else []
+
+    def _loop(self, loop: list[Term], indent: str) -> list[str]:
+        if not loop:
+            return []
+        inner = indent + INDENT
+        lines: list[str] = []
+        for term in loop:
+            lines += self._comment(term, indent)
+            lines.append(f"{indent}{term.name} = {text_of(term.expression.arguments[2])}")
+        lines.append(f"{indent}for slot in range({SPANS[loop[0].expression.value]}):")
+        if any(has_field(term.expression, _LEFT) for term in loop):
+            lines.append(f"{inner}left = node.gpu_milli_left[slot]")
+        for term in loop:
+            lines += _step(term.name, term.expression, inner)
+        return lines
 
 
 def _joins(term: Term, loop: list[Term]) -> bool:
     if term.expression.value != loop[0].expression.value:
         return False
     return not term.expression.names & {other.name for other in loop}
-
-
-def _loop(loop: list[Term], indent: str) -> list[str]:
-    if not loop:
-        return []
-    inner = indent + INDENT
-    lines: list[str] = []
-    for term in loop:
-        words = NOTES.get(term.expression, "") or comment_on(term.expression)
-        lines += [f"{indent}# {words}"] if words else []
-        lines.append(f"{indent}{term.name} = {text_of(term.expression.arguments[2])}")
-    lines.append(f"{indent}for slot in range({SPANS[loop[0].expression.value]}):")
-    if any(has_field(term.expression, _LEFT) for term in loop):
-        lines.append(f"{inner}left = node.gpu_milli_left[slot]")
-    for term in loop:
-        lines += _step(term.name, term.expression, inner)
-    return lines
 
 
 def _step(name: str, expression: Expression, indent: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ class Provenance:
         return None if self.command is None else hidden_command(self.command)
 
     def as_object(self) -> dict[str, Any]:
-        """Describes what is known in what JSON knows."""
+        """Describes what is known as JSON types."""
         found = {**asdict(self), "training": list(self.training), "command": self.shown_command}
         return {name: value for name, value in found.items() if value not in (None, [])}
 
@@ -81,6 +81,7 @@ class Card:
                 "parts": self.reduced.size,
                 "parts_before": self.reduced.size_before,
                 "evaluations": self.reduced.evaluations,
+                **({"uncut": self.reduced.uncut} if self.reduced.uncut else {}),
             },
             "decision": {
                 "incumbent": self.incumbent,
@@ -93,16 +94,12 @@ class Card:
         }
 
 
-def summary_of(docstring: str, parts: Sequence[Part]) -> str:
-    """Makes the first line of a docstring: the candidate's own, or what its strongest term does."""
-    first = docstring.strip().split("\n")[0].rstrip()
+def summary_of(words: str) -> str:
+    """Makes the first line of a docstring: a person's words, where they say something."""
+    first = words.strip().split("\n")[0].rstrip()
     is_telling = first and not first.startswith("Scores a pod on a node")
     if is_telling and len(first) <= WIDTH:
         return first if first.endswith(".") else first + "."
-    terms = [part for part in parts if part.kind == "term" and part.loss is not None]
-    terms.sort(key=lambda part: -(part.loss or 0.0))
-    if terms and len(terms[0].sentence) <= WIDTH:
-        return terms[0].sentence
     return "Scores a pod on a node by a formula that a search found."
 
 
@@ -121,7 +118,10 @@ def _origin(card: Card) -> str:
     known = ", ".join(fact for fact in facts if fact)
     reduced = card.reduced
     sentences = f"Found by a search ({known})" if known else "Found by a search"
-    sentences += f", and reduced from {reduced.size_before} parts to {reduced.size}."
+    if reduced.uncut:
+        sentences += f". It could not be reduced ({reduced.uncut})."
+    else:
+        sentences += f", and reduced from {reduced.size_before} parts to {reduced.size}."
     if told.fitness is not None:
         sentences += f" Fitness: {' plus '.join(told.fitness.splitlines())}."
     lines = textwrap.wrap(sentences, WIDTH)
@@ -210,17 +210,19 @@ def _line(row: GroupResults, incumbent: str, figures: tuple[str, str], digits: i
 
 
 def _parts(parts: Sequence[Part]) -> str:
-    lines = list(_part_lines(parts))
+    """Lists what each part is worth; what it means is said where it stands."""
+    named = {part.code for part in parts if part.kind == "quantity"}
+    # A term that is a quantity of its own is in the list already.
+    listed = [p for p in parts if p.kind != "term" or p.code.removeprefix("-") not in named]
+    ranked = sorted(listed, key=lambda part: -(part.loss if part.loss is not None else 0.0))
+    lines = [line for part in ranked for line in _part_lines(part)]
     heading = "What the training fitness loses without each part:"
     return "\n".join([heading, "", *lines]) if lines else ""
 
 
-def _part_lines(parts: Sequence[Part]) -> Iterator[str]:
-    for part in sorted(parts, key=lambda part: -(part.loss if part.loss is not None else 0.0)):
-        lost = f"{part.loss:6.2f}" if part.loss is not None else "     ?"
-        label = f"{part.code}: " if part.kind == "quantity" else ""
-        text = f"{lost}  {label}{part.sentence}"
-        yield from textwrap.wrap(
-            text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT + " " * 8,
-            drop_whitespace=True, break_on_hyphens=False,
-        ) if len(text) + 4 > WIDTH else [_INDENT + text]  # fmt: skip
+def _part_lines(part: Part) -> list[str]:
+    lost = f"{part.loss:6.2f}" if part.loss is not None else "     ?"
+    return textwrap.wrap(
+        f"{lost}  {part.code}", WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT + " " * 8,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

@@ -3,115 +3,88 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from dataclasses import replace
 
-from podium.errors import PolicyError
-from podium.policies.literal import comment, literal
-from podium.policies.literal import docstring as docstring_lines
+from podium.model.records import GPU_MILLI
+from podium.policies.language.literal import docstring as docstring_lines
 from podium.search.candidate.allowlist import is_docstring
-from podium.search.program.layout import INDENT, WIDTH, statement_lines
-from podium.search.program.reader import parse
+from podium.search.program.expression import Expression, name
+from podium.search.program.ingredients import CONSTANT_NOTES, NOTES
+from podium.search.program.program import (
+    Constant,
+    Program,
+    fresh,
+    names_given,
+    roots,
+    terms,
+    with_roots,
+)
 from podium.search.program.writer import write
-from podium.search.promotion.naming import Named, name_numbers
-from podium.search.promotion.wording import expression_of
+from podium.search.promotion.reduction import Reduced
 
-_SCORE = "def score("
+_MILLI = "MILLI"
+_MILLI_NOTE = "Thousandths of a GPU or of a CPU."
 
 
-def policy_texts(text: str, docstring: str) -> Iterator[str]:
-    """Writes a program with its numbers named and commented, the most readable way first.
+def policy_text(reduced: Reduced, docstring: str) -> str:
+    """Writes a program with notes on what its quantities mean; another text stays as it is."""
+    if reduced.program is None:
+        return _with_docstring(reduced.text, docstring)
+    program, notes = _with_milli(replace(reduced.program, summary=docstring.strip()))
+    notes |= {
+        term.name: NOTES[term.expression]
+        for term in terms(reduced.program.block)
+        if term.expression in NOTES
+    }
+    notes |= {each.name: _constant_note(each) for each in program.constants if each.bounds}
+    # A tuned constant is a float, however it was written.
+    fixed = (
+        Constant(each.name, float(each.value)) if each.bounds else each
+        for each in program.constants
+    )
+    return write(replace(program, constants=tuple(fixed)), notes)
 
-    That way leaves sums and products in another order at times, and so may round otherwise.
+
+def _constant_note(constant: Constant) -> str:
+    assert constant.bounds is not None
+    low, high = constant.bounds
+    meaning = CONSTANT_NOTES.get(constant.name, "").rstrip(".")
+    tuned = f"uned within {low:g} and {high:g}"
+    return f"{meaning} (t{tuned})." if meaning else f"T{tuned}."
+
+
+def _with_milli(program: Program) -> tuple[Program, dict[str, str]]:
+    """Gives 1000 its name, wherever a program counts in thousandths."""
+    title = fresh(_MILLI, names_given(program))
+    changed = [_milli_named(root, title) for root in roots(program.block)]
+    if changed == list(roots(program.block)):
+        return program, {}
+    block = with_roots(program.block, iter(changed))
+    constants = (*program.constants, Constant(title, GPU_MILLI))
+    return replace(program, block=block, constants=constants), {title: _MILLI_NOTE}
+
+
+def _milli_named(part: Expression, title: str) -> Expression:
+    if part.head == "number":
+        is_milli = part.value == GPU_MILLI and isinstance(part.value, int)
+        return name(title) if is_milli else part
+    if part.head == "power" or not part.arguments:
+        return part
+    arguments = [_milli_named(each, title) for each in part.arguments]
+    if part.head in ("sum", "smallest", "largest"):
+        arguments[2] = part.arguments[2]  # what a loop begins with is a number
+    return Expression(part.head, tuple(arguments), part.value)
+
+
+def _with_docstring(text: str, docstring: str) -> str:
+    """Writes a text with another docstring, and without words of its own.
+
+    A candidate that told what it reaches would be its own witness.
     """
-    tree, numbers = name_numbers(text)
-    head = "\n".join(_head(tree, numbers, docstring))
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    bred = _bred(tree, numbers) if len(functions) == 1 else []
-    plain = [line for function in functions for line in ("", "", *_plain(function))]
-    for body in (["", "", *bred] if bred else [], plain):
-        if body:
-            yield "\n".join([head, *body]) + "\n"
-
-
-def _head(tree: ast.Module, numbers: tuple[Named, ...], docstring: str) -> list[str]:
-    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    imports = list(_imports(tree, used))
-    constants = [*_constants(numbers), *_others(tree)]
-    lines = docstring_lines(docstring.strip())
-    lines += ["", *imports] if imports else []
-    return [*lines, "", *constants] if constants else lines
-
-
-def _imports(tree: ast.Module, used: set[str]) -> Iterator[str]:
-    plain = [s for s in tree.body if isinstance(s, ast.Import)]
-    yield from (ast.unparse(statement) for statement in plain)
-    is_first = bool(plain)
-    for statement in tree.body:
-        if isinstance(statement, ast.ImportFrom):
-            names = sorted(each.name for each in statement.names if each.name in used)
-            if names:
-                yield from [""] * is_first
-                yield f"from {statement.module} import {', '.join(names)}"
-                is_first = False
-
-
-def _constants(numbers: tuple[Named, ...]) -> Iterator[str]:
-    for number in numbers:
-        yield from comment(number.comment, width=WIDTH)
-        yield f"{number.name} = {number.value!r}"
-
-
-def _others(tree: ast.Module) -> Iterator[str]:
-    """Writes settings such as TIES, and tuples."""
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign):
-            targets = " = ".join(ast.unparse(each) for each in statement.targets)
-            yield f"{targets} = {_value(statement.value)}"
-
-
-def _value(value: ast.expr) -> str:
-    if isinstance(value, ast.Constant) and isinstance(value.value, str):
-        return literal(value.value)
-    return ast.unparse(value)
-
-
-def _plain(function: ast.FunctionDef) -> list[str]:
-    if not is_docstring(function.body[0], function.body):
-        words = "Scores a pod on a node; the highest score wins."
-        told = words if function.name == "score" else f"Computes {function.name}."
-        function.body.insert(0, ast.Expr(ast.Constant(told)))
-    written = ast.unparse(ast.fix_missing_locations(function))
-    return [line for each in written.split("\n") for line in _broken(each)]
-
-
-def _bred(tree: ast.Module, numbers: tuple[Named, ...]) -> list[str]:
-    """Writes a score function as programs are written, with comments on its terms."""
-    constants = [ast.parse(f"{each.name} = {each.value!r}").body[0] for each in numbers]
-    whole = ast.Module([*constants, *tree.body], [])
-    try:
-        program = parse(ast.unparse(ast.fix_missing_locations(whole)))
-    except PolicyError:
-        return []
-    text = write(program)
-    names = {constant.name for constant in program.constants}
-    is_kept = all(each.name in names and each.name in text for each in numbers)
-    return text[text.index(_SCORE) :].rstrip("\n").split("\n") if is_kept else []
-
-
-def _broken(line: str) -> list[str]:
-    if len(line) <= WIDTH:
-        return [line]
-    indent = line[: len(line) - len(line.lstrip())]
-    body = line.strip()
-    try:
-        (statement,) = ast.parse(f"def f():\n{INDENT}{body}").body[0].body  # type: ignore[attr-defined]
-    except SyntaxError:
-        return [line]
-    value = getattr(statement, "value", None)
-    if not isinstance(value, ast.expr):
-        return [line]
-    expression = expression_of(value)
-    if expression is None:
-        return [line]
-    prefix = body[: len(body) - len(ast.unparse(value))]
-    return statement_lines(prefix, expression, indent)
+    tree = ast.parse(text)
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Module | ast.FunctionDef):
+            each.body = [line for line in each.body if not is_docstring(line, each.body)]
+    rest = ast.unparse(tree).strip("\n").replace("\n\ndef ", "\n\n\ndef ")
+    blank = "\n\n" if rest.startswith("def ") else "\n"
+    return "\n".join(docstring_lines(docstring.strip())) + f"\n{blank}{rest}\n"

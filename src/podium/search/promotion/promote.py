@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -30,8 +29,8 @@ from podium.search.judging.judge import Judge
 from podium.search.promotion.ablation import ablate
 from podium.search.promotion.card import Card, Provenance, summary_of
 from podium.search.promotion.decision import Promotion, Rule, decide
-from podium.search.promotion.policy_file import policy_texts
-from podium.search.promotion.reduction import Reduced, Score, Thrift, reduce
+from podium.search.promotion.policy_file import policy_text
+from podium.search.promotion.reduction import Reduced, ReductionSettings, Score, reduce
 
 Progress = Callable[[str, int, int], None]
 """Hears of a stage how much of how much is done; the last of a stage may be left out."""
@@ -46,6 +45,7 @@ class Nominee:
     text: str
     provenance: Provenance = field(default_factory=Provenance)
     name: str = ""  # of the policy; empty: made of what it computes
+    summary: str = ""  # in the words of whoever promotes it, never in the candidate's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Settings:
     folder: Path
     cases: tuple[Case, ...] = field(default_factory=lambda: HeldOut().cases())
     rule: Rule = field(default_factory=Rule)
-    thrift: Thrift = field(default_factory=Thrift)
+    reduction: ReductionSettings = field(default_factory=ReductionSettings)
     seed: int = 0  # of the resampling that decides
     jobs: int = 0  # threads; 0: one per core
 
@@ -135,7 +135,7 @@ def _reduced(
     entries: list[_Entry] = []
     refusals: list[Refusal] = []
     for number, nominee in enumerate(nominees):
-        budget = settings.thrift.evaluations
+        budget = settings.reduction.evaluations
         tell(_REDUCE, number * budget, len(nominees) * budget)
         title = nominee.name or f"nominee {number + 1}"
         try:
@@ -154,7 +154,7 @@ def _entry(
     nominee: Nominee, settings: Settings, known: set[str], told: Callable[[int, int], None]
 ) -> _Entry:
     first = _read(nominee.text, known)
-    reduced = reduce(nominee.text, settings.score, settings.thrift, told)
+    reduced = reduce(nominee.text, settings.score, settings.reduction, told)
     last = _read(reduced.text, known - {first.fingerprint})
     known |= {first.fingerprint, last.fingerprint}
     name = nominee.name or f"found-{last.fingerprint[:6]}"
@@ -199,15 +199,14 @@ def _path(folder: Path, name: str) -> Path:
 def _written(
     entry: _Entry, promotion: Promotion, settings: Settings, results: ValidationResults
 ) -> Path:
-    parts = ablate(entry.reduced.text, settings.score, entry.reduced.fitness)
-    docstring = ast.get_docstring(ast.parse(entry.nominee.text)) or ""
+    program, fitness = entry.reduced.program, entry.reduced.fitness
+    parts = () if program is None else ablate(program, settings.score, fitness)
     card = Card(
-        entry.name, summary_of(docstring, parts), entry.nominee.provenance, entry.reduced,
+        entry.name, summary_of(entry.nominee.summary), entry.nominee.provenance, entry.reduced,
         promotion, parts, settings.rule.incumbent,
     )  # fmt: skip
-    texts = policy_texts(entry.reduced.text, card.docstring())
-    text = next((each for each in texts if _is_same(each, entry, settings, results)), None)
-    if text is None:
+    text = policy_text(entry.reduced, card.docstring())
+    if not _is_same(text, entry, settings, results):
         raise PolicyError(
             f"the written policy {entry.name} does not decide as the candidate that was validated",
             hint="report the candidate: writing a policy must not change it",

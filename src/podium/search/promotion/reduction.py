@@ -1,21 +1,21 @@
-"""Reduces a program, cut by cut, to the smallest text that keeps its score."""
+"""Reduces a program, cut by cut, to the smallest one that keeps its score."""
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from podium.errors import PolicyError
 from podium.search.candidate.gates import read_candidate
+from podium.search.candidate.text import complexity_of
 from podium.search.candidate.verdict import Verdict
-from podium.search.program.reader import parse
+from podium.search.program.program import Program, complexity
+from podium.search.program.reader import parse_inlined
 from podium.search.program.simplify import simplify
+from podium.search.program.translation import BEYOND
 from podium.search.program.writer import write
-from podium.search.promotion.edits import Key, edits, without
-from podium.search.promotion.rounding import roundings
-from podium.search.promotion.tidying import size, tidied
+from podium.search.promotion.cuts import Key, cuts, roundings
 
 Score = Callable[[str], float]
 """Gives the training fitness of a text; minus infinity for one that is refused."""
@@ -25,8 +25,8 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Thrift:
-    """Says what a reduction may cost."""
+class ReductionSettings:
+    """What a reduction may cost."""
 
     tolerance: float = 0.02  # points of fitness that the reduced program may lose in all
     evaluations: int = 3000
@@ -34,7 +34,7 @@ class Thrift:
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """Holds a reduced program beside what it was."""
+    """A reduced program beside what it was."""
 
     text: str
     fitness: float
@@ -43,6 +43,8 @@ class Reduced:
     size_before: int
     evaluations: int
     cuts: tuple[str, ...]  # what was cut, in order
+    program: Program | None = None  # None: the text is beyond programs, and stays as it was
+    uncut: str = ""  # why it stays as it was
 
 
 class _Spent(Exception):  # noqa: N818 - reads as the sentence it makes
@@ -52,21 +54,23 @@ class _Spent(Exception):  # noqa: N818 - reads as the sentence it makes
 @dataclass(slots=True)
 class _Reduction:
     score: Score
-    thrift: Thrift
+    settings: ReductionSettings
     progress: Progress | None
     text: str
     fitness: float
     floor: float
+    program: Program | None = None
     evaluations: int = 1
     cuts: list[str] = field(default_factory=list)
     known: dict[str, float] = field(default_factory=dict)
 
-    def keeps(self, text: str) -> bool:
-        """Takes a text in the place of the present one if it scores as well."""
+    def keeps(self, program: Program) -> bool:
+        """Takes a program in the place of the present text if it scores as well."""
+        text = write(program)
         fitness = self._fitness(text)
         if not fitness >= self.floor:
             return False
-        self.text, self.fitness = text, fitness
+        self.text, self.fitness, self.program = text, fitness, program
         return True
 
     def _fitness(self, text: str) -> float:
@@ -75,53 +79,66 @@ class _Reduction:
             return -math.inf
         key = read.fingerprint
         if key not in self.known:
-            if self.evaluations >= self.thrift.evaluations:
+            if self.evaluations >= self.settings.evaluations:
                 raise _Spent
             self.evaluations += 1
             self.known[key] = self.score(text)
             if self.progress is not None:
-                self.progress(self.evaluations, size(ast.parse(self.text)))
+                self.progress(self.evaluations, complexity_of(self.text))
         return self.known[key]
 
-    def normalise(self) -> None:
-        """Takes the simplest writing of the same program, where there is one."""
-        for text in (_tidied(self.text), _simplified(self.text)):
-            if text and size(ast.parse(text)) <= size(ast.parse(self.text)):
-                self.keeps(text)
+    def run(self, program: Program) -> None:
+        """Takes up the simplest writing of the text, cuts it, and shortens its numbers."""
+        try:
+            if not self.keeps(simplify(program)) and not self.keeps(program):
+                raise PolicyError("it scores less once it is written anew", where="candidate")
+            self._cut()
+            self._round()
+        except _Spent:
+            self.cuts.append(f"stopped after {self.evaluations} evaluations")
 
-    def cut(self) -> bool:
-        """Tries every cut, the largest first, and those that come up by the way."""
+    def _cut(self) -> None:
+        """Tries every cut, the largest first, and then those that come up by the way."""
+        while self._cut_once_each():
+            pass
+
+    def _cut_once_each(self) -> bool:
         failed: set[Key] = set()
         is_smaller = False
-        while True:
-            tree = ast.parse(self.text)
-            for edit in (each for each in edits(tree) if each.key not in failed):
-                text = without(tree, edit.place, edit.replacement)
-                if size(ast.parse(text)) < size(tree) and self.keeps(text):
-                    self.cuts.append(edit.told)
+        while self.program is not None:
+            whole = self.program
+            for cut in (each for each in cuts(whole) if each.key not in failed):
+                smaller = simplify(cut.program)
+                if complexity(smaller) < complexity(whole) and self.keeps(smaller):
+                    self.cuts.append(cut.words)
                     is_smaller = True
                     break
-                failed.add(edit.key)
+                failed.add(cut.key)
             else:
-                return is_smaller
+                break
+        return is_smaller
 
-    def round(self) -> None:
+    def _round(self) -> None:
         """Shortens numbers: all at once, or else one by one."""
-        is_shorter = True
-        while is_shorter:
+        is_shorter = self.program is not None
+        while is_shorter and self.program is not None:
             is_shorter = False
-            for text, told in roundings(self.text):
-                if self.keeps(text):
-                    self.cuts.append(told)
+            for shorter, words in roundings(self.program):
+                if self.keeps(shorter):
+                    self.cuts.append(words)
                     is_shorter = True
                     break
 
 
 def reduce(
-    text: str, score: Score, thrift: Thrift | None = None, progress: Progress | None = None
-) -> Reduced:
-    """Reduces a candidate's text; the same text and score give the same result."""
-    thrift = thrift or Thrift()
+    text: str, score: Score, settings: ReductionSettings | None = None,
+    progress: Progress | None = None,
+) -> Reduced:  # fmt: skip
+    """Reduces a candidate's text; the same text and score give the same result.
+
+    A text that does not read as a program (with `while`, or tuples) stays as it is.
+    """
+    settings = settings or ReductionSettings()
     read = read_candidate(text)
     if isinstance(read, Verdict):
         raise PolicyError(read.reason, hint=f"it fails at the gate {read.gate}")
@@ -130,26 +147,13 @@ def reduce(
         raise PolicyError(
             "the gates refuse it on the training cases", hint="podium search evaluate says why"
         )
-    work = _Reduction(score, thrift, progress, text, fitness, fitness - thrift.tolerance)
+    work = _Reduction(score, settings, progress, text, fitness, fitness - settings.tolerance)
+    uncut = ""
     try:
-        work.normalise()
-        while work.cut():
-            work.normalise()
-        work.round()
-    except _Spent:
-        work.cuts.append(f"stopped after {work.evaluations} evaluations")
+        work.run(parse_inlined(text, "candidate"))
+    except PolicyError as error:
+        uncut = f"{error.where}: {error.message.removeprefix(BEYOND)}"
     return Reduced(
-        work.text, work.fitness, fitness, size(ast.parse(work.text)), size(read.tree),
-        work.evaluations, tuple(work.cuts),
+        work.text, work.fitness, fitness, complexity_of(work.text), complexity_of(text),
+        work.evaluations, tuple(work.cuts), work.program, uncut,
     )  # fmt: skip
-
-
-def _tidied(text: str) -> str:
-    return ast.unparse(tidied(ast.parse(text))) + "\n"
-
-
-def _simplified(text: str) -> str:
-    try:
-        return write(simplify(parse(text)))
-    except PolicyError:
-        return ""

@@ -19,18 +19,18 @@ from podium.search.generators.generator import (
     Spent,
 )
 from podium.search.population import Archive, Island, Member
+from podium.search.population.member import BRED, REPAIR, SEED, TUNED
 from podium.search.population.selection import choose_parents
 from podium.search.run.plan import RANDOM, RunPlan
 from podium.store import CandidateRecord
 
 PARENTS = 3
-SEED, BRED, TUNED, REPAIR = "seed", "bred", "tuned", "repair"
 _CHOICE, _OWN = 0, 1  # streams of a candidate's random numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Says how one candidate of a batch comes about."""
+    """How one candidate of a batch comes about."""
 
     number: int
     island: int

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from podium.errors import MissingError, UsageError
 from podium.search.generators.generator import Spent
 from podium.search.population import Archive
-from podium.search.run.batch import TUNED, Sample
+from podium.search.population.member import TUNED
+from podium.search.run.batch import Sample
 from podium.search.run.plan import Budget, RunPlan
 from podium.store import CandidateRecord
 

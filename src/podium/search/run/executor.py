@@ -1,20 +1,27 @@
-"""Judges tasks on this machine: threads that wait for worker processes."""
+"""Has candidates judged by workers: what they are sent, what comes back, and who they are.
+
+Candidates are as confined on a cluster as on one machine: every worker keeps a process that has
+locked itself in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
+from podium.compute.executor import Call
+from podium.compute.executor import Executor as Employer
+from podium.compute.local import ThreadExecutor
+from podium.compute.worker import Greeting, Welcome, WorkerSpec
 from podium.errors import PodiumError
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import Values
-from podium.search.candidate.constants import with_constants
-from podium.search.candidate.verdict import TRAINING, Judgement, Verdict
-from podium.search.judging.judge import Judge
-from podium.search.judging.probe import Decisions
+from podium.search.candidate.verdict import Decisions, Judgement, Verdict
 from podium.search.sandbox.limits import Limits
+
+FACTORY = "podium.search.run.judge_worker:open_judge"
+BASELINE, DONE, MISSING_WALLS = "baseline", "done", "missing_walls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,10 @@ class Task:
     complexity: int
     tuning: int = 0  # evaluations to spend on constants
     seed: int = 0  # of the tuning
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes the task as JSON types."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,17 @@ class Context:
         """Tells whether a candidate decides anew, or as another does but more simply."""
         return complexity < self.signatures.get(decisions.signature, complexity + 1)
 
+    def as_object(self) -> dict[str, Any]:
+        """Describes the context as JSON types."""
+        incumbent = [dict(each) for each in self.incumbent]
+        signatures = dict(self.signatures)
+        return {"incumbent": incumbent, "signatures": signatures, "may_hold": self.may_hold}
+
+    @classmethod
+    def from_object(cls, source: Mapping[str, Any]) -> Context:
+        """Reads what `as_object` wrote."""
+        return cls(tuple(source["incumbent"]), source["signatures"], source["may_hold"])
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -49,6 +71,35 @@ class Done:
     text: str
     judgement: Judgement
     evaluations: int = 1
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes a task that is done as JSON types."""
+        judgement = self.judgement
+        return {
+            "number": self.number,
+            "text": self.text,
+            "evaluations": self.evaluations,
+            "verdict": asdict(judgement.verdict),
+            "scores": judgement.scores,
+            "seconds": judgement.seconds,
+            "cases": list(judgement.cases),
+            "decisions": asdict(judgement.decisions) if judgement.decisions else None,
+            "diagnostics": judgement.diagnostics,
+            "processor_s": judgement.processor_s,
+            "simulated_s": judgement.simulated_s,
+        }
+
+    @classmethod
+    def from_object(cls, source: Mapping[str, Any]) -> Done:
+        """Reads what `as_object` wrote."""
+        known = source["decisions"]
+        decisions = Decisions(known["signature"], tuple(known["behaviour"])) if known else None
+        judgement = Judgement(
+            Verdict(**source["verdict"]), source["scores"], source["seconds"],
+            tuple(source["cases"]), decisions, source["diagnostics"], source["processor_s"],
+            source["simulated_s"],
+        )  # fmt: skip
+        return cls(source["number"], source["text"], judgement, source["evaluations"])
 
 
 class Executor(Protocol):
@@ -71,58 +122,79 @@ class Executor(Protocol):
         ...
 
 
-class LocalExecutor:
-    """Judges on so many worker processes of this machine."""
+class JudgingExecutor:
+    """Judges on the workers of any executor, if fgd reaches the same figures on all of them."""
 
-    def __init__(self, training: TrainingSet, fitness: str, workers: int, limits: Limits) -> None:
-        self._judge = Judge(training, fitness, workers, limits)
-        self._threads = ThreadPoolExecutor(workers)
+    def __init__(
+        self, spec: WorkerSpec, limits: Limits, employ: Callable[[WorkerSpec, Welcome], Employer]
+    ) -> None:
+        self._limits = limits
+        self._baseline: list[dict[str, float]] = []
+        self._missing_walls: set[str] = set()
+        self.workers = employ(spec, self._welcome)
 
     def baseline(self) -> list[dict[str, float]]:
         """Gives what fgd reaches on each case."""
-        self._judge.pool.get_ready()
-        return self._judge.pool.baseline
+        self.workers.get_ready()
+        return self._baseline
 
     def missing_walls(self) -> tuple[str, ...]:
-        """Names the walls of the sandbox that this machine lacks."""
-        return self._judge.pool.missing_walls
+        """Names the walls of the sandbox that some machine lacks."""
+        return tuple(sorted(self._missing_walls))
 
     def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Done]:
         """Judges tasks and gives each as soon as it is done."""
-        waiting = [self._threads.submit(perform, self._judge, task, context) for task in tasks]
-        try:
-            for future in as_completed(waiting):
-                yield future.result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        calls = [self._call(task) for task in tasks]
+        for reply in self.workers.run(calls, context.as_object()):
+            self._missing_walls.update(reply.values[MISSING_WALLS])
+            yield Done.from_object(reply.values[DONE])
 
     def close(self) -> None:
         """Ends all processes."""
-        self._judge.pool.close()
-        self._threads.shutdown(cancel_futures=True)
+        self.workers.close()
+
+    def _call(self, task: Task) -> Call:
+        limits = self._limits
+        # A confined process that was replaced may still have to start.
+        limit_s = limits.start_s + limits.time_s + (limits.tuning_s if task.tuning else 0.0)
+        return Call(task.number, task.as_object(), limit_s, f"candidate #{task.number}")
+
+    def _welcome(self, greeting: Greeting) -> None:
+        self._missing_walls.update(greeting.facts[MISSING_WALLS])
+        baseline = greeting.facts[BASELINE]
+        if self._baseline and self._baseline != baseline:
+            raise PodiumError(
+                "fgd reaches other figures on this machine than on the others",
+                where=greeting.machine,
+                hint="give every machine the same traces and the same versions of NumPy and Numba",
+            )
+        self._baseline = baseline
 
 
-def perform(judge: Judge, task: Task, context: Context) -> Done:
-    """Does one task: tunes if asked to, and judges."""
-    text, evaluations = task.text, 1
-    if task.tuning:
-        tuned = judge.pool.tune(text, task.tuning, task.seed, may_hold=context.may_hold)
-        evaluations += tuned.evaluations
-        try:
-            text = with_constants(text, tuned.tuned)
-        except PodiumError as error:
-            return Done(task.number, text, _refused(str(error)), evaluations)
-        if tuned.reason:
-            return Done(task.number, text, _refused(tuned.reason), evaluations)
+def local_executor(
+    training: TrainingSet, fitness: str, workers: int, limits: Limits
+) -> JudgingExecutor:
+    """Judges in as many confined processes of this machine."""
 
-    def wants(decisions: Decisions) -> bool:
-        # Tuned twins of a known candidate may decide alike and still be worth a place.
-        return bool(task.tuning) or context.wants(task.complexity, decisions)
+    def employ(spec: WorkerSpec, welcome: Welcome) -> ThreadExecutor:
+        return ThreadExecutor(spec, workers, welcome)
 
-    judgement = judge.judge(text, (), context.incumbent, wants, may_hold=context.may_hold)
-    return Done(task.number, text, judgement, evaluations)
+    return JudgingExecutor(judge_spec(training, fitness, limits), limits, employ)
 
 
-def _refused(reason: str) -> Judgement:
-    return Judgement(Verdict(False, TRAINING, reason))
+def ray_executor(
+    training: TrainingSet, fitness: str, workers: int, limits: Limits, address: str = ""
+) -> JudgingExecutor:
+    """Judges on as many actors of a Ray cluster, each with one confined process."""
+    from podium.compute.ray.executor import RayExecutor
+
+    def employ(spec: WorkerSpec, welcome: Welcome) -> RayExecutor:
+        return RayExecutor(spec, workers, address, welcome)
+
+    return JudgingExecutor(judge_spec(training, fitness, limits), limits, employ)
+
+
+def judge_spec(training: TrainingSet, fitness: str, limits: Limits) -> WorkerSpec:
+    """Describes workers that judge."""
+    setup = {"training": training.as_object(), "fitness": fitness, "limits": asdict(limits)}
+    return WorkerSpec(FACTORY, setup, limits.start_s)

@@ -102,7 +102,7 @@ class Front:
         return [each for each in self.records if each.number in wanted]
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the front in what JSON knows."""
+        """Describes the front as JSON types."""
         return {
             "may_hold": self.may_hold,
             "figures": list(self.names),

@@ -18,12 +18,13 @@ from podium.search.population import Archive
 from podium.search.run.batch import Sample, as_written, first_batch, next_batch, repair_of
 from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Context, Executor
-from podium.search.run.folder import BEST, STATE, RunFolder
-from podium.search.run.notes import Memory
+from podium.search.run.folder import BEST, STATE, SearchFolder
+from podium.search.run.notes import RunNotes
 from podium.search.run.plan import Budget, RunPlan
-from podium.search.run.progress import Progress, Stopwatch, Tally, Validated
-from podium.search.run.records import Jury, entry_of, proposed, teach
+from podium.search.run.progress import Progress, Tally, Validated
+from podium.search.run.records import BatchJudge, proposed, report_gains
 from podium.store import CandidateRecord, Store
+from podium.store.run_status import Stopwatch
 
 Watch = Callable[[Progress], None]
 Validate = Callable[[int, str], Validated | None]
@@ -34,7 +35,7 @@ class Parts:
     """Holds what a search works with."""
 
     store: Store
-    folder: RunFolder
+    folder: SearchFolder
     executor: Executor
     generators: Mapping[str, Generator]
     starters: Sequence[tuple[str, str]] = ()
@@ -51,15 +52,15 @@ class Search:
     plan: RunPlan
     parts: Parts
     tally: Tally = field(default_factory=Tally)
-    memory: Memory | None = None  # where a generator reads prompts
+    notes: RunNotes | None = None  # where a generator reads prompts
     validated: Validated | None = None
     missing_walls: tuple[str, ...] = ()  # of the sandbox, in any sitting
     archive: Archive = field(init=False)
     _end: Ending = field(init=False)
     _stopwatch: Stopwatch = field(init=False)
-    _jury: Jury = field(init=False)
+    _judge: BatchJudge = field(init=False)
     _baseline: list[dict[str, float]] = field(default_factory=list)
-    _usual: float = field(init=False, default=0.0)
+    _baseline_fitness: float = field(init=False, default=0.0)
     _done: Tally = field(default_factory=Tally)  # of whole batches alone
     _open: dict[int, CandidateRecord] = field(default_factory=dict)
 
@@ -67,9 +68,9 @@ class Search:
         plan, state = self.plan, self.parts.folder.state()
         self.archive = Archive(plan.customs, plan.seed, plan.training.families)
         if any(each.reads_prompts for each in self.parts.generators.values()):
-            self.memory = Memory()
+            self.notes = RunNotes()
         self._end = Ending(self.run_id)
-        with self.parts.folder.reading_state():
+        with self.parts.folder.reading(STATE):
             self._stopwatch = Stopwatch(self.parts.clock, float(state.get("seconds", 0.0)))
         self._take_up(state)
 
@@ -81,7 +82,7 @@ class Search:
             kinds = [case.protocol for case in self.plan.training.cases]
             rows = zip(kinds, self._baseline, self._baseline, strict=True)
             outcomes = [Outcome(*row) for row in rows]
-            self._usual = fitness_named(self.plan.fitness).score(outcomes)
+            self._baseline_fitness = fitness_named(self.plan.fitness).score(outcomes)
 
     def _note_walls(self) -> None:
         """Keeps in mind that candidates ran less confined than they should, for good."""
@@ -93,7 +94,7 @@ class Search:
         self.get_ready()
         while not self._is_over(budget):
             self.step(budget)
-        self.parts.watch(self.progress())
+        self._show()
 
     def step(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
         """Does one batch, or as much of it as the budget allows."""
@@ -104,10 +105,13 @@ class Search:
             return
         allowed = allowance_of(budget, self._done.evaluations, self._done.calls)
         found, left = self._work_through(samples, context, allowed)
-        repaired, left = self._work_through(self._repairs(samples, found), context, left)
+        repairs = self._repairs(samples, found)
+        repaired, left = self._work_through(repairs, context, left)
         found += repaired
         if left.is_short:
             self._end.reason = self._end.reason or left.shortage(budget)
+        if not left.is_short:  # a batch that the budget has cut is done to its end later
+            self._report_gains((*samples, *repairs), found)
         self._end_batch(found, is_whole=not left.is_short)
         self._end.end_batch(self.archive, found)
 
@@ -115,7 +119,7 @@ class Search:
         """Gives the moment."""
         return Progress(
             self.run_id, self.seconds, self._stopwatch.rate(self.tally.evaluations), self.tally,
-            self.archive, self._usual, self.validated, self.missing_walls,
+            self.archive, self._baseline_fitness, self.validated, self.missing_walls,
         )  # fmt: skip
 
     @property
@@ -141,7 +145,7 @@ class Search:
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
         """Reads what earlier sittings stored: whole batches, then the one that was cut off."""
-        with self.parts.folder.reading_state():
+        with self.parts.folder.reading(STATE):
             self.validated = Validated(**state["validated"]) if state.get("validated") else None
             self.missing_walls = tuple(state.get("missing_walls", ()))
             for name, saved in state.get("generators", {}).items():
@@ -149,14 +153,14 @@ class Search:
                     self.parts.generators[name].restore(saved)
         records = self.parts.store.candidates.of(self.run_id)
         self.tally = Tally.of(records)
-        self._jury = Jury(self.plan, self.parts.store, self.parts.executor, self.tally)
+        self._judge = BatchJudge(self.plan, self.parts.store, self.parts.executor, self.tally)
         batches: dict[int, list[CandidateRecord]] = {}
         for record in records:
             batches.setdefault(record.batch, []).append(record)
         for batch in range(state.get("batches", 0)):
             rows = batches.pop(batch, [])
             self._fold(rows)
-            self._jury.fingerprints |= {each.fingerprint for each in rows}
+            self._judge.fingerprints |= {each.fingerprint for each in rows}
         self._open = {each.number: each for rows in batches.values() for each in rows}
 
     def _work_through(
@@ -169,7 +173,7 @@ class Search:
             chosen = allowed.cut(waiting, self.plan, self._asks)
             if not chosen:
                 return found, replace(allowed, is_short=True)
-            rows = self._judge(self._propose(chosen), context)
+            rows = self._judge.judge(self._propose(chosen), context, self._show)
             found, allowed = found + rows, allowed.less(rows)
             waiting = [each for each in waiting if each not in chosen]
         return found, allowed
@@ -198,13 +202,10 @@ class Search:
     def _write(self, sample: Sample) -> Proposal | Spent:
         if sample.request is None:
             return Proposal(sample.text, sample.name or sample.kind)
-        notes = self.memory.notes if self.memory else ""
+        notes = self.notes.text if self.notes else ""
         formula = fitness_named(self.plan.fitness).text
         request = replace(sample.request, fitness=formula, notes=notes)
         return self.parts.generators[sample.generator].propose(request)
-
-    def _judge(self, rows: Sequence[CandidateRecord], context: Context) -> list[CandidateRecord]:
-        return self._jury.judge(rows, context, lambda: self.parts.watch(self.progress()))
 
     def _repairs(self, samples: Sequence[Sample], rows: Sequence[CandidateRecord]) -> list[Sample]:
         by_number = {each.number: each for each in samples}
@@ -218,8 +219,6 @@ class Search:
 
     def _end_batch(self, rows: Sequence[CandidateRecord], *, is_whole: bool = True) -> None:
         """Takes a batch in; one that the budget has cut is done to its end by a later sitting."""
-        if is_whole:
-            teach(self.parts.generators, self.archive, rows, self._usual)
         before = self.archive.best
         self._fold(rows)
         self._open.clear()
@@ -229,6 +228,14 @@ class Search:
             self.validated = self.parts.validate(best.number, best.text) or self.validated
         self._save_state(self.archive.batches - (not is_whole))
         self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
+        self._show()
+
+    def _report_gains(self, samples: Sequence[Sample], rows: Sequence[CandidateRecord]) -> None:
+        known = self.parts.generators
+        writers = {e.number: known[e.generator] for e in samples if e.generator in known}
+        report_gains(writers, self.archive, rows, self._baseline_fitness)
+
+    def _show(self) -> None:
         self.parts.watch(self.progress())
 
     def _asks(self, sample: Sample) -> bool:
@@ -240,9 +247,9 @@ class Search:
         for row in rows:
             self._done.count_proposal(row)
             self._done.count_judgement(row)
-        self.archive.end_batch(entry_of(row) for row in rows)
-        if self.memory is not None:
-            self.memory.end_batch(rows)
+        self.archive.end_batch(rows)
+        if self.notes is not None:
+            self.notes.end_batch(rows)
 
     def _save_state(self, batches: int | None = None) -> None:
         whole = self.archive.batches if batches is None else batches

@@ -1,4 +1,4 @@
-"""Remembers what a run has learned, in a few lines for whoever writes its next candidates.
+"""Writes down what a run has learned, in a few lines for whoever writes its next candidates.
 
 No model is asked: the notes are counted out of the run's own candidates and their fitness on the
 training cases. Who reads the same candidates again, batch by batch, has the same notes.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from podium.search.candidate.verdict import NOVELTY, RACE
-from podium.search.run.batch import BRED, REPAIR
+from podium.search.population.member import BRED, REPAIR
 from podium.store import CandidateRecord
 
 EVERY = 4
@@ -46,10 +46,10 @@ class Lesson:
 
 
 @dataclass(slots=True)
-class Memory:
+class RunNotes:
     """Takes in batch after batch; only those whose authors read prompts have a say."""
 
-    notes: str = ""
+    text: str = ""
     _batches: int = 0
     _fitness: dict[int, float] = field(default_factory=dict)  # of all that was accepted
     _helped: list[Lesson] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Memory:
                 self._fitness[record.number] = record.fitness
         self._batches += 1
         if self._batches % EVERY == 0:
-            self.notes = self._written()
+            self.text = self._written()
 
     def _learn(self, record: CandidateRecord) -> None:
         if record.text and not record.accepted:

@@ -10,7 +10,7 @@ from podium.errors import InputError, UsageError, advice_on
 from podium.evaluation.cases import TrainingSet
 from podium.files.excerpt import excerpt
 from podium.search.judging.fitness import fitness_named
-from podium.search.population.archive import Customs
+from podium.search.population.archive import IslandSettings
 
 SEEDS, RANDOM = "seeds", "random"
 STARTS = (SEEDS, RANDOM)
@@ -35,7 +35,7 @@ class RunPlan:
     start: str = SEEDS
     starters: tuple[tuple[str, str], ...] = ()  # further texts to begin with, by name
     batch: int = 24
-    customs: Customs = field(default_factory=Customs)
+    customs: IslandSettings = field(default_factory=IslandSettings)
     tuning: Tuning = field(default_factory=Tuning)
     may_hold: bool = False
     largest: int = 120  # parts of a bred program
@@ -57,7 +57,7 @@ class RunPlan:
         return 2 * max(self.batch, 64 + len(self.starters))
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the plan in what JSON knows."""
+        """Describes the plan as JSON types."""
         simple = ("fitness", "seed", "start", "batch", "may_hold", "largest")
         return {
             "training": self.training.as_object(),
@@ -88,8 +88,9 @@ class RunPlan:
         parts["training"] = TrainingSet.from_object(given["training"])
         parts["generators"] = tuple((name, weight) for name, weight in given["generators"])
         parts["starters"] = tuple((name, text) for name, text in given["starters"])
-        parts["customs"] = Customs(**given["customs"])
+        parts["customs"] = IslandSettings(**given["customs"])
         parts["tuning"] = Tuning(**given["tuning"])
+        parts["options"] = {name: dict(each) for name, each in given["options"].items()}
         return cls(**parts)
 
 

@@ -1,45 +1,14 @@
-"""Measures a run at work, and says how far it is."""
+"""Counts what a search has done, and says how far it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from podium.search.population import Archive
 from podium.store import CandidateRecord
 from podium.store.records import JUDGED
-
-SPAN_S = 20
-"""So far back does "lately" reach."""
-
-MOST_MARKS = 500
-
-
-@dataclass(slots=True)
-class Stopwatch:
-    """Runs from the moment it is made."""
-
-    clock: Callable[[], float]
-    before_s: float = 0.0  # of earlier sittings
-    _began: float = field(init=False)
-    _marks: list[tuple[float, int]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._began = self.clock()
-
-    @property
-    def seconds(self) -> float:
-        """Counts the time at work, earlier sittings included."""
-        return self.before_s + self.clock() - self._began
-
-    def rate(self, evaluations: int) -> float:
-        """Takes down how many evaluations there are by now; gives those of a second, lately."""
-        now = self.clock()
-        self._marks = [each for each in self._marks if now - each[0] < SPAN_S][-MOST_MARKS:]
-        self._marks.append((now, evaluations))
-        first = self._marks[0]
-        return (evaluations - first[1]) / max(1e-6, now - first[0])
 
 
 @dataclass(slots=True)
@@ -100,16 +69,16 @@ class Progress:
     """Is a moment of a run."""
 
     run_id: str
-    seconds: float  # at work, all sittings together
+    seconds: float  # at work, all sessions together
     rate: float  # evaluations per second, lately
     tally: Tally
     archive: Archive
     baseline: float  # fitness of fgd on the training set
     validated: Validated | None = None
-    missing_walls: tuple[str, ...] = ()  # of the sandbox, in any sitting
+    missing_walls: tuple[str, ...] = ()  # of the sandbox, in any session
 
     def summary(self) -> dict[str, Any]:
-        """Describes the moment in what JSON knows."""
+        """Describes the moment as JSON types."""
         best, checked = self.archive.best, self.validated
         return {
             "seconds": round(self.seconds, 3),

@@ -10,9 +10,9 @@ from podium.search.candidate.gates import read_candidate
 from podium.search.candidate.text import complexity_of
 from podium.search.candidate.verdict import ALLOWLIST, NOVELTY, SYNTAX, Verdict
 from podium.search.generators.generator import Cost, Generator, Proposal
-from podium.search.population import Archive, Member
-from podium.search.population.archive import Entry
-from podium.search.run.batch import BRED, REPAIR, SEED, TUNED, Sample
+from podium.search.population import Archive
+from podium.search.population.member import BRED, REPAIR, TUNED
+from podium.search.run.batch import Sample
 from podium.search.run.executor import Context, Done, Executor, Task
 from podium.search.run.plan import RunPlan
 from podium.search.run.progress import Tally
@@ -32,8 +32,7 @@ def proposed(run_id: str, batch: int, sample: Sample, proposal: Proposal) -> Can
     if isinstance(read, Verdict):
         return record
     return replace(
-        record, fingerprint=read.fingerprint, may_hold=read.may_hold,
-        complexity=complexity_of(record.text),
+        record, fingerprint=read.fingerprint, may_hold=read.may_hold, complexity=read.complexity,
     )  # fmt: skip
 
 
@@ -60,26 +59,6 @@ def judged(record: CandidateRecord, done: Done) -> CandidateRecord:
     )  # fmt: skip
 
 
-def entry_of(record: CandidateRecord) -> Entry:
-    """Says to the archive what became of a candidate."""
-    return Entry(
-        record.number, record.island, record.parents, member_of(record),
-        is_for_all=record.kind == SEED, is_tuned=record.kind == TUNED,
-    )  # fmt: skip
-
-
-def member_of(record: CandidateRecord) -> Member | None:
-    """Makes a member of an accepted candidate."""
-    if not record.accepted or record.fitness is None:
-        return None
-    return Member(
-        number=record.number, text=record.text, fitness=record.fitness,
-        complexity=record.complexity, signature=record.signature, behaviour=record.behaviour,
-        case_scores=tuple(record.scores["by_case"]), may_hold=record.may_hold,
-        thought=record.thought, diagnostics=record.diagnostics,
-    )  # fmt: skip
-
-
 def problem_of(record: CandidateRecord) -> tuple[str, str] | None:
     """Says why a proposal cannot be judged at all: no text came, or it is no candidate."""
     if not record.text:
@@ -103,8 +82,8 @@ def _clean(text: str) -> str:
 
 
 @dataclass(slots=True)
-class Jury:
-    """Judges the candidates of one run."""
+class BatchJudge:
+    """Has the candidates of one run judged, batch by batch."""
 
     plan: RunPlan
     store: Store
@@ -155,19 +134,22 @@ class Jury:
         return row
 
 
-def teach(
-    generators: Mapping[str, Generator],
+def report_gains(
+    generators: Mapping[int, Generator],
     archive: Archive,
     rows: Sequence[CandidateRecord],
-    usual: float,
+    baseline: float,
 ) -> None:
-    """Tells what each row gained over its parents in the archive; without any, over the usual."""
+    """Tells generators, given by candidate, what each gained over its best parent.
+
+    One without parents in the archive is compared with the fitness of fgd.
+    """
     for row in rows:
-        generator = generators.get(row.source.partition(":")[0])
+        generator = generators.get(row.number)
         if generator is None or row.kind not in (BRED, REPAIR):
             continue
         parents = [found for each in row.parents if (found := archive.member(each))]
-        expected = max((each.fitness for each in parents), default=usual)
+        expected = max((each.fitness for each in parents), default=baseline)
         gain = row.fitness - expected if row.accepted and row.fitness is not None else None
         cost: dict[str, Any] = {k: v for k, v in row.cost.items() if k != "evaluations"}
         generator.learn(row.source, gain, Cost(**cost))

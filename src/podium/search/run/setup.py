@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from podium.errors import MissingError, UnknownName, UsageError
+from podium.errors import UnknownName
 from podium.evaluation.cases import TrainingSet
 from podium.search.generators.command import CommandSettings, open_command
 from podium.search.generators.generator import Generator
-from podium.search.generators.genetic.breeding import Brood
+from podium.search.generators.genetic.breeding import BreedingSettings
 from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.writer import write
-from podium.search.run.executor import Executor, LocalExecutor
-from podium.search.run.folder import PLAN, RunFolder
+from podium.search.run.executor import Executor, local_executor, ray_executor
+from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search, Watch
 from podium.search.run.plan import SEEDS, RunPlan
+from podium.search.run.trust import Options, check_place, trusted, whole, without_secrets
 from podium.search.run.validator import Validator
 from podium.search.sandbox.limits import Limits
-from podium.settings import MASK, Secrets, hidden_command, without_password
-from podium.store import RunRecord, Store
+from podium.settings import Secrets
+from podium.store import RunRecord, Store, run_folder
 
 KIND = "search"
 GENERATORS = ("genetic", "random", "llm", "command")
@@ -35,11 +33,6 @@ LOCAL, RAY = "local", "ray"
 EXECUTORS = (LOCAL, RAY)
 
 _NONE_KNOWN = Secrets()
-
-_SECRETIVE: Mapping[str, Callable[[str], str]] = {
-    "command": hidden_command, "base_url": without_password,
-}  # fmt: skip
-"""Options of generators that may hold a password, and how they are kept without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +49,8 @@ class Means:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     base_url: str = field(default="", repr=False)  # the plan has it without its password
     command: str = field(default="", repr=False)  # likewise
+    given: Options = field(default_factory=dict, repr=False)  # by this user, in this process
+    root: Path | None = None  # where this user keeps runs; None: wherever the record says
 
     def __post_init__(self) -> None:
         if self.executor not in EXECUTORS:
@@ -64,21 +59,16 @@ class Means:
 
 def create_run(
     store: Store, plan: RunPlan, record: RunRecord, secrets: Secrets = _NONE_KNOWN
-) -> RunFolder:
+) -> SearchFolder:
     """Enters a new run in the store and makes the folder that its record names."""
     for name, _ in plan.generators:
         if name not in GENERATORS:
             raise UnknownName.among("generator", name, GENERATORS)
-    folder = RunFolder(Path(record.folder))
-    if folder.path.exists():
-        raise UsageError(f"there is a run {record.id} already", where=str(folder.path))
-    try:
-        # Whatever is kept is kept without passwords; `Means` has them for as long as it works.
-        folder.write(PLAN, {**plan.as_object(), "options": _kept(plan.options, secrets)})
-        store.runs.create(replace(record, settings=secrets.hide_all(record.settings)))
-    except BaseException:
-        shutil.rmtree(folder.path, ignore_errors=True)
-        raise
+    folder = SearchFolder(Path(record.folder))
+    # Whatever is kept is kept without passwords; `Means` has them for as long as it works.
+    shown = replace(record, settings=secrets.hide_all(record.settings))
+    saved = {**plan.as_object(), "options": without_secrets(plan.options, secrets)}
+    run_folder.create_run(store, shown, folder, {PLAN: saved})
     return folder
 
 
@@ -87,8 +77,11 @@ def open_search(
     store: Store, record: RunRecord, means: Means, watch: Watch = lambda _progress: None
 ) -> Iterator[Search]:
     """Opens a run to work on it; everything is closed afterwards, whatever happens."""
-    folder = RunFolder(Path(record.folder))
+    folder = SearchFolder(Path(record.folder))
     plan = RunPlan.from_object(folder.read(PLAN))
+    if means.root is not None:
+        check_place(folder, record.id, means.root, plan)
+    plan = trusted(folder, record, plan, means.given)
     folder.lock()
     with ExitStack() as stack:
         stack.callback(folder.unlock)
@@ -109,13 +102,11 @@ def open_search(
 def open_executor(training: TrainingSet, fitness: str, means: Means) -> Executor:
     """Starts what judges candidates."""
     if means.executor == RAY:
-        from podium.search.run.ray.executor import RayExecutor
-
-        return RayExecutor(training, fitness, means.workers, means.limits, means.ray_address)
-    return LocalExecutor(training, fitness, means.workers, means.limits)
+        return ray_executor(training, fitness, means.workers, means.limits, means.ray_address)
+    return local_executor(training, fitness, means.workers, means.limits)
 
 
-def open_generators(plan: RunPlan, folder: RunFolder, means: Means) -> dict[str, Generator]:
+def open_generators(plan: RunPlan, folder: SearchFolder, means: Means) -> dict[str, Generator]:
     """Opens the generators that a plan names."""
     return {name: _generator(name, plan, folder, means) for name, _ in plan.generators}
 
@@ -126,27 +117,27 @@ def starters_of(plan: RunPlan) -> Sequence[tuple[str, str]]:
     return [*(own if plan.start == SEEDS else []), *plan.starters]
 
 
-def _generator(name: str, plan: RunPlan, folder: RunFolder, means: Means) -> Generator:
+def _generator(name: str, plan: RunPlan, folder: SearchFolder, means: Means) -> Generator:
     options: dict[str, Any] = dict(plan.options.get(name, {}))
     if name == "llm":
         from podium.search.generators.llm.setup import open_llm
 
         return open_llm(llm_settings(options, folder, means))
     if name == "command":
-        options["command"] = _whole("command", options["command"], means.command)
+        options["command"] = whole("command", options["command"], means.command)
         return open_command(CommandSettings(**options), means.environ)
-    brood = Brood(largest=plan.largest, may_hold=plan.may_hold)
-    return GeneticGenerator(brood, name, **({"fresh": 1.0} if name == "random" else {}))
+    settings = BreedingSettings(largest=plan.largest, may_hold=plan.may_hold)
+    return GeneticGenerator(settings, name, **({"fresh": 1.0} if name == "random" else {}))
 
 
-def llm_settings(options: dict[str, Any], folder: RunFolder, means: Means) -> Any:
+def llm_settings(options: dict[str, Any], folder: SearchFolder, means: Means) -> Any:
     """Completes what a plan says of language models by the key and the cassette."""
     from podium.search.generators.llm.budget import Price
     from podium.search.generators.llm.endpoint import find_endpoint
     from podium.search.generators.llm.settings import LlmSettings
 
     mode = options.get("mode", "record")
-    url = _whole("base_url", options.pop("base_url", ""), means.base_url)
+    url = whole("base_url", options.pop("base_url", ""), means.base_url)
     if mode != "replay":
         endpoint = find_endpoint(means.environ, url)
         options |= {"base_url": endpoint.url, "key": endpoint.key}
@@ -155,37 +146,6 @@ def llm_settings(options: dict[str, Any], folder: RunFolder, means: Means) -> An
     models = tuple(options.pop("models"))
     options |= {name: cap for name, cap in (("usd", means.usd), ("tokens", means.tokens)) if cap}
     return LlmSettings(**{**options, "models": models, "prices": prices, "cassette": cassette})
-
-
-def _kept(options: Mapping[str, Mapping[str, Any]], secrets: Secrets) -> dict[str, dict[str, Any]]:
-    return {
-        generator: {
-            name: _SECRETIVE[name](secrets.hide_known(value)) if name in _SECRETIVE else value
-            for name, value in given.items()
-        }
-        for generator, given in options.items()
-    }
-
-
-def _whole(name: str, kept: str, given: str) -> str:
-    """Gives what a plan could not keep whole, from whoever has it."""
-    if MASK not in kept:
-        return kept
-    if given and _is_same(kept, given, _SECRETIVE[name]):
-        return given
-    raise MissingError(
-        "the run has a password or a key that is not kept", where=kept,
-        hint=f"resume it with --{name.replace('_', '-')} and the whole of what stands above",
-    )  # fmt: skip
-
-
-def _is_same(kept: str, given: str, hide: Callable[[str], str]) -> bool:
-    """Tells whether a text is what was kept; what was secret then need not be known now."""
-    pattern = ".+".join(map(re.escape, kept.split(MASK)))
-    forms = {given, hide(given)}
-    with suppress(ValueError):
-        forms.add(shlex.join(shlex.split(given)))
-    return any(re.fullmatch(pattern, form, re.DOTALL) for form in forms)
 
 
 def _unchecked(_number: int, _text: str) -> None:

@@ -1,4 +1,4 @@
-"""Names the arms of a comparison: ways to spend the same number of evaluations.
+"""Names the strategies of a comparison: ways to spend the same number of evaluations.
 
 Without them nobody knows what a search adds: drawing programs at random, or tuning formulas that
 are known, may do as well.
@@ -19,7 +19,7 @@ from podium.search.program.parameters import with_tunables
 from podium.search.program.writer import write
 from podium.search.run.plan import RANDOM, RunPlan, Tuning
 
-ARMS = {
+STRATEGIES = {
     "random": "programs drawn independently of each other, the best kept",
     "tuned": "published formulas, every number and weight in them tuned by CMA-ES",
     "genetic": "breeding, with constants tuned on the way",
@@ -29,9 +29,9 @@ ARMS = {
 
 
 def plan_of(arm: str, base: RunPlan, evaluations: int) -> RunPlan:
-    """Makes the plan of an arm out of one that all arms share."""
-    if arm not in ARMS:
-        raise UnknownName.among("arm", arm, ARMS)
+    """Makes the plan of a strategy out of one that all strategies share."""
+    if arm not in STRATEGIES:
+        raise UnknownName.among("arm", arm, STRATEGIES)
     if arm == "random":
         return replace(
             base, generators=(("random", 1.0),), start=RANDOM, starters=(), tuning=Tuning(0)
@@ -49,8 +49,8 @@ def _tuned(base: RunPlan, evaluations: int) -> RunPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """Holds what one run of an arm came to."""
+class StrategyRun:
+    """What one run of a strategy came to."""
 
     arm: str
     seed: int
@@ -66,7 +66,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Sums an arm up over its seeds."""
+    """Sums a strategy up over its seeds."""
 
     arm: str
     runs: int
@@ -78,20 +78,20 @@ class Row:
     evaluations: float
     seconds: float
     complexity: float
-    lead: float | None = None  # of the first arm over this one, paired by seed
+    lead: float | None = None  # of the first strategy over this one, paired by seed
     lead_low: float | None = None
     lead_high: float | None = None
     p_value: float | None = None
 
 
-def summarise_arms(trials: Sequence[Trial], seed: int = 0) -> list[Row]:
-    """Compares arms over seeds; leads are those of the arm that was given first."""
-    names = list(dict.fromkeys(trial.arm for trial in trials))
-    groups = {name: [each for each in trials if each.arm == name] for name in names}
+def summarise_strategies(runs: Sequence[StrategyRun], seed: int = 0) -> list[Row]:
+    """Compares strategies over seeds; leads are those of the one that was given first."""
+    names = list(dict.fromkeys(trial.arm for trial in runs))
+    groups = {name: [each for each in runs if each.arm == name] for name in names}
     return [_row(groups[name], groups[names[0]], np.random.default_rng(seed)) for name in names]
 
 
-def _row(own: Sequence[Trial], first: Sequence[Trial], rng: np.random.Generator) -> Row:
+def _row(own: Sequence[StrategyRun], first: Sequence[StrategyRun], rng: np.random.Generator) -> Row:
     values = np.array([each.validation for each in own])
     own_mean = Difference.of(values, rng)
     row = Row(
@@ -110,5 +110,5 @@ def _row(own: Sequence[Trial], first: Sequence[Trial], rng: np.random.Generator)
     )  # fmt: skip
 
 
-def _mean(trials: Sequence[Trial], key: str) -> float:
-    return float(np.mean([getattr(each, key) for each in trials]))
+def _mean(runs: Sequence[StrategyRun], key: str) -> float:
+    return float(np.mean([getattr(each, key) for each in runs]))

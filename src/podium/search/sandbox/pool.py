@@ -11,21 +11,12 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
+from typing import Any
 
 from podium.errors import MissingError, PodiumError, UsageError
-from podium.evaluation.cases import TrainingSet
-from podium.evaluation.waste import Losses
-from podium.search.judging.fitness import Outcome
-from podium.search.judging.report import Trial, Wants, anything
 from podium.search.sandbox.confinement import WALLS
 from podium.search.sandbox.limits import Limits
-from podium.search.sandbox.worker import Worker, WorkerKilled
-
-MOST_COMPILED = 300
-"""A worker is replaced after this many compilations: machine code is never given back."""
-
-MOST_PLAIN = 20_000
-"""A worker that compiles nothing is replaced after this many candidates."""
+from podium.search.sandbox.worker import Report, Worker, WorkerKilled
 
 MOST_KILLED = 3
 """So often in a row a process may be killed by somebody else before that is an error."""
@@ -37,26 +28,28 @@ MOST_MODULES = 60
 class Pool:
     """Lends workers to any number of threads."""
 
-    def __init__(self, training: TrainingSet, fitness: str, size: int, limits: Limits) -> None:
+    def __init__(
+        self, setup: dict[str, Any], size: int, limits: Limits, most_requests: int,
+        first: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         if size < 1:
             raise UsageError(f"a pool of {size} workers", hint="give at least 1")
         if os.name != "posix":
             raise UsageError("candidates are judged on POSIX systems only", hint="use Linux")
-        self.baseline: list[dict[str, float]] = []
-        self.losses: list[Losses] = []  # of fgd
+        self.facts: dict[str, Any] = {}  # what the first worker told when it was ready
         self.missing_walls: tuple[str, ...] = ()  # of the sandbox, on this machine
-        self._training, self.limits = training, limits
-        self._kinds = tuple(case.protocol for case in training.cases)
+        self.limits = limits
+        self._setup, self._first_setup = setup, setup | (first or {})
+        self._most_requests = most_requests  # that one worker serves
         self._modules: tuple[str, ...] = ()  # to be loaded before a process locks itself in
-        self._setup = {"training": training.as_object(), "fitness": fitness}
         self._lock = threading.Lock()
         self._workers: set[Worker] = set()
         self._is_ready = self._is_closed = False
         self._idle: queue.LifoQueue[Worker | None] = queue.LifoQueue()  # None once it is closed
         self._starting = threading.Lock()
-        self._first = self._new_worker(needs_baseline=True)
+        self._first = self._new_worker(self._first_setup)
         for _ in range(size - 1):
-            self._idle.put(self._new_worker())
+            self._idle.put(self._new_worker(setup))
 
     def __enter__(self) -> Pool:
         return self
@@ -68,62 +61,46 @@ class Pool:
         self.close()
 
     def get_ready(self) -> None:
-        """Waits for the first worker, which tells what fgd reaches on the cases."""
+        """Waits for the first worker, which may have more to tell than the others."""
         with self._starting:
             if self._is_ready:
                 return
             killed: list[str] = []
             while not self._get_ready(self._first, killed):
                 self._drop(self._first)
-                self._first = self._new_worker(needs_baseline=True)
-            self.baseline, self.losses = self._first.baseline, self._first.losses
+                self._first = self._new_worker(self._first_setup)
+            self.facts = self._first.facts
             self._is_ready = True
             self._idle.put(self._first)
 
-    def run(
-        self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything, *,
-        may_hold: bool = True,
-    ) -> Trial:  # fmt: skip
-        """Tries a candidate in the next free worker, and replaces the worker if that spoils it."""
-        return self._lend(lambda worker: worker.run(text, race, wants, may_hold=may_hold))
-
-    def tune(self, text: str, evaluations: int, seed: int, *, may_hold: bool = True) -> Trial:
-        """Tunes a candidate's constants in the next free worker."""
-        self.get_ready()
-        baseline = list(zip(self._kinds, self.baseline, strict=True))
-        tuning = {
-            "evaluations": evaluations, "seed": seed, "baseline": baseline, "may_hold": may_hold,
-        }  # fmt: skip
-        return self._lend(lambda worker: worker.tune(text, tuning))
-
-    def _lend(self, work: Callable[[Worker], Trial]) -> Trial:
+    def lend(self, work: Callable[[Worker], Report]) -> Report:
         """Has a worker do something; again in another one if the first was not let finish."""
         self.get_ready()
         killed: list[str] = []
-        while (trial := self._attempt(work, killed)) is None:
+        while (report := self._attempt(work, killed)) is None:
             pass
-        return trial
+        return report
 
-    def _attempt(self, work: Callable[[Worker], Trial], killed: list[str]) -> Trial | None:
+    def _attempt(self, work: Callable[[Worker], Report], killed: list[str]) -> Report | None:
         """Tries once; nothing if the process was killed, or lacked something, which is noted."""
         worker = self._next_worker()
         try:
-            trial = work(worker) if self._get_ready(worker, killed) else None
+            report = work(worker) if self._get_ready(worker, killed) else None
         except BaseException:
             self._replace(worker)
             raise
-        most = MOST_COMPILED if self._training.is_compiled else MOST_PLAIN
-        if trial is None or trial.is_spoiled or trial.lacking or worker.tried >= most:
+        is_worn = worker.served >= self._most_requests
+        if report is None or report.is_spoiled or report.lacking or is_worn:
             self._replace(worker)
         else:
             self._idle.put(worker)
-        if trial is not None and trial.killed_by:
-            self._note(trial.killed_by, killed)
+        if report is not None and report.killed_by:
+            self._note(report.killed_by, killed)
             return None
-        if trial is not None and trial.lacking:
-            self._learn(trial.lacking, worker.modules)
+        if report is not None and report.lacking:
+            self._learn(report.lacking, worker.modules)
             return None
-        return trial
+        return report
 
     def _get_ready(self, worker: Worker, killed: list[str]) -> bool:
         """Waits for a worker, and looks at its walls; tells whether nobody killed it."""
@@ -181,16 +158,15 @@ class Pool:
 
     def _replace(self, worker: Worker) -> None:
         self._drop(worker)
-        self._idle.put(None if self._is_closed else self._new_worker())
+        self._idle.put(None if self._is_closed else self._new_worker(self._setup))
 
     def _drop(self, worker: Worker) -> None:
         with self._lock:
             self._workers.discard(worker)
         worker.close()
 
-    def _new_worker(self, *, needs_baseline: bool = False) -> Worker:
-        setup = {**self._setup, "needs_baseline": needs_baseline, "modules": self._modules}
-        worker = Worker(setup, self.limits, self._kinds)
+    def _new_worker(self, setup: dict[str, Any]) -> Worker:
+        worker = Worker({**setup, "modules": self._modules}, self.limits)
         with self._lock:
             self._workers.add(worker)
             is_late = self._is_closed
@@ -211,7 +187,7 @@ def unconfined(missing: Sequence[str]) -> MissingError:
 
 def missing_walls() -> tuple[str, ...]:
     """Tries which walls of the sandbox cannot be built on this machine."""
-    worker = Worker({"training": None, "modules": []}, Limits(), ())
+    worker = Worker({"modules": []}, Limits())
     try:
         worker.get_ready()
     except WorkerKilled as error:

@@ -1,4 +1,4 @@
-"""Starts one worker process, speaks with it, and kills it when a candidate overruns."""
+"""Starts one worker process, speaks with it, and kills it when a request overruns."""
 
 from __future__ import annotations
 
@@ -12,15 +12,10 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from podium.errors import PodiumError
-from podium.evaluation.measures import Values
-from podium.evaluation.waste import Losses
 from podium.policies.jit import cache_folder
-from podium.search.candidate.verdict import CONTRACT, NOVELTY, TINY
-from podium.search.judging.fitness import Outcome
-from podium.search.judging.report import Hearing, Trial, Wants, anything
 from podium.search.sandbox.channel import (
     HEAD,
     Channel,
@@ -29,12 +24,14 @@ from podium.search.sandbox.channel import (
     ChannelTimeout,
 )
 from podium.search.sandbox.limits import Limits
+from podium.search.sandbox.report import WorkerReport
+
+Report = TypeVar("Report", bound=WorkerReport)
 
 STILL_S = 30.0
 """A process that starts and uses no processor for so long, on however busy a machine, is stuck."""
 
 _LOOK_S = 0.5
-_SHORT = (TINY, CONTRACT, NOVELTY)
 _BOOT = """import sys
 sys.path.extend({path!r})
 try:
@@ -62,14 +59,12 @@ class WorkerKilled(Exception):  # noqa: N818 - reads as the sentence it makes
 class Worker:
     """Runs one worker process; it boots while the parent does other things."""
 
-    def __init__(self, setup: dict[str, Any], limits: Limits, kinds: tuple[str, ...]) -> None:
-        self.baseline: list[dict[str, float]] = []
-        self.losses: list[Losses] = []  # of fgd
+    def __init__(self, setup: dict[str, Any], limits: Limits) -> None:
+        self.facts: dict[str, Any] = {}  # what it told when it was ready
         self.walls: tuple[str, ...] = ()
         self.modules: tuple[str, ...] = tuple(setup.get("modules", ()))  # that it loads first
-        self.bounds: tuple[Values, ...] = ()  # of each case
-        self.tried = 0
-        self._limits, self._kinds = limits, kinds
+        self.limits = limits
+        self.served = 0  # requests
         self._deadline: float | None = time.monotonic() + limits.start_s
         self._process = _starter(os.getpid()).submit(_spawn).result()
         assert self._process.stdin is not None
@@ -99,8 +94,7 @@ class Worker:
         if not message.get("ready"):
             self.close()
             raise _not_started(str(message.get("failure", "no reason given")))
-        self.baseline, self.losses = message["baseline"], message["losses"]
-        self.walls, self.bounds = tuple(message["walls"]), tuple(message.get("bounds", ()))
+        self.facts, self.walls = message, tuple(message["walls"])
         self._deadline = None
 
     def _first_words(self, deadline: float) -> dict[str, Any]:
@@ -118,51 +112,32 @@ class Worker:
                 raise WorkerKilled(f"podium, because it stood still for {STILL_S:g} s")
         return self._channel.receive(min(deadline, time.monotonic() + STILL_S))
 
-    def run(
-        self, text: str, race: tuple[Outcome, ...], wants: Wants, *, may_hold: bool = True
-    ) -> Trial:
-        """Tries a candidate; whatever happens to the process, a trial comes back."""
-        limits = self._limits
-        told = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
-        request = {"text": text, "race": told, "may_hold": may_hold}
-        return self._ask(request, limits.time_s, limits.trial_s, wants)
-
-    def tune(self, text: str, tuning: dict[str, Any]) -> Trial:
-        """Tunes a candidate's constants; the trial holds the values, not yet checked."""
-        limit_s = self._limits.tuning_s
-        trial = self._ask({"text": text, "tuning": tuning}, limit_s, limit_s, anything)
-        if trial.evaluations > tuning["evaluations"]:
-            trial.reason, trial.is_spoiled = "the process says that it did too much", True
-            trial.evaluations = tuning["evaluations"]
-        return trial
-
-    def _ask(self, request: dict[str, Any], time_s: float, trial_s: float, wants: Wants) -> Trial:
-        hearing = Hearing(self._kinds, wants, "tuning" in request, self.bounds)
-        trial, began = hearing.trial, time.monotonic()
-        deadline, short = began + time_s, began + min(time_s, trial_s)
-        self.tried += 1
+    def ask(self, request: dict[str, Any], report: Report, time_s: float, short_s: float) -> Report:
+        """Has one request served; whatever happens to the process, the report comes back."""
+        began = time.monotonic()
+        deadline, short = began + time_s, began + min(time_s, short_s)
+        self.served += 1
         try:
-            self._channel.send({**request, "time_s": time_s, "memory_mib": self._limits.memory_mib})
-            while not trial.is_done:
-                until = short if trial.gate in _SHORT else deadline
-                reply = hearing.take(self._channel.receive(until))
+            self._channel.send({**request, "time_s": time_s, "memory_mib": self.limits.memory_mib})
+            while not report.is_done:
+                reply = report.take(self._channel.receive(short if report.is_short else deadline))
                 if reply is not None:
                     self._channel.send(reply)
         except ChannelTimeout:
-            limit_s = trial_s if trial.gate in _SHORT else time_s
-            trial.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
+            limit_s = short_s if report.is_short else time_s
+            report.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
         except ChannelGarbled as error:
-            trial.reason = f"the process answered with {error}"
+            report.reason = f"the process answered with {error}"
         except ChannelClosed:
-            trial.reason = self._cause_of_death()
+            report.reason = self._cause_of_death()
             sent = self._signal()
-            trial.killed_by = "" if sent in _OWN_DOING else sent
-        trial.seconds = time.monotonic() - began
-        return trial
+            report.killed_by = "" if sent in _OWN_DOING else sent
+        report.seconds = time.monotonic() - began
+        return report
 
     def _cause_of_silence(self, error: Exception, sent: str) -> str:
         if isinstance(error, ChannelTimeout):
-            return f"it was not ready within {self._limits.start_s:g} s"
+            return f"it was not ready within {self.limits.start_s:g} s"
         if isinstance(error, ChannelGarbled):
             return f"it answered with {error}"
         code = self._process.returncode

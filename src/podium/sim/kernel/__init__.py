@@ -9,9 +9,11 @@ from typing import Any
 import numba
 import numpy as np
 
+from podium.model.records import POD
 from podium.policies.jit import COMPILING, keep_on_disk, kept_folder, stamp_of
 from podium.sim.kernel.layout import RUN
 from podium.sim.kernel.loop import play
+from podium.sim.kernel.stepping import step
 
 
 def core() -> Any:
@@ -25,6 +27,24 @@ def _core() -> Any:
     compiled = numba.njit(nogil=True)(play)
     keep_on_disk(compiled, play, kernel_stamp())
     compiled.compile((numba.typeof(np.zeros(1, RUN)),))
+    return compiled
+
+
+def stepper() -> Any:
+    """Gives the compiled step of many runs, from disk where it was compiled before."""
+    with COMPILING:
+        return _stepper()
+
+
+@functools.cache
+def _stepper() -> Any:
+    compiled = numba.njit(nogil=True)(step)
+    # A stamp of its own: the folder of the core's tells whether the core was compiled.
+    keep_on_disk(compiled, step, stamp_of([kernel_stamp(), "step"]))
+    flags = np.zeros(1, np.bool_)
+    numbers = np.zeros(1, np.int64)
+    batch = (np.zeros(1, RUN), numbers, numbers, np.zeros(1, POD), flags, flags)
+    compiled.compile(tuple(numba.typeof(each) for each in batch))
     return compiled
 
 

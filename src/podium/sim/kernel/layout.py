@@ -27,6 +27,8 @@ _NUMBERS = (
     # what changes during a run
     *("used_states", "used_keys", "version", "decisions", "decisions_at_pass", "changes"),
     *("arrived", "departures", "active_shapes", "waiting_pods", "held_pods", "forced_pod"),
+    # where the run stands between two offers
+    *("offered", "is_passing", "pass_size", "pass_outcomes", "is_released", "drained_at", "round"),
     *("error_code", "error_pod", "error_node"),
 )
 

@@ -86,15 +86,23 @@ def _any_of(run, row, best, first):
 
 
 @inner
-def _chosen(run, shape, can_hold):
-    first = NOWHERE
+def mark_feasible(run, shape):
+    """Marks the nodes that a shape fits now; gives the first of them, or NOWHERE."""
+    first = np.int64(NOWHERE)
     feasible = u1(run.feasible)
     for node in range(run.num_nodes):
         feasible[node] = fits(run, shape, node)
         if first < 0 and feasible[node]:
-            first = node
+            first = np.int64(node)
+    return first
+
+
+@inner
+def _chosen(run, shape, can_hold):
+    first = mark_feasible(run, shape)
     if first < 0:
         return NOWHERE
+    feasible = u1(run.feasible)
     choice = call_native(run.policy, shape, 0, -1, 0, 0, 0)
     if np.isnan(choice):
         return _fail(run, POLICY_FAILED, _ANY_NODE)

@@ -53,7 +53,7 @@ def _check_formats(source: Path, target: Path) -> None:
     if (format_suffix(source) in YAML_SUFFIXES) != (format_suffix(target) in YAML_SUFFIXES):
         raise UsageError(
             f"{source.name} and {target.name} are of different formats",
-            hint="let both names end alike, or use `podium traces convert` first",
+            hint="use the same ending for both, or `podium traces convert` first",
         )
 
 
@@ -163,7 +163,7 @@ def _label_edits(
         if value is None:
             missing[key] = text
         elif value.kind != "scalar":
-            message = f"metadata.labels.{key}: a text is expected"
+            message = f"metadata.labels.{key}: a string is expected"
             raise InputError.at(source, message, line=value.line)
         elif value.text != text:
             yield _replacement(value, text)

@@ -73,7 +73,9 @@ class _Lines:
             self.taken += len(line)
             if self.taken > LONGEST_ROW:
                 message = f"a row is longer than {LONGEST_ROW:,} characters"
-                raise InputError.at(self.path, message, hint="see whether a quote is not closed")
+                raise InputError.at(
+                    self.path, message, hint="check for a quote that is never closed"
+                )
             yield line
 
 

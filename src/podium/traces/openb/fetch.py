@@ -36,7 +36,7 @@ def fetch_openb(
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"the folder cannot be made: {error.strerror or error}"
+        message = f"cannot create the folder: {error.strerror or error}"
         raise UsageError(message, where=str(target), hint="choose another folder") from error
     report = progress or _silent
     paths = []
@@ -97,13 +97,13 @@ def _check(digest: str, size: int, url: str, file: OpenbFile) -> None:
         raise InputError(
             f"the download is larger than the {file.size_bytes:,} bytes of the file",
             where=url,
-            hint="something on the way changes it; see whether a proxy answers instead",
+            hint="something on the way alters it; check whether a proxy answers instead",
         )
     if digest != file.sha256:
         raise InputError(
             f"the checksum is {digest[:12]}..., {file.sha256[:12]}... is expected",
             where=url,
-            hint="run the command again; if it stays so, something on the way changes the file",
+            hint="try again; if that does not help, something on the way alters the file",
         )
 
 

@@ -28,8 +28,8 @@ _NODE_SUMMARIES = {
 _POD_SUMMARIES = (
     (r"default", "the original pods"),
     (r"cpu(\d+)", "CPU-only pods are {0:.1f} % of all"),
-    (r"gpushare(\d+)", "pods with a part of a GPU hold {0:.0f} % of GPU demand"),
-    (r"multigpu(\d+)", "pods with several GPUs hold {0:.0f} % of GPU demand; no times"),
+    (r"gpushare(\d+)", "pods with a share of a GPU make up {0:.0f} % of GPU demand"),
+    (r"multigpu(\d+)", "pods with several GPUs make up {0:.0f} % of GPU demand; no times"),
     (r"gpuspec(\d+)", "about {0:.0f} % of GPU pods name the GPU models they accept"),
 )
 

@@ -1,8 +1,14 @@
+import pytest
+
 from podium.cli.render import Screen
-from podium.cli.search.promote import _show_tables
+from podium.cli.search.promote import _provenance, _show_tables
+from podium.errors import InputError
 from podium.evaluation.paired import Difference
 from podium.evaluation.validation import Group, GroupResults
+from podium.search.run.folder import PLAN, RunFolder
 from podium.settings import Display
+from podium.store import CandidateRecord, RunRecord, open_store
+from support.searches import PLAN_OF_TESTS
 
 
 def row(protocol, means, key, *gain):
@@ -32,3 +38,53 @@ def test_waits_stand_in_a_table_of_their_own_and_plus_is_better_in_both(capsys):
 def test_one_protocol_makes_one_table(capsys):
     _show_tables(Screen(Display()), [QUEUED])
     assert "at 100 %" not in capsys.readouterr().out
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Keeps one run with two candidates, the second bred of the first."""
+    folder = RunFolder(tmp_path / "one")
+    folder.write(PLAN, PLAN_OF_TESTS.as_object())
+    text = "def score(pod, node):\n    return 1.0\n"
+    with open_store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        store.runs.create(RunRecord("one", "search", "a run", 0.0, folder=str(folder.path)))
+        store.candidates.propose(
+            [
+                CandidateRecord("one", 1, kind="seed", source="best-fit", text=text),
+                CandidateRecord("one", 2, source="genetic", text=text, parents=(1,)),
+            ]
+        )
+        yield store
+
+
+def provenance(kept, number):
+    """Says where a candidate of the run was found."""
+    record = kept.runs.get("one")
+    return _provenance(kept, record, PLAN_OF_TESTS, kept.candidates.get("one", number))
+
+
+def changed(kept, statement):
+    """Changes rows as somebody might who can write to the store."""
+    with kept.engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+
+
+def test_ancestors_in_a_circle_are_counted_once(kept):
+    assert provenance(kept, 2).ancestry == 1
+    changed(kept, "UPDATE candidates SET parents = '[2]' WHERE number = 1")
+    assert provenance(kept, 2).ancestry == 2
+    changed(kept, "UPDATE candidates SET parents = '[2]' WHERE number = 2")
+    assert provenance(kept, 2).ancestry == 1
+
+
+def test_a_candidate_that_comes_from_its_own_run_is_a_corrupt_record(kept):
+    changed(kept, "UPDATE candidates SET source = 'one-1' WHERE number = 1")
+    with pytest.raises(InputError, match="comes from its own run"):
+        provenance(kept, 1)
+
+
+@pytest.mark.parametrize("summary", ['{"evaluations": "x"}', '{"seconds": [1]}', '{"usd": -1}'])
+def test_figures_that_are_no_numbers_are_a_corrupt_record(kept, summary):
+    changed(kept, f"UPDATE runs SET summary = '{summary}'")
+    with pytest.raises(InputError, match="the record of run one is corrupt"):
+        provenance(kept, 2)

@@ -10,7 +10,7 @@ import pytest
 from podium.model import ANY_MODEL, GPU_MILLI, NODE_8, NODE_16, POD
 from podium.model.fit import fits
 from podium.model.records import node_view, pod_view
-from podium.sim.funsearch_scores import FUNSEARCH_POLICIES, FunsearchNode
+from podium.sim.funsearch.scores import FUNSEARCH_POLICIES, FunsearchNode
 
 POLICIES = ["funsearch_4901", "funsearch_4816", "funsearch_4800"]
 PAIRS = 1000

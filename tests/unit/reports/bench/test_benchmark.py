@@ -22,6 +22,7 @@ def test_figures_of_other_processes_are_among_the_figures():
         ("decisions_16_nodes", "decisions/s", False),
         ("decisions_1213_nodes", "decisions/s", False),
         ("replay_16_nodes", "s", True),
+        ("steps_64_environments", "steps/s", False),
         ("new_python_policy_replay", "s", True),
         ("search_evaluations", "evaluations/s", False),
     ],

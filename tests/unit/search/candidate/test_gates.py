@@ -3,7 +3,7 @@ import ast
 import pytest
 
 from podium.search.candidate.gates import Candidate, read_candidate
-from podium.search.candidate.text import fingerprint
+from podium.search.candidate.text import complexity_of, fingerprint
 from podium.search.candidate.verdict import ALLOWLIST, GATES, NOVELTY, Verdict
 from podium.search.candidate.vocabulary import MATH_FUNCTIONS, MATH_NUMBERS
 from support.hostile import GOOD
@@ -176,3 +176,11 @@ def test_built_in_policies_reach_what_the_simulator_says(judge):
     assert policy.source is not None
     expected = [measure_case(execute(case.plan(policy))) for case in judge.training.cases]
     assert list(judge.judge(policy.source.text).cases) == expected
+
+
+def test_a_text_is_read_once_and_what_is_known_is_asked_every_time():
+    first = read_candidate(GOOD)
+    assert read_candidate(GOOD) is first
+    assert read_candidate(GOOD, {first.fingerprint}).gate == "novelty"
+    assert read_candidate(GOOD) is first
+    assert first.complexity == complexity_of(GOOD)

@@ -8,7 +8,7 @@ import pytest
 from podium.search.candidate.text import children, complexity_of, parse_text, walked
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.writer import write
-from podium.search.speed import bred_texts
+from podium.search.run.speed import bred_texts
 
 TEXT = "def score(pod, node):\n    return " + " + ".join(f"({i} - node.x)" for i in range(40))
 

@@ -6,7 +6,7 @@ from podium.search.judging.contract import check_contract, decisions_of, is_prov
 from podium.search.judging.form import engine_as_written, engine_for
 from podium.search.judging.testbed import Bench
 from podium.search.judging.trial import read_policy
-from podium.search.speed import bred_texts
+from podium.search.run.speed import bred_texts
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,5 @@
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,22 @@ def test_formulas_that_differ_decide_differently(bench):
     )  # fmt: skip
     found = {decisions(bench, each).signature for each in formulas}
     assert len(found) == len(formulas)
+
+
+def test_what_runs_on_a_node_counts(bench):
+    classes = bench.probe.states.nodes["gpu_classes"]
+    assert {0, 1} < set(classes.tolist())
+    plain = "-node.cpu_milli_left"
+    apart = f"{plain} - 1e6 * (node.gpu_classes % 2)"
+    assert decisions(bench, plain).signature != decisions(bench, apart).signature
+
+
+def test_a_signature_of_other_states_is_none_of_these(bench):
+    # Decisions on the states of the first version, on which no pod ever ran, were these.
+    told = np.zeros(len(bench.probe.first), np.int16)
+    first = hashlib.sha256(told.tobytes() + bytes([False])).hexdigest()[:16]
+    assert decisions(bench, "0.0").behaviour[-1] == 0
+    assert decisions(bench, "0.0").signature != first
 
 
 def test_which_gpu_is_chosen_counts(bench):

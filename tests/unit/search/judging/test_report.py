@@ -1,7 +1,7 @@
 import pytest
 
-from podium.search.judging.report import anything
-from support.forgery import CASE, DECISIONS, DONE, HUGE, LOSSES, LOST, VALUES
+from podium.search.judging.trial_pool import ask_trial, ask_tuning
+from support.forgery import CASE, DECISIONS, DONE, HUGE, KIND, LOSSES, LOST, VALUES
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ from support.forgery import CASE, DECISIONS, DONE, HUGE, LOSSES, LOST, VALUES
     ],
 )
 def test_forged_answers_of_a_trial_are_refused(taken_over, messages):
-    trial = taken_over(*messages).run("", (), anything)
+    trial = ask_trial(taken_over(*messages), (KIND,), "")
     assert not trial.verdict.accepted
     assert "the process answered with" in trial.reason
     assert trial.is_spoiled
@@ -70,13 +70,13 @@ def test_figures_are_judged_by_what_is_possible_on_their_case(taken_over):
         ({"allocation_130": 60.0, "fragmentation": 72.6}, False),
     ):
         worker = taken_over(DECISIONS, {**CASE, "values": {**VALUES, **changed}}, LOSSES, DONE)
-        worker.bounds = (bounds,)
-        assert worker.run("", (), anything).verdict.accepted is is_possible
+        worker.facts["bounds"] = [bounds]
+        assert ask_trial(worker, (KIND,), "").verdict.accepted is is_possible
 
 
 def test_figures_beside_the_measurement_may_be_anything(taken_over):
     odd = [DECISIONS, {**CASE, "simulated_s": HUGE}, LOSSES, {**DONE, "processor_s": "long"}]
-    trial = taken_over(*odd).run("", (), anything)
+    trial = ask_trial(taken_over(*odd), (KIND,), "")
     assert trial.verdict.accepted
     assert trial.losses == [LOSSES["values"]]
 
@@ -84,7 +84,7 @@ def test_figures_beside_the_measurement_may_be_anything(taken_over):
 def test_a_process_whose_candidate_is_unwanted_hears_so(taken_over):
     heard = []
     worker = taken_over(DECISIONS, {**DONE, "reason": "nobody wants it"})
-    trial = worker.run("", (), lambda decisions: bool(heard.append(decisions)))
+    trial = ask_trial(worker, (KIND,), "", wants=lambda each: bool(heard.append(each)))
     assert trial.reason == "nobody wants it"
     assert [each.signature for each in heard] == ["0" * 16]
 
@@ -92,11 +92,11 @@ def test_a_process_whose_candidate_is_unwanted_hears_so(taken_over):
 @pytest.mark.parametrize("tuned", [{"W": HUGE}, {"W": "0.5"}, {"W": True}, [0.5], None])
 def test_tuned_constants_that_are_no_numbers_are_refused(taken_over, tuned):
     told = {**DONE, "tuned": tuned, "evaluations": 7}
-    trial = taken_over(told).tune("", {"evaluations": 20})
+    trial = ask_tuning(taken_over(told), "", {"evaluations": 20})
     assert "answered with constants" in trial.reason
     assert (trial.tuned, trial.evaluations, trial.is_spoiled) == ({}, 0, True)
 
 
 @pytest.mark.parametrize("messages", [[CASE, DECISIONS, DONE], [DONE]])
 def test_a_tuning_is_no_trial(taken_over, messages):
-    assert taken_over(*messages).tune("", {"evaluations": 20}).reason
+    assert ask_tuning(taken_over(*messages), "", {"evaluations": 20}).reason

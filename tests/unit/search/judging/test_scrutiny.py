@@ -13,7 +13,8 @@ from podium.search.judging.fitness import Fitness
 from podium.search.judging.scrutiny import check_run
 from podium.search.judging.testbed import Bench
 from podium.search.judging.trial import Parent, try_candidate
-from podium.search.run.executor import Context, Task, perform
+from podium.search.run.executor import Context, Task
+from podium.search.run.judge_worker import perform
 from podium.sim.execution import execute
 from podium.sim.recount import seal
 

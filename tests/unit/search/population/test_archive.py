@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.search.population.archive import Archive, Customs, Entry
-from support.members import FAMILIES, SMALL, folded, member, random_batches
+from podium.search.population import Member
+from podium.search.population.archive import Archive, IslandSettings
+from support.members import FAMILIES, SMALL, candidate, folded, member, random_batches
 
 SEEDS = st.integers(0, 10**6)
 
@@ -49,7 +50,7 @@ def test_the_best_of_all_lives_on_some_island_after_every_batch(seed):
     best = None
     for entries in random_batches(seed):
         archive.end_batch(entries)
-        accepted = [each.member for each in entries if each.member]
+        accepted = [found for each in entries if (found := Member.of(each))]
         best = max([*accepted, *([best] if best else [])], key=lambda each: each.key())
         assert archive.best == best
         assert any(best in island.members for island in archive.islands)
@@ -79,13 +80,13 @@ def test_without_migration_and_respawn_every_member_lives_where_it_was_born(seed
 
 
 def test_a_seed_is_given_to_every_island():
-    archive = folded([[Entry(0, 0, (), member(0), is_for_all=True)]], SMALL)
+    archive = folded([[candidate(0, 0, (), member(0), is_for_all=True)]], SMALL)
     assert [island.members for island in archive.islands] == [[member(0)]] * 3
 
 
 def test_the_best_of_an_island_moves_to_the_next_one_when_it_is_time():
     customs = replace(SMALL, migrate_every=2)
-    first = [Entry(number, number, (), member(number, 50.0 + number)) for number in range(3)]
+    first = [candidate(number, number, (), member(number, 50.0 + number)) for number in range(3)]
     archive = folded([first], customs, families=("one",) * 4)
     assert [len(island.members) for island in archive.islands] == [1, 1, 1]
     archive.end_batch([])
@@ -95,8 +96,8 @@ def test_the_best_of_an_island_moves_to_the_next_one_when_it_is_time():
 
 
 def test_an_island_alone_sends_nobody():
-    customs = Customs(islands=1, migrate_every=1, respawn_after=1)
-    archive = folded([[Entry(0, 0, (), member(0))], [Entry(1, 0, (0,), None)]], customs)
+    customs = IslandSettings(islands=1, migrate_every=1, respawn_after=1)
+    archive = folded([[candidate(0, 0, (), member(0))], [candidate(1, 0, (0,), None)]], customs)
     assert archive.transfers == []
     assert archive.islands[0].members == [member(0)]
     assert archive.islands[0].respawns == 0
@@ -104,14 +105,14 @@ def test_an_island_alone_sends_nobody():
 
 def test_an_island_is_founded_anew_after_so_many_samples_of_its_own():
     customs = replace(SMALL, respawn_after=5, migrate_every=10**9)
-    first = [Entry(number, number, (), member(number, 50.0 - number)) for number in range(3)]
+    first = [candidate(number, number, (), member(number, 50.0 - number)) for number in range(3)]
     archive = folded([first], customs, families=("one",) * 4)
     for batch in range(1, 5):  # four samples of island 2, and empty batches: no sample, no age
-        archive.end_batch([Entry(100 * batch, 2, (), None)])
+        archive.end_batch([candidate(100 * batch, 2, (), None)])
         for _ in range(20):
             archive.end_batch([])
     assert [island.respawns for island in archive.islands] == [0, 0, 0]
-    archive.end_batch([Entry(900, 2, (), None)])
+    archive.end_batch([candidate(900, 2, (), None)])
     assert [island.respawns for island in archive.islands] == [0, 0, 1]
     (founder,) = archive.islands[2].members
     assert founder.number in (0, 1)
@@ -119,68 +120,68 @@ def test_an_island_is_founded_anew_after_so_many_samples_of_its_own():
 
 
 def test_a_better_one_gives_an_island_its_time_back():
-    archive = folded([[Entry(0, 0, (), member(0, 50.0))], [Entry(1, 0, (), None)]], SMALL)
+    archive = folded([[candidate(0, 0, (), member(0, 50.0))], [candidate(1, 0, (), None)]], SMALL)
     assert archive.islands[0].stale == 1
-    archive.end_batch([Entry(2, 0, (), member(2, 49.0))])
+    archive.end_batch([candidate(2, 0, (), member(2, 49.0))])
     assert archive.islands[0].stale == 2
-    archive.end_batch([Entry(3, 0, (), member(3, 51.0))])
+    archive.end_batch([candidate(3, 0, (), member(3, 51.0))])
     assert archive.islands[0].stale == 0
 
 
 def test_the_last_home_of_the_best_keeps_it_when_it_is_founded_anew():
-    customs = Customs(islands=2, respawn_after=3, migrate_every=10**9)
+    customs = IslandSettings(islands=2, respawn_after=3, migrate_every=10**9)
     best, other = member(0, 90.0), member(1, 10.0)
-    archive = folded([[Entry(0, 0, (), best), Entry(1, 1, (), other)]], customs)
-    archive.end_batch([Entry(number, 0, (0,), None) for number in (10, 11, 12)])
+    archive = folded([[candidate(0, 0, (), best), candidate(1, 1, (), other)]], customs)
+    archive.end_batch([candidate(number, 0, (0,), None) for number in (10, 11, 12)])
     assert archive.islands[0].respawns == 1
     assert archive.islands[0].members == [best, other]
 
 
 def test_the_best_survives_an_island_that_cares_for_other_cases():
-    customs = Customs(islands=2, capacity=2, migrate_every=10**9, respawn_after=10**9)
+    customs = IslandSettings(islands=2, capacity=2, migrate_every=10**9, respawn_after=10**9)
     best = member(0, 50.0, case_scores=(0.0, 0.0, 100.0, 100.0))
     crowd = [
-        Entry(number, 1, (), member(number, 40.0, case_scores=(80.0, 80.0, 0.0, 0.0)))
+        candidate(number, 1, (), member(number, 40.0, case_scores=(80.0, 80.0, 0.0, 0.0)))
         for number in range(1, 9)
     ]
-    archive = folded([[Entry(0, 1, (), best), *crowd]], customs)
+    archive = folded([[candidate(0, 1, (), best), *crowd]], customs)
     assert archive.best == best
     assert best in archive.islands[1].members
 
 
 def test_children_count_for_the_parents_on_their_island_alone():
-    archive = folded([[Entry(0, 0, (), member(0), is_for_all=True)]], SMALL)
-    archive.end_batch([Entry(10, 1, (0,), None), Entry(11, 1, (0,), None)])
+    archive = folded([[candidate(0, 0, (), member(0), is_for_all=True)]], SMALL)
+    archive.end_batch([candidate(10, 1, (0,), None), candidate(11, 1, (0,), None)])
     assert [island.children for island in archive.islands] == [{}, {0: 2}, {}]
 
 
 def test_the_simplest_of_each_signature_is_remembered_although_it_may_be_gone():
     entries = [
-        Entry(0, 0, (), member(0, 50.0, signature="a", complexity=20)),
-        Entry(1, 1, (), member(1, 40.0, signature="a", complexity=12)),
-        Entry(2, 2, (), member(2, 60.0, signature="a", complexity=30)),
+        candidate(0, 0, (), member(0, 50.0, signature="a", complexity=20)),
+        candidate(1, 1, (), member(1, 40.0, signature="a", complexity=12)),
+        candidate(2, 2, (), member(2, 60.0, signature="a", complexity=30)),
     ]
     assert folded([entries], SMALL).signatures == {"a": 12}
 
 
 def test_what_was_tuned_and_what_came_of_it_need_no_more_tuning():
-    archive = folded([[Entry(5, 0, (2,), None, is_tuned=True)]], SMALL)
+    archive = folded([[candidate(5, 0, (2,), None, is_tuned=True)]], SMALL)
     assert archive.tuned == {2, 5}
 
 
 def test_the_first_island_cares_for_all_cases_and_others_for_a_family_each():
-    archive = Archive(Customs(islands=4), 1, FAMILIES)
+    archive = Archive(IslandSettings(islands=4), 1, FAMILIES)
     assert [island.family for island in archive.islands] == [
         "", "openb inflation", "openb:16 replay", "openb inflation",
     ]  # fmt: skip
     assert archive.islands[2].emphasis == (0.0, 0.0, 1.0, 1.0)
-    plain = Archive(Customs(islands=4), 1, ("one",) * 4)
+    plain = Archive(IslandSettings(islands=4), 1, ("one",) * 4)
     assert [island.emphasis for island in plain.islands] == [()] * 4
 
 
 @pytest.mark.parametrize("number", [0, 3])
 def test_living_members_are_found_by_number(number):
-    archive = folded([[Entry(each, each % 3, (), member(each)) for each in range(4)]], SMALL)
+    archive = folded([[candidate(each, each % 3, (), member(each)) for each in range(4)]], SMALL)
     found = archive.member(number)
     assert found is not None
     assert found.number == number

@@ -1,5 +1,6 @@
 import pytest
 
+from podium.policies.states import random_states
 from podium.search.candidate.constants import read_constants, with_constants
 from podium.search.candidate.gates import read_candidate
 from podium.search.candidate.verdict import Verdict
@@ -9,7 +10,6 @@ from podium.search.program.interpreter import interpreted
 from podium.search.program.parameters import FIXED, MOST, with_tunables
 from podium.search.program.reader import parse
 from podium.search.program.writer import write
-from podium.testing.states import random_states
 
 STATES = random_states(60, 3).with_slots(8)
 

@@ -1,11 +1,14 @@
 import pytest
 
 from podium.errors import PolicyError
-from podium.policies import load
+from podium.evaluation.cases import Case
+from podium.policies import load, policy_of
+from podium.policies.source import read_source
 from podium.search.generators.genetic.seeds import BUILTIN
 from podium.search.program.program import Guard, Term
-from podium.search.program.reader import parse
+from podium.search.program.reader import parse, parse_inlined
 from podium.search.program.writer import write
+from podium.sim.execution import execute
 from support.bred import policy, score, views
 from support.views import node, pod
 
@@ -25,6 +28,78 @@ def test_a_built_in_policy_scores_the_same_once_read_and_written(title):
     copy = policy(parse(original.source.text))
     for pod_seen, node_seen, gpu in views(200):
         assert score(copy, pod_seen, node_seen, gpu) == score(original, pod_seen, node_seen, gpu)
+
+
+@pytest.mark.parametrize(
+    "title", ["balanced", "compact", "funsearch-4800", "funsearch-4901", "worst-fit", "random"]
+)
+def test_functions_of_a_policy_are_written_into_place_to_the_bit(title):
+    original = load(title)
+    text = write(parse_inlined(original.source.text))
+    assert text.count("def ") == 1
+    copy = policy_of(read_source(text, "copy.py"), title)
+    for pod_seen, node_seen, gpu in views(200):
+        assert score(copy, pod_seen, node_seen, gpu) == score(original, pod_seen, node_seen, gpu)
+    case = Case(nodes=12, pods=200, seed=1000)
+    assert execute(case.plan(copy)).digest == execute(case.plan(original)).digest
+
+
+def _inlined(helper, body):
+    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+    return parse_inlined(f"{helper}\n\n\ndef score(pod, node):\n{lines}\n")
+
+
+def test_a_function_that_returns_early_becomes_a_choice_that_fails_no_more_than_it_did():
+    helper = (
+        "def part(a, b):\n    if b == 0:\n        return 7\n    half = b / 2\n    return a / half"
+    )
+    found = policy(_inlined(helper, "return part(pod.cpu_milli, node.gpu_count)"))
+    assert score(found, pod(cpu=10), node(), -1) == 7
+    assert score(found, pod(cpu=10), node(gpus=(1000,)), -1) == 20
+
+
+def test_a_function_that_is_called_in_one_case_only_is_computed_in_that_case_only():
+    helper = "def part(a):\n    whole = 1 / a\n    return whole + 1"
+    for body in (
+        "return 5 if node.gpu_count == 0 else part(node.gpu_count)",
+        "if node.gpu_count == 0:\n    x = 5\nelse:\n    x = part(node.gpu_count)\nreturn x",
+        "x = 5\nif node.gpu_count > 0 and part(node.gpu_count) > 0:\n"
+        "    x = part(node.gpu_count)\nreturn x",
+    ):
+        found = policy(_inlined(helper, body))
+        assert score(found, pod(), node(), -1) == 5
+        assert score(found, pod(), node(gpus=(1000, 1000)), -1) == 1.5
+
+
+def test_functions_call_each_other_and_name_records_as_they_like():
+    helper = (
+        "def free(machine):\n    n = 0\n    for slot in range(machine.gpu_count):\n"
+        "        n += machine.gpu_milli_left[slot]\n    return n\n\n\n"
+        "def both(node, pod):\n    return free(node) + free(node) * pod.gpu_count"
+    )
+    found = policy(_inlined(helper, "n = 3\nreturn n + both(node, pod)"))
+    assert score(found, pod(gpus=1), node(gpus=(1000, 500)), -1) == 3003
+
+
+@pytest.mark.parametrize(
+    ("helper", "call"),
+    [
+        ("def f(a):\n    return f(a)", "f(1)"),
+        ("def f(a):\n    return g(a)\n\n\ndef g(a):\n    return f(a)", "f(1)"),
+        ("def f(a):\n    return a, a", "f(1)[0]"),
+        ("def f(a):\n    return a", "f(a=1)"),
+        ("def f(a, b):\n    return a", "f(1)"),
+        ("def f(a):\n    a += 1", "f(1)"),
+        (
+            "def f(node):\n    n = 0\n    for slot in range(node.gpu_count):\n        n += 1\n"
+            "    return n",
+            "0 if pod.gpu_count == 0 else f(node)",
+        ),
+    ],
+)
+def test_functions_that_no_program_can_hold_are_refused(helper, call):
+    with pytest.raises(PolicyError, match="cannot be bred"):
+        _inlined(helper, f"return {call}")
 
 
 def test_constants_keep_their_bounds_and_settings_their_text():

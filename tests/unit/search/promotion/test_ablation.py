@@ -1,5 +1,6 @@
 import pytest
 
+from podium.search.program.reader import parse_inlined
 from podium.search.promotion.ablation import ablate
 from podium.search.promotion.card import Provenance, summary_of
 
@@ -30,17 +31,17 @@ def score(pod, node, gpu):
 def parts():
     def score(text):
         # Every part is worth what its name says: no cut can hide behind another.
-        worth = {"gang": 1.0, "W * free": 2.0, "twice(node": 4.0, "> 0": 0.5, "free +=": 8.0}
+        worth = {"gang": 1.0, "W * free": 2.0, "2 * node": 4.0, "> 0": 0.5, "free +=": 8.0}
         return sum(value for name, value in worth.items() if name in text)
 
-    return {part.code: part for part in ablate(TEXT, score)}
+    return {part.code: part for part in ablate(parse_inlined(TEXT), score)}
 
 
 def test_every_term_guard_and_quantity_is_listed(parts):
     assert {code: part.kind for code, part in parts.items()} == {
         "free": "quantity",
         "spare": "quantity",
-        "if node.gpu_milli_left[slot] > 0": "guard",
+        "if left > 0": "guard",
         "if pod.gang > 3": "guard",
         "W * free": "term",
         "-spare / max(1, free)": "term",
@@ -49,38 +50,39 @@ def test_every_term_guard_and_quantity_is_listed(parts):
 
 def test_what_is_lost_is_what_the_score_says(parts):
     assert parts["if pod.gang > 3"].loss == 1.0
-    assert parts["if node.gpu_milli_left[slot] > 0"].loss == 0.5
+    assert parts["if left > 0"].loss == 0.5
     assert parts["W * free"].loss == 2.0
     assert parts["-spare / max(1, free)"].loss == 4.0
     assert parts["spare"].loss == 4.0
     assert parts["free"].loss >= 8.0
 
 
-def test_sentences_say_what_a_part_does(parts):
-    assert parts["W * free"].sentence == "Raises the score with w times free."
-    assert parts["-spare / max(1, free)"].sentence == (
-        "Lowers the score with spare over the most of 1 and free."
-    )
-    assert parts["if pod.gang > 3"].sentence == "Returns hold where the pod's gang is above 3."
-    assert parts["spare"].sentence == "Stands for `twice(node.cpu_milli_left)`."
-    assert parts["free"].sentence == "Is worked out in steps."
-    assert parts["if node.gpu_milli_left[slot] > 0"].sentence == (
-        "Looks, within its loop, only where `node.gpu_milli_left[slot] > 0`."
-    )
+def test_only_what_has_a_known_meaning_gets_a_note(parts):
+    program = parse_inlined(TEXT.replace("if node.gpu_milli_left[slot] > 0", "if 1 > 0"))
+    notes = {part.code: part.note for part in ablate(program, lambda _text: 1.0)}
+    assert {part.note for part in parts.values()} == {""}
+    assert notes["free"] == "" or notes["free"] == "Free GPU milli of the node."
+    (part,) = ablate(
+        parse_inlined("def score(pod, node):\n    wanted = pod.gpu_count * pod.gpu_milli\n"
+                      "    return 1 - wanted\n"),
+        lambda _text: 1.0,
+    )[:1]  # fmt: skip
+    assert (part.code, part.note) == ("wanted", "GPU milli that the pod takes.")
 
 
 def test_a_part_without_which_there_is_no_program_has_no_figure():
-    (part,) = ablate("def score(pod, node):\n    return pod.gang\n", lambda _text: -1e400, 5.0)
+    program = parse_inlined("def score(pod, node):\n    return pod.gang\n")
+    (part,) = ablate(program, lambda _text: -1e400, 5.0)
     assert part.loss is None
     assert "loss" not in part.as_object()
 
 
-def test_a_summary_is_the_candidates_own_or_what_its_strongest_term_does(parts):
-    listed = list(parts.values())
-    assert summary_of("Packs. \n\nMore.", listed) == "Packs."
-    assert summary_of("Fills GPUs", listed) == "Fills GPUs."
-    assert summary_of("Scores a pod on a node.", listed).startswith("Lowers the score with spare")
-    assert summary_of("", []) == "Scores a pod on a node by a formula that a search found."
+def test_a_summary_is_in_the_words_of_a_person_where_they_say_something():
+    assert summary_of("Packs. \n\nMore.") == "Packs."
+    assert summary_of("Fills GPUs") == "Fills GPUs."
+    for nothing in ("Scores a pod on a node.", ""):
+        expected = "Scores a pod on a node by a formula that a search found."
+        assert summary_of(nothing) == expected
 
 
 def test_what_is_unknown_is_left_out():

@@ -9,17 +9,18 @@ from podium.evaluation.validation import HeldOut
 from podium.policies import catalogue, load, registry
 from podium.search.candidate.gates import checked_policy
 from podium.search.judging.judge import Judge
+from podium.search.program.ingredients import NOTES
 from podium.search.promotion.card import Provenance
 from podium.search.promotion.decision import Rule
 from podium.search.promotion.promote import Nominee, Settings, promote, scorer
-from podium.search.promotion.reduction import Thrift
+from podium.search.promotion.reduction import ReductionSettings
 from podium.sim.execution import execute
 from podium.testing import check_policy
 from support.nominees import BRITTLE, GOOD, PADDED
 
 CASES = HeldOut(seeds=8, nodes=48, pods=600, replay_pods=40).cases()
 TRAINING = tuple(Case(nodes=32, pods=400, seed=1000 + i, is_perturbed=i % 2 == 1) for i in range(6))
-FIXED = Thrift(evaluations=1)  # leaves a program as it is
+FIXED = ReductionSettings(evaluations=1)  # leaves a program as it is
 SHOWN = "podium search run --seed 7 --store 'postgresql://ada:********@db/podium'"
 PROVENANCE = Provenance(
     run="ab12", seed=7, generator="genetic",
@@ -34,18 +35,24 @@ def judge():
         yield judge
 
 
-def settings(judge, folder, thrift=None, incumbent="best-fit"):
+def settings(judge, folder, reduction=None, incumbent="best-fit"):
     rule = Rule(incumbent, trained=frozenset(["openb"]))
-    return Settings(scorer(judge), folder, CASES, rule, thrift or FIXED, jobs=2)
+    return Settings(scorer(judge), folder, CASES, rule, reduction or FIXED, jobs=2)
 
 
 @pytest.fixture(scope="module")
 def promoted(judge, tmp_path_factory):
     folder = tmp_path_factory.mktemp("promoted")
-    nominees = [Nominee(PADDED, PROVENANCE, "in-balance")]
+    boast = PADDED.replace('"""Keeps', '"""Won 99.9 % on held-out traces; keeps').replace(
+        "def score(pod, node):\n", 'def score(pod, node):\n    """Gains +9.99 over fgd."""\n'
+    )
+    words = "Keeps free CPU and free GPU alike, in whole steps, on nodes with few GPUs"
+    nominees = [Nominee(boast, PROVENANCE, "in-balance", words)]
     heard = []
     outcome = promote(
-        nominees, settings(judge, folder, Thrift(0.02, 400)), lambda *told: heard.append(told)
+        nominees,
+        settings(judge, folder, ReductionSettings(0.02, 400)),
+        lambda *told: heard.append(told),
     )
     return outcome, heard
 
@@ -101,6 +108,31 @@ def test_the_file_tells_where_it_came_from_and_names_its_numbers(promoted):
     assert "tunable" not in text
 
 
+def test_a_comment_says_what_a_term_means_or_nothing(promoted):
+    outcome, _ = promoted
+    code = outcome.files[0].read_text().split('"""\n', 1)[1]
+    comments = {line.strip("# ") for line in code.splitlines() if line.strip().startswith("#")}
+    known = {*NOTES.values(), "Thousandths of a GPU or of a CPU.", "Tuned within 0 and 20."}
+    assert comments
+    assert comments <= known
+
+
+def test_a_candidate_that_is_no_program_is_promoted_as_it_is(judge, tmp_path):
+    waiting = "    n = 0\n    while n < 2:\n        n += 1  # stays\n    return n - 2 -int("
+    text = GOOD.replace("    return -int(", waiting)
+    wanted = settings(judge, tmp_path, ReductionSettings(0.02, 400), "worst-fit")
+    outcome = promote([Nominee(text, PROVENANCE, "uncut")], wanted)
+    (path,) = outcome.files
+    shown = path.read_text()
+    assert shown.endswith(text[text.index("def score") :])
+    reason = "candidate, line 13: it has this statement: while n < 2:"
+    assert f"It could not be reduced ({reason})." in " ".join(shown.split())
+    card = json.loads(path.with_suffix(".json").read_text())
+    assert card["reduction"]["uncut"] == reason
+    assert card["parts"] == []
+    assert check_policy(load(str(path))).is_ok
+
+
 def test_the_card_holds_every_figure_and_invents_none(promoted):
     outcome, _ = promoted
     card = json.loads(outcome.files[0].with_suffix(".json").read_text())
@@ -116,6 +148,14 @@ def test_the_card_holds_every_figure_and_invents_none(promoted):
     assert card["decision"]["gain"][1] > 0
     assert card["reduction"]["parts"] < card["reduction"]["parts_before"]
     assert all("sentence" in part for part in card["parts"])
+
+
+def test_what_a_candidate_says_of_itself_does_not_ship(promoted):
+    outcome, _ = promoted
+    text = outcome.files[0].read_text() + outcome.files[0].with_suffix(".json").read_text()
+    assert "Won 99.9 %" not in text
+    assert "+9.99" not in text
+    assert text.startswith('"""Keeps free CPU and free GPU alike, in whole steps, on nodes')
 
 
 def test_a_policy_and_its_card_may_lie_among_those_that_ship(promoted, monkeypatch):

@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from podium.search.generators.generator import Proposal
-from podium.search.population.archive import Archive, Entry
+from podium.search.population.archive import Archive
 from podium.search.run.batch import MOST_AT_ONCE, Sample, as_written, first_batch, next_batch
 from podium.search.run.plan import RANDOM, Tuning
-from support.members import member
+from support.members import candidate, member
 from support.searches import PLAN_OF_TESTS, STARTERS
 from support.writing import BAD, Writing, unlike, written_by
 
@@ -19,7 +19,9 @@ def archive_of(plan=PLAN, members=3, batches=1, text=""):
     """Gives islands with members of their own: number 10 * island and on."""
     archive = Archive(plan.customs, plan.seed, plan.training.families)
     found = [
-        Entry(10 * island + i, island, (), member(10 * island + i, 50.0 + i, text=text or "x = 1"))
+        candidate(
+            10 * island + i, island, (), member(10 * island + i, 50.0 + i, text=text or "x = 1")
+        )
         for island in range(3)
         for i in range(members)
     ]
@@ -85,7 +87,7 @@ def test_a_member_is_tuned_once_and_on_one_island():
     samples = next_batch(PLAN, archive)
     assert [each.parents for each in samples if each.kind == "tuned"] == [(20,)]
     everywhere = Archive(PLAN.customs, PLAN.seed, PLAN.training.families)
-    everywhere.end_batch([Entry(0, 0, (), member(0, text=TUNABLE), is_for_all=True)])
+    everywhere.end_batch([candidate(0, 0, (), member(0, text=TUNABLE), is_for_all=True)])
     everywhere.batches = 2
     tuned = [each for each in next_batch(PLAN, everywhere) if each.kind == "tuned"]
     assert [each.parents for each in tuned] == [(0,)]

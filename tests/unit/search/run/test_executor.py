@@ -2,8 +2,9 @@ import pytest
 
 from podium.errors import PodiumError
 from podium.evaluation.cases import Case, TrainingSet
-from podium.search.judging.probe import Decisions
-from podium.search.run.executor import Context, LocalExecutor, Task, perform
+from podium.search.candidate.verdict import Decisions
+from podium.search.run.executor import Context, Task, local_executor
+from podium.search.run.judge_worker import perform
 from support.hostile import GOOD
 from support.searches import LIMITS
 
@@ -63,7 +64,7 @@ def test_who_stops_listening_gets_its_workers_back(executor):
 
 
 def test_workers_that_do_not_start_are_an_error_and_no_judgement():
-    broken = LocalExecutor(TrainingSet((Case(trace="openb:nothing"),)), "inflation", 1, LIMITS)
+    broken = local_executor(TrainingSet((Case(trace="openb:nothing"),)), "inflation", 1, LIMITS)
     try:
         with pytest.raises(PodiumError, match="does not start"):
             broken.baseline()
@@ -72,6 +73,6 @@ def test_workers_that_do_not_start_are_an_error_and_no_judgement():
 
 
 def test_a_text_without_constants_is_judged_as_it_is_when_it_is_to_be_tuned(executor):
-    done = perform(executor._judge, Task(0, GOOD, 12, tuning=10, seed=3), Context())
+    done = perform(executor.workers.worker.judge, Task(0, GOOD, 12, tuning=10, seed=3), Context())
     assert done.judgement.verdict.accepted
     assert (done.text, done.evaluations) == (GOOD, 1)

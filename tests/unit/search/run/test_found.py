@@ -1,8 +1,9 @@
 import pytest
 
 from podium.cli.case import named_policy
-from podium.errors import MissingError, PolicyError
-from podium.search.run.found import load_found
+from podium.errors import MissingError, PolicyError, UsageError
+from podium.policies import load
+from podium.search.run.found import best_of, load_found
 
 GOOD = "def score(pod, node):\n    return 7 - node.cpu_milli_left\n"
 FOREIGN = {
@@ -45,3 +46,30 @@ def test_a_run_without_a_policy_is_told(kept):
     kept(GOOD)
     with pytest.raises(MissingError, match="no policy is kept"):
         load_found("run:zz")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Keeps the best policies of three runs."""
+    for run in ("ab12", "ab34", "cd56"):
+        (tmp_path / run).mkdir()
+        text = f"def score(pod, node):\n    return {int(run[2:])} - node.cpu_milli_left\n"
+        (tmp_path / run / "best.py").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("reference", "name"), [("run:ab12", "ab12"), ("run:c", "cd56")])
+def test_the_best_policy_of_a_run_is_named_by_its_id(runs, reference, name):
+    path = best_of(reference.removeprefix("run:"), runs)
+    assert path.parent.name == name
+    with pytest.raises(UsageError, match="gates of candidates"):
+        load(reference)
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [("run:zz", 'no policy is kept of a run "zz"'), ("run:ab", 'several runs begin with "ab"')],
+)
+def test_a_run_that_is_not_kept_or_not_alone_is_told(runs, reference, told):
+    with pytest.raises(MissingError, match=told):
+        best_of(reference.removeprefix("run:"), runs)

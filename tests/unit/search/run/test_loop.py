@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from podium.search.generators.genetic.generator import GeneticGenerator
-from podium.search.run.executor import LocalExecutor
+from podium.search.run.executor import local_executor
 from podium.search.run.folder import BEST, STATE
 from podium.search.run.plan import RANDOM, Budget
 from podium.search.run.progress import Validated
@@ -67,7 +67,7 @@ def test_parents_are_of_the_same_island_but_for_seeds_migrants_and_founders(exec
 
 
 def test_one_worker_finds_what_two_find(whole, tmp_path):
-    executor = LocalExecutor(TRAINING, "inflation", 1, LIMITS)
+    executor = local_executor(TRAINING, "inflation", 1, LIMITS)
     try:
         run = Sittings(tmp_path, executor)
         search = run.go(BATCHES)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from podium.search.generators.generator import Proposal
 from podium.search.generators.llm.prompt import write_prompt
-from podium.search.run.notes import EVERY, Memory
+from podium.search.run.notes import EVERY, RunNotes
 from podium.search.run.progress import Validated
 from podium.store import CandidateRecord
 from support.searches import PLAN_OF_TESTS, Sittings
@@ -31,12 +31,12 @@ def refusal(number, gate, reason, **changes):
 
 def notes_of(*batches):
     """Takes batches in, and empty ones until the notes are written."""
-    memory = Memory()
+    memory = RunNotes()
     for batch in ([SEED], *batches):
         memory.end_batch(batch)
     while memory._batches % EVERY:
         memory.end_batch([])
-    return memory.notes
+    return memory.text
 
 
 def test_what_helped_and_what_was_worse_is_told_by_size():
@@ -91,11 +91,11 @@ def test_an_idea_is_told_once():
 
 
 def test_notes_stay_alike_between_refreshes():
-    memory = Memory()
+    memory = RunNotes()
     seen = []
     for batch in range(2 * EVERY):
         memory.end_batch([SEED] if batch == 0 else [child(batch, batch / 10, f"idea {batch}")])
-        seen.append(memory.notes)
+        seen.append(memory.text)
     assert seen[: EVERY - 1] == [""] * (EVERY - 1)
     assert len(set(seen[EVERY - 1 : -1])) == 1
     assert seen[-1] != seen[-2]
@@ -136,19 +136,19 @@ def test_notes_stand_in_prompts_and_are_the_same_after_a_break(executor, tmp_pat
         return generator, search, run
 
     author, search, run = sittings(tmp_path / "whole", [EVERY + 2])
-    assert search.memory.notes
+    assert search.notes.text
     asked = [request for request in author.asked if request.notes]
-    assert {request.notes for request in asked} == {search.memory.notes}
-    assert search.memory.notes in write_prompt(asked[0]).user
+    assert {request.notes for request in asked} == {search.notes.text}
+    assert search.notes.text in write_prompt(asked[0]).user
     again, resumed, other = sittings(tmp_path / "parts", [1, 2, EVERY, EVERY + 1, EVERY + 2])
-    assert resumed.memory == search.memory
+    assert resumed.notes == search.notes
     assert other.rows() == run.rows()
     prompts = [write_prompt(request).text for request in author.asked + again.asked]
     assert not any("77.125" in text or "66.25" in text for text in prompts)
 
 
 def test_a_run_that_nobody_reads_about_keeps_no_memory(executor, tmp_path):
-    assert Sittings(tmp_path, executor).search().memory is None
+    assert Sittings(tmp_path, executor).search().notes is None
 
 
 def _told(number, _text):

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from podium.errors import InputError, PodiumError, UsageError
-from podium.search.population.archive import Customs
+from podium.search.population.archive import IslandSettings
 from podium.search.run.plan import RunPlan, Tuning
 from support.searches import TRAINING
 
@@ -16,7 +16,7 @@ FULL = RunPlan(
     "random",
     (("mine", "def score(pod, node):\n    return 1.0\n"),),
     30,
-    Customs(3, 20, 5, 100),
+    IslandSettings(3, 20, 5, 100),
     Tuning(4, 50),
     may_hold=True,
     largest=60,

@@ -1,34 +1,8 @@
 import json
 
-import pytest
-
-from podium.search.run.progress import SPAN_S, Progress, Stopwatch, Tally, Validated
+from podium.search.run.progress import Progress, Tally, Validated
 from support.members import SMALL, folded, random_batches
 from support.stored import bred, judged
-
-
-@pytest.fixture
-def now():
-    """Holds the time, which tests set."""
-    return [100.0]
-
-
-def test_earlier_sittings_count(now):
-    stopwatch = Stopwatch(lambda: now[0], before_s=30.0)
-    now[0] = 105.0
-    assert stopwatch.seconds == 35.0
-
-
-def test_the_rate_is_that_of_lately(now):
-    stopwatch = Stopwatch(lambda: now[0])
-    assert stopwatch.rate(0) == 0.0
-    now[0] += 10
-    assert stopwatch.rate(50) == 5.0
-    now[0] += SPAN_S - 5  # the first mark is forgotten, the second is not
-    assert stopwatch.rate(80) == pytest.approx(30 / (SPAN_S - 5))
-    now[0] += SPAN_S
-    assert stopwatch.rate(1000) == 0.0
-
 
 COST = {"usd": 0.5, "tokens_in": 10, "tokens_out": 5, "calls": 1, "evaluations": 3}
 

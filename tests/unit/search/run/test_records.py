@@ -2,14 +2,15 @@ from dataclasses import replace
 
 import pytest
 
-from podium.search.candidate.verdict import Judgement, Verdict
+from podium.search.candidate.verdict import Decisions, Judgement, Verdict
 from podium.search.generators.generator import Cost, Proposal
-from podium.search.judging.probe import Decisions
+from podium.search.population import Archive, Member
+from podium.search.population.archive import IslandSettings
 from podium.search.run.batch import Sample
 from podium.search.run.executor import Done
 from podium.search.run.front import fronts_of
 from podium.search.run.plan import RANDOM
-from podium.search.run.records import entry_of, judged, member_of, problem_of, proposed, refused
+from podium.search.run.records import judged, problem_of, proposed, refused
 from podium.store import open_store
 from support.hostile import GOOD
 from support.searches import PLAN_OF_TESTS, STARTERS, Sittings
@@ -91,7 +92,7 @@ def test_an_accepted_candidate_becomes_a_member():
     assert row.scores["by_case"] == [90.0, 94.0]
     assert set(row.scores) == {"fitness", "inflation", "mean", "by_case"}
     assert row.diagnostics == "8 GPUs 40 %"
-    member = member_of(row)
+    member = Member.of(row)
     assert (member.number, member.fitness, member.case_scores) == (7, 92.0, (90.0, 94.0))
     assert (member.signature, member.behaviour) == (DECIDED.signature, DECIDED.behaviour)
 
@@ -101,10 +102,10 @@ def test_a_refused_candidate_becomes_no_member():
     row = judged(row_of(), Done(7, GOOD, lost))
     assert (row.accepted, row.gate, row.reason, row.fitness) == (False, "race", "trails", None)
     assert row.cases == CASES[:1]
-    assert member_of(row) is None
+    assert Member.of(row) is None
     early = refused(row_of(), "novelty", "known")
     assert (early.state, early.accepted, early.gate) == ("judged", False, "novelty")
-    assert entry_of(early).member is None
+    assert Member.of(early) is None
 
 
 def test_a_tuned_candidate_has_the_text_and_the_size_it_was_judged_with():
@@ -117,14 +118,15 @@ def test_a_tuned_candidate_has_the_text_and_the_size_it_was_judged_with():
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_for_all", "is_tuned"),
-    [("seed", True, False), ("tuned", False, True), ("bred", False, False)],
+    ("kind", "homes", "tuned"),
+    [("seed", [0, 1, 2, 3], set()), ("tuned", [2], {7, 3, 4}), ("bred", [2], set())],
 )
-def test_the_archive_hears_what_kind_a_candidate_is(kind, is_for_all, is_tuned):
-    entry = entry_of(replace(accepted(), kind=kind))
-    assert (entry.is_for_all, entry.is_tuned) == (is_for_all, is_tuned)
-    assert (entry.number, entry.island, entry.parents) == (7, 2, (3, 4))
-    assert entry.member is not None
+def test_the_archive_takes_a_candidate_by_its_kind(kind, homes, tuned):
+    archive = Archive(IslandSettings(), 7, ("a", "a"))
+    archive.end_batch([replace(accepted(), kind=kind)])
+    assert [each.index for each in archive.islands if each.members] == homes
+    assert archive.tuned == tuned
+    assert archive.islands[2].children == {3: 1, 4: 1}
 
 
 def test_a_text_that_was_judged_before_is_refused_unseen(executor, tmp_path):

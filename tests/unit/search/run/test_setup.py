@@ -8,7 +8,7 @@ from podium.errors import MissingError, UnknownName, UsageError
 from podium.search.generators.command import CommandGenerator
 from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.generators.genetic.seeds import seeds
-from podium.search.run.folder import RunFolder
+from podium.search.run.folder import SearchFolder
 from podium.search.run.plan import RANDOM, Budget, RunPlan, Tuning
 from podium.search.run.setup import (
     KIND,
@@ -94,7 +94,7 @@ def test_generators_are_opened_as_the_plan_says(tmp_path):
         options=command,
         may_hold=True,
     )
-    found = open_generators(plan, RunFolder(tmp_path), MEANS)
+    found = open_generators(plan, SearchFolder(tmp_path), MEANS)
     assert list(found) == ["genetic", "random", "command"]
     assert isinstance(found["genetic"], GeneticGenerator)
     assert isinstance(found["command"], CommandGenerator)

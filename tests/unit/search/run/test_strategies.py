@@ -5,7 +5,7 @@ import pytest
 from podium.errors import UnknownName
 from podium.search.candidate.constants import read_constants
 from podium.search.run.plan import Budget
-from podium.search.run.strategies import ARMS, Trial, plan_of, summarise_arms
+from podium.search.run.strategies import STRATEGIES, StrategyRun, plan_of, summarise_strategies
 from support.searches import PLAN_OF_TESTS, Sittings
 
 BUDGET = 60
@@ -13,7 +13,7 @@ BUDGET = 60
 
 def trials(arm, *validations):
     return [
-        Trial(arm, 1000 + i, "run", 500, 9.0, 95.0, value, 94.0, 40)
+        StrategyRun(arm, 1000 + i, "run", 500, 9.0, 95.0, value, 94.0, 40)
         for i, value in enumerate(validations)
     ]
 
@@ -46,7 +46,7 @@ def test_the_arm_of_tuned_formulas_spends_the_budget_and_breeds_nothing(tmp_path
 
 
 def test_leads_are_paired_by_seed():
-    rows = summarise_arms(
+    rows = summarise_strategies(
         [*trials("genetic", 96.0, 95.0, 97.0), *trials("random", 95.5, 94.5, 96.5)]
     )
     first, second = rows
@@ -57,9 +57,9 @@ def test_leads_are_paired_by_seed():
 
 
 def test_intervals_hold_the_mean():
-    (row,) = summarise_arms(trials("genetic", 94.0, 95.0, 96.0, 97.0, 98.0))
+    (row,) = summarise_strategies(trials("genetic", 94.0, 95.0, 96.0, 97.0, 98.0))
     assert row.low < row.validation == 96.0 < row.high
 
 
 def test_every_arm_says_what_it_is():
-    assert all(text and not text.endswith(".") for text in ARMS.values())
+    assert all(text and not text.endswith(".") for text in STRATEGIES.values())

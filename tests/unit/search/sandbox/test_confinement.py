@@ -55,11 +55,11 @@ def test_all_walls_stand_for_who_is_not_root_too():
 
 @linux
 def test_a_wall_that_the_kernel_refuses_is_not_said_to_stand():
-    """Takes the filter away as a kernel does that has none: prctl fails."""
-    before = """import podium.search.sandbox.seccomp as s
-real, PR_SET_SECCOMP = s.prctl, 22
-s.prctl = lambda option, *rest: -1 if option == PR_SET_SECCOMP else real(option, *rest)
-"""
+    """Takes the filter away as a kernel does that has none: prctl fails when asked for it."""
+    before = (
+        "import podium.search.sandbox.seccomp as s\nprctl = s.prctl\n"
+        "s.prctl = lambda option, *rest: -1 if option == s._SET_SECCOMP else prctl(option, *rest)\n"
+    )
     _, said = run_confined("say(walls)", before=before)
     assert said[0] == [wall for wall in WALLS if wall != "system calls"]
 

@@ -13,10 +13,10 @@ import pytest
 from podium.errors import MissingError, PodiumError, UsageError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import TINY
+from podium.search.judging.trial_pool import TrialPool
 from podium.search.sandbox import worker as process
 from podium.search.sandbox.confinement import SYSTEM_CALLS, WALLS
 from podium.search.sandbox.limits import Limits
-from podium.search.sandbox.pool import Pool
 from support.forgery import DONE, imposter
 from support.hostile import GOOD
 
@@ -28,7 +28,7 @@ GET = '__builtins__["__import__"]'
 @pytest.fixture(scope="module")
 def pool():
     """Runs texts as they are: what the gates before it refuse comes to the process here."""
-    with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
+    with TrialPool(TRAINING, "inflation", 1, LIMITS) as pool:
         yield pool
 
 
@@ -86,7 +86,7 @@ def test_forged_answers_are_refused(pool, body):
 
 def test_a_worker_is_kept_for_the_next_candidate_and_replaced_after_an_overrun():
     loop = "def score(pod, node):\n    x = 1\n    while x > 0:\n        x += 1\n    return x\n"
-    with Pool(TRAINING, "inflation", 1, Limits(trial_s=0.5)) as pool:
+    with TrialPool(TRAINING, "inflation", 1, Limits(trial_s=0.5)) as pool:
         first = pool.run(GOOD)
         before = pool.processes()
         assert pool.run(GOOD).cases == first.cases
@@ -101,7 +101,7 @@ def test_a_worker_is_kept_for_the_next_candidate_and_replaced_after_an_overrun()
 def test_the_process_gets_no_secret_and_no_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENROUTER_API_KEY", "secret")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
+    with TrialPool(TRAINING, "inflation", 1, LIMITS) as pool:
         pool.get_ready()
         (pid,) = pool.processes()
         if not Path(f"/proc/{pid}").exists():
@@ -141,7 +141,7 @@ def test_a_process_that_was_killed_while_it_waited_condemns_nobody(pool):
 
 
 def test_a_process_that_was_killed_before_it_was_ready_is_replaced():
-    with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
+    with TrialPool(TRAINING, "inflation", 1, LIMITS) as pool:
         os.kill(pool.processes()[0], signal.SIGKILL)
         assert pool.run(GOOD).verdict.accepted
         assert pool.baseline
@@ -171,7 +171,7 @@ def test_a_candidate_that_kills_its_own_process_is_refused_the_first_time(pool):
 )
 def test_what_a_library_loads_late_is_loaded_before_the_next_attempt(line):
     """Imports from code that is not the candidate's own, as compilers do."""
-    with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
+    with TrialPool(TRAINING, "inflation", 1, LIMITS) as pool:
         expected = pool.run(GOOD)
         trial = pool.run(_with_line(line))
         assert trial.verdict.accepted, trial.reason
@@ -183,7 +183,7 @@ def test_what_a_library_loads_late_is_loaded_before_the_next_attempt(line):
 
 def test_two_who_lack_the_same_at_once_are_both_tried_again():
     text = _with_line(f'{GET}("numpy").f2py')
-    with Pool(TRAINING, "inflation", 2, LIMITS) as pool, ThreadPoolExecutor(2) as threads:
+    with TrialPool(TRAINING, "inflation", 2, LIMITS) as pool, ThreadPoolExecutor(2) as threads:
         trials = list(threads.map(pool.run, [text, text]))
     assert [trial.verdict.accepted for trial in trials] == [True, True]
 
@@ -194,7 +194,7 @@ def test_a_process_that_lacks_what_it_has_loaded_is_an_error_and_no_verdict(monk
     monkeypatch.setattr(process, "_BOOT", script)
     limits = replace(LIMITS, allows_unconfined=True)
     with (
-        Pool(TRAINING, "inflation", 1, limits) as pool,
+        TrialPool(TRAINING, "inflation", 1, limits) as pool,
         pytest.raises(PodiumError, match=r"lacks the module numba\.late"),
     ):
         pool.run(GOOD)
@@ -205,7 +205,7 @@ def test_candidates_are_not_judged_where_a_wall_is_missing(monkeypatch, walls):
     script = imposter(DONE, walls=walls).replace("{", "{{").replace("}", "}}")
     monkeypatch.setattr(process, "_BOOT", script)
     with (
-        Pool(TRAINING, "inflation", 1, LIMITS) as pool,
+        TrialPool(TRAINING, "inflation", 1, LIMITS) as pool,
         pytest.raises(MissingError, match="cannot be confined on this machine") as caught,
     ):
         pool.run(GOOD)
@@ -214,7 +214,7 @@ def test_candidates_are_not_judged_where_a_wall_is_missing(monkeypatch, walls):
 
 
 def test_a_worker_outlives_the_thread_that_first_used_it():
-    with Pool(TRAINING, "inflation", 1, LIMITS) as pool:
+    with TrialPool(TRAINING, "inflation", 1, LIMITS) as pool:
         with ThreadPoolExecutor(1) as threads:
             trial = threads.submit(_run, pool, f'{GET}("os")._exit(3)').result()
             assert "exit 3" in trial.reason
@@ -225,10 +225,11 @@ def test_a_worker_outlives_the_thread_that_first_used_it():
 
 
 PARENT = """
-from podium.search.sandbox.pool import Pool
+from podium.search.judging.trial_pool import TrialPool
 from podium.search.sandbox.limits import Limits
 from podium.evaluation.cases import Case, TrainingSet
-with Pool(TrainingSet((Case(nodes=8, pods=60),)), "inflation", 1, Limits(600.0, 600.0)) as pool:
+training = TrainingSet((Case(nodes=8, pods=60),))
+with TrialPool(training, "inflation", 1, Limits(600.0, 600.0)) as pool:
     pool.get_ready()
     print(pool.processes()[0], flush=True)
     pool.run("while True:\\n    pass\\ndef score(pod, node):\\n    return 1\\n")
@@ -263,7 +264,7 @@ def _wait_for(is_so):
 
 
 def test_no_process_outlives_its_pool():
-    with Pool(TRAINING, "inflation", 2, LIMITS) as pool:
+    with TrialPool(TRAINING, "inflation", 2, LIMITS) as pool:
         pids = pool.processes()
         assert len(pids) == 2
     deadline = time.monotonic() + 10
@@ -283,7 +284,7 @@ def _is_alive(pid):
 def test_a_set_that_cannot_be_built_is_an_error_and_not_a_rejection():
     broken = TrainingSet((Case(trace="openb:nothing"),))
     with (
-        Pool(broken, "inflation", 1, LIMITS) as pool,
+        TrialPool(broken, "inflation", 1, LIMITS) as pool,
         pytest.raises(PodiumError, match=r"does not start.*openb:nothing"),
     ):
         pool.run(GOOD)
@@ -291,7 +292,7 @@ def test_a_set_that_cannot_be_built_is_an_error_and_not_a_rejection():
 
 def test_a_pool_without_workers_is_refused():
     with pytest.raises(UsageError, match="0 workers"):
-        Pool(TRAINING, "inflation", 0, LIMITS)
+        TrialPool(TRAINING, "inflation", 0, LIMITS)
 
 
 @pytest.mark.parametrize("limits", [{"time_s": 0}, {"memory_mib": 1}, {"trial_s": float("nan")}])

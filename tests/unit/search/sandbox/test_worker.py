@@ -1,6 +1,7 @@
 import os
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -8,10 +9,12 @@ from podium.errors import MissingError, PodiumError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import TRAINING
 from podium.search.judging.judge import Judge
-from podium.search.run.executor import Context, Task, perform
+from podium.search.judging.trial_pool import TrialPool, ask_tuning
+from podium.search.run.executor import Context, Task
+from podium.search.run.judge_worker import perform
 from podium.search.sandbox import worker as process
 from podium.search.sandbox.limits import Limits
-from podium.search.sandbox.pool import Pool
+from podium.search.sandbox.report import WorkerReport
 from support.forgery import CASE, DONE, HUGE, KIND, OS, forging, packed
 from support.hostile import GOOD
 
@@ -48,7 +51,7 @@ def test_a_process_that_never_stops_talking_is_stopped(judge):
 @pytest.mark.parametrize("evaluations", [HUGE, 21, -1, 2.0, None])
 def test_a_tuning_that_claims_an_impossible_cost_is_refused(taken_over, evaluations):
     told = {**DONE, "tuned": {"W": 0.25}, "evaluations": evaluations}
-    trial = taken_over(told).tune("", {"evaluations": 20})
+    trial = ask_tuning(taken_over(told), "", {"evaluations": 20})
     assert trial.reason
     assert 0 <= trial.evaluations <= 20
     assert trial.is_spoiled
@@ -80,7 +83,7 @@ def test_what_was_tuned_is_judged_with_its_new_constants(judge):
 @pytest.mark.parametrize(
     ("boot", "told"),
     [
-        (process._BOOT.replace("sandbox.worker_main", "sandbox.nothing"), "No module named"),
+        (process._BOOT.replace("worker_main import", "nothing import"), "No module named"),
         ("import os; os._exit(7)", r"ended by itself \(exit 7\)"),
         ("print('x' * 100)", "answered with a message of"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "died of SIGSEGV"),
@@ -88,7 +91,7 @@ def test_what_was_tuned_is_judged_with_its_new_constants(judge):
 )
 def test_a_process_that_does_not_start_is_told_in_words(monkeypatch, boot, told):
     monkeypatch.setattr(process, "_BOOT", boot)
-    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    worker = process.Worker({"modules": []}, LIMITS)
     with pytest.raises(PodiumError, match=told):
         worker.get_ready()
 
@@ -99,7 +102,7 @@ def test_what_fails_behind_the_walls_is_told_in_words(monkeypatch):
     monkeypatch.setattr(
         process, "_BOOT", process._BOOT.replace("main({parent})", later + "main({parent})")
     )
-    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    worker = process.Worker({"modules": []}, LIMITS)
     with pytest.raises(PodiumError, match="not JSON serializable"):
         worker.get_ready()
 
@@ -111,7 +114,7 @@ TINY_SET = TrainingSet((Case(nodes=8, pods=60),))
 @needs_proc
 def test_a_process_that_is_stopped_while_it_starts_is_replaced(monkeypatch):
     monkeypatch.setattr(process, "STILL_S", 5.0)
-    with Pool(TINY_SET, KIND, 1, LIMITS) as pool:
+    with TrialPool(TINY_SET, KIND, 1, LIMITS) as pool:
         (stopped,) = pool.processes()
         os.kill(stopped, signal.SIGSTOP)
         pool.get_ready()
@@ -124,7 +127,7 @@ def test_processes_that_all_stand_still_while_they_start_are_an_error(monkeypatc
     monkeypatch.setattr(process, "STILL_S", 1.0)
     monkeypatch.setattr(process, "_BOOT", "import time; time.sleep(600)")
     told = "killed 3 times, last by podium, because it stood still"
-    with Pool(TINY_SET, KIND, 1, LIMITS) as pool, pytest.raises(MissingError, match=told):
+    with TrialPool(TINY_SET, KIND, 1, LIMITS) as pool, pytest.raises(MissingError, match=told):
         pool.get_ready()
 
 
@@ -133,8 +136,24 @@ def test_a_process_that_is_slow_to_start_but_busy_is_waited_for(monkeypatch):
     monkeypatch.setattr(process, "STILL_S", 2.0)
     busy = "import time\nuntil = time.monotonic() + 5\nwhile time.monotonic() < until: pass\n"
     monkeypatch.setattr(process, "_BOOT", busy + process._BOOT)
-    worker = process.Worker({"training": None, "modules": []}, LIMITS, ())
+    worker = process.Worker({"modules": []}, LIMITS)
     pid = worker.pid
     worker.get_ready()
     assert worker.pid == pid
+
+
+@pytest.mark.parametrize("name", ["os", "podium.search.judging.handler", "", 7])
+def test_a_handler_that_is_not_in_the_table_is_not_loaded(name):
+    worker = process.Worker({"handler": name, "modules": []}, LIMITS)
+    with pytest.raises(PodiumError, match="no handler is called"):
+        worker.get_ready()
+
+
+def test_a_process_without_a_handler_stands_behind_its_walls_and_serves_nothing():
+    worker = process.Worker({"modules": []}, replace(LIMITS, time_s=20.0))
+    worker.get_ready()
+    assert worker.facts.keys() == {"ready", "walls"}
+    report = worker.ask({"text": GOOD}, WorkerReport(), 20.0, 20.0)
+    assert "serves no requests" in report.reason
+    assert report.is_spoiled
     worker.close()

@@ -169,7 +169,7 @@ def test_other_formats_are_refused(label, name, target, message):
         ("kind: Node\nmetadata: text\n", "a mapping with the node's name"),
         ("kind: Node\nmetadata: {labels: text}\n", "metadata.labels: a mapping is expected"),
         ("kind: Node\nmetadata: {labels: [a]}\n", "metadata.labels: a mapping is expected"),
-        ("kind: Node\nmetadata: {labels: {rack: [a]}}\n", "metadata.labels.rack: a text"),
+        ("kind: Node\nmetadata: {labels: {rack: [a]}}\n", "metadata.labels.rack: a string"),
         ("- &a {kind: Node, metadata: {name: n}}\n- *a\n", "an alias shares the labels"),
         ("kind: Node\nmetadata:\n  ? name\n  : n\n", "question mark"),
         ("kind: [\n", "is not valid YAML"),

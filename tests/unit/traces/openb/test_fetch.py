@@ -94,7 +94,7 @@ def test_without_a_network_the_error_says_what_to_do(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_a_usage_error(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="cannot be made"):
+    with pytest.raises(UsageError, match="cannot create the folder"):
         fetch_openb(tmp_path / "file" / "folder")
 
 

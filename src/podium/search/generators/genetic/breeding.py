@@ -34,7 +34,7 @@ SUMMARY = "Scores a pod on a node, as bred."
 
 
 @dataclass(frozen=True, slots=True)
-class Brood:
+class BreedingSettings:
     """Says what offspring may be like."""
 
     largest: int = 120  # nodes of a program, with the ingredients that it refers to
@@ -54,37 +54,37 @@ class Offspring:
     operators: tuple[str, ...]
 
 
-def random_program(rng: np.random.Generator, brood: Brood | None = None) -> Program:
+def random_program(rng: np.random.Generator, settings: BreedingSettings | None = None) -> Program:
     """Draws a program from nothing: a sum of a few terms."""
-    brood = brood or Brood()
+    settings = settings or BreedingSettings()
     for _ in range(TRIES):
         empty = program_of(number(0))
         draft = Draft.at(empty, set(), {})
         result = draw_term(rng, draft, 3)
         while chance(rng, 0.5):
             result = apply("+" if chance(rng, 0.5) else "-", result, draw_term(rng, draft, 2))
-        found = finished(draft.taken_up(with_result(empty, result)), brood)
+        found = finished(draft.taken_up(with_result(empty, result)), settings)
         if found is not None and found.block.result.head != "number":
             return found
     return program_of(number(0))
 
 
 def breed(
-    rng: np.random.Generator, parents: Sequence[Program], brood: Brood | None = None
+    rng: np.random.Generator, parents: Sequence[Program], settings: BreedingSettings | None = None
 ) -> Offspring:
     """Makes one offspring that differs from its parents; the first parent gives the most."""
-    brood = brood or Brood()
+    settings = settings or BreedingSettings()
     for _ in range(TRIES):
         operators: list[str] = []
         child: Program | None = parents[0]
-        if len(parents) > 1 and chance(rng, brood.crossing):
-            child = _crossed(rng, parents, brood, operators)
-        while child is not None and (not operators or chance(rng, brood.repeating)):
-            child = _mutated(rng, child, brood, operators)
-        found = finished(child, brood) if child is not None else None
+        if len(parents) > 1 and chance(rng, settings.crossing):
+            child = _crossed(rng, parents, settings, operators)
+        while child is not None and (not operators or chance(rng, settings.repeating)):
+            child = _mutated(rng, child, settings, operators)
+        found = finished(child, settings) if child is not None else None
         if found is not None and all(_differ(found, parent) for parent in parents):
             return Offspring(with_new_names(found, parents), tuple(operators))
-    return Offspring(random_program(rng, brood), ("random_program",))
+    return Offspring(random_program(rng, settings), ("random_program",))
 
 
 def _differ(one: Program, other: Program) -> bool:
@@ -92,36 +92,41 @@ def _differ(one: Program, other: Program) -> bool:
 
 
 def _crossed(
-    rng: np.random.Generator, parents: Sequence[Program], brood: Brood, operators: list[str]
+    rng: np.random.Generator,
+    parents: Sequence[Program],
+    settings: BreedingSettings,
+    operators: list[str],
 ) -> Program | None:
-    crossover = weighted(rng, HOLDING_CROSSOVERS if brood.may_hold else CROSSOVERS)
+    crossover = weighted(rng, HOLDING_CROSSOVERS if settings.may_hold else CROSSOVERS)
     operators.append(crossover.__name__)
     return crossover(rng, parents[0], pick(rng, parents[1:]))
 
 
 def _mutated(
-    rng: np.random.Generator, program: Program, brood: Brood, operators: list[str]
+    rng: np.random.Generator, program: Program, settings: BreedingSettings, operators: list[str]
 ) -> Program | None:
-    mutation = weighted(rng, _mutations(rng, brood))
+    mutation = weighted(rng, _mutations(rng, settings))
     operators.append(mutation.__name__)
     found = mutation(rng, program)
     # Later operators look up names: those of new ingredients must be there.
     return with_ingredients(found) if found is not None else None
 
 
-def _mutations(rng: np.random.Generator, brood: Brood) -> dict[Mutation, float]:
-    if brood.may_hold and chance(rng, brood.holding):
+def _mutations(rng: np.random.Generator, settings: BreedingSettings) -> dict[Mutation, float]:
+    if settings.may_hold and chance(rng, settings.holding):
         return HOLDINGS
-    return GROWTHS if chance(rng, brood.growing) else MUTATIONS
+    return GROWTHS if chance(rng, settings.growing) else MUTATIONS
 
 
-def finished(program: Program, brood: Brood | None = None) -> Program | None:
+def finished(program: Program, settings: BreedingSettings | None = None) -> Program | None:
     """Makes a program safe, small and readable; nothing if it cannot be."""
-    brood = brood or Brood()
-    if complexity(program) > HOPELESS * brood.largest or (holds(program) and not brood.may_hold):
+    settings = settings or BreedingSettings()
+    if complexity(program) > HOPELESS * settings.largest or (
+        holds(program) and not settings.may_hold
+    ):
         return None
     program = simplify(protect(with_ingredients(program)))
     program = with_short_lines(without_idle_gpu(with_ingredients(program)))
-    if complexity(program) > brood.largest or (program.takes_gpu and not brood.may_take_gpu):
+    if complexity(program) > settings.largest or (program.takes_gpu and not settings.may_take_gpu):
         return None
     return replace(program, summary=SUMMARY) if is_sound(program) else None

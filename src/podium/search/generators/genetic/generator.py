@@ -10,7 +10,12 @@ import numpy as np
 
 from podium.errors import PolicyError
 from podium.search.generators.generator import Cost, Exemplar, Proposal, Request
-from podium.search.generators.genetic.breeding import Brood, Offspring, breed, random_program
+from podium.search.generators.genetic.breeding import (
+    BreedingSettings,
+    Offspring,
+    breed,
+    random_program,
+)
 from podium.search.program.program import Program
 from podium.search.program.reader import parse
 from podium.search.program.writer import write
@@ -29,10 +34,13 @@ class GeneticGenerator:
     reads_prompts = False
 
     def __init__(
-        self, brood: Brood | None = None, name: str = "genetic", fresh: float = FROM_NOTHING
+        self,
+        settings: BreedingSettings | None = None,
+        name: str = "genetic",
+        fresh: float = FROM_NOTHING,
     ) -> None:
         self.name = name
-        self._brood = brood or Brood()
+        self._settings = settings or BreedingSettings()
         self._fresh = fresh
 
     def propose(self, request: Request) -> Proposal:
@@ -42,9 +50,9 @@ class GeneticGenerator:
         fresh = max(self._fresh, STAGNANT) if request.is_stagnant else self._fresh
         parents = [found for each in request.parents if (found := _program(each)) is not None]
         if not parents or rng.random() < fresh:
-            offspring = Offspring(random_program(rng, self._brood), ("random_program",))
+            offspring = Offspring(random_program(rng, self._settings), ("random_program",))
         else:
-            offspring = breed(rng, parents, self._brood)
+            offspring = breed(rng, parents, self._settings)
         cost = Cost(seconds=time.perf_counter() - began)
         text = write(offspring.program)
         return Proposal(text, self.name, operators=offspring.operators, cost=cost)

@@ -3,7 +3,7 @@ import pytest
 
 from podium.policies import HOLD
 from podium.search.candidate.gates import read_candidate
-from podium.search.generators.genetic.breeding import Brood, breed, finished
+from podium.search.generators.genetic.breeding import BreedingSettings, breed, finished
 from podium.search.generators.genetic.crossover import take_hold
 from podium.search.generators.genetic.holding import (
     HOLDINGS,
@@ -24,7 +24,7 @@ from podium.search.program.units import is_typed, units_of
 from podium.search.program.writer import write
 from support.bred import policy, score, views
 
-HOLDING = Brood(may_hold=True, largest=130)
+HOLDING = BreedingSettings(may_hold=True, largest=130)
 
 
 def _rng(seed=1):
@@ -115,7 +115,7 @@ def test_a_refusal_of_one_parent_is_taken_over_with_its_limit():
 
 
 def test_programs_hold_only_in_broods_that_may():
-    assert not any(holds(program) for program in _bred(60, Brood()))
+    assert not any(holds(program) for program in _bred(60, BreedingSettings()))
     assert sum(holds(program) for program in _bred(60, HOLDING)) > 10
     assert finished(_refusing()) is None
 

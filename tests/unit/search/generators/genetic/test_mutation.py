@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from podium.search.generators.genetic.breeding import Brood, breed, finished, random_program
+from podium.search.generators.genetic.breeding import (
+    BreedingSettings,
+    breed,
+    finished,
+    random_program,
+)
 from podium.search.generators.genetic.crossover import (
     CROSSOVERS,
     add_term,
@@ -152,7 +157,7 @@ def test_ingredients_are_what_their_names_say():
 
 def test_offspring_keep_to_the_brood():
     rng = _rng()
-    small = Brood(largest=25, may_take_gpu=False)
+    small = BreedingSettings(largest=25, may_take_gpu=False)
     parent = random_program(rng, small)
     for _ in range(100):
         parent = breed(rng, [parent, program_of(number(0))], small).program

@@ -1,0 +1,252 @@
+"""Employs workers that may die: hands them calls, notices a loss, and replaces who is lost.
+
+Where workers live and how calls reach them is a host's business: processes of this machine, or
+actors of a Ray cluster. A host restarts nothing and repeats nothing, so that what became of a
+call is known at any time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from podium.compute.executor import NOTHING, Call, Reply
+from podium.compute.worker import Values, Welcome, WorkerSpec, greeting_of, reply_of
+from podium.errors import MissingError, PodiumError
+
+MOST_ATTEMPTS = 4
+"""So often workers may be lost over one call before that is an error."""
+
+MOST_FAILED_STARTS = 3
+"""So many workers in a row may die before they are ready; those who remain do the work then."""
+
+PATIENCE_S = 60.0  # beyond its own limits, for a worker that does not answer
+_LOOK_S = 1.0
+
+
+class WorkerLost(Exception):  # noqa: N818 - reads as the sentence it makes
+    """A worker died, or its machine did."""
+
+
+class Host(Protocol):
+    """Starts workers somewhere and carries calls to them; handles and answers are its own."""
+
+    def start(self, spec: WorkerSpec) -> tuple[Any, Any]:
+        """Starts a worker; returns its handle and the answer to wait for: its greeting."""
+        ...
+
+    def share(self, values: Values) -> Any:
+        """Prepares values that go along with many calls."""
+        ...
+
+    def call(self, worker: Any, task: Values, shared: Any) -> Any:
+        """Hands a task to an idle worker; returns the answer to wait for."""
+        ...
+
+    def wait(self, answers: Sequence[Any], timeout_s: float) -> Sequence[Any]:
+        """Waits until an answer is there; returns those that are."""
+        ...
+
+    def receive(self, answer: Any) -> Values:
+        """Reads an answer that is there.
+
+        Raises:
+            WorkerLost: it never will be.
+        """
+        ...
+
+    def kill(self, worker: Any) -> None:
+        """Ends a worker, dead or alive."""
+        ...
+
+    def close(self, workers: Sequence[Any]) -> None:
+        """Lets workers end in order, then kills them."""
+        ...
+
+    def advice(self, reason: str) -> tuple[str, str]:
+        """Says where workers were to start, and what to do when none can."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """Is one worker, and what it is doing."""
+
+    worker: Any
+    answer: Any = None  # that is waited for
+    until: float = 0.0
+    is_ready: bool = False
+    pid: int = 0
+    machine: str = ""
+    call: Call | None = None  # an answer without a call is of no use to anybody
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Is what became of a call: the worker's reply, or none if the worker was lost."""
+
+    call: Call
+    values: Values | None
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Crew:
+    """Keeps as many workers as it was asked for."""
+
+    host: Host
+    spec: WorkerSpec
+    size: int
+    welcome: Welcome
+    members: list[Member] = field(default_factory=list)
+    _failed_starts: int = 0
+
+    def start(self) -> None:
+        """Creates all workers; they get ready while others work."""
+        for _ in range(self.size):
+            self.members.append(self._new_member())
+
+    def wait_until_ready(self) -> None:
+        """Waits for the first worker that can work."""
+        while not any(each.is_ready for each in self.members):
+            for _ in self.listen():
+                pass
+
+    def idle(self) -> list[Member]:
+        """Lists the workers that wait for a call."""
+        return [each for each in self.members if each.is_ready and each.answer is None]
+
+    def assign(self, member: Member, call: Call, shared: Any) -> None:
+        """Hands a call to an idle worker."""
+        member.call, member.answer = call, self.host.call(member.worker, call.task, shared)
+        member.until = time.monotonic() + call.limit_s + PATIENCE_S
+
+    def listen(self) -> Iterator[Outcome]:
+        """Waits a moment for answers; workers that died, or are silent for too long, are lost."""
+        waiting = {each.answer: each for each in self.members if each.answer is not None}
+        for answer in self.host.wait(list(waiting), _LOOK_S) if waiting else ():
+            yield from self._hear(waiting[answer])
+        for member in [each for each in waiting.values() if self._is_overdue(each)]:
+            if not member.is_ready:
+                raise self._nobody(f"none answered within {self.spec.start_s + PATIENCE_S:g} s")
+            yield from self._lose(member, "it did not answer in time")
+
+    def drop_calls(self) -> None:
+        """Drops all calls: workers finish what they are at, and nobody listens."""
+        for member in self.members:
+            member.call = None
+
+    def close(self) -> None:
+        """Ends all workers, on whatever machine."""
+        members, self.members = self.members, []
+        self.host.close([each.worker for each in members])
+
+    def _hear(self, member: Member) -> Iterator[Outcome]:
+        try:
+            answer = self.host.receive(member.answer)
+        except WorkerLost as error:
+            yield from self._lose(member, str(error))
+            return
+        member.answer = None
+        if not member.is_ready:
+            self._admit(member, answer)
+            return
+        if member.call is None:
+            return
+        reply = reply_of(answer)
+        if isinstance(reply, PodiumError):  # of the machine, not of the task
+            yield from self._lose(member, str(reply))
+            return
+        call, member.call = member.call, None
+        yield Outcome(call, reply)
+
+    def _admit(self, member: Member, answer: Values) -> None:
+        greeting = greeting_of(answer)
+        self.welcome(greeting)
+        member.pid, member.machine, member.is_ready = greeting.pid, greeting.machine, True
+        self._failed_starts = 0
+
+    def _lose(self, member: Member, reason: str) -> Iterator[Outcome]:
+        self.host.kill(member.worker)
+        self.members.remove(member)
+        self._failed_starts += not member.is_ready
+        if self._failed_starts < MOST_FAILED_STARTS:
+            self.members.append(self._new_member())
+        if not self.members:
+            raise self._nobody(reason)
+        if member.call is not None:
+            yield Outcome(member.call, None, reason)
+
+    def _is_overdue(self, member: Member) -> bool:
+        if member.answer is None or time.monotonic() < member.until:
+            return False
+        # A worker for which there is no room yet may wait while others work.
+        return member.is_ready or not any(each.is_ready for each in self.members)
+
+    def _nobody(self, reason: str) -> MissingError:
+        where, hint = self.host.advice(reason)
+        return MissingError(f"no worker gets ready: {reason}", where=where, hint=hint)
+
+    def _new_member(self) -> Member:
+        until = time.monotonic() + self.spec.start_s + PATIENCE_S
+        return Member(*self.host.start(self.spec), until)
+
+
+class CrewExecutor:
+    """Has a crew answer calls; what a worker was doing when it died is done by another."""
+
+    def __init__(self, host: Host, spec: WorkerSpec, workers: int, welcome: Welcome) -> None:
+        self.crew = Crew(host, spec, workers, welcome)
+        try:
+            self.crew.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def get_ready(self) -> None:
+        """Waits for the first worker that can work."""
+        self.crew.wait_until_ready()
+
+    def run(self, calls: Sequence[Call], shared: Values = NOTHING) -> Iterator[Reply]:
+        """Yields the reply to each call as soon as it is there."""
+        crew, attempts = self.crew, Counter[int]()
+        waiting, unanswered = deque(calls), {call.key for call in calls}
+        token = crew.host.share(shared) if calls else None
+        try:
+            found: list[Reply] = []
+            while unanswered or found:
+                for member in crew.idle()[: len(waiting)]:
+                    crew.assign(member, waiting.popleft(), token)
+                # Workers are busy again before whoever asked looks at what they found.
+                yield from found
+                found = []
+                for outcome in crew.listen() if unanswered else ():
+                    call = outcome.call
+                    attempts[call.key] += 1
+                    if outcome.values is not None:
+                        unanswered.remove(call.key)
+                        found.append(Reply(call.key, outcome.values))
+                    elif attempts[call.key] < MOST_ATTEMPTS:
+                        waiting.appendleft(call)
+                    else:
+                        raise self._given_up(outcome, attempts[call.key])
+        finally:
+            crew.drop_calls()
+
+    def processes(self) -> list[tuple[str, int]]:
+        """Lists the machine and the process of every worker that is ready."""
+        return [(each.machine, each.pid) for each in self.crew.members if each.is_ready]
+
+    def close(self) -> None:
+        """Ends all workers."""
+        self.crew.close()
+
+    def _given_up(self, outcome: Outcome, attempts: int) -> MissingError:
+        _, hint = self.crew.host.advice(outcome.reason)
+        return MissingError(
+            f"the workers on {outcome.call} were lost {attempts} times: {outcome.reason}",
+            hint=f"{hint}; fix that, then start again or resume",
+        )

@@ -1,0 +1,1 @@
+"""Employs the actors of a Ray cluster."""

@@ -1,0 +1,115 @@
+"""Loads policies from files, by what a file is and not by its ending alone.
+
+my_policy.py                   source: the policy itself
+scheduler.yaml, scheduler.json a KubeSchedulerConfiguration, by its apiVersion and kind
+fed_gpu.json                   the card of a promoted policy; the policy is fed_gpu.py beside it
+net.npz, net.json              weights of a trained network, and the card that describes them
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from podium.errors import InputError, PolicyError
+from podium.files.excerpt import excerpt
+from podium.files.json_text import JsonError, parse_value
+from podium.files.text_file import read_bytes, read_text
+from podium.policies.policy import Policy, policy_of
+from podium.policies.source import read_source
+from podium.policies.weights import LARGEST_BYTES, NETWORK, load_network
+
+MOST_BYTES = 1 << 20
+"""Bytes of a policy file."""
+
+ENDINGS = (".py", ".yaml", ".yml", ".json", ".npz")
+"""How the names of files end that can be policies."""
+
+_KINDS = (
+    "a policy is a Python file, a KubeSchedulerConfiguration, the card of a promoted policy, or "
+    "weights (.npz) with their card"
+)
+
+
+def load_file(path: Path, *, ignore_unknown_plugins: bool = False) -> Policy:
+    """Loads the policy that a file is or describes; the error says what else the file is."""
+    if not path.exists():
+        raise InputError.at(path, "no such file", hint="give the path of a policy file")
+    if path.suffix == ".py":
+        return policy_of(read_source(read_text(path, MOST_BYTES), str(path)), path.stem)
+    if path.suffix == ".npz":
+        return _load_weights(path)
+    return _load_document(path, ignore_unknown_plugins=ignore_unknown_plugins)
+
+
+def _load_document(path: Path, *, ignore_unknown_plugins: bool) -> Policy:
+    from podium.policies.scheduler_config import load_scheduler_config
+    from podium.policies.scheduler_config.configuration import LARGEST_BYTES as LARGEST
+
+    document: Any = _parsed(path, LARGEST) if path.suffix == ".json" else None
+    keys = set(document) if isinstance(document, dict) else set()
+    if path.suffix != ".json" or {"apiVersion", "kind"} & keys:
+        return load_scheduler_config(path, ignore_unknown_plugins=ignore_unknown_plugins)
+    if NETWORK in keys:
+        return _load_weights(path.with_suffix(".npz"))
+    if {"name", "summary"} <= keys:
+        return _load_promoted(path, document)
+    found = f"an object with the keys {', '.join(sorted(keys)[:6])}" if keys else excerpt(document)
+    raise InputError.at(path, f"this is not a policy but {excerpt(found, quote='')}", hint=_KINDS)
+
+
+def _load_promoted(path: Path, card: Mapping[str, Any]) -> Policy:
+    source = path.with_suffix(".py")
+    if not source.exists():
+        raise InputError.at(
+            path, f"the card is here, but not its policy {source.name}",
+            hint="keep the two files of a promoted policy in one folder, under their names",
+        )  # fmt: skip
+    text = read_text(source, MOST_BYTES)
+    _check_digest(source, card, text.encode())
+    return policy_of(read_source(text, str(source)), _name(path, card))
+
+
+def _load_weights(path: Path) -> Policy:
+    card_path = path.with_suffix(".json")
+    for file, other in ((path, "the card"), (card_path, "the weights")):
+        if not file.exists():
+            raise InputError.at(
+                file, f"no such file, although {other} beside it is there",
+                hint="keep the weights (.npz) and their card (.json) in one folder",
+            )  # fmt: skip
+    card = _parsed(card_path, MOST_BYTES)
+    if not isinstance(card, dict) or NETWORK not in card:
+        raise InputError.at(card_path, f'the card of weights names no "{NETWORK}"', hint=_KINDS)
+    content = read_bytes(path, LARGEST_BYTES)
+    _check_digest(path, card, content)
+    return load_network(path, _name(card_path, card), card, content)
+
+
+def _check_digest(path: Path, card: Mapping[str, Any], content: bytes) -> None:
+    """Refuses what is not, to the byte, what was validated; an older card may not say."""
+    wanted = card.get("sha256")
+    if wanted is not None and wanted != hashlib.sha256(content).hexdigest():
+        raise PolicyError(
+            "the file was changed after it was validated: its digest is not that of its card",
+            where=str(path),
+            hint=f"restore it, or load {path.name} itself if the change is meant"
+            if path.suffix == ".py"
+            else "restore it, or train again",
+        )
+
+
+def _name(path: Path, card: Mapping[str, Any]) -> str:
+    name = card.get("name", path.stem)
+    if not isinstance(name, str) or not name:
+        raise InputError.at(path, f"{excerpt(name)} is not a name", column="name")
+    return name
+
+
+def _parsed(path: Path, most_bytes: int) -> Any:
+    try:
+        return parse_value(read_text(path, most_bytes))
+    except JsonError as error:
+        raise InputError.at(path, f"not JSON: {error}", line=error.line) from error

@@ -1,0 +1,215 @@
+"""Scores pods on all nodes at once, one after another: what a live service holds of a policy.
+
+A policy is a value and remembers nothing. Its session holds what lives longer than one decision:
+the table that `prepare` made of recent pods, and the chooser of a cluster policy. Any number of
+threads may ask a session at once.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import PolicyError, meant_by
+from podium.model.fit import fitting_nodes, fitting_slots
+from podium.model.records import GPU_MILLI, Pod, node_view, pod_view
+from podium.model.workload import Shapes
+from podium.policies.source import NoNumber, Source, words_of
+
+HOLD = -math.inf
+"""A score that refuses a node; a pod refused everywhere is held and offered again."""
+
+Scores = npt.NDArray[np.float64]
+Slots = npt.NDArray[np.int64]
+
+
+class NotANumberError(PolicyError, NoNumber):
+    """A policy returned something else than a number, for this pod on this node."""
+
+
+class Chooser(Protocol):
+    """Sees the whole cluster and picks a node."""
+
+    def choose(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> float:
+        """Returns the index of a feasible node, or HOLD."""
+
+
+class Named(Protocol):
+    """Is what an error tells of a policy."""
+
+    @property
+    def name(self) -> str:
+        """Names the policy."""
+
+    @property
+    def source(self) -> Source | None:
+        """Finds the line at which it failed, where there is a text."""
+
+
+class PairScoring(Named, Protocol):
+    """Is what a session needs of a pair policy."""
+
+    @property
+    def takes_gpu(self) -> bool:
+        """Tells whether a share pod is scored once per GPU slot."""
+
+    def table(self, shapes: Shapes) -> Scores:
+        """Prepares the table."""
+
+    def native(self, table_ndim: int, gpu_slots: int) -> Any:
+        """Compiles the policy, once; raises PolicyError where it does not compile."""
+
+    def score_pair(self, pod: Any, node: Any, gpu: int, table: Scores) -> float:
+        """Scores one pair in plain Python."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeScores:
+    """Tells what a policy thinks of every node for one pod.
+
+    A node on which the pod does not fit has the score HOLD and no slot, as if it were refused.
+    """
+
+    scores: Scores  # (num_nodes,) higher is better; HOLD: the pod does not fit, or is refused
+    gpu_slots: Slots  # (num_nodes,) the GPU for a part of one; -1 where the policy names none
+
+
+class PairSession:
+    """Scores by a pair policy: compiled where it compiles, in plain Python otherwise."""
+
+    def __init__(self, policy: PairScoring, table: Scores) -> None:
+        self._policy = policy
+        self._table = table
+
+    def refresh(self, shapes: Shapes) -> None:
+        """Prepares the table anew, of the pods that came of late; scoring goes on meanwhile."""
+        self._table = self._policy.table(shapes)
+
+    def scores(self, pod: np.void, nodes: npt.NDArray[Any]) -> NodeScores:
+        """Scores a pod on every node; the records must not change meanwhile."""
+        table = self._table  # a refresh may replace it in the midst of this
+        scores, gpu_slots = np.full(len(nodes), HOLD), np.full(len(nodes), -1)
+        picked = np.flatnonzero(fitting_nodes(pod, nodes))
+        if len(picked):
+            scores[picked], gpu_slots[picked] = self._score(pod, nodes, picked, table)
+        return NodeScores(scores, gpu_slots)
+
+    def _score(
+        self, pod: np.void, nodes: npt.NDArray[Any], picked: Slots, table: Scores
+    ) -> tuple[Scores, Slots]:
+        policy = self._policy
+        by_slot = policy.takes_gpu and 0 < pod["gpu_milli"] < GPU_MILLI
+        try:
+            native = policy.native(table.ndim, nodes.dtype["gpu_milli_left"].shape[0])
+        except PolicyError:
+            return _score_plain(policy, pod, nodes, picked, table, by_slot=by_slot)
+        from podium.policies.batch import score_nodes
+
+        scores, slots, failed = score_nodes(native, pod, nodes, picked, table, by_slot=by_slot)
+        if failed >= 0:
+            # Compiled code only knows that the policy failed; plain Python can say why.
+            _score_plain(policy, pod, nodes, np.array([failed]), table, by_slot=by_slot)
+            raise PolicyError(
+                "the compiled policy fails where plain Python does not",
+                where=f"{policy.name}, {pod_view(pod)} on node {failed}",
+                hint="podium policies check shows where they differ",
+            )
+        return scores, slots
+
+
+def _score_plain(
+    policy: PairScoring, pod: np.void, nodes: npt.NDArray[Any], picked: Slots, table: Scores, *,
+    by_slot: bool,
+) -> tuple[Scores, Slots]:  # fmt: skip
+    scores, slots = np.full(len(picked), HOLD), np.full(len(picked), -1)
+    view = pod_view(pod)
+    for i, node in enumerate(picked.tolist()):
+        shown = node_view(nodes[node])
+        for slot in fitting_slots(pod, nodes[node]).tolist() if by_slot else [-1]:
+            try:
+                score = policy.score_pair(view, shown, slot, table)
+            except Exception as error:
+                raise _failure(policy, error, f"{view} on node {node}") from error
+            if not score < math.inf:
+                where = f"{policy.name}, {view} on node {node}"
+                hint = "return a finite number, or HOLD"
+                raise PolicyError("the score is NaN or infinite", where=where, hint=hint)
+            if slots[i] < 0 or score > scores[i]:
+                scores[i], slots[i] = score, slot
+    return scores, slots
+
+
+class ClusterSession:
+    """Asks the one chooser of a cluster policy, which remembers what it chose before."""
+
+    def __init__(self, policy: Named, chooser: Chooser) -> None:
+        self._policy = policy
+        self._chooser: Any = chooser
+        self._turn = threading.RLock()  # a chooser is not written for two threads
+
+    def refresh(self, shapes: Shapes) -> None:
+        """Passes the pods that came of late to a chooser that has a `refresh`."""
+        if hasattr(self._chooser, "refresh"):
+            with self._turn:
+                self._chooser.refresh(shapes)
+
+    def scores(self, pod: np.void, nodes: npt.NDArray[Any]) -> NodeScores:
+        """Scores a pod on every node; where the chooser only chooses, its choice gets 1.
+
+        Such a chooser takes this for a decision: round-robin moves on. A pod that it holds is
+        refused by all nodes.
+        """
+        scores, feasible = np.full(len(nodes), HOLD), fitting_nodes(pod, nodes)
+        if feasible.any():
+            view = pod_view(pod)
+            try:
+                with self._turn:
+                    found = self._ask(view, _read_only(nodes), feasible.copy())
+            except PolicyError:
+                raise
+            except Exception as error:
+                raise _failure(self._policy, error, str(view)) from error
+            scores[feasible] = found[feasible]
+        return NodeScores(scores, np.full(len(nodes), -1))
+
+    def _ask(self, pod: Pod, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> Scores:
+        if hasattr(self._chooser, "scores"):
+            return np.asarray(self._chooser.scores(pod, nodes, feasible), np.float64)
+        choice = self._chooser.choose(pod, nodes, feasible)
+        if choice == HOLD:
+            return np.full(len(nodes), HOLD)
+        if not is_feasible(choice, feasible):
+            raise PolicyError(
+                f"the policy chose {choice!r}, which is not a node that fits",
+                where=f"{self._policy.name}, {pod}",
+                hint="return the index of a feasible node, or HOLD",
+            )
+        scores = np.zeros(len(nodes))
+        scores[int(choice)] = 1.0
+        return scores
+
+
+def is_feasible(choice: float, feasible: npt.NDArray[np.bool_]) -> bool:
+    """Tells whether a choice is the index of a node on which the pod fits."""
+    return 0 <= choice < len(feasible) and choice == int(choice) and bool(feasible[int(choice)])
+
+
+def _read_only(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    shown = nodes.view()
+    shown.flags.writeable = False
+    return shown
+
+
+def _failure(policy: Named, error: Exception, where: str) -> PolicyError:
+    line = policy.source.line_of(error) if policy.source is not None else 0
+    kind = NotANumberError if isinstance(error, NoNumber) else PolicyError
+    return kind(
+        words_of(error),
+        where=(f"line {line} of " if line else "") + f"{policy.name}, {where}",
+        hint=meant_by(error),
+    )

@@ -1,0 +1,127 @@
+"""Serves requests inside a worker process: tries candidates, and tunes their constants.
+
+`podium.search.sandbox.worker_main` loads this module by name before the process locks itself in;
+whatever candidates need is imported, built and used once before that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from podium.evaluation.cases import TrainingSet
+from podium.evaluation.measures import bounds_of
+from podium.evaluation.waste import Usual
+from podium.search.candidate.verdict import Decisions, Rejected
+from podium.search.judging.fitness import Fitness, Outcome, fitness_named
+from podium.search.judging.form import engine_as_written
+from podium.search.judging.testbed import Bench
+from podium.search.judging.trial import CANDIDATE, Parent, read_policy, try_candidate
+from podium.search.judging.tuning import Tuner, tune
+from podium.search.sandbox.channel import Channel
+
+PLAIN = "def score(pod, node):\n    return -node.cpu_milli_left\n"
+TUNABLE = """from podium.policies import tunable
+W = tunable(0.5, 0, 1)
+def score(pod, node):
+    return W * node.cpu_milli_left
+"""
+BY_GPU = "def score(pod, node, gpu):\n    return -gpu\n"
+FAILING = """def score(pod, node):
+    pair = (1, (2, 3))
+    return 1.0 if pair[node.gpu_count % 2] == 1 else 0.0
+"""
+"""Passes in plain Python and does not compile: the words for that are loaded too."""
+
+
+RICH = """import math
+from podium.policies import tunable
+W = tunable(0.5, 0, 1)
+WEIGHTS = (1.0, 2.0, 3.0)
+def pair(a, b):
+    return a + 1, b * 2.0
+def score(pod, node):
+    first, second = pair(node.cpu_milli_left, node.gpu_count)
+    while first > 1000:
+        first = first // 2
+    total = 0
+    for slot in range(node.gpu_count):
+        total += node.gpu_milli_left[slot]
+    kept = (first, second, W)
+    most = max(total, sum(node.gpu_milli_left))
+    return -kept[0] - math.log1p(most) * WEIGHTS[node.gpu_count % 3] - round(second, 1)
+"""
+"""Has of everything: functions of its own, loops, tuples, constants."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrialHandler:
+    """Tries candidates on one training set, by one fitness."""
+
+    bench: Bench
+    fitness: Fitness
+    facts: dict[str, Any]  # for the parent, once the process is ready
+    own_name: str = CANDIDATE  # of the file that candidates are compiled as
+
+    def serve(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
+        """Tries a candidate, telling each step, or tunes its constants."""
+        if "tuning" in request:
+            return self._tune(request)
+        return self._try(channel, request)
+
+    def _tune(self, request: dict[str, Any]) -> dict[str, Any]:
+        wanted = request["tuning"]
+        baseline = [(kind, values) for kind, values in wanted["baseline"]]
+        may_hold = bool(wanted["may_hold"])
+        tuner = Tuner(self.bench, request["text"], self.fitness, baseline, may_hold)
+        values = tune(tuner, wanted["evaluations"], wanted["seed"])
+        return {"tuned": dict(values), "evaluations": tuner.evaluations}
+
+    def _try(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
+        def wants(decisions: Decisions) -> bool:
+            channel.send({"signature": decisions.signature, "behaviour": decisions.behaviour})
+            return bool(channel.receive()["is_wanted"])
+
+        def tell(message: dict[str, Any]) -> None:
+            # Time limits go by the gate, so it is told at once; figures wait for the next word.
+            (channel.send if "gate" in message else channel.put)(message)
+
+        race = [Outcome(*each) for each in request["race"]]
+        parent = Parent(tell, wants, bool(request["may_hold"]))
+        try_candidate(self.bench, request["text"], race, self.fitness, parent)
+        return {}
+
+
+def open_handler(setup: dict[str, Any]) -> TrialHandler:
+    """Builds what candidates are tried on, and loads all that they need."""
+    bench = Bench.of(TrainingSet.from_object(setup["training"]))
+    baseline = bench.baseline() if setup["needs_baseline"] else []
+    _warm_up(bench)
+    facts = {
+        "baseline": [figures for figures, _ in baseline],
+        "losses": [losses for _, losses in baseline],
+        "bounds": [bounds_of(plan) for plan in bench.plans],
+    }
+    return TrialHandler(bench, fitness_named(setup["fitness"]), facts)
+
+
+def _warm_up(bench: Bench) -> None:
+    """Loads what the first candidates would otherwise load, from files, too late."""
+    by_kind = {plan.protocol.name: plan for plan in bench.plans}
+    plans = (bench.tiny, *by_kind.values())
+    few = replace(bench, plans=plans, usual=(Usual(),) * len(plans))
+    _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))
+    if engine_as_written(read_policy(PLAIN), bench.plans, bench.is_compiled).is_compiled:
+        _try_all(replace(few, is_compiled=True), (RICH, BY_GPU, FAILING))
+    # CMA-ES opens files when it is imported, and some more when it is first used.
+    tiny = replace(bench, plans=(bench.tiny,))
+    tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(bench.tiny.protocol.name, {})]), 30, 1)
+
+
+def _try_all(bench: Bench, texts: Iterable[str]) -> None:
+    parent = Parent(lambda _message: None, lambda _decisions: True)
+    for text in texts:
+        with contextlib.suppress(Rejected):
+            try_candidate(bench, text, [], Fitness("", ()), parent)

@@ -1,0 +1,82 @@
+"""Has candidates tried and tuned in confined processes, and takes their reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from podium.evaluation.cases import TrainingSet
+from podium.evaluation.waste import Losses
+from podium.search.judging.fitness import Outcome
+from podium.search.judging.report import TrialReport, TuningReport, Wants, anything
+from podium.search.sandbox.limits import Limits
+from podium.search.sandbox.pool import Pool
+from podium.search.sandbox.worker import Worker
+
+MOST_COMPILED = 300
+"""A worker is replaced after this many compilations: machine code is never given back."""
+
+MOST_PLAIN = 20_000
+"""A worker that compiles nothing is replaced after this many candidates."""
+
+
+class TrialPool(Pool):
+    """Workers that all hold the same training set."""
+
+    def __init__(self, training: TrainingSet, fitness: str, size: int, limits: Limits) -> None:
+        setup = {
+            "handler": "trial", "training": training.as_object(), "fitness": fitness,
+            "needs_baseline": False,
+        }  # fmt: skip
+        most = MOST_COMPILED if training.is_compiled else MOST_PLAIN
+        self._kinds = tuple(case.protocol for case in training.cases)
+        super().__init__(setup, size, limits, most_requests=most, first={"needs_baseline": True})
+
+    @property
+    def baseline(self) -> list[dict[str, float]]:
+        """What fgd reaches on each case; known once the pool is ready."""
+        return list(self.facts.get("baseline", ()))
+
+    @property
+    def losses(self) -> list[Losses]:
+        """What fgd loses on each case; known once the pool is ready."""
+        return list(self.facts.get("losses", ()))
+
+    def run(
+        self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything, *,
+        may_hold: bool = True,
+    ) -> TrialReport:  # fmt: skip
+        """Tries a candidate in the next free worker."""
+        return self.lend(
+            lambda worker: ask_trial(worker, self._kinds, text, race, wants, may_hold=may_hold)
+        )
+
+    def tune(
+        self, text: str, evaluations: int, seed: int, *, may_hold: bool = True
+    ) -> TuningReport:
+        """Tunes a candidate's constants in the next free worker."""
+        self.get_ready()
+        baseline = list(zip(self._kinds, self.baseline, strict=True))
+        tuning = {
+            "evaluations": evaluations, "seed": seed, "baseline": baseline, "may_hold": may_hold,
+        }  # fmt: skip
+        return self.lend(lambda worker: ask_tuning(worker, text, tuning))
+
+
+def ask_trial(
+    worker: Worker, kinds: tuple[str, ...], text: str, race: Sequence[Outcome] = (),
+    wants: Wants = anything, *, may_hold: bool = True,
+) -> TrialReport:  # fmt: skip
+    """Tries a candidate; whatever happens to the process, a report comes back."""
+    outcomes = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
+    request = {"text": text, "race": outcomes, "may_hold": may_hold}
+    report = TrialReport(kinds, wants, tuple(worker.facts.get("bounds", ())))
+    limits = worker.limits
+    return worker.ask(request, report, limits.time_s, limits.trial_s)
+
+
+def ask_tuning(worker: Worker, text: str, tuning: dict[str, Any]) -> TuningReport:
+    """Tunes a candidate's constants with so many evaluations at most."""
+    request = {"text": text, "tuning": tuning}
+    limit_s = worker.limits.tuning_s
+    return worker.ask(request, TuningReport(tuning["evaluations"]), limit_s, limit_s)

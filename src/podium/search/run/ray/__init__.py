@@ -1,1 +1,0 @@
-"""Judges candidates on a Ray cluster."""

@@ -1,0 +1,247 @@
+"""Decides whether a run may start programs and call services: only those that this user gave.
+
+A store and the folder of a run may have been written by others. When a run begins, what reaches
+outside is sealed: a keyed digest of it lies beside the plan, and the key lies with the user's own
+data, readable by nobody else. A plan whose seal does not match is shown, and waits for flags.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import shlex
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from podium.errors import InputError, MissingError, UsageError
+from podium.files.text_file import read_text
+from podium.search.run.folder import RunFolder
+from podium.search.run.plan import RunPlan
+from podium.settings import MASK, Secrets, hidden_command, without_password
+from podium.settings.about import data_folder
+from podium.store import RunRecord
+
+REACHING = ("llm", "command")
+"""Generators that start programs, send keys or spend money."""
+
+SEAL, KEY = "seal", "seal.key"
+KEY_BYTES = 32
+CAPS = frozenset(["usd", "tokens"])
+
+Options = Mapping[str, Mapping[str, Any]]
+"""Options of generators, by generator and name."""
+
+_SECRETIVE: Mapping[str, Callable[[str], str]] = {
+    "command": hidden_command, "base_url": without_password,
+}  # fmt: skip
+"""Options of generators that may hold a password, and how they are kept without it."""
+
+
+def without_secrets(options: Options, known: Secrets) -> dict[str, dict[str, Any]]:
+    """Takes passwords out of options, so that they can be kept."""
+    return {
+        generator: {
+            name: _SECRETIVE[name](known.hide_known(value)) if name in _SECRETIVE else value
+            for name, value in given.items()
+        }
+        for generator, given in options.items()
+    }
+
+
+def seal(folder: RunFolder, run_id: str, plan: RunPlan) -> None:
+    """Notes that this user gave what a plan does outside; where no key can be kept, nothing is.
+
+    A run without a seal asks for the flags again when it is resumed.
+    """
+    with suppress(OSError):
+        folder.write_text(SEAL, _digest(_own_key(), folder, run_id, plan) + "\n")
+
+
+def is_sealed(folder: RunFolder, run_id: str, plan: RunPlan) -> bool:
+    """Tells whether this user gave what a plan does outside, for this run in this folder."""
+    path = folder.path / SEAL
+    key = _read_key()
+    if key is None or not path.is_file():
+        return False
+    with suppress(InputError):
+        found = read_text(path, 4096).strip()
+        return hmac.compare_digest(found.encode(), _digest(key, folder, run_id, plan).encode())
+    return False
+
+
+def check_place(folder: RunFolder, run_id: str, root: Path, plan: RunPlan) -> None:
+    """Refuses to write to a folder that only the store names.
+
+    Raises:
+        UsageError: it is neither where this user keeps runs nor one that this user began.
+    """
+    place, home = folder.path.resolve(), root.resolve()
+    if (place.name, place.parent) == (run_id, home) or is_sealed(folder, run_id, plan):
+        return
+    advice = f"if its files are yours: PODIUM_SEARCH_FOLDER={shlex.quote(str(place.parent))} "
+    raise UsageError(
+        f"the store says that run {run_id} lies outside the folder for runs, {home}",
+        where=str(folder.path),
+        hint=advice + f"podium search resume {run_id}"
+        if place.name == run_id
+        else f"the folder of a run bears its name; look for {run_id}, or begin a new run",
+    )
+
+
+def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options) -> RunPlan:
+    """Gives a plan with nothing but what this user gave, now or when the run began.
+
+    Raises:
+        UsageError: it would start a program or call a service that this user never named.
+    """
+    reaching = [name for name, _ in plan.generators if name in REACHING]
+    if not reaching:
+        return plan
+    was_sealed = is_sealed(folder, record.id, plan)
+    options = dict(plan.options)
+    for name in reaching:
+        kept, own = plan.options.get(name, {}), given.get(name)
+        if own is not None and (_agree(kept, own) or (not was_sealed and _agree(kept, own, CAPS))):
+            options[name] = own
+        elif not was_sealed:
+            raise _unasked(record.id, plan, reaching)
+    if not was_sealed and all(_agree(plan.options[name], given[name]) for name in reaching):
+        seal(folder, record.id, plan)
+    return replace(plan, options=options)
+
+
+def whole(name: str, kept: str, given: str) -> str:
+    """Gives what a plan could not keep whole, from whoever has it."""
+    if MASK not in kept:
+        return kept
+    if given and _is_same(name, kept, given):
+        return given
+    raise MissingError(
+        "the run has a password or a key that is not kept", where=kept,
+        hint=f"resume it with --{name.replace('_', '-')} and the whole of what stands above",
+    )  # fmt: skip
+
+
+def outside_work(plan: RunPlan) -> list[str]:
+    """Says which programs a plan starts, and which services it calls."""
+    return [
+        _described(name, plan.options.get(name, {}))
+        for name, _ in plan.generators
+        if name in REACHING
+    ]
+
+
+def _described(name: str, options: Mapping[str, Any]) -> str:
+    if name == "command":
+        seen = ", ".join(map(str, options.get("keep") or ()))
+        return f"runs {options.get('command')}{f', which sees {seen}' if seen else ''}"
+    models = ", ".join(map(str, options.get("models") or ()))
+    if options.get("mode") == "replay":
+        return f"replays {options.get('cassette')}"
+    return f"asks {models} at {options.get('base_url') or 'the service that a key is there for'}"
+
+
+def _unasked(run_id: str, plan: RunPlan, reaching: list[str]) -> UsageError:
+    flags = [flag for name in reaching for flag in _flags(name, plan.options.get(name, {}))]
+    return UsageError(
+        f"run {run_id} reaches outside, and nothing on this machine shows that you asked for it",
+        where="; ".join(outside_work(plan)),
+        hint=f"if you want that: {shlex.join(['podium', 'search', 'resume', run_id, *flags])}",
+    )
+
+
+def _flags(name: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Lists the flags that give the same options again."""
+    if name == "command":
+        yield from ("--command", str(options.get("command", "")))
+        for variable in options.get("keep") or ():
+            yield from ("--command-env", str(variable))
+        return
+    for model in options.get("models") or ():
+        yield from ("--model", str(model))
+    single = (("base_url", "--base-url"), ("usd", "--usd"), ("tokens", "--tokens"),
+              ("cassette", "--replay"))  # fmt: skip
+    for key, flag in single:
+        if options.get(key):
+            yield from (flag, str(options[key]))
+    prices = options.get("prices")
+    for model, price in prices.items() if isinstance(prices, dict) else ():
+        yield from ("--price", f"{model}={','.join(map(str, price[:2]))}")
+
+
+def _agree(
+    kept: Mapping[str, Any], given: Mapping[str, Any], apart: frozenset[str] = frozenset()
+) -> bool:
+    return all(
+        _is_same(name, str(kept[name]), str(given[name]))
+        if name in _SECRETIVE and kept.get(name) and given.get(name)
+        else (kept.get(name) or None) == (given.get(name) or None)
+        for name in (kept.keys() | given.keys()) - apart
+    )
+
+
+def _is_same(name: str, kept: str, given: str) -> bool:
+    """Tells whether a text is what was kept; what was secret then need not be known now."""
+    pattern = ".+".join(map(re.escape, kept.split(MASK)))
+    forms = {given, _SECRETIVE[name](given)}
+    with suppress(ValueError):
+        forms.add(shlex.join(shlex.split(given)))
+    return any(re.fullmatch(pattern, form, re.DOTALL) for form in forms)
+
+
+def _digest(key: bytes, folder: RunFolder, run_id: str, plan: RunPlan) -> str:
+    reaching = [name for name, _ in plan.generators if name in REACHING]
+    text = json.dumps(
+        {
+            "run": run_id, "folder": str(folder.path.resolve()), "generators": reaching,
+            "options": {name: plan.options.get(name, {}) for name in reaching},
+        },
+        sort_keys=True,
+    )  # fmt: skip
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _own_key() -> bytes:
+    """Gives the key of this user, made at first use and anew where others may know it."""
+    found = _read_key()
+    if found is not None:
+        return found
+    path = data_folder(KEY)()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{KEY}.{secrets.token_hex(8)}.partial")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+        if path.exists():
+            path.unlink()
+        with suppress(FileExistsError):  # another process was first
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    made = _read_key()
+    if made is None:
+        raise OSError(f"no key can be kept in {path}")
+    return made
+
+
+def _read_key() -> bytes | None:
+    """Reads the key of this user; one that others can read or write is none."""
+    try:
+        handle = os.open(data_folder(KEY)(), os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid():
+            return None
+        key = b"" if about.st_mode & 0o077 else file.read(KEY_BYTES + 1)
+    return key if len(key) == KEY_BYTES else None

@@ -1,0 +1,181 @@
+"""Puts the components of a service behind one application."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from podium import __version__
+from podium.errors import PodiumError
+from podium.service.components import Components, JsonRoute, Life, Service
+from podium.service.http.body import BodyReader
+from podium.service.http.info import SERVICE_TAG, info_router
+from podium.service.http.metrics import Metrics
+from podium.service.http.middleware import OPEN, AccessRules, Middleware
+from podium.service.http.problem import CODES, Problem, problem_of, unready
+from podium.service.http.replies import ErrorReply
+from podium.service.http.route import json_app
+from podium.settings import Serve
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorReply, "description": name}
+    for status, name in CODES.items()
+    if status not in (404, 405, 500)
+}
+_READING = {"GET", "HEAD"}
+
+
+class Application(FastAPI):
+    """A FastAPI application behind the middleware of the service."""
+
+    middleware_app: ASGIApp
+    has_token: bool = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request."""
+        await self.middleware_app(scope, receive, send)
+
+    def openapi(self) -> dict[str, Any]:
+        """Describes all routes, and the token where one is needed."""
+        document = super().openapi()
+        if self.has_token and "security" not in document:
+            scheme = {"type": "http", "scheme": "bearer"}
+            document["components"]["securitySchemes"] = {"bearer": scheme}
+            document["security"] = [{"bearer": []}]
+            for path in OPEN:
+                document["paths"][path]["get"]["security"] = []
+        return document
+
+
+def create_app(service: Service) -> Application:
+    """Makes the application of a service."""
+    tags = [(each.component.name, each.component.description) for each in service.components]
+    app = Application(
+        title="Podium",
+        version=__version__,
+        description=" ".join(description for _, description in tags),
+        openapi_tags=[{"name": name, "description": text} for name, text in (*tags, SERVICE_TAG)],
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan(service.components),
+    )
+    serve, metrics = service.settings.serve, Metrics()
+    rules = AccessRules(service.token, serve.max_in_flight, serve.log_requests == "all")
+    middleware = Middleware(
+        functools.partial(FastAPI.__call__, app),
+        metrics=metrics,
+        log=service.log,
+        rules=rules,
+    )
+    app.middleware_app, app.has_token = middleware, service.token is not None
+    _add_handlers(app)
+    for life in service.components:
+        _add_component(app, middleware, service.settings.serve, life)
+        metrics.add(life.component.collectors())
+    app.include_router(info_router(app, service, metrics), tags=[SERVICE_TAG[0]])
+    return app
+
+
+def _add_component(app: FastAPI, middleware: Middleware, serve: Serve, life: Life) -> None:
+    reader, check = BodyReader(serve.max_body_bytes, serve.read_limit_s), _start_check(life)
+    for route in life.component.routes():
+        if isinstance(route, APIRouter):
+            _add_router(app, route, life, check)
+        else:
+            _add_json_route(app, route, life.component.name)
+            answer = json_app(route, reader, serve.max_batch, check)
+            added = app.router.routes[-1]
+            assert isinstance(added, Route)
+            added.app = answer
+            middleware.add_fast_route("POST", route.path, answer)
+            if route.max_in_flight is not None:
+                middleware.limit_route(route.path, route.max_in_flight)
+
+
+def _add_router(app: FastAPI, router: APIRouter, life: Life, check: Callable[[], None]) -> None:
+    """Adds routes that only read: bodies are bounded on JSON routes alone."""
+    for route in router.routes:
+        more = set(getattr(route, "methods", None) or ()) - _READING
+        if more:
+            path = getattr(route, "path", "")
+            raise ValueError(f"{'/'.join(sorted(more))} {path} takes a body: make it a JsonRoute")
+
+    async def started() -> None:
+        check()
+
+    app.include_router(router, tags=[life.component.name], dependencies=[Depends(started)])
+
+
+def _add_json_route(app: FastAPI, route: JsonRoute, tag: str) -> None:
+    """Documents a route; FastAPI never answers it."""
+
+    async def documented(body: Any) -> None:
+        """Stands for the answer."""
+
+    documented.__annotations__ = {"body": route.request}
+    documented.__doc__ = route.answer.__doc__
+    media = {"examples": {name: {"value": body} for name, body in route.examples.items()}}
+    extra: dict[str, Any] = {"requestBody": {"content": {"application/json": media}}}
+    if route.parameters:
+        extra["parameters"] = list(route.parameters)
+    app.add_api_route(
+        route.path,
+        documented,
+        methods=["POST"],
+        response_model=route.reply,
+        responses=ERRORS,
+        openapi_extra=extra,
+        name=route.path.rsplit("/", 1)[-1],
+        tags=[tag],
+    )
+
+
+def _start_check(life: Life) -> Callable[[], None]:
+    """Refuses work before a component has started; while draining, what has come is still done."""
+
+    def check() -> None:
+        if not life.is_started:
+            raise unready({life.component.name: life.readiness()})
+
+    return check
+
+
+def _lifespan(components: Components) -> Any:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        starting = asyncio.create_task(components.start())
+        yield
+        starting.cancel()
+        with suppress(asyncio.CancelledError):
+            await starting
+        await components.stop()
+
+    return lifespan
+
+
+def _add_handlers(app: FastAPI) -> None:
+    async def on_problem(_request: Request, error: Any) -> Response:
+        return _problem(error).response()
+
+    for kind in (Problem, HTTPException, RequestValidationError, PodiumError):
+        app.add_exception_handler(kind, on_problem)
+
+
+def _problem(error: Exception) -> Problem:
+    if isinstance(error, Problem | PodiumError):
+        return problem_of(error)
+    if isinstance(error, HTTPException):
+        hint = "GET /docs lists all routes"
+        return Problem(error.status_code, error.detail, hint=hint, headers=error.headers)
+    return Problem(422, "the request is invalid", hint="GET /docs shows what it takes")

@@ -1,0 +1,101 @@
+"""Runs the routes that take a body, without what FastAPI does between the socket and a function.
+
+FastAPI documents such a route from the types of its function, as any other. It is answered here:
+the body is read within limits, checked by the compiled model, and what the function returns is
+sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from podium.errors import UnknownName
+from podium.service.components import JsonRoute
+from podium.service.http.body import BodyReader, Gone, outlined
+from podium.service.http.problem import Field, Problem
+
+MOST_FIELDS = 20
+"""No more mistakes than this are listed."""
+
+_TYPE_STEPS = ("constrained-float", "constrained-str", "bool")
+"""Steps of a location that name no field but one of the types that a value may have."""
+
+
+def json_app(
+    route: JsonRoute, reader: BodyReader, max_batch: int, check: Callable[[], None]
+) -> ASGIApp:
+    """Makes the application of a route; the check refuses what comes before its component is up."""
+    adapter: TypeAdapter[Any] = TypeAdapter(route.request)
+    validate, known = adapter.validator.validate_json, field_names(adapter)
+    answer, skipped = route.answer, frozenset((*_TYPE_STEPS, *route.union_tags))
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            raw = await reader.read(scope, receive)
+        except Gone:
+            return
+        try:
+            body = validate(outlined(raw, max_batch))
+        except ValidationError as error:
+            raise refusal(error, known, skipped) from None
+        check()
+        sent = to_json(await answer(body, scope))
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(sent)),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": sent})
+
+    return app
+
+
+def field_names(adapter: TypeAdapter[Any]) -> tuple[str, ...]:
+    """Lists the fields of a body and of what it holds, for suggestions."""
+    schema = adapter.json_schema()
+    models = (schema, *schema.get("$defs", {}).values())
+    return tuple(dict.fromkeys(name for each in models for name in each.get("properties", {})))
+
+
+def refusal(
+    error: ValidationError, known: Sequence[str], skipped: frozenset[str] = frozenset()
+) -> Problem:
+    """Describes what is wrong with a body: it is not JSON, or its fields are wrong."""
+    details = error.errors(include_url=False, include_input=False)
+    first = details[0]
+    if first["type"] == "json_invalid":
+        return Problem(
+            400,
+            f"the body is not valid JSON: {first['ctx']['error']}",
+            hint="send JSON in UTF-8, without NaN or Infinity, and not deeply nested",
+        )
+    messages: dict[str, list[str]] = {}
+    for each in details:
+        messages.setdefault(_name(each["loc"], skipped), []).append(each["msg"])
+    fields = [Field(name, "; or: ".join(dict.fromkeys(texts))) for name, texts in messages.items()]
+    count = len(fields)
+    problem = "the body has an invalid field"
+    if count > 1:
+        problem = f"the body has {count:,} invalid fields"
+    return Problem(422, problem, hint=_advice(details, known), fields=fields[:MOST_FIELDS])
+
+
+def _name(location: tuple[int | str, ...], skipped: frozenset[str]) -> str:
+    name = ""
+    for step in location:
+        if step in skipped:
+            continue
+        name += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return name.lstrip(".")
+
+
+def _advice(details: list[Any], known: Sequence[str]) -> str:
+    unknown = [each for each in details if each["type"] == "extra_forbidden"]
+    if not unknown:
+        return "GET /docs shows what every request takes"
+    return UnknownName.among("field", str(unknown[0]["loc"][-1])[:60], known).hint

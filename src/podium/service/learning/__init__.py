@@ -1,0 +1,1 @@
+"""Online learning over HTTP: scores, observations and assignments."""

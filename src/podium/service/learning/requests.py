@@ -1,0 +1,185 @@
+"""Declares what callers may send; the same declarations check bodies and document them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Discriminator, FailFast, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
+
+from podium.online.observation import LONGEST_S, SHORTEST_S
+from podium.online.parameters import FEATURES
+
+LONGEST_NAME = 256
+MOST_FEATURES = 64
+MOST_COLUMNS = 64
+"""Of one assignment; clusters have fewer GPU types."""
+
+LARGEST_SIZE = 1e15
+DEAREST = 1e15
+BY_COSTS, BY_JOBS = "by-costs", "by-jobs"
+
+# Names go into logs, labels of metrics and fields of pods: control characters are mistakes there.
+Name = Annotated[
+    str,
+    Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"),
+]
+Word = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Size = Annotated[float, Field(ge=0, le=LARGEST_SIZE, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=SHORTEST_S, le=LONGEST_S, allow_inf_nan=False)]
+Cost = Annotated[float, Field(ge=-DEAREST, le=DEAREST, allow_inf_nan=False)]
+Capacity = Annotated[int, Field(ge=0, le=2**31)]
+
+
+def _document_sizes(schema: dict[str, Any]) -> None:
+    size = {"type": "number", "minimum": 0, "maximum": LARGEST_SIZE}
+    schema["properties"] = dict.fromkeys(FEATURES, size)
+
+
+Features = Annotated[
+    dict[Word, Size | bool | Annotated[str, Field(max_length=LONGEST_NAME)]],
+    Field(
+        max_length=MOST_FEATURES,
+        description="Facts about the job. Sizes that the service is set to learn from are used, "
+        "others are named in `ignored_features`.",
+        json_schema_extra=_document_sizes,
+    ),
+]
+# The first mistake in a list is enough: whoever sends a million must not have them all described.
+Names = Annotated[list[Name], FailFast()]
+Costs = Annotated[list[Cost], Field(max_length=MOST_COLUMNS), FailFast()]
+Capacities = Annotated[list[Capacity], FailFast()]
+
+
+class Body(BaseModel):
+    """Refuses fields that it does not know, and values of another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ScoreRequest(Body):
+    """A job that needs a GPU type."""
+
+    job_type: Name
+    candidate_gpu_types: Annotated[
+        Names,
+        Field(
+            description="GPU types that have room for the job.",
+            json_schema_extra={"minItems": 1},
+        ),
+    ]
+    features: Features = {}
+    colocated_job_types: Annotated[
+        Names, Field(description="Job types that it would run beside.")
+    ] = []
+
+
+class ObserveRequest(Body):
+    """How long a job ran: `measured_runtime_s`, or `actual_runtime`, which means the same."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["measured_runtime_s"]}, {"required": ["actual_runtime"]}]
+        }
+    )
+
+    job_type: Name
+    gpu_type: Name
+    measured_runtime_s: Annotated[Seconds, Field(json_schema_extra=lambda s: s.pop("default"))] = (
+        0.0
+    )
+    actual_runtime: Annotated[Seconds, Field(json_schema_extra=lambda s: s.pop("default"))] = 0.0
+    colocated_job_types: Annotated[Names, Field(description="Job types that it ran beside.")] = []
+    features: Features = {}
+    job_id: Annotated[
+        str,
+        Field(
+            max_length=LONGEST_NAME,
+            description="Id of the job; further observations of it count once.",
+        ),
+    ] = ""
+    success: Annotated[
+        bool, Field(description="A job that failed says nothing about run times.")
+    ] = True
+
+    @model_validator(mode="after")
+    def _has_one_run_time(self) -> Self:
+        if (self.measured_runtime_s > 0) == (self.actual_runtime > 0):
+            raise PydanticCustomError(
+                "run_time", "send either measured_runtime_s or actual_runtime"
+            )
+        return self
+
+    @property
+    def runtime_s(self) -> float:
+        """Returns the run time, whichever field holds it."""
+        return self.measured_runtime_s or self.actual_runtime
+
+
+class ForgetRequest(Body):
+    """Names job types and GPU types that nobody uses any more, or that were mistakes."""
+
+    job_types: Names = []
+    gpu_types: Names = []
+
+
+class Job(Body):
+    """Describes one job of a batch."""
+
+    job_type: Name
+    candidate_gpu_types: Annotated[
+        Names, Field(description="GPU types that it may use; all of them if the list is empty.")
+    ] = []
+    features: Features = {}
+    colocated_job_types: Names = []
+
+
+class CostsRequest(Body):
+    """Asks for the cheapest assignment of rows to columns with capacities."""
+
+    costs: Annotated[
+        list[Costs], FailFast(), Field(description="A row for each job, of equal lengths.")
+    ]
+    capacities: Annotated[Capacities, Field(description="Of each column.")]
+
+
+class JobsRequest(Body):
+    """Asks for the cheapest assignment of jobs to GPU types, by what was learned."""
+
+    jobs: Annotated[list[Job], FailFast()]
+    gpu_types: Annotated[Names, Field(json_schema_extra={"minItems": 1, "uniqueItems": True})]
+    capacities: Annotated[Capacities, Field(description="Of each GPU type.")]
+
+
+def _kind(value: Any) -> str:
+    return BY_JOBS if isinstance(value, dict) and "jobs" in value else BY_COSTS
+
+
+AssignRequest = Annotated[
+    Annotated[CostsRequest, Tag(BY_COSTS)] | Annotated[JobsRequest, Tag(BY_JOBS)],
+    Discriminator(_kind),
+]
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "/v1/score": {
+        "a job": {
+            "job_type": "train-bert",
+            "features": {"gpu_mem_gb": 40, "batch_size": 16},
+            "candidate_gpu_types": ["A100-80GB", "L4-24GB"],
+            "colocated_job_types": [],
+        }
+    },
+    "/v1/observe": {
+        "a run": {"job_type": "train-bert", "gpu_type": "A100-80GB", "measured_runtime_s": 73.4}
+    },
+    "/v1/forget": {"a mistake": {"gpu_types": ["A10O-80GB"]}},
+    "/v1/assign": {
+        "by costs": {"costs": [[10, 100], [10, 12]], "capacities": [1, 1]},
+        "by what was learned": {
+            "jobs": [{"job_type": "train-bert"}],
+            "gpu_types": ["A100-80GB", "L4-24GB"],
+            "capacities": [4, 8],
+        },
+    },
+}
+"""Bodies to begin with, by path and title."""

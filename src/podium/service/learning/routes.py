@@ -1,0 +1,294 @@
+"""Answers the routes of online learning: score, observe, assign and forget."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from starlette.types import Scope
+from structlog.typing import FilteringBoundLogger
+
+from podium.errors import PodiumError, UsageError
+from podium.online import Request, assign_costs
+from podium.service.components import Answer, JsonRoute
+from podium.service.http.body import too_long
+from podium.service.http.problem import Field, Problem
+from podium.service.learning.journal import Journal
+from podium.service.learning.learner import AgentLearner, observation_of
+from podium.service.learning.metrics import LearningMetrics
+from podium.service.learning.replies import AssignReply, ForgetReply, ObserveReply, ScoreReply
+from podium.service.learning.requests import (
+    BY_COSTS,
+    BY_JOBS,
+    EXAMPLES,
+    LONGEST_NAME,
+    MOST_COLUMNS,
+    AssignRequest,
+    CostsRequest,
+    ForgetRequest,
+    Job,
+    JobsRequest,
+    ObserveRequest,
+    ScoreRequest,
+)
+from podium.settings import Serve
+from podium.store import ObservationRecord, ReusedName
+
+Work = Callable[[], Mapping[str, Any]]
+
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "An observation that is sent again under the same key counts once.",
+    "schema": {"type": "string", "maxLength": LONGEST_NAME},
+}
+
+
+class LearningRoutes:
+    """Answers checked requests by what the agent knows, and stores what it observes."""
+
+    def __init__(
+        self,
+        learner: AgentLearner,
+        journal: Journal,
+        metrics: LearningMetrics,
+        log: FilteringBoundLogger,
+        serve: Serve,
+    ) -> None:
+        self._learner, self._journal = learner, journal
+        self._metrics, self._log = metrics, log
+        self._serve = serve
+        self._source = socket.gethostname()
+        self._sizes = frozenset(learner.agent.parameters.features)
+        self._turn = asyncio.Lock()
+
+    def listed(self) -> list[JsonRoute]:
+        """Lists the routes; those that wait for the store have limits of their own."""
+
+        def route(path: str, request: Any, reply: Any, answer: Answer, **more: Any) -> JsonRoute:
+            return JsonRoute(path, request, reply, answer, EXAMPLES[path], **more)
+
+        waiting = {"max_in_flight": self._serve.max_observing}
+        tags = (BY_COSTS, BY_JOBS)
+        return [
+            route("/v1/score", ScoreRequest, ScoreReply, self.score),
+            route(
+                "/v1/observe", ObserveRequest, ObserveReply, self.observe,
+                parameters=[_KEY], **waiting,
+            ),
+            route("/v1/assign", AssignRequest, AssignReply, self.assign, union_tags=tags),
+            route("/v1/forget", ForgetRequest, ForgetReply, self.forget, **waiting),
+        ]  # fmt: skip
+
+    async def score(self, body: ScoreRequest, _scope: Scope) -> Mapping[str, Any]:
+        """Decides where a job runs."""
+        self._bound("candidate_gpu_types", body.candidate_gpu_types)
+        self._bound("colocated_job_types", body.colocated_job_types)
+        if not body.candidate_gpu_types:
+            raise Problem(
+                400,
+                "no GPU type to choose from",
+                hint="list at least one",
+                fields=[Field("candidate_gpu_types", "the list is empty")],
+            )
+        request = Request(
+            body.job_type,
+            tuple(body.candidate_gpu_types),
+            self._used(body.features),
+            tuple(body.colocated_job_types),
+        )
+        started = time.perf_counter()
+        answer = self._learner.agent.score(request)
+        self._metrics.scoring.observe(time.perf_counter() - started)
+        self._metrics.decided(answer.chosen_gpu_type, answer.decision_type)
+        ignored = [name for name in body.features if name not in self._sizes]
+        return {**answer.as_object(), "ignored_features": ignored}
+
+    async def observe(self, body: ObserveRequest, scope: Scope) -> Mapping[str, Any]:
+        """Stores an observation for good, then learns from it."""
+        self._bound("colocated_job_types", body.colocated_job_types)
+        record = ObservationRecord(
+            body.job_type,
+            body.gpu_type,
+            body.runtime_s,
+            recorded_s=time.time(),
+            colocated_job_types=tuple(body.colocated_job_types),
+            features=self._used(body.features),
+            source=self._source,
+            key=_key(scope),
+            job_id=body.job_id or None,
+        )
+        self._check(record)
+        try:
+            with _database_errors():
+                return await (self._store(record) if body.success else self._skip(record))
+        except ReusedName as error:
+            fields = [Field(error.where, error.message)]
+            raise Problem(409, error.message, hint=error.hint, fields=fields) from error
+
+    async def _store(self, record: ObservationRecord) -> Mapping[str, Any]:
+        started = time.perf_counter()
+        if self._learner.agent.knows(observation_of(record)):
+            (stored,) = await self._journal.store([record])
+        else:
+            stored = await self._journal.store_new(record, lambda: self._check(record))
+        waited_s = time.perf_counter() - started
+        self._metrics.committing.observe(waited_s)
+        if not stored.is_repeat:
+            self._metrics.observed(record.job_type, record.gpu_type)
+        await self._journal.learn(stored.id, waited_s)
+        is_repeat = stored.is_repeat
+        return self._known(record, is_updated=not is_repeat, is_repeated=is_repeat)
+
+    async def _skip(self, record: ObservationRecord) -> Mapping[str, Any]:
+        if record.key is not None or record.job_id is not None:
+            await self._journal.check_unused(record)
+        return self._known(record, is_updated=False)
+
+    async def forget(self, body: ForgetRequest, _scope: Scope) -> Mapping[str, Any]:
+        """Forgets job types and GPU types, as though they had never been observed."""
+        self._bound("job_types", body.job_types)
+        self._bound("gpu_types", body.gpu_types)
+        with _database_errors():
+            return {"status": "ok", "forgotten": await self._forget(body)}
+
+    async def _forget(self, body: ForgetRequest) -> dict[str, list[str]]:
+        jobs, gpus = await self._journal.names(body.job_types, body.gpu_types)
+        found = {
+            "job_types": [name for name in dict.fromkeys(body.job_types) if name in jobs],
+            "gpu_types": [name for name in dict.fromkeys(body.gpu_types) if name in gpus],
+        }
+        records = [self._marker(job_type=name) for name in found["job_types"]]
+        records += [self._marker(gpu_type=name) for name in found["gpu_types"]]
+        if records:
+            stored = await self._journal.store(records)
+            await self._journal.learn(stored[-1].id)
+            self._log.info("forgotten", **found)
+        return found
+
+    def _marker(self, *, job_type: str = "", gpu_type: str = "") -> ObservationRecord:
+        return ObservationRecord(
+            job_type,
+            gpu_type,
+            runtime_s=0.0,
+            recorded_s=time.time(),
+            source=self._source,
+            forgets="job_type" if job_type else "gpu_type",
+        )
+
+    async def assign(self, body: CostsRequest | JobsRequest, _scope: Scope) -> Mapping[str, Any]:
+        """Assigns many jobs at once, within capacities."""
+        self._bound("capacities", body.capacities, MOST_COLUMNS)
+        work = self._by_jobs(body) if isinstance(body, JobsRequest) else self._by_costs(body)
+        async with self._turn:  # one at a time, beside the loop that answers everybody
+            return await asyncio.to_thread(work)
+
+    def _by_costs(self, body: CostsRequest) -> Work:
+        self._bound("costs", body.costs)
+        width = len(body.capacities)
+        for row, costs in enumerate(body.costs):
+            if len(costs) != width:
+                raise _mismatch(f"costs[{row}]", len(costs), width)
+        table = np.array(body.costs, dtype=np.float64).reshape(len(body.costs), width)
+        return lambda: assign_costs(table, body.capacities).as_object()
+
+    def _by_jobs(self, body: JobsRequest) -> Work:
+        self._bound("jobs", body.jobs)
+        if len(body.gpu_types) != len(body.capacities):
+            raise _mismatch("gpu_types", len(body.gpu_types), len(body.capacities))
+        capacities = dict(zip(body.gpu_types, body.capacities, strict=True))
+        if len(capacities) != len(body.gpu_types):
+            raise _invalid("gpu_types", "a GPU type is listed twice", "list each once")
+        requests = [self._request(job, body.gpu_types) for job in body.jobs]
+        return lambda: self._learner.agent.assign(requests, capacities).as_object()
+
+    def _request(self, job: Job, gpu_types: Sequence[str]) -> Request:
+        self._bound("jobs.colocated_job_types", job.colocated_job_types)
+        allowed = [name for name in job.candidate_gpu_types if name in gpu_types]
+        if job.candidate_gpu_types and not allowed:
+            raise _invalid(
+                "jobs.candidate_gpu_types", "the job may use none of the GPU types", "list more"
+            )
+        return Request(
+            job.job_type,
+            tuple(allowed or gpu_types),
+            self._used(job.features),
+            tuple(job.colocated_job_types),
+        )
+
+    def _check(self, record: ObservationRecord) -> None:
+        try:
+            self._learner.agent.check(observation_of(record))
+        except UsageError as error:  # the body is valid: what is known already leaves no room
+            fields = [Field(error.where, error.message)]
+            hint = f"{error.hint}; POST /v1/forget frees names that are no longer used"
+            raise Problem(409, error.message, hint=hint, fields=fields) from error
+
+    def _known(
+        self, record: ObservationRecord, *, is_updated: bool, is_repeated: bool = False
+    ) -> Mapping[str, Any]:
+        agent = self._learner.agent
+        request = Request(record.job_type, (record.gpu_type,), record.features)
+        (pair,) = agent.candidates(request)
+        return {
+            "status": "ok",
+            "updated": is_updated,
+            "repeated": is_repeated,
+            "new_uncertainty": pair.sigma,
+            "observations": pair.observations,
+        }
+
+    def _used(self, features: Mapping[str, float | bool | str]) -> dict[str, float]:
+        used: dict[str, float] = {}
+        for name, value in features.items():
+            if name not in self._sizes:
+                continue
+            if not isinstance(value, float):
+                raise _invalid(f"features.{name}", "not a number", "send a number")
+            used[name] = value
+        return used
+
+    def _bound(self, name: str, entries: Sequence[Any], most: int | None = None) -> None:
+        limit = self._serve.max_batch if most is None else min(most, self._serve.max_batch)
+        if len(entries) > limit:
+            raise too_long(name, len(entries), limit)
+
+
+@contextmanager
+def _database_errors() -> Iterator[None]:
+    """Answers 503 where the store fails; mistakes of the caller pass."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except PodiumError as error:
+        raise Problem(
+            503,
+            "database error",
+            hint="send the request again shortly, with the same job_id or Idempotency-Key; "
+            "the log of the service has the details",
+            headers={"retry-after": "1"},
+        ) from error
+
+
+def _key(scope: Scope) -> str | None:
+    key = next((value for name, value in scope["headers"] if name == b"idempotency-key"), b"")
+    if len(key) > LONGEST_NAME:
+        hint = f"use at most {LONGEST_NAME} bytes"
+        raise _invalid("Idempotency-Key", "the key is too long", hint)
+    return key.decode("latin-1") or None
+
+
+def _mismatch(name: str, found: int, wanted: int) -> Problem:
+    problem = f"{found} entries do not match {wanted} capacities"
+    return _invalid(name, problem, "send one capacity for each column")
+
+
+def _invalid(name: str, message: str, hint: str) -> Problem:
+    return Problem(422, message, hint=hint, fields=[Field(name, message)])

@@ -1,0 +1,251 @@
+"""Plays the three protocols (replay, inflation, rounds) from one offer to the next.
+
+`next_offer` lets events happen until a pod is to be decided, and `apply` carries the decision out.
+Where a run stands between the two is in its record. So whoever decides, the policy in `play` or
+somebody outside, goes by the same rules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from podium.model.records import GPU_MILLI
+from podium.sim.kernel.calendar import next_time, pop, push
+from podium.sim.kernel.layout import f8, i4, i8, inlined, inner
+from podium.sim.kernel.ranking import HOLDING, NOWHERE, note_change
+from podium.sim.kernel.waiting import (
+    HOLD,
+    NOBODY,
+    ROOM,
+    close_pass,
+    enter,
+    first_held,
+    join,
+    leave,
+    mark,
+    next_shape,
+    open_pass,
+    stay,
+)
+from podium.sim.kernel.world import allocate, pod_of, release, share_slot, whole_slots
+
+UNPLACED, PLACED, HELD_BACK = 0, 1, 2
+REPLAY, INFLATION, ROUNDS = 0, 1, 2
+NOT_DRAINING = -1
+NOT_BEGUN = -2
+_OVER, _GOING_ON = np.int64(-2), np.int64(NOBODY)
+"""What an event leaves behind when it offers no pod."""
+
+
+@inlined
+def next_offer(run):
+    """Lets events happen until a pod is to be decided; gives the pod, or NOBODY at the end."""
+    pod = _GOING_ON
+    while pod == _GOING_ON:
+        if run.is_passing:
+            pod = _next_waiting(run)
+            if pod == NOBODY:
+                _end_pass(run)
+        elif run.protocol == REPLAY:
+            pod = _next_in_time(run)
+        elif run.protocol == INFLATION:
+            pod = _arrival(run) if run.arrived < run.num_pods else _OVER
+        else:
+            pod = _next_round(run)
+    run.offered = pod if pod >= 0 else NOBODY
+    return run.offered
+
+
+@inlined
+def apply(run, node, slot):
+    """Decides the pod that is offered: a node that fits, HOLDING if it may be held, or NOWHERE.
+
+    The slot is that of a pod with a part of a GPU; a negative one leaves it to the run's rule.
+    """
+    pod = run.offered
+    shape = i8(run.shape_of)[pod]
+    run.decisions += 1
+    if node >= 0:
+        _place(run, pod, shape, node, slot)
+    elif node == HOLDING:
+        i4(run.holds)[pod] += 1
+        i4(run.status)[pod] = HELD_BACK
+    else:
+        i4(run.status)[pod] = UNPLACED
+    if run.is_passing:
+        _settle_waiting(run, pod, shape, node)
+    else:
+        _settle_arrival(run, pod, shape, node)
+
+
+@inner
+def may_hold(run, pod):
+    """Tells whether the pod may be held at this offer."""
+    return i4(run.holds)[pod] < run.max_holds and pod != run.forced_pod
+
+
+@inlined
+def _next_in_time(run):
+    # At equal times departures, retries, arrivals.
+    departs_at = next_time(run)
+    arrives_at = f8(run.arrival)[run.arrived] if run.arrived < run.num_pods else np.inf
+    if run.is_released and departs_at > run.clock:
+        run.is_released = 0
+        _begin_pass(run)
+    elif departs_at <= arrives_at and run.departures:
+        run.clock = departs_at
+        _depart(run)
+        run.is_released = run.waiting_pods > 0
+    elif run.arrived < run.num_pods:
+        return _arrival(run)
+    elif run.held_pods > 0:
+        # Nothing else will happen: held pods are offered, and if none moves, the first is forced.
+        run.drained_at = run.changes
+        _begin_pass(run)
+    else:
+        return _OVER
+    return _GOING_ON
+
+
+@inlined
+def _next_round(run):
+    for pod in range(run.arrived, run.num_pods):
+        join(run, i8(run.shape_of)[pod], pod, ROOM)
+        run.arrived += 1
+    if run.round >= run.max_rounds:
+        return _OVER
+    run.clock = run.round
+    _begin_pass(run)
+    return _GOING_ON
+
+
+@inner
+def _arrival(run):
+    run.clock = f8(run.arrival)[run.arrived]
+    return run.arrived
+
+
+@inlined
+def _next_waiting(run):
+    """Gives the next pod of the pass under way, or NOBODY at its end."""
+    while run.pass_size:
+        shape = next_shape(run, run.pass_size)
+        run.pass_size -= 1
+        pod = i8(run.cursor)[shape]
+        if i8(run.refused_at)[shape] != run.version or not may_hold(run, pod):
+            return pod
+        # A twin was held on this very state: so is this pod, without being offered.
+        i4(run.status)[pod] = HELD_BACK
+        mark(run, pod, HOLD)
+        stay(run, shape, pod)
+        run.pass_size = enter(run, run.pass_size, shape)
+    return np.int64(NOBODY)
+
+
+@inner
+def _begin_pass(run):
+    run.is_passing = 1
+    run.pass_outcomes = 0
+    run.pass_size = open_pass(run)
+
+
+@inner
+def _end_pass(run):
+    close_pass(run)
+    run.is_passing = 0
+    run.decisions_at_pass = run.decisions
+    if run.protocol == INFLATION:
+        i4(run.changes_after)[run.arrived - 1] = run.changes
+    elif run.protocol == ROUNDS:
+        # A round that changes nothing is the last.
+        run.round = run.round + 1 if run.pass_outcomes else run.max_rounds
+    elif run.drained_at != NOT_DRAINING:
+        is_stuck = run.changes == run.drained_at and run.held_pods > 0
+        run.drained_at = NOT_DRAINING
+        if is_stuck:
+            run.forced_pod = first_held(run)
+            _begin_pass(run)
+
+
+@inner
+def _settle_arrival(run, pod, shape, node):
+    if node == HOLDING or (node == NOWHERE and not run.is_dropping):
+        join(run, shape, pod, HOLD if node == HOLDING else ROOM)
+    run.arrived += 1
+    if run.protocol == INFLATION:
+        i4(run.changes_after)[pod] = run.changes
+    if run.held_pods > 0 and run.decisions - run.decisions_at_pass >= run.hold_limit:
+        _begin_pass(run)
+
+
+@inner
+def _settle_waiting(run, pod, shape, node):
+    if node == NOWHERE:
+        # Nothing is released during a pass: the rest of the FIFO fits nowhere either.
+        _shut_out(run, shape)
+        return
+    run.pass_outcomes += 1
+    if node == HOLDING:
+        i8(run.refused_at)[shape] = run.version
+        mark(run, pod, HOLD)
+        stay(run, shape, pod)
+    else:
+        leave(run, shape, pod)
+    run.pass_size = enter(run, run.pass_size, shape)
+
+
+@inner
+def _shut_out(run, shape):
+    pod = i8(run.cursor)[shape]
+    if not run.is_dropping and run.held_pods == 0:
+        return
+    while pod != NOBODY:
+        i4(run.status)[pod] = UNPLACED
+        if run.is_dropping:
+            leave(run, shape, pod)
+        else:
+            mark(run, pod, ROOM)
+            stay(run, shape, pod)
+        pod = i8(run.cursor)[shape]
+
+
+@inner
+def _place(run, pod, shape, node, slot):
+    slots = _slots(run, shape, node, slot)
+    allocate(run, shape, node, slots)
+    _record_change(run, node, pod + 1)
+    i4(run.node)[pod] = node
+    i4(run.slots)[pod] = slots
+    f8(run.start)[pod] = run.clock
+    i4(run.status)[pod] = PLACED
+    if run.has_departures:
+        push(run, run.clock + f8(run.duration)[pod], pod)
+
+
+@inner
+def _slots(run, shape, node, slot):
+    pod = pod_of(run, shape)
+    if pod.gpu_count == 0:
+        return np.int64(0)
+    if pod.gpu_milli == GPU_MILLI:
+        return np.int64(whole_slots(run, shape, node))
+    if slot < 0:
+        slot = np.int64(share_slot(run, shape, node))
+    # Only a policy that changes state can leave none.
+    return np.int64(1) << slot if slot >= 0 else np.int64(0)
+
+
+@inner
+def _depart(run):
+    pod = pop(run)
+    shape = i8(run.shape_of)[pod]
+    node = np.int64(i4(run.node)[pod])
+    release(run, shape, node, np.int64(i4(run.slots)[pod]))
+    _record_change(run, node, -(pod + 1))
+
+
+@inner
+def _record_change(run, node, entry):
+    note_change(run, node)
+    i4(run.change)[run.changes] = entry
+    run.changes += 1

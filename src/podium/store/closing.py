@@ -1,0 +1,27 @@
+"""Closes what is used in a `with` block."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+
+class Closing:
+    """Lets a class that can be closed be used in a `with` block."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Ends the work and frees what it holds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

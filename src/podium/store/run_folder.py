@@ -1,0 +1,184 @@
+"""Keeps the files of a run, and lets one process at a time work on it.
+
+Files appear whole or not at all. The lock is the system's: it goes with the process that took it,
+however that ended, so that no lock is ever stale.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from podium.errors import InputError, MissingError, UsageError
+from podium.files.draft import drafted, in_words
+from podium.files.excerpt import excerpt
+from podium.files.json_text import JsonError, parse_value
+from podium.files.text_file import read_text
+from podium.store.records import RunRecord
+from podium.store.store import Store
+
+LOCK, VERSION = "lock", "version"
+MOST_BYTES = 256 << 20
+
+PATIENCE_S = 0.2
+"""Who only looks whether a run is locked holds the lock for a moment too."""
+
+
+class RunFolder:
+    """Reads and writes the files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    def create(self) -> None:
+        """Makes the folder.
+
+        Raises:
+            UsageError: it is there already, or cannot be made.
+        """
+        with in_words(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self.path.mkdir()
+            except FileExistsError as error:
+                problem = f"there is a run {self.path.name} already"
+                raise UsageError(problem, where=str(self.path)) from error
+
+    @property
+    def is_locked(self) -> bool:
+        """Tells whether a process works on the run."""
+        import fcntl
+
+        try:
+            handle = os.open(self.path / LOCK, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def lock(self) -> None:
+        """Makes sure that nobody else works on this run until `unlock`, or the process's end.
+
+        Raises:
+            UsageError: somebody does.
+        """
+        import fcntl
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while self._lock is None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._lock = handle
+            except OSError as error:
+                if time.monotonic() < deadline_s:
+                    time.sleep(PATIENCE_S / 10)
+                    continue
+                os.close(handle)
+                raise _taken(self.path) from error
+
+    def unlock(self) -> None:
+        """Lets others work on the run."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def has(self, name: str) -> bool:
+        """Tells whether the run has a file."""
+        return (self.path / name).exists()
+
+    def write(self, name: str, content: Mapping[str, Any]) -> None:
+        """Writes a JSON file."""
+        self.write_text(name, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Writes a text file."""
+        self.write_bytes(name, text.encode("utf-8"))
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Writes a file; it is on the disk once this returns."""
+        with in_words(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        with drafted(self.path / name) as draft, draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self, name: str, newest: int = 1) -> dict[str, Any]:
+        """Reads a JSON file of the run; one without a "version" is of version 1.
+
+        Raises:
+            MissingError: there is none.
+            UsageError: its version is beyond the newest that can be read.
+            InputError: nothing wrote it so.
+        """
+        if not self.has(name):
+            raise MissingError(
+                f"the run has no {name}", where=str(self.path),
+                hint="the folder of the run was moved or emptied; begin a new run",
+            )  # fmt: skip
+        try:
+            found = parse_value(read_text(self.path / name, MOST_BYTES))
+        except JsonError as error:
+            raise self.corrupt(name, str(error)) from error
+        if not isinstance(found, dict):
+            raise self.corrupt(name, "it is not an object")
+        self._check_version(name, found.get(VERSION, 1), newest)
+        return found
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        """Reports what is wrong with the content of a file as an error of the file."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self.corrupt(name, excerpt(error, 200)) from error
+
+    def _check_version(self, name: str, version: object, newest: int) -> None:
+        if type(version) is not int or version < 1:
+            raise self.corrupt(name, f"version is {excerpt(version)}")
+        if version > newest:
+            raise UsageError(
+                f"{name} has version {version}, and this Podium reads versions up to {newest}",
+                where=str(self.path), hint="install the newer Podium that wrote it",
+            )  # fmt: skip
+
+    def corrupt(self, name: str, problem: str) -> InputError:
+        """Says that nothing wrote a file so."""
+        path = self.path / name
+        return InputError.at(path, f"corrupt run file: {problem}", hint="begin a new run")
+
+
+def create_run(
+    store: Store, record: RunRecord, folder: RunFolder, files: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Makes the folder of a new run with its first files, and enters the run: both or neither."""
+    folder.create()
+    try:
+        for name, content in files.items():
+            folder.write(name, content)
+        store.runs.create(record)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+
+
+def _taken(path: Path) -> UsageError:
+    return UsageError(
+        "another process works on this run",
+        where=str(path),
+        hint="podium runs list shows it; wait for it, or stop it first",
+    )

@@ -1,0 +1,74 @@
+from podium.policies import load
+from podium.search.candidate.gates import Candidate, read_candidate
+from podium.search.generators.generator import Exemplar, Request
+from podium.search.generators.genetic.breeding import BreedingSettings
+from podium.search.generators.genetic.generator import FROM_NOTHING, STAGNANT, GeneticGenerator
+from podium.search.generators.genetic.seeds import seeds
+from podium.search.program.program import complexity
+from podium.search.program.reader import parse
+from podium.search.program.writer import write
+
+PARENTS = tuple(
+    Exemplar(number, write(program), 90.0) for number, program in enumerate(seeds().values())
+)
+DRAWN = ("random_program",)
+
+
+def request(number, parents=PARENTS[:3], **others):
+    return Request((7, number, 1), parents, **others)
+
+
+def proposals(count, generator=None, **others):
+    generator = generator or GeneticGenerator()
+    return [generator.propose(request(number, **others)) for number in range(count)]
+
+
+def test_the_same_request_is_answered_alike_and_another_one_otherwise():
+    one, other = proposals(12), proposals(12)
+    assert [each.text for each in one] == [each.text for each in other]
+    assert len({each.text for each in one}) > 10
+
+
+def test_every_proposal_is_a_candidate_and_names_what_was_done():
+    for found in proposals(30):
+        assert isinstance(read_candidate(found.text), Candidate), found.text
+        assert found.operators
+        assert (found.source, found.prompt, found.problem) == ("genetic", "", "")
+        assert (found.cost.calls, found.cost.usd) == (0, None)
+
+
+def test_without_parents_and_for_mere_drawing_programs_are_drawn():
+    assert {each.operators for each in proposals(8, parents=())} == {DRAWN}
+    drawing = GeneticGenerator(name="random", fresh=1.0)
+    found = proposals(8, drawing)
+    assert {each.operators for each in found} == {DRAWN}
+    assert {each.source for each in found} == {"random"}
+
+
+def test_fresh_blood_is_rare_and_comes_more_often_where_an_island_stands_still():
+    count = 300
+    usually = sum(each.operators == DRAWN for each in proposals(count))
+    standing = sum(each.operators == DRAWN for each in proposals(count, is_stagnant=True))
+    assert usually < 3 * FROM_NOTHING * count
+    assert STAGNANT / 2 * count < standing < 2 * STAGNANT * count
+
+
+def test_parents_that_are_no_single_function_are_passed_over():
+    helpers = Exemplar(1, load("funsearch-4901").source.text, 95.0)
+    broken = Exemplar(2, "def score(", 95.0)
+    assert {each.operators for each in proposals(8, parents=(helpers, broken))} == {DRAWN}
+    alone = [each.text for each in proposals(8, parents=PARENTS[:1])]
+    among = [each.text for each in proposals(8, parents=(helpers, PARENTS[0], broken))]
+    assert alone == among
+
+
+def test_programs_stay_as_small_as_is_asked_for():
+    small = GeneticGenerator(BreedingSettings(largest=40))
+    assert all(complexity(parse(each.text)) <= 40 for each in proposals(40, small))
+
+
+def test_there_is_nothing_to_keep_between_runs():
+    generator = GeneticGenerator()
+    before = generator.propose(request(1)).text
+    generator.restore(generator.state())
+    assert (generator.state(), generator.propose(request(1)).text) == ({}, before)
