@@ -8,10 +8,11 @@ import typer
 
 from podium.cli import figures
 from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
+from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
 from podium.errors import UsageError
+from podium.experiments.places import traces_folder
 
 if TYPE_CHECKING:
     from podium.reports.bench.measurement import Measurement

@@ -17,15 +17,13 @@ from typer.main import get_command
 
 from podium.cli.failure import BROKEN_PIPE, INTERRUPTED, Told, fail
 from podium.cli.terminal import guarding
+from podium.experiments.simulate import WORK
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
 
 ANYWHERE = ("--debug", "--no-progress", "--quiet")
 """Flags of `podium` itself that may also stand behind the verb."""
-
-WORK = "podium-work"
-"""Begins the names of threads that simulate; an interrupted command leaves them behind."""
 
 GRACE_S = 0.5
 """Work that was interrupted has so long to end by itself."""

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli import figures
-from podium.cli.options import Json, blaming, read_settings
+from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
-from podium.cli.search.display import warn_of_walls
 from podium.cli.search.options import AllowUnconfined
+from podium.cli.watch import watching
 from podium.errors import InputError
+from podium.experiments.listener import announce_compilation
+from podium.experiments.places import blaming
+from podium.experiments.search import warn_of_walls
 from podium.files.text_file import read_bytes
 from podium.policies.registry import MOST_BYTES
 
@@ -46,7 +49,6 @@ def evaluate(
     settings = read_settings(ctx, {"search.allow_unconfined": is_unconfined or None})
     screen = Screen(settings.display)
 
-    from podium.cli.watch import announce_compilation
     from podium.evaluation.cases import TrainingSet, demo_cases
     from podium.search.judging.fitness import fitness_named
     from podium.search.judging.judge import Judge
@@ -58,10 +60,13 @@ def evaluate(
     limits = Limits(
         time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
     )
-    announce_compilation(screen)
-    with Judge(TrainingSet(cases, is_compiled=True), fitness, 1, limits) as judge:
+    with (
+        watching(screen) as listener,
+        Judge(TrainingSet(cases, is_compiled=True), fitness, 1, limits) as judge,
+    ):
+        announce_compilation(listener)
         found = judge.judge(text)
-        warn_of_walls(screen, judge.pool.missing_walls)
+        warn_of_walls(listener, judge.pool.missing_walls)
     if is_json:
         print_json(found.as_object())
     else:

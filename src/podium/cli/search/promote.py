@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,31 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from podium.cli import figures
-from podium.cli.options import Json, TracesFolder, blaming, read_settings, traces_folder
+from podium.cli.flags import with_blocks
+from podium.cli.options import Json, RunId, read_settings
 from podium.cli.render import Screen, print_json
-from podium.cli.runs import RunId, StoreUrl, opened
-from podium.cli.search import options as given
-from podium.cli.search.display import warn_of_walls
+from podium.cli.search import options
 from podium.cli.terminal import on_one_line
-from podium.errors import UsageError
+from podium.cli.watch import watching
+from podium.experiments.promote import PromotionRequest
+from podium.experiments.promote import promote as promote_best
 
 if TYPE_CHECKING:
-    from podium.search.promotion.card import Provenance
-    from podium.search.promotion.promote import Nominee, Outcome
+    from podium.search.promotion.promote import Outcome
     from podium.search.promotion.sheet import Difference, Row
-    from podium.search.run.plan import RunPlan
-    from podium.store import CandidateRecord, RunRecord, Store
-
-FIGURES = {"inflation": "allocation_130", "holding": "allocation_130", "waiting": "wait_mean_s",
-           "fragmentation": "fragmentation"}  # fmt: skip
-"""By which figure the best of a fitness is judged on held-out cases; mixtures by allocation."""
 
 REPLAY = "replay"
 
 
+@with_blocks
 def promote(
     ctx: typer.Context,
     run: RunId,
+    place: options.PlaceOptions,
     best: Annotated[int, typer.Option("--best", help="Nominees: so many of the best.", min=1)] = 1,
     candidate: Annotated[
         list[int] | None,
@@ -56,149 +51,24 @@ def promote(
         float, typer.Option("--loss", help="Fitness that a shorter formula may lose.", min=0)
     ] = 0.02,
     incumbent: Annotated[str, typer.Option("--incumbent", help="Policy to beat.")] = "fgd",
-    workers: given.Workers = None,
-    is_unconfined: given.AllowUnconfined = False,
-    store: StoreUrl = None,
-    traces: TracesFolder = None,
+    workers: options.Workers = None,
     is_json: Json = False,
 ) -> None:
     """Validates the best of a run on held-out cases and writes what wins as a policy file."""
-    flags = {"store.url": store, "traces.folder": traces,
-             "search.allow_unconfined": is_unconfined or None}  # fmt: skip
-    settings = read_settings(ctx, flags)
+    settings = read_settings(ctx, place.settings())
     screen = Screen(settings.display)
-
-    from podium.cli.watch import announce_compilation
-    from podium.search.judging.judge import Judge
-    from podium.search.promotion.decision import Rule
-    from podium.search.promotion.promote import Settings, check_folder, scorer
-    from podium.search.promotion.promote import promote as promote_all
-    from podium.search.promotion.reduction import Thrift
-    from podium.search.promotion.validation import HeldOut
-    from podium.search.run.folder import PLAN, RunFolder
-    from podium.search.run.plan import RunPlan
-    from podium.search.sandbox.limits import Limits
-
-    with blaming("flag --to"):
-        check_folder(folder)
-    with opened(settings) as kept:
-        with blaming("argument RUN"):
-            record = kept.runs.get(run)
-        plan = RunPlan.from_object(RunFolder(Path(record.folder)).read(PLAN))
-        nominees = _nominees(kept, record, plan, candidate, best, name)
-    announce_compilation(screen)
-    held_out = HeldOut(seeds, str(traces_folder(settings) or ""), tuple(trace or ()))
-    with blaming("flag --trace"):
-        cases = held_out.cases()
-    rule = Rule(
-        incumbent, _figure(plan.fitness), trained=frozenset(_trained(plan)), may_hold=plan.may_hold
-    )
-    limits = Limits(60.0, allows_unconfined=settings.search.allow_unconfined)
-    with (
-        Judge(plan.training, plan.fitness, 1, limits) as judge,
-        _stages(screen) as progress,
-    ):
-        judge.pool.get_ready()
-        warn_of_walls(screen, judge.pool.missing_walls)
-        score = scorer(judge, may_hold=plan.may_hold)
-        wanted = Settings(score, folder, cases, rule, Thrift(loss), jobs=workers or 0)
-        outcome = promote_all(nominees, wanted, progress)
+    request = PromotionRequest(
+        run, folder, best, tuple(candidate or ()), name, seeds, tuple(trace or ()), loss,
+        incumbent, workers or 0,
+    )  # fmt: skip
+    with watching(screen) as listener:
+        outcome = promote_best(settings, request, listener)
     if is_json:
         print_json(_object(outcome))
     else:
         _show(screen, outcome)
     if not outcome.files:
         raise typer.Exit(1)
-
-
-def _nominees(
-    kept: Store, record: RunRecord, plan: RunPlan, numbers: list[int] | None, best: int, name: str
-) -> list[Nominee]:
-    from podium.search.promotion.promote import Nominee
-
-    if numbers:
-        found = [kept.candidates.get(record.id, number) for number in numbers]
-    else:
-        found = kept.candidates.best(record.id, best)
-    if not found:
-        raise UsageError(
-            f"run {record.id} has no accepted candidate",
-            hint=f"podium search resume {record.id} searches on",
-        )
-    if name and len(found) > 1:
-        raise UsageError("one name for several policies", hint="leave --name out, or --best 1")
-    return [Nominee(each.text, _provenance(kept, record, plan, each), name) for each in found]
-
-
-def _provenance(
-    kept: Store, record: RunRecord, plan: RunPlan, found: CandidateRecord
-) -> Provenance:
-    """Says where a candidate was found: in an earlier run, if this one only began with it."""
-    from podium.search.judging.fitness import fitness_named
-    from podium.search.promotion.card import Provenance
-    from podium.search.run.folder import PLAN, RunFolder
-    from podium.search.run.plan import RunPlan
-
-    origin = _origin(kept, found)
-    if origin is not None:
-        earlier = kept.runs.get(origin[0])
-        its_plan = RunPlan.from_object(RunFolder(Path(earlier.folder)).read(PLAN))
-        return _provenance(kept, earlier, its_plan, kept.candidates.get(*origin))
-    summary = record.summary
-    parents = {each.number: each.parents for each in kept.candidates.of(record.id)}
-    return Provenance(
-        run=record.id, candidate=found.number, seed=plan.seed,
-        command=record.settings.get("command"),
-        generator=", ".join(each for each, _ in plan.generators),
-        evaluations=summary.get("evaluations"), seconds=summary.get("seconds"),
-        spend_usd=summary.get("usd") if summary.get("calls") else None,
-        fitness=fitness_named(plan.fitness).text,
-        training=tuple(case.name for case in plan.training.cases),
-        ancestry=_ancestry(found.number, parents),
-    )  # fmt: skip
-
-
-def _origin(kept: Store, found: CandidateRecord) -> tuple[str, int] | None:
-    """Reads the name that `--from` gave to a candidate of another run."""
-    run, _, number = found.source.rpartition("-")
-    is_named = found.kind == "seed" and run and number.isdigit()
-    is_kept = is_named and run in {each.id for each in kept.runs.all()}
-    return (run, int(number)) if is_kept else None
-
-
-def _ancestry(number: int, parents: dict[int, tuple[int, ...]]) -> int:
-    """Counts the generations back to a seed, along main parents."""
-    count = 0
-    while parents.get(number):
-        number, count = parents[number][0], count + 1
-    return count
-
-
-def _figure(fitness: str) -> str:
-    return FIGURES.get(fitness.partition(":")[0], "allocation_130")
-
-
-def _trained(plan: RunPlan) -> set[str]:
-    return {case.trace for case in plan.training.cases}
-
-
-@contextmanager
-def _stages(screen: Screen) -> Iterator[Callable[[str, int, int], None]]:
-    """Shows one bar for each stage of a promotion."""
-    from contextlib import ExitStack
-
-    with ExitStack() as stack:
-        shown: dict[str, tuple[Any, int]] = {}
-
-        def tell(stage: str, done: int, total: int) -> None:
-            if stage not in shown:
-                stack.close()
-                shown[stage] = (stack.enter_context(screen.progress(stage, total or None)), 0)
-            advance, before = shown[stage]
-            advance(done - before)
-            shown[stage] = (advance, done)
-
-        yield tell
 
 
 def _object(outcome: Outcome) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 import pytest
 
-from podium.cli.case import named_policy
 from podium.errors import MissingError, PolicyError
+from podium.experiments.case import named_policy
 from podium.search.run.found import load_found
 
 GOOD = "def score(pod, node):\n    return 7 - node.cpu_milli_left\n"
