@@ -1,4 +1,4 @@
-"""Measures Podium's speed and memory on this machine."""
+"""Measures speed and memory on this machine."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def bench(
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
-    """Measures speed and memory against their targets.
+    """Measures speed and memory on this machine.
 
-    Exits with 1 when a target is missed.
+    Compares them with their targets. Exits with 1 when a target is missed.
     """
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)

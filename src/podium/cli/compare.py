@@ -75,7 +75,10 @@ def compare(
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
-    """Ranks policies by mean, with confidence intervals and a paired test."""
+    """Ranks several policies over several seeds.
+
+    Means come with confidence intervals and a paired test.
+    """
     settings = read_settings(ctx, {**case.settings(), "store.url": store})
     screen, inputs = Screen(settings.display), case.inputs()
     check_metric(metric)

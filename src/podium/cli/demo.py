@@ -1,4 +1,4 @@
-"""Shows Podium at work on an embedded cluster, offline and in under a minute."""
+"""Shows Podium at work, offline, in under a minute."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ NEXT = {
 @app.command()
 @stoppable
 def demo(ctx: typer.Context, is_json: Json = False) -> None:
-    """Compares schedulers on an embedded cluster, and finds a better one from nothing."""
+    """Shows Podium at work, offline, in under a minute.
+
+    Compares schedulers on an embedded cluster, and finds a better one from nothing.
+    """
     settings = read_settings(ctx)
     screen = Screen(settings.display)
     packed = _runs(screen, _only(settings, trace="openb", protocol="inflation"), PACKING)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import typer
@@ -34,7 +36,15 @@ class Verb(NamedTuple):
 
     name: str
     module: str
-    help: str
+    help: str = ""  # empty: the first line of the module, which says the same
+
+    def sentence(self) -> str:
+        """Gives the line in the help; the module is read, but not imported."""
+        spec = None if self.help else importlib.util.find_spec(self.module)
+        if spec is None or spec.origin is None:
+            return self.help
+        with Path(spec.origin).open(encoding="utf-8") as file:
+            return file.readline().strip().strip('"')
 
 
 class NounGroup(TyperGroup):
@@ -53,7 +63,7 @@ class VerbGroup(NounGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for verb in self.verbs:
-            self.add_command(TyperCommand(verb.name, help=verb.help))
+            self.add_command(TyperCommand(verb.name, help=verb.sentence()))
 
     def resolve_command(
         self, ctx: Context, args: list[str]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from podium import policies
     from podium.reports.explanation import Candidate, Explanation
 
-app = new_app("Lists, shows, checks and explains policies.")
+app = new_app(__doc__)
 
 Reference = Annotated[str, typer.Argument(metavar="POLICY", help="Policy by name or file.")]
 PLACE = "argument POLICY"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from podium.reports.fgd_experiment import Outcome
     from podium.reports.funsearch_experiment import TwoViews
 
-app = new_app("Repeats published experiments and sets our figures beside theirs.")
+app = new_app(__doc__)
 
 
 @app.command()

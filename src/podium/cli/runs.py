@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from podium.experiments.runs import RunDiff
     from podium.store import CandidateRecord, RunRecord, Store
 
-app = new_app("Lists, shows, compares and deletes runs that the store keeps.")
+app = new_app(__doc__)
 
 PLACE = "argument RUN"
 LONGEST_CELL = 60

@@ -81,7 +81,7 @@ def simulate(
     plot: Plot = None,
     is_json: Json = False,
 ) -> None:
-    """Runs one policy on one trace and prints what came of it.
+    """Runs one policy on one trace.
 
     With the policy "online", the agent of `podium serve` learns from jobs with hidden run times.
     """

@@ -22,7 +22,7 @@ from podium.settings import Settings
 if TYPE_CHECKING:
     from podium.traces import LoadOptions, Trace
 
-app = new_app("Lists, checks, makes and converts traces.")
+app = new_app(__doc__)
 
 Reference = Annotated[
     str, typer.Argument(metavar="TRACE", help="A name that `list` shows, a file, or a folder.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from podium.errors import UnknownName, UsageError
 from podium.experiments.listener import SILENT, Listener, Notes, announce_compilation
 from podium.experiments.simulate import POLL_S, WORK, advising, cancelling
+from podium.files.html import html_table
 
 if TYPE_CHECKING:
     from podium.experiments.case import Case, Inputs
@@ -67,6 +68,19 @@ class PolicyComparison:
             "comparison": self.ranking,
             "runs": [run for runs in self.runs.values() for run in runs],
         }
+
+    def _repr_html_(self) -> str:
+        """Shows the ranking in a notebook."""
+        metric, yardstick = self.ranking.metric, self.ranking.yardstick
+        titles = ["#", "policy", metric, "95 % interval", f"vs {yardstick}", "p"]
+        rows = [
+            (
+                row.rank, row.policy, f"{row.mean:.4g}", f"{row.low:.4g} .. {row.high:.4g}",
+                f"{row.difference:+.4g}", "" if row.p_value is None else f"{row.p_value:.4f}",
+            )
+            for row in self.ranking.rows
+        ]  # fmt: skip
+        return html_table(f"{len(self.ranking.seeds)} seeds, by {metric}", titles, rows)
 
     def __repr__(self) -> str:
         ranked = ", ".join(f"{row.rank} {row.policy}" for row in self.ranking.rows)

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import podium
-from podium.errors import PodiumError
+from podium.errors import PodiumError, UsageError
 from podium.experiments.listener import SILENT, Cancelled, Listener, announce_compilation
+from podium.files.html import html_code
 
 if TYPE_CHECKING:
     from podium.policies import Policy
     from podium.search.run.plan import Budget, RunPlan
+    from podium.search.run.progress import Progress
     from podium.search.run.setup import Means
     from podium.settings import Settings
     from podium.store import RunRecord, Store
@@ -45,11 +47,17 @@ class SearchOutcome:
     text: str | None  # of the best candidate; None where none was accepted
 
     @property
-    def best(self) -> Policy | None:
-        """Loads the best candidate, once it has passed again what candidates pass."""
+    def best(self) -> Policy:
+        """Loads the best candidate, once it has passed again what candidates pass.
+
+        Raises:
+            UsageError: no candidate was accepted.
+        """
         from podium.search.promotion.validation import checked_policy
 
-        return None if self.text is None else checked_policy(self.text, f"run-{self.run_id}")
+        if self.text is None:
+            raise UsageError("the search accepted no candidate", hint="give it more evaluations")
+        return checked_policy(self.text, f"found-{self.run_id}")
 
     @property
     def fitness(self) -> float | None:
@@ -61,6 +69,10 @@ class SearchOutcome:
         """Describes the outcome as JSON types."""
         told = {"run": self.run_id, "ending": self.ending, "folder": self.folder}
         return {**told, **self.summary}
+
+    def _repr_html_(self) -> str:
+        """Shows the best candidate in a notebook."""
+        return html_code(repr(self), self.text or "")
 
     def __repr__(self) -> str:
         found = "nothing accepted" if self.fitness is None else f"fitness {self.fitness:.3f}"
@@ -75,6 +87,16 @@ def begin(
     """Enters a new run and works on it until the budget is spent."""
     with entered(store, entry, plan, budget) as record:
         return work_on(store, record, means, budget, listener)
+
+
+def begin_in_store(
+    entry: Entry, plan: RunPlan, means: Means, budget: Budget, listener: Listener = SILENT
+) -> SearchOutcome:
+    """Enters a new run in the store of its settings and works on it until the budget is spent."""
+    from podium.experiments.runs import open_runs
+
+    with open_runs(entry.settings, is_made=True) as store:
+        return begin(store, entry, plan, means, budget, listener)
 
 
 def begin_in_passing(
@@ -96,7 +118,15 @@ class _Passing(Listener):
     """Passes on what is true of a run that is gone afterwards: nobody can resume it."""
 
     def __init__(self, listener: Listener) -> None:
-        self.warn, self.search_progress = listener.warn, listener.search_progress  # type: ignore[method-assign]
+        self._listener = listener
+
+    def warn(self, text: str) -> None:
+        """Passes a warning on."""
+        self._listener.warn(text)
+
+    def search_progress(self, progress: Progress) -> None:
+        """Passes progress on."""
+        self._listener.search_progress(progress)
 
 
 def work_on(

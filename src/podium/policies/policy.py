@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PolicyError
+from podium.files.html import html_code
 from podium.model.fit import fits, fitting_slots
 from podium.model.records import GPU_MILLI, node_view, pod_view
 from podium.model.workload import Shapes
@@ -82,6 +83,10 @@ class PairPolicy:
             not_compiled=reason,
             compiling_hint=hint,
         )
+
+    def _repr_html_(self) -> str:
+        """Shows the policy in a notebook."""
+        return _shown(self)
 
     @property
     def takes_gpu(self) -> bool:
@@ -188,6 +193,10 @@ class ClusterPolicy:
             gpu_choice=_setting(names, "GPU_CHOICE", ("best", "worst", "random"), source.path),
         )
 
+    def _repr_html_(self) -> str:
+        """Shows the policy in a notebook."""
+        return _shown(self)
+
     def scores(
         self,
         pod: np.void,
@@ -211,6 +220,12 @@ class ClusterPolicy:
 
 
 Policy = PairPolicy | ClusterPolicy
+
+
+def _shown(policy: Policy) -> str:
+    """Writes a policy's name, summary and text as HTML."""
+    title = f"{policy.name} ({policy.kind}, {policy.origin}): {policy.summary}"
+    return html_code(title, policy.source.text if policy.source is not None else "")
 
 
 def policy_of(source: Source, name: str, origin: Origin = "file") -> Policy:

@@ -16,7 +16,7 @@ from podium.cli.search.display import following, show_end
 from podium.experiments import search_plan
 from podium.experiments.places import blaming
 from podium.experiments.runs import find_search, open_runs
-from podium.experiments.search import Entry, SearchOutcome, begin, work_on
+from podium.experiments.search import Entry, SearchOutcome, begin_in_store, work_on
 
 if TYPE_CHECKING:
     from podium.search.run.plan import Budget, RunPlan
@@ -95,11 +95,8 @@ def run(
 
 def _begun(entry: Entry, plan: RunPlan, means: Means, budget: Budget) -> SearchOutcome:
     screen = Screen(entry.settings.display)
-    with (
-        open_runs(entry.settings, is_made=True) as store,
-        following(screen, budget) as listener,
-    ):
-        return begin(store, entry, plan, means, budget, listener)
+    with following(screen, budget) as listener:
+        return begin_in_store(entry, plan, means, budget, listener)
 
 
 @with_blocks
