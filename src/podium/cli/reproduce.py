@@ -1,4 +1,4 @@
-"""Repeats published experiments and sets our figures beside theirs."""
+"""Repeats published experiments."""
 
 from __future__ import annotations
 

@@ -257,7 +257,8 @@ def figures_of(record: RunRecord) -> dict[str, Any]:
     if record.kind == COMPARISON:
         ranking = record.summary["comparison"]
         return {f"{row['policy']} {ranking['metric']}": row["mean"] for row in ranking["rows"]}
-    left_out = {*_NUMBERS_OF_CANDIDATES, *record.settings}
+    is_simulation = record.kind == SIMULATION  # its summary repeats inputs, such as the seed
+    left_out = set(record.settings) if is_simulation else set(_NUMBERS_OF_CANDIDATES)
     return {
         name: value
         for name, value in record.summary.items()
