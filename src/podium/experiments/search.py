@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -57,7 +58,9 @@ class SearchOutcome:
 
         if self.text is None:
             raise UsageError("the search accepted no candidate", hint="give it more evaluations")
-        return checked_policy(self.text, f"found-{self.run_id}")
+        # Named by its text, so that what two searches found can be compared.
+        digest = hashlib.sha256(self.text.encode()).hexdigest()
+        return checked_policy(self.text, f"found-{digest[:6]}")
 
     @property
     def fitness(self) -> float | None:
