@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import time
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from podium.experiments.case import Inputs
     from podium.experiments.compare import ComparisonRequest, PolicyComparison
     from podium.experiments.simulate import Simulation
-    from podium.policies import Policy
     from podium.store import RunRecord, Store
 
 SEARCH, SIMULATION, COMPARISON = "search", "simulation", "comparison"
@@ -129,13 +127,14 @@ def keep_simulation(
 ) -> RunRecord:
     """Keeps a simulation: what it was run on, and every figure."""
     from podium.experiments.case import TraceDigest
+    from podium.sim.saved_policy import text_digest
 
     digest = TraceDigest()
     digest.add(found.case)
     policy = found.result.plan.policy
     asked = {
         "policy": policy.name,
-        "policy_digest": digest_of(policy),
+        "policy_digest": text_digest(policy),
         **_case_inputs(settings, inputs, found.summary, digest.digest),
         "seed": found.summary["seed"],
     }
@@ -147,21 +146,17 @@ def keep_comparison(
     keeping: Keeping,
 ) -> RunRecord:  # fmt: skip
     """Keeps a comparison: what was compared on what, the ranking, and the figures of every run."""
+    from podium.sim.saved_policy import text_digest
+
     first = next(iter(found.runs.values()))[0]
     asked = {
         "policies": [policy.name for policy in request.policies],
-        "policy_digests": {policy.name: digest_of(policy) for policy in request.policies},
+        "policy_digests": {policy.name: text_digest(policy) for policy in request.policies},
         **_case_inputs(settings, inputs, first, found.trace_digest),
         "seeds": list(found.ranking.seeds),
         "metric": found.ranking.metric,
     }
     return _keep(settings, COMPARISON, asked, found.as_object(), keeping)
-
-
-def digest_of(policy: Policy) -> str:
-    """Digests the text of a policy; nothing where it has none."""
-    text = policy.source.text if policy.source is not None else ""
-    return hashlib.sha256(text.encode()).hexdigest() if text else ""
 
 
 def _case_inputs(

@@ -19,7 +19,7 @@ def describe_policy(policy: Policy) -> dict[str, Any]:
         **{name: getattr(policy, name) for name in _TEXTS},
         "may_hold": policy.may_hold,
         "notes": list(policy.notes),
-        "text_digest": _digest(policy),
+        "text_digest": text_digest(policy),
     }
 
 
@@ -32,16 +32,16 @@ def restore_policy(described: Mapping[str, Any], given: Policy | None = None) ->
     Raises:
         UsageError: the text of the policy that is given is another one.
     """
-    text_digest = str(described["text_digest"])
+    decided = str(described["text_digest"])
     if given is not None:
-        if text_digest and _digest(given) not in ("", text_digest):
+        if decided and text_digest(given) not in ("", decided):
             raise UsageError(
                 f"{given.name} is not the policy of the result: its text differs",
                 where="argument policy", hint=f"give {described['name']!s} as it was then",
             )  # fmt: skip
         return given
     name = str(described["name"])
-    if name in {each.name for each in catalogue()} and _digest(load(name)) == text_digest:
+    if name in {each.name for each in catalogue()} and text_digest(load(name)) == decided:
         return load(name)
     return _stand_in(described)
 
@@ -62,6 +62,7 @@ def _stand_in(described: Mapping[str, Any]) -> Policy:
     return ClusterPolicy(name, refuse, summary, may_hold=may_hold, notes=notes)
 
 
-def _digest(policy: Policy) -> str:
+def text_digest(policy: Policy) -> str:
+    """Digests the text of a policy; nothing where it has none, as a function has not."""
     text = policy.source.text if policy.source is not None else ""
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
