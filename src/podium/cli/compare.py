@@ -56,7 +56,7 @@ NOBODY_WAITED = (
 @with_blocks
 def compare(
     ctx: typer.Context,
-    case: CaseOptions,
+    *,
     policies: Annotated[
         list[str] | None,
         typer.Argument(metavar="POLICY", help="Policies by name or file.", show_default=False),
@@ -70,6 +70,7 @@ def compare(
             "--metric", help="What to rank by: gpu_allocation, wait_mean_s, ...", show_default=False
         ),
     ] = None,
+    case: CaseOptions,
     jobs: Annotated[int, typer.Option("--jobs", help="Threads; 0 = all cores.", min=0)] = 0,
     save: Save = None,
     store: StoreUrl = None,

@@ -54,8 +54,9 @@ app = new_app()
 @with_blocks
 def simulate(
     ctx: typer.Context,
-    case: CaseOptions,
+    *,
     policy: Policy = None,
+    case: CaseOptions,
     seed: Seed = None,
     placements: Annotated[
         Path | None,

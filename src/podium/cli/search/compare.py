@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 @with_blocks
 def compare(
     ctx: typer.Context,
-    cases: options.CasesOptions,
-    judging: options.WorkersOptions,
-    place: options.PlaceOptions,
+    *,
     arms: Annotated[
         list[str] | None,
         typer.Argument(metavar="ARM", help="genetic, random, tuned, llm, command."),
@@ -41,10 +39,13 @@ def compare(
     evaluations: Annotated[
         int, typer.Option("--evaluations", help="Evaluations of each run.", min=20)
     ] = 500,
+    cases: options.CasesOptions,
     start: options.Start = "seeds",
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first run.", min=0)] = 1000,
     model: options.Models = None,
     command: options.Command = None,
+    judging: options.WorkersOptions,
+    place: options.PlaceOptions,
     is_json: Json = False,
 ) -> None:
     """Compares arms at equal budgets over several seeds, on held-out cases."""

@@ -30,7 +30,7 @@ REPLAY = "replay"
 def promote(
     ctx: typer.Context,
     run: RunId,
-    place: options.PlaceOptions,
+    *,
     best: Annotated[int, typer.Option("--best", help="Nominees: so many of the best.", min=1)] = 1,
     candidate: Annotated[
         list[int] | None,
@@ -52,6 +52,7 @@ def promote(
     ] = 0.02,
     incumbent: Annotated[str, typer.Option("--incumbent", help="Policy to beat.")] = "fgd",
     workers: options.Workers = None,
+    place: options.PlaceOptions,
     is_json: Json = False,
 ) -> None:
     """Validates the best of a run on held-out cases and writes what wins as a policy file."""

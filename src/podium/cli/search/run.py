@@ -26,12 +26,8 @@ if TYPE_CHECKING:
 @with_blocks
 def run(
     ctx: typer.Context,
+    *,
     cases: options.CasesOptions,
-    budget: options.BudgetOptions,
-    models: options.ModelOptions,
-    judging: options.WorkersOptions,
-    limits: options.LimitsOptions,
-    place: options.PlaceOptions,
     generator: Annotated[
         list[str] | None,
         typer.Option("--generator", help="genetic, llm, command, random; NAME=WEIGHT for shares."),
@@ -52,6 +48,7 @@ def run(
         typer.Option("--hold", help="Candidates may hold pods back; holding:FLOOR says so too."),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)] = 1000,
+    budget: options.BudgetOptions,
     islands: Annotated[int, typer.Option("--islands", help="Number of islands.", min=1)] = 4,
     batch: Annotated[int, typer.Option("--batch", help="Candidates per batch.", min=1)] = 24,
     largest: Annotated[
@@ -63,6 +60,7 @@ def run(
     tune_evaluations: Annotated[
         int, typer.Option("--tune-evaluations", help="Evaluations to tune one.", min=10)
     ] = 60,
+    models: options.ModelOptions,
     price: Annotated[
         list[str] | None,
         typer.Option("--price", help="MODEL=IN,OUT in USD per million.", show_default=False),
@@ -74,6 +72,9 @@ def run(
     command: options.Command = None,
     command_env: options.CommandEnv = None,
     name: Annotated[str, typer.Option("--name", help="A name for the run.")] = "",
+    judging: options.WorkersOptions,
+    limits: options.LimitsOptions,
+    place: options.PlaceOptions,
     is_json: Json = False,
 ) -> None:
     """Searches for a policy; ctrl-C stops it, resume continues."""
@@ -103,8 +104,7 @@ def _begun(entry: Entry, plan: RunPlan, means: Means, budget: Budget) -> SearchO
 def resume(
     ctx: typer.Context,
     run: RunId,
-    judging: options.WorkersOptions,
-    limits: options.LimitsOptions,
+    *,
     evaluations: options.EvaluationsInAll = None,
     time_span: options.Time = None,
     target: options.Target = None,
@@ -112,6 +112,8 @@ def resume(
     tokens: options.Tokens = None,
     base_url: options.BaseUrl = None,
     command: options.Command = None,
+    judging: options.WorkersOptions,
+    limits: options.LimitsOptions,
     is_unconfined: options.AllowUnconfined = False,
     store: StoreUrl = None,
     is_json: Json = False,

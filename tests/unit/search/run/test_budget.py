@@ -161,7 +161,7 @@ def test_a_generator_that_cannot_go_on_is_an_error_and_what_it_wrote_is_kept(exe
     with pytest.raises(MissingError, match="the key is refused") as caught:
         search.go(Budget(evaluations=10**6))
     assert caught.value.where == "http://there/v1"
-    assert "podium search resume run goes on" in caught.value.hint
+    assert "fix this, then run: podium search resume run" in caught.value.hint
     bred = [row for row in run.rows() if row.kind == "bred"]
     assert [row.number % 2 for row in bred] == [1, 1, 1]
     assert all(row.state == JUDGED for row in bred)
