@@ -24,9 +24,7 @@ def app():
 
     @found.command()
     @with_blocks
-    def paint(
-        name: Name, *, block: Block, is_loud: Loud = False
-    ):
+    def paint(name: Name, *, block: Block, is_loud: Loud = False):
         """Paints."""
         typer.echo(f"{name} {block} {is_loud}")
 
