@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from podium.errors import UnknownName, UsageError
+from podium.errors import UnknownName, UsageError, close_names
+from podium.store.cells import text_cell, text_of
 from podium.store.engine import reading, writing
 from podium.store.records import STATUSES, RunRecord
-from podium.store.rows import is_id, run_of, run_row, summary_cell
+from podium.store.rows import run_of, run_row, summary_cell
 from podium.store.schema import RUNS
 
 
@@ -32,23 +33,20 @@ class Runs:
             problem = f'run "{record.id}" is in the store already'
             raise UsageError(problem, hint="give the new run another id") from error
 
-    def get(self, id: str) -> RunRecord:
-        """Finds a run by its id, or by the beginning of its id where no other begins so.
+    def get(self, reference: str) -> RunRecord:
+        """Finds a run by its id, its name, or the beginning of its id where no other begins so.
 
         Raises:
-            UnknownName: no run's id begins so.
-            UsageError: the ids of several runs do.
+            UnknownName: no run is called so.
+            UsageError: several runs are.
         """
-        query = select(RUNS).where(func.substr(RUNS.c.id, 1, len(id)) == id).order_by(RUNS.c.id)
         with reading(self.engine) as connection:
-            found = [run_of(row) for row in connection.execute(query)] if is_id(id) else []
+            found = _called(connection, reference) if reference.isprintable() else []
             if not found:
-                raise unknown_run(connection, id)
-        exact = [record for record in found if record.id == id]
-        if not exact and len(found) > 1:
-            ids = ", ".join(record.id for record in found)
-            raise UsageError(f'several runs begin with "{id}"', hint=f"give more of one: {ids}")
-        return (exact or found)[0]
+                raise unknown_run(connection, reference)
+        if len(found) > 1:
+            raise _ambiguous(reference, found)
+        return found[0]
 
     def all(self, kind: str | None = None) -> list[RunRecord]:
         """Lists runs, the newest first."""
@@ -81,9 +79,27 @@ class Runs:
                 raise unknown_run(connection, id)
 
 
+def _called(connection: Connection, reference: str) -> list[RunRecord]:
+    """Lists the runs that a reference may mean; a whole id or name goes before a beginning."""
+    starts = func.substr(RUNS.c.id, 1, len(reference)) == reference
+    is_named = RUNS.c.name == text_cell(reference, "run")
+    query = select(RUNS).where(or_(starts, is_named)).order_by(RUNS.c.id)
+    found = [run_of(row) for row in connection.execute(query)] if reference else []
+    exact = [record for record in found if record.id == reference]
+    return exact or [record for record in found if record.name == reference] or found
+
+
+def _ambiguous(reference: str, found: list[RunRecord]) -> UsageError:
+    ids = ", ".join(record.id for record in found)
+    if found[0].name == reference:
+        return UsageError(f'several runs are named "{reference}"', hint=f"use an id: {ids}")
+    return UsageError(f'several runs begin with "{reference}"', hint=f"use a longer prefix: {ids}")
+
+
 def unknown_run(connection: Connection, id: str) -> UnknownName:
     """Names runs whose ids are close to one that is in no store."""
     ids = list(connection.scalars(select(RUNS.c.id)))
     if not ids:
         return UnknownName(f'unknown run "{id}"', hint="the store holds no runs")
-    return UnknownName.among("run", id, ids)
+    names = close_names(id, set(map(text_of, connection.scalars(select(RUNS.c.name)))))
+    return UnknownName.among("run", id, [*ids, *names])
