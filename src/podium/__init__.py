@@ -1,3 +1,72 @@
-"""GPU scheduling for Kubernetes that learns."""
+"""GPU scheduling for Kubernetes that learns.
+
+    import podium
+
+    podium.simulate("fgd", "openb", protocol="inflation", seed=3)
+    podium.compare(["fgd", my_function], "openb", seeds=10)
+    podium.search(evaluations=300).best
+
+Whatever is named here is imported when it is used: `import podium` alone costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from podium.errors import PodiumError
+    from podium.experiments.compare import PolicyComparison
+    from podium.experiments.face import (
+        compare,
+        explain,
+        load_policy,
+        load_trace,
+        search,
+        simulate,
+    )
+    from podium.experiments.listener import Cancelled, Listener
+    from podium.experiments.search import SearchOutcome
+    from podium.policies import HOLD, Policy
+    from podium.sim import Result
+    from podium.traces import Trace
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "HOLD", "Cancelled", "Listener", "PodiumError", "Policy", "PolicyComparison", "Result",
+    "SearchOutcome", "Trace", "__version__", "compare", "explain", "load_policy", "load_trace",
+    "search", "simulate",
+]  # fmt: skip
+
+_HOMES = {
+    "HOLD": "podium.policies",
+    "Cancelled": "podium.experiments.listener",
+    "Listener": "podium.experiments.listener",
+    "PodiumError": "podium.errors",
+    "Policy": "podium.policies",
+    "PolicyComparison": "podium.experiments.compare",
+    "Result": "podium.sim",
+    "SearchOutcome": "podium.experiments.search",
+    "Trace": "podium.traces",
+    "compare": "podium.experiments.face",
+    "explain": "podium.experiments.face",
+    "load_policy": "podium.experiments.face",
+    "load_trace": "podium.experiments.face",
+    "simulate": "podium.experiments.face",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "search":
+        # The room of that name is callable: it would take the place of a function once imported.
+        return import_module("podium.search")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

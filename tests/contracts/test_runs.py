@@ -21,7 +21,7 @@ def test_a_run_is_found_by_a_beginning_that_no_other_run_shares(store):
     assert store.runs.get("a_").id == "a_b"
     with pytest.raises(UsageError, match='several runs begin with "ab-"') as caught:
         store.runs.get("ab-")
-    assert caught.value.hint == "give more of one: ab-1, ab-2"
+    assert caught.value.hint == "use a longer prefix: ab-1, ab-2"
 
 
 def test_a_whole_id_is_found_although_another_begins_with_it(store):

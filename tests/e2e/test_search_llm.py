@@ -182,7 +182,7 @@ def test_a_wrong_key_is_an_error_and_the_right_one_goes_on(server, tmp_path):
         "error: the service does not accept the key (401): Incorrect API key provided: ********"
     )
     assert lines[1] == f"  at:  {server.url}"
-    run_id = re.search(r"podium search resume (\w+) goes on", lines[2])[1]
+    run_id = re.search(r"fix this, then run: podium search resume (\w+)", lines[2])[1]
     status = podium(tmp_path, "status", run_id, "--store", "runs.db", "--json", key="")
     assert json.loads(status.stdout)["status"] == "failed"
     done = podium(tmp_path, "resume", run_id, "--store", "runs.db", "--json")

@@ -148,7 +148,7 @@ def killed(tmp_path_factory):
 def test_a_search_tells_what_it_found(whole):
     folder, told = whole
     assert list(told)[:3] == ["run", "ending", "folder"]
-    assert told["ending"] == "70 evaluations are done"
+    assert told["ending"] == "evaluation budget reached (70)"
     found = rows(folder)
     assert told["candidates"] == len(found)
     assert told["accepted"] == sum(each.accepted for each in found)
@@ -177,7 +177,7 @@ def test_a_finished_search_is_not_searched_on_by_itself(whole):
     folder, told = whole
     before = rows(folder)
     done = podium(folder, "resume", told["run"], "--store", "runs.db", "--json")
-    assert json.loads(done.stdout)["ending"] == "70 evaluations are done"
+    assert json.loads(done.stdout)["ending"] == "evaluation budget reached (70)"
     assert rows(folder) == before
     assert json.loads(done.stdout)["validated"] == told["validated"]
 
@@ -233,7 +233,7 @@ def test_a_killed_search_finds_what_it_would_have_found(whole, killed):
 
 def test_people_are_shown_how_a_search_went(killed):
     told = killed[1]
-    assert "70 evaluations are done" in told["resumed"].stdout
+    assert "evaluation budget reached (70)" in told["resumed"].stdout
     assert "against fgd" in told["resumed"].stdout
     assert "def score(pod, node" in told["resumed"].stdout
     assert "finished" in told["after"].stdout

@@ -209,7 +209,10 @@ def test_a_program_sees_the_variables_that_are_named_and_no_others(tmp_path):
 
 
 def test_a_traceback_of_a_bug_holds_no_password(database, tmp_path):
-    broken = "from podium.cli import runs\nruns.opened = lambda given: int(given.store.url)\n"
+    broken = (
+        "from podium.experiments import runs\n"
+        "runs.open_runs = lambda settings: int(settings.store.url)\n"
+    )
     program = f"{broken}from podium.cli.main import main\nmain()"
     python = PODIUM[0].replace("/podium", "/python")
     done = subprocess.run(

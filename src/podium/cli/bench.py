@@ -1,4 +1,4 @@
-"""Measures Podium's speed and memory on this machine."""
+"""Measures speed and memory on this machine."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import typer
 
 from podium.cli import figures
 from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
+from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
 from podium.errors import UsageError
+from podium.experiments.places import traces_folder
 
 if TYPE_CHECKING:
     from podium.reports.bench.measurement import Measurement
@@ -29,9 +30,9 @@ def bench(
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
-    """Measures speed and memory against their targets.
+    """Measures speed and memory on this machine.
 
-    Exits with 1 when a target is missed.
+    Compares them with their targets. Exits with 1 when a target is missed.
     """
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)

@@ -1,11 +1,17 @@
-"""Holds the options that say what is simulated: on what, by which rules, and with which seed."""
+"""Declares the options of a simulated case: on what, by which rules, and with which seed."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from podium.cli.options import TracesFolder
+
+if TYPE_CHECKING:
+    from podium.experiments.case import Inputs
 
 Policy = Annotated[
     str | None, typer.Option("--policy", help="Policy by name or file.", show_default=False)
@@ -54,3 +60,38 @@ IgnoreUnknown = Annotated[
     bool,
     typer.Option("--ignore-unknown-plugins", help="Leave unknown scheduler plugins out, named."),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOptions:
+    """Holds the options of every verb that simulates a case."""
+
+    trace: TraceName = None
+    cluster: ClusterName = None
+    protocol: ProtocolName = None
+    ratio: Ratio = None
+    load: Load = None
+    orders: Orders = None
+    nodes: Nodes = None
+    pods: Pods = None
+    node_order: NodeOrder = "shuffled"
+    is_skipping_bad: SkipBad = False
+    is_ignoring_unknown: IgnoreUnknown = False
+    traces: TracesFolder = None
+
+    def settings(self) -> dict[str, Any]:
+        """Gives the options that are settings, by path."""
+        return {
+            "simulate.trace": self.trace,
+            "simulate.cluster": self.cluster,
+            "simulate.protocol": self.protocol,
+            "simulate.ratio": self.ratio,
+            "simulate.load": self.load,
+            "traces.folder": self.traces,
+        }
+
+    def inputs(self) -> Inputs:
+        """Gives the options that are none."""
+        from podium.experiments.case import Inputs
+
+        return Inputs(self.orders, self.nodes, self.pods, self.is_skipping_bad, self.node_order)

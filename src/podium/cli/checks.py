@@ -15,8 +15,8 @@ from pathlib import Path
 
 from podium.cli.figures import duration, size
 from podium.cli.finding import Finding
-from podium.cli.options import traces_folder
 from podium.errors import DISTRIBUTION, PodiumError, install_line
+from podium.experiments.places import traces_folder
 from podium.settings import Settings
 from podium.traces.notes import counted, some
 

@@ -1,4 +1,4 @@
-"""Shows Podium at work on an embedded cluster, offline and in under a minute."""
+"""Shows Podium at work, offline, in under a minute."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import typer
 
 from podium.cli import figures
-from podium.cli.compare import run_all
 from podium.cli.demo_search import Found, search_from_nothing
 from podium.cli.group import new_app
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
+from podium.cli.watch import watching
 from podium.errors import MissingError
 from podium.settings import Settings, Simulate
 
@@ -35,12 +35,15 @@ NEXT = {
 @app.command()
 @stoppable
 def demo(ctx: typer.Context, is_json: Json = False) -> None:
-    """Compares schedulers on an embedded cluster, and finds a better one from nothing."""
+    """Shows Podium at work, offline, in under a minute.
+
+    Compares schedulers on an embedded cluster, and finds a better one from nothing.
+    """
     settings = read_settings(ctx)
     screen = Screen(settings.display)
     packed = _runs(screen, _only(settings, trace="openb", protocol="inflation"), PACKING)
     queued = _runs(screen, _only(settings, trace="openb:16", load=LOAD), QUEUEING)
-    found = _found(screen)
+    found = _found(screen, settings)
     if is_json:
         print_json({"packing": packed, "queueing": queued, "search": found and asdict(found)})
         return
@@ -53,10 +56,10 @@ def demo(ctx: typer.Context, is_json: Json = False) -> None:
         print(f"  {command:<{max(map(len, NEXT))}}  {what}")
 
 
-def _found(screen: Screen) -> Found | None:
+def _found(screen: Screen, settings: Settings) -> Found | None:
     """Searches; nothing where candidates cannot be confined, which is no reason to show less."""
     try:
-        return search_from_nothing(screen)
+        return search_from_nothing(screen, settings)
     except MissingError as error:
         screen.note(f"no search here: {error.message}")
         return None
@@ -70,10 +73,13 @@ def _only(settings: Settings, **chosen: Any) -> Settings:
 def _runs(
     screen: Screen, settings: Settings, names: tuple[str, ...]
 ) -> dict[str, list[dict[str, Any]]]:
-    from podium.cli.case import Inputs
+    from podium.experiments.case import Inputs
+    from podium.experiments.compare import ComparisonRequest, run_all
     from podium.policies import load
 
-    return run_all(screen, settings, Inputs(), [load(name) for name in names], SEEDS, 0)
+    request = ComparisonRequest([load(name) for name in names], SEEDS)
+    with watching(screen) as listener:
+        return run_all(settings, Inputs(), request, listener)
 
 
 def _show_packing(screen: Screen, packed: dict[str, list[dict[str, Any]]]) -> None:
@@ -125,7 +131,7 @@ def _show_search(screen: Screen, found: Found) -> None:
         (name, figures.decimal(value, 2), figures.Figure(f"{found.fitness - value:+.2f}"))
         for name, value in found.others.items()
     ]
-    screen.table(["policy", "GPUs allocated (%)", "found is better by"], rows)
+    screen.table(["policy", "GPUs allocated (%)", "advantage"], rows)
     print()
 
 

@@ -1,16 +1,15 @@
-"""Finds a policy from nothing in a few seconds, for the demo; nothing of it is kept."""
+"""Finds a policy from nothing in a few seconds, for the demo; nothing of it stays."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from podium.cli.render import Screen
     from podium.search.run.plan import RunPlan
+    from podium.settings import Settings
 
 SEED = 1000
 CASES = 8
@@ -30,30 +29,22 @@ class Found:
     text: str
 
 
-def search_from_nothing(screen: Screen) -> Found:
+def search_from_nothing(screen: Screen, settings: Settings) -> Found:
     """Breeds programs from random ones and measures the best on validation seeds."""
-    from podium.cli.search.display import follow
+    from podium.cli.search.display import following
+    from podium.experiments.search import begin_in_passing
     from podium.search.run.plan import Budget
-    from podium.search.run.setup import KIND, Means, create_run, open_search
-    from podium.store import RunRecord, open_store
+    from podium.search.run.setup import Means
 
     budget, plan = Budget(EVALUATIONS), _plan()
-    with tempfile.TemporaryDirectory(prefix="podium-demo-") as name:
-        root = Path(name)
-        record = RunRecord("demo", KIND, "demo", 0.0, plan.as_object(), folder=str(root / "demo"))
-        with open_store(f"sqlite:///{root / 'demo.db'}") as store:
-            create_run(store, plan, record)
-            means = Means(os.cpu_count() or 1, is_validating=False)
-            with (
-                follow(screen, budget) as watch,
-                open_search(store, record, means, watch) as search,
-            ):
-                search.go(budget)
-                best, summary = search.archive.best, search.progress().summary()
-    assert best is not None  # a run that begins with nothing of use stops with an error
-    scores = _measured(plan, {"found": best.text, **_texts()})
+    means = Means(os.cpu_count() or 1, is_validating=False)
+    with following(screen, budget) as listener:
+        outcome = begin_in_passing(settings, plan, means, budget, listener)
+    assert outcome.text is not None  # a run that begins with nothing of use stops with an error
+    scores = _measured(plan, {"found": outcome.text, **_texts()})
+    summary = outcome.summary
     return Found(
-        SEED, summary["evaluations"], summary["seconds"], scores.pop("found"), scores, best.text
+        SEED, summary["evaluations"], summary["seconds"], scores.pop("found"), scores, outcome.text
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks this installation and says what to mend."""
+"""Checks this installation and says what to fix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ app = new_app()
 
 @app.command()
 def doctor(ctx: typer.Context, is_json: Json = False) -> None:
-    """Checks this installation and says what to mend.
+    """Checks this installation and says what to fix.
 
     Exits with 1 when something is broken; warnings and notes leave it at 0.
     """

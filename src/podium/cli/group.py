@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import typer
@@ -17,15 +19,13 @@ from typer.main import get_command
 
 from podium.cli.failure import BROKEN_PIPE, INTERRUPTED, Told, fail
 from podium.cli.terminal import guarding
+from podium.experiments.simulate import WORK
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
 
 ANYWHERE = ("--debug", "--no-progress", "--quiet")
 """Flags of `podium` itself that may also stand behind the verb."""
-
-WORK = "podium-work"
-"""Begins the names of threads that simulate; an interrupted command leaves them behind."""
 
 GRACE_S = 0.5
 """Work that was interrupted has so long to end by itself."""
@@ -36,7 +36,15 @@ class Verb(NamedTuple):
 
     name: str
     module: str
-    help: str
+    help: str = ""  # empty: the first line of the module, which says the same
+
+    def sentence(self) -> str:
+        """Gives the line in the help; the module is read, but not imported."""
+        spec = None if self.help else importlib.util.find_spec(self.module)
+        if spec is None or spec.origin is None:
+            return self.help
+        with Path(spec.origin).open(encoding="utf-8") as file:
+            return file.readline().strip().strip('"')
 
 
 class NounGroup(TyperGroup):
@@ -55,7 +63,7 @@ class VerbGroup(NounGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for verb in self.verbs:
-            self.add_command(TyperCommand(verb.name, help=verb.help))
+            self.add_command(TyperCommand(verb.name, help=verb.sentence()))
 
     def resolve_command(
         self, ctx: Context, args: list[str]

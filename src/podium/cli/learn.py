@@ -165,7 +165,7 @@ def _seeds(settings: Settings, text: str | None) -> tuple[int, ...]:
         raise UsageError(
             "--seed and --seeds are both given", where="flag --seeds", hint="give one of them"
         )
-    from podium.cli.compare import read_seeds
+    from podium.experiments.compare import read_seeds
 
     return tuple(read_seeds(text))
 

@@ -15,19 +15,19 @@ class Podium(VerbGroup):
     """Holds every verb of Podium."""
 
     verbs = (
-        Verb("demo", "podium.cli.demo", "Shows Podium at work, offline, in under a minute."),
-        Verb("traces", "podium.cli.traces", "Lists, checks, makes and converts traces."),
-        Verb("simulate", "podium.cli.simulate", "Runs one policy on one trace."),
-        Verb("compare", "podium.cli.compare", "Ranks several policies over several seeds."),
-        Verb("policies", "podium.cli.policies", "Lists, shows, checks and explains policies."),
-        Verb("search", "podium.cli.search", "Finds policies, shows and promotes them."),
-        Verb("learn", "podium.cli.learn", "Shows how the online agent learns in simulated worlds."),
-        Verb("serve", "podium.cli.serve", "Serves scores, observations and assignments over HTTP."),
-        Verb("runs", "podium.cli.runs", "Lists, shows and deletes runs that the store keeps."),
-        Verb("reproduce", "podium.cli.reproduce", "Repeats published experiments."),
-        Verb("bench", "podium.cli.bench", "Measures speed and memory on this machine."),
-        Verb("doctor", "podium.cli.doctor", "Checks this installation and says what to mend."),
-        Verb("config", "podium.cli.config", "Prints every setting and where it came from."),
+        Verb("demo", "podium.cli.demo"),
+        Verb("traces", "podium.cli.traces"),
+        Verb("simulate", "podium.cli.simulate"),
+        Verb("compare", "podium.cli.compare"),
+        Verb("policies", "podium.cli.policies"),
+        Verb("search", "podium.cli.search"),
+        Verb("learn", "podium.cli.learn"),
+        Verb("serve", "podium.cli.serve"),
+        Verb("runs", "podium.cli.runs"),
+        Verb("reproduce", "podium.cli.reproduce"),
+        Verb("bench", "podium.cli.bench"),
+        Verb("doctor", "podium.cli.doctor"),
+        Verb("config", "podium.cli.config"),
     )
 
 

@@ -1,22 +1,41 @@
-"""Holds the options that verbs share, and the way from options to settings."""
+"""Declares the options that verbs share, and leads from options to settings."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.errors import PodiumError, UnknownName
 from podium.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from podium.store import RunRecord
 
 Json = Annotated[bool, typer.Option("--json", help="Print data as JSON.")]
 TracesFolder = Annotated[
     Path | None, typer.Option("--traces", help="Folder of the OpenB CSV files.", show_default=False)
 ]
+
+
+RunId = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="Id of a run, a unique beginning of one, or its name."),
+]
+StoreUrl = Annotated[
+    str | None,
+    typer.Option("--store", help="Database: a file or an address.", show_default=False),
+]
+Save = Annotated[
+    str | None,
+    typer.Option(
+        "--save", metavar="NAME", help="Keep the run in the store under a name.",
+        show_default=False,
+    ),
+]  # fmt: skip
 
 
 def read_settings(ctx: typer.Context, flags: Mapping[str, Any] | None = None) -> Settings:
@@ -28,32 +47,11 @@ def read_settings(ctx: typer.Context, flags: Mapping[str, Any] | None = None) ->
     return settings
 
 
-def traces_folder(settings: Settings) -> Path | None:
-    """Names the folder of original traces: the one that is set, or what was fetched."""
-    has_fetched = any(settings.traces.cache.glob("openb_*.csv"))
-    return settings.traces.folder or (settings.traces.cache if has_fetched else None)
+def typed_command() -> tuple[str, ...]:
+    """Gives the command as it was typed."""
+    return ("podium", *sys.argv[1:])
 
 
-def place_of(settings: Settings, path: str) -> str:
-    """Says where a setting was made, for errors about its value; nothing for a default."""
-    section, name = path.split(".")
-    origin = settings.origins[path]
-    return "" if origin == "default" else f"{origin}, [{section}] {name}"
-
-
-@contextmanager
-def blaming(where: str, advice: str = "") -> Iterator[None]:
-    """Adds a place and advice to errors that have none, and names the list of all names."""
-    try:
-        yield
-    except PodiumError as error:
-        error.where = error.where or where
-        error.hint = error.hint or advice
-        kind = error.message.split('"')[0] if isinstance(error, UnknownName) else ""
-        for noun, verb in _LISTS.items():
-            if noun in kind:
-                error.hint += f"; {verb} shows all"
-        raise
-
-
-_LISTS = {"policy": "podium policies list", "trace": "podium traces list"}
+def kept_note(record: RunRecord) -> str:
+    """Says where an outcome is kept."""
+    return f"kept as run {record.id} ({record.name}); podium runs show {record.id} shows it"

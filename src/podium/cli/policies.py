@@ -7,32 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli import figures
-from podium.cli.case_options import (
-    ClusterName,
-    IgnoreUnknown,
-    Load,
-    NodeOrder,
-    Nodes,
-    Orders,
-    Pods,
-    ProtocolName,
-    Ratio,
-    Seed,
-    SkipBad,
-    TraceName,
-)
+from podium.cli.case_options import CaseOptions, IgnoreUnknown, Seed
+from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
-from podium.cli.watch import inform
-from podium.errors import UnknownName
+from podium.cli.watch import announce_compilation, apart, inform, watching
 from podium.model.records import GPU_MILLI
 
 if TYPE_CHECKING:
+    from podium import policies
     from podium.reports.explanation import Candidate, Explanation
 
-app = new_app("Lists, shows, checks and explains policies.")
+app = new_app(__doc__)
 
 Reference = Annotated[str, typer.Argument(metavar="POLICY", help="Policy by name or file.")]
 PLACE = "argument POLICY"
@@ -60,9 +48,7 @@ def show(
     is_json: Json = False,
 ) -> None:
     """Prints what a policy is, and its source."""
-    from podium.cli.case import named_policy
-
-    policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
+    policy = _loaded(reference, is_ignoring_unknown=is_ignoring_unknown)
     text = policy.source.text if policy.source else ""
     facts = {
         "name": policy.name,
@@ -96,12 +82,11 @@ def check(
 
     Exits with 1 when the policy breaks it.
     """
-    from podium.cli.case import named_policy
-    from podium.cli.watch import announce_compilation, apart, interruptible
+    from podium.experiments.simulate import interruptible
     from podium.testing import check_policy
 
     screen = Screen(read_settings(ctx).display)
-    policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
+    policy = _loaded(reference, is_ignoring_unknown=is_ignoring_unknown)
     announce_compilation(screen)
     with screen.progress(f"checking {policy.name}"), apart():
         report = interruptible(lambda: check_policy(policy, seed=seed))
@@ -116,54 +101,35 @@ def check(
 
 @app.command()
 @stoppable
+@with_blocks
 def explain(
     ctx: typer.Context,
     reference: Reference,
     pod: Annotated[str, typer.Option("--pod", help="Name of a pod of the trace.")],
-    trace: TraceName = None,
-    cluster: ClusterName = None,
-    protocol: ProtocolName = None,
-    ratio: Ratio = None,
-    load: Load = None,
+    case: CaseOptions,
     seed: Seed = None,
-    orders: Orders = None,
-    nodes: Nodes = None,
-    pods: Pods = None,
-    node_order: NodeOrder = "shuffled",
-    is_skipping_bad: SkipBad = False,
-    is_ignoring_unknown: IgnoreUnknown = False,
-    traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
     """Says why a pod of a simulated run went where it went."""
-    flags = {
-        "simulate.trace": trace,
-        "simulate.cluster": cluster,
-        "simulate.protocol": protocol,
-        "simulate.ratio": ratio,
-        "simulate.load": load,
-        "simulate.seed": seed,
-        "traces.folder": traces,
-    }
-    settings = read_settings(ctx, flags)
+    settings = read_settings(ctx, {**case.settings(), "simulate.seed": seed})
     screen = Screen(settings.display)
 
-    from podium.cli.case import Inputs, load_case, named_policy
-    from podium.cli.watch import apart, inform, run_watched
-    from podium.reports.explanation import explain
+    from podium.experiments.explain import explain
 
-    policy = named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
-    case = load_case(settings, Inputs(orders, nodes, pods, is_skipping_bad, node_order))
-    inform(screen, (*case.notes, *policy.notes))
-    if pod not in case.workload.names:
-        raise UnknownName.among("pod", pod, case.workload.names, where="flag --pod")
-    result = run_watched(screen, case, policy)
-    with apart():
-        found = explain(result, pod)
+    with watching(screen) as listener:
+        policy = _loaded(reference, is_ignoring_unknown=case.is_ignoring_unknown)
+        found = explain(settings, case.inputs(), policy, pod, listener)
     if is_json:
         print_json(found)
     else:
         _show_explanation(screen, found)
+
+
+def _loaded(reference: str, *, is_ignoring_unknown: bool) -> policies.Policy:
+    from podium.experiments.case import named_policy
+
+    with apart():
+        return named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
 
 
 def _show_explanation(screen: Screen, found: Explanation) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, is_dataclass
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TextIO, cast
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Literal, Protocol, TextIO, cast
 
 from podium.cli.figures import Figure, text_of
 from podium.cli.terminal import guarding, json_text, on_one_line, unguarded, visible
+from podium.experiments.plain import plain
 from podium.settings import Display
 
 if TYPE_CHECKING:
@@ -197,23 +196,6 @@ def column_widths(
 def print_json(value: object) -> None:
     """Prints one JSON document: keys in the order given, full precision, NaN as null."""
     print(json_text(plain(value), indent=2))
-
-
-def plain(value: Any) -> Any:
-    """Reduces values to JSON types."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
-    if hasattr(value, "tolist"):  # NumPy scalars and arrays, without importing NumPy
-        return plain(value.tolist())
-    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
 def _is_numeric(values: Sequence[object]) -> bool:

@@ -1,4 +1,4 @@
-"""Repeats published experiments and sets our figures beside theirs."""
+"""Repeats published experiments."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli import figures
-from podium.cli.beside_fgd import compare_all, rivals_among, show_comparison
 from podium.cli.group import new_app
 from podium.cli.options import Json, TracesFolder, read_settings
-from podium.cli.published import Material, original_folder, run_all, runs_with_orders
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
-from podium.errors import MissingError
+from podium.cli.watch import watching
 
 if TYPE_CHECKING:
-    from podium.reports.beside_fgd import Comparison
-    from podium.reports.fgd_experiment import Outcome, Selection
+    from podium.reports.beside_fgd import Comparison, Row
+    from podium.reports.fgd_experiment import Outcome
     from podium.reports.funsearch_experiment import TwoViews
-    from podium.settings import Settings
 
-app = new_app("Repeats published experiments and sets our figures beside theirs.")
+app = new_app(__doc__)
 
 
 @app.command()
@@ -61,18 +58,23 @@ def fgd(
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)
 
+    from podium.experiments import published as experiments
     from podium.reports.fgd_experiment import Selection, read_published
 
-    folder = original_folder(settings)
+    folder = experiments.original_folder(settings)
     known = read_published(published or folder / "published.csv")
-    material = Material(known, orders or folder / "protocol")
+    material = experiments.Material(known, orders or folder / "protocol")
     chosen = Selection(tuple(trace or ()), tuple(policy or ()))
-    rivals = rivals_among(chosen.policies, known)
+    rivals = experiments.rivals_among(chosen.policies, known)
     if rivals:
-        found = compare_all(screen, settings, material, rivals, chosen.traces)
+        with watching(screen) as listener:
+            found = experiments.compare_with_fgd(
+                settings, material, rivals, chosen.traces, listener
+            )
         _show_rivals(screen, found, is_json=is_json)
         return
-    outcomes = _repeat_all(screen, settings, material, chosen)
+    with watching(screen) as listener:
+        outcomes = experiments.repeat_fgd(settings, material, chosen, listener)
     if is_json:
         print_json([_object(outcome) for outcome in outcomes])
     else:
@@ -86,8 +88,35 @@ def _show_rivals(screen: Screen, found: list[Comparison], *, is_json: bool) -> N
     for index, each in enumerate(found):
         if not is_json:
             print("\n" if index else "", end="")
-            show_comparison(screen, each)
+            _show_comparison(screen, each)
         screen.note(each.verdict())
+
+
+def _show_comparison(screen: Screen, found: Comparison) -> None:
+    """Prints a row for each trace, then the means."""
+    from podium.reports.beside_fgd import mean_row
+
+    named = found.named
+    means = [mean_row(named, f"mean of {len(named)} named")] if named else []
+    means.append(mean_row(found.rows, f"mean of all {len(found.rows)}"))
+    titles = ["trace", "100 % ours", "FGD", "difference", "130 % ours", "FGD", "difference"]
+    titles += ["frag ours", "FGD", "may hold", "held"]
+    print(f"{found.policy} beside the published FGD:")
+    screen.table(titles, [_cells(row, may_hold=found.may_hold) for row in (*found.rows, *means)])
+
+
+def _cells(row: Row, *, may_hold: bool) -> tuple[object, ...]:
+    cells: list[figures.Figure] = []
+    for column in ("alloc_100", "alloc_130"):
+        cells += [figures.decimal(row.ours[column]), figures.decimal(row.published[column])]
+        cells.append(_signed(row.difference(column)))
+    fragments = [row.ours["frag_130"], row.published["frag_130"]]
+    return (row.name, *cells, *map(figures.decimal, fragments), may_hold, row.held)
+
+
+def _signed(points: float) -> figures.Figure:
+    text = figures.decimal(points)
+    return text if text == figures.MISSING or points < 0 else figures.Figure(f"+{text}")
 
 
 def _judge(screen: Screen, outcomes: list[Outcome]) -> None:
@@ -101,20 +130,6 @@ def _judge(screen: Screen, outcomes: list[Outcome]) -> None:
     screen.note(f"{verdict}100 % and 130 %{drawn}")
     if reproduced < len(judged):
         raise typer.Exit(1)
-
-
-def _repeat_all(
-    screen: Screen, settings: Settings, material: Material, chosen: Selection
-) -> list[Outcome]:
-    from podium.cli.watch import announce_compilation
-    from podium.policies import load
-    from podium.reports.fgd_experiment import repeat, select
-
-    runs = runs_with_orders(screen, material, select(material.results, chosen))
-    announce_compilation(screen)
-    policies = {name: load(name) for name in {run.policy for run in runs}}
-    jobs = [(run, policies[run.policy]) for run in runs]
-    return run_all(screen, settings, material, jobs, repeat)
 
 
 def _object(outcome: Outcome) -> dict[str, object]:
@@ -160,21 +175,10 @@ def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = F
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)
 
-    from podium.cli.watch import announce_compilation
-    from podium.reports.funsearch_experiment import POLICIES, view_twice
-    from podium.traces.catalogue import EMBEDDED_16, LoadOptions, load_trace
+    from podium.experiments.published import repeat_funsearch
 
-    options = LoadOptions(folder=original_folder(settings))
-    cluster = load_trace(EMBEDDED_16, options).cluster
-    workload = load_trace("openb:default", options).workload
-    if cluster is None or workload is None:
-        raise MissingError("the 16-node list or the default trace is empty")
-    announce_compilation(screen)
-    views = []
-    with screen.progress("repeating", len(POLICIES)) as advance:
-        for name in POLICIES:
-            views.append(view_twice(name, cluster, workload))
-            advance()
+    with watching(screen) as listener:
+        views = repeat_funsearch(settings, listener)
     if is_json:
         print_json(
             [{"policy": v.policy, "compatible": v.compatible, "true": v.true} for v in views]

@@ -1,43 +1,45 @@
-"""Lists, shows and deletes runs that the store keeps."""
+"""Lists, shows, compares and deletes runs that the store keeps."""
 
 from __future__ import annotations
 
+import json
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from podium.cli import figures
 from podium.cli.group import new_app
-from podium.cli.options import Json, blaming, place_of, read_settings
-from podium.cli.render import Screen, plain, print_json
+from podium.cli.options import Json, RunId, StoreUrl, read_settings
+from podium.cli.render import Screen, print_json
 from podium.cli.terminal import on_one_line
-from podium.errors import MissingError, PodiumError, UsageError
-from podium.settings import Settings
+from podium.errors import UsageError
+from podium.experiments import runs as experiments
+from podium.experiments.places import blaming
+from podium.experiments.plain import plain
 
 if TYPE_CHECKING:
+    from podium.experiments.runs import RunDiff
     from podium.store import CandidateRecord, RunRecord, Store
 
-app = new_app("Lists, shows and deletes runs that the store keeps.")
+app = new_app(__doc__)
 
-RunId = Annotated[
-    str, typer.Argument(metavar="RUN", help="Id of a run, or as much of it as no other has.")
-]
-StoreUrl = Annotated[
-    str | None,
-    typer.Option("--store", help="Database: a file or an address.", show_default=False),
-]
 PLACE = "argument RUN"
+LONGEST_CELL = 60
+"""Characters of an input that are shown; `--json` has them all."""
 
 
 @app.command("list")
 def list_runs(
     ctx: typer.Context,
     kind: Annotated[
-        str | None, typer.Option("--kind", help="Only runs of this kind.", show_default=False)
+        str | None,
+        typer.Option(
+            "--kind",
+            help="Only runs of this kind: search, simulation, comparison.",
+            show_default=False,
+        ),
     ] = None,
     store: StoreUrl = None,
     is_json: Json = False,
@@ -46,16 +48,15 @@ def list_runs(
     settings = read_settings(ctx, {"store.url": store})
     screen = Screen(settings.display)
     rows: list[dict[str, Any]] = []
-    if not is_new(settings):
-        with opened(settings) as kept:
-            rows = [_listed(kept, run) for run in kept.runs.all(kind)]
-            for damaged in kept.runs.damaged(kind):
+    if not experiments.is_new(settings):
+        with experiments.open_runs(settings) as opened:
+            rows = [_listed(opened, run) for run in opened.runs.all(kind)]
+            for damaged in opened.runs.damaged(kind):
                 screen.note(f"{damaged}; podium runs delete removes it")
     if is_json:
         print_json(rows)
     elif rows:
-        titles = ["run", "kind", "name", "status", "created", "candidates", "best fitness"]
-        screen.table(titles, [_line(row) for row in rows])
+        _show_list(screen, rows)
     else:
         from podium.store.address import label_of, read_address
 
@@ -75,11 +76,10 @@ def show(
 ) -> None:
     """Shows what a run was asked for, how far it came, and its best candidates."""
     settings = read_settings(ctx, {"store.url": store})
-    with opened(settings) as kept:
-        with blaming(PLACE):
-            record = _standing(kept.runs.get(run))
-        count = kept.candidates.count(record.id)
-        found = kept.candidates.best(record.id, best)
+    with experiments.open_runs(settings) as opened:
+        record = experiments.standing(_found(opened, run))
+        count = opened.candidates.count(record.id)
+        found = opened.candidates.best(record.id, best)
     if is_json:
         print_json({**plain(record), "candidates": count, "best": found})
     else:
@@ -87,11 +87,32 @@ def show(
 
 
 @app.command()
+def diff(
+    ctx: typer.Context,
+    first: Annotated[str, typer.Argument(metavar="A", help="A run, by id or name.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another run of the same kind.")],
+    store: StoreUrl = None,
+    is_json: Json = False,
+) -> None:
+    """Sets two runs of one kind side by side: what differs in their inputs, and every figure."""
+    settings = read_settings(ctx, {"store.url": store})
+    with experiments.open_runs(settings) as opened:
+        records = [
+            _found(opened, each, f"argument {name}") for each, name in ((first, "A"), (second, "B"))
+        ]
+    found = experiments.diff(*records)
+    if is_json:
+        print_json(found.as_object())
+    else:
+        _show_diff(Screen(settings.display), found)
+
+
+@app.command()
 def delete(
     ctx: typer.Context,
     run: Annotated[
         str | None,
-        typer.Argument(metavar="RUN", help="Id of a run, or as much of it as no other has."),
+        typer.Argument(metavar="RUN", help="Id of a run, a unique beginning of one, or its name."),
     ] = None,
     are_failed: Annotated[
         bool, typer.Option("--failed", help="Delete every run that failed.")
@@ -105,104 +126,58 @@ def delete(
     screen = Screen(settings.display)
     if (run is None) != are_failed:
         raise UsageError("name a run or give --failed, not both", where=PLACE)
-    with opened(settings) as kept:
-        chosen = [_found(kept, run)] if run is not None else _failed(kept)
-        counts = [kept.candidates.count(record.id) for record in chosen]
+    with experiments.open_runs(settings) as opened:
+        chosen = [_deletable(opened, run)] if run is not None else _failed(opened)
+        counts = [opened.candidates.count(record.id) for record in chosen]
         if not is_sure and chosen:
             _ask(chosen, sum(counts))
         for record in chosen:
-            _delete(kept, record)
+            experiments.delete(opened, record)
     if is_json:
         done = [_deleted(*each) for each in zip(chosen, counts, strict=True)]
         print_json(done[0] if run is not None else done)
-        return
-    for record, count in zip(chosen, counts, strict=True):
-        print(f"deleted run {record.id} and {figures.counted(count, 'candidate')}")
-        if record.folder:
-            screen.note(f"its files stay in {record.folder}")
-    if not chosen:
-        screen.note("no run has failed")
+    else:
+        _show_deleted(screen, chosen, counts)
 
 
-def opened(settings: Settings, *, is_made: bool = False) -> Store:
-    """Opens the store that the settings name; a file that is not there is made only on demand."""
-    from podium.store import open_store
-
-    with blaming(place_of(settings, "store.url")):
-        file = _file(settings)
-        if not is_made and file is not None and not _has_content(file):
-            raise MissingError(
-                f"there is no store at {file}",
-                hint="look at the path in --store or PODIUM_STORE_URL; podium search run makes "
-                "a store",
-            )
-        return open_store(settings.store.url)
+def _found(opened: Store, run: str, place: str = PLACE) -> RunRecord:
+    with blaming(place):
+        return opened.runs.get(run)
 
 
-def is_new(settings: Settings) -> bool:
-    """Tells whether nobody has named a store, and nothing was kept in the usual one so far."""
-    file = _file(settings)
-    return file is not None and not file.exists() and settings.origins["store.url"] == "default"
-
-
-def _file(settings: Settings) -> Path | None:
-    from podium.store.address import file_of, read_address
-
-    with blaming(place_of(settings, "store.url")):
-        return file_of(read_address(settings.store.url))
-
-
-def _has_content(file: Path) -> bool:
-    # SQLite takes an empty file for a new database.
-    return file.exists() and not (file.is_file() and file.stat().st_size == 0)
-
-
-def _found(kept: Store, run: str) -> RunRecord:
+def _deletable(opened: Store, run: str) -> RunRecord:
     from podium.store import DamagedRow, RunRecord
 
     try:
-        with blaming(PLACE):
-            return kept.runs.get(run)
+        return _found(opened, run)
     except DamagedRow as damaged:  # what cannot be read can be deleted all the same
         return RunRecord(damaged.id, kind="", name="damaged", created_s=0.0)
 
 
-def _failed(kept: Store) -> list[RunRecord]:
+def _failed(opened: Store) -> list[RunRecord]:
     from podium.store.records import FAILED
 
-    return [record for record in kept.runs.all() if record.status == FAILED]
-
-
-def _delete(kept: Store, record: RunRecord) -> None:
-    """Deletes a run that no process works on."""
-    from podium.store.run_folder import RunFolder
-
-    folder = RunFolder(Path(record.folder)) if record.folder else None
-    if folder is None or not folder.path.is_dir():
-        kept.runs.delete(record.id)
-        return
-    folder.lock()
-    try:
-        kept.runs.delete(record.id)
-    finally:
-        folder.unlock()
+    return [record for record in opened.runs.all() if record.status == FAILED]
 
 
 def _deleted(record: RunRecord, count: int) -> dict[str, Any]:
     return {"deleted": record.id, "candidates": count, "folder": record.folder}
 
 
-def _standing(record: RunRecord) -> RunRecord:
-    from podium.store.run_status import status_of
-
-    return replace(record, status=status_of(record))
+def _show_deleted(screen: Screen, records: list[RunRecord], counts: list[int]) -> None:
+    for record, count in zip(records, counts, strict=True):
+        print(f"deleted run {record.id} and {figures.counted(count, 'candidate')}")
+        if record.folder:
+            screen.note(f"its files stay in {record.folder}")
+    if not records:
+        screen.note("no run has failed")
 
 
 def _ask(records: list[RunRecord], count: int) -> None:
     ids = " ".join(record.id for record in records)
     if not sys.stdin.isatty():
         advice = f"podium runs delete {ids if len(records) == 1 else '--failed'} --yes"
-        raise UsageError("deleting a run is not asked for by accident", hint=advice)
+        raise UsageError("refusing to delete without confirmation", hint=advice)
     candidates = figures.counted(count, "candidate")
     what = f"run {ids} ({records[0].name}, {candidates})"
     if len(records) > 1:
@@ -210,62 +185,99 @@ def _ask(records: list[RunRecord], count: int) -> None:
     typer.confirm(on_one_line(f"Delete {what}?"), abort=True, err=True)
 
 
-def _listed(kept: Store, run: RunRecord) -> dict[str, Any]:
-    best = kept.candidates.best(run.id, 1)
+def _listed(opened: Store, run: RunRecord) -> dict[str, Any]:
+    best = opened.candidates.best(run.id, 1)
+    result = experiments.headline(run)
     return {
         "id": run.id,
         "kind": run.kind,
         "name": run.name,
-        "status": _standing(run).status,
+        "status": experiments.standing(run).status,
         "created_s": run.created_s,
         "folder": run.folder,
-        "candidates": kept.candidates.count(run.id),
+        "candidates": opened.candidates.count(run.id),
         "best_fitness": best[0].fitness if best else None,
+        **({"result": result} if result else {}),
     }
+
+
+def _show_list(screen: Screen, rows: list[dict[str, Any]]) -> None:
+    titles = ["run", "kind", "name", "status", "created", "candidates", "best fitness"]
+    lines = [_line(row) for row in rows]
+    if any("result" in row for row in rows):
+        titles.append("result")
+        lines = [(*line, row.get("result")) for line, row in zip(lines, rows, strict=True)]
+    screen.table(titles, lines)
 
 
 def _line(row: dict[str, Any]) -> tuple[object, ...]:
     words = (row["id"], row["kind"], row["name"], row["status"], _moment(row["created_s"]))
-    return (*words, row["candidates"], figures.decimal(row["best_fitness"], 3))
+    is_search = "result" not in row
+    count = row["candidates"] if is_search else None
+    return (*words, count, figures.decimal(row["best_fitness"], 3))
 
 
 def _show(screen: Screen, record: RunRecord, count: int, best: list[CandidateRecord]) -> None:
-    screen.fields(
-        {
-            "run": record.id,
-            "kind": record.kind,
-            "name": record.name,
-            "status": record.status,
-            "created": _moment(record.created_s),
-            "folder": record.folder or None,
-            "candidates": count,
-            **_outside(record),
-        }
-    )
-    for title, values in (("settings", record.settings), ("summary", record.summary)):
-        if values:
-            print(f"\n{title}")
-            screen.fields({f"  {name}": _short(value) for name, value in values.items()})
+    facts = {
+        "run": record.id,
+        "kind": record.kind,
+        "name": record.name,
+        "status": record.status,
+        "created": _moment(record.created_s),
+    }
+    if experiments.headline(record):
+        screen.fields({**facts, "result": experiments.headline(record)})
+        _show_values(screen, {"inputs": record.settings, "metrics": experiments.figures_of(record)})
+        return
+    outside = experiments.reached_outside(record)
+    resumed = {"when resumed": "; ".join(outside)} if outside else {}
+    screen.fields({**facts, "folder": record.folder or None, "candidates": count, **resumed})
+    _show_values(screen, {"settings": record.settings, "summary": record.summary})
     if best:
         print()
         titles = ["candidate", "fitness", "kind", "source", "complexity", "may hold"]
         screen.table(titles, [_candidate_line(each) for each in best])
 
 
-def _outside(record: RunRecord) -> dict[str, str]:
-    """Says which programs and services a resumed run would use, as its own folder has it."""
-    from podium.search.run.folder import PLAN, RunFolder
-    from podium.search.run.plan import RunPlan
-    from podium.search.run.trust import outside_work
+def _show_values(screen: Screen, blocks: dict[str, Any]) -> None:
+    for title, values in blocks.items():
+        if values:
+            print(f"\n{title}")
+            screen.fields({f"  {name}": _written(value) for name, value in values.items()})
 
-    if not record.folder:
-        return {}
-    try:
-        plan = RunPlan.from_object(RunFolder(Path(record.folder)).read(PLAN))
-    except PodiumError:
-        return {}
-    found = outside_work(plan)
-    return {"when resumed": "; ".join(found)} if found else {}
+
+def _show_diff(screen: Screen, found: RunDiff) -> None:
+    titles = [each.name for each in (found.first, found.second)]
+    if titles[0] == titles[1] or not all(titles):
+        titles = [found.first.id, found.second.id]
+    if found.inputs:
+        rows = [(each.name, _cell(each.first), _cell(each.second)) for each in found.inputs]
+        screen.table(["input", *titles], rows)
+        print()
+    else:
+        screen.note("the inputs are the same")
+    screen.table(
+        ["metric", *titles, "difference"],
+        [
+            (each.name, _cell(each.first), _cell(each.second), _signed(each.change))
+            for each in found.figures
+        ],
+    )
+
+
+def _signed(change: float | None) -> figures.Figure | None:
+    if change is None:
+        return None
+    return figures.Figure(f"{change:+,.4g}" if change else "0")
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, int | float):
+        return figures.Figure(figures.text_of(value))
+    written = _written(value)
+    if not isinstance(written, str) or len(written) <= LONGEST_CELL:
+        return written
+    return f"{written[: LONGEST_CELL - 3]}..."
 
 
 def _candidate_line(each: CandidateRecord) -> tuple[object, ...]:
@@ -273,9 +285,7 @@ def _candidate_line(each: CandidateRecord) -> tuple[object, ...]:
     return (each.number, fitness, each.kind, each.source, each.complexity, each.may_hold)
 
 
-def _short(value: object) -> object:
-    import json
-
+def _written(value: object) -> object:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 

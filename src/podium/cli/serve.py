@@ -11,9 +11,8 @@ import typer
 
 from podium.cli.failure import INTERRUPTED, Told
 from podium.cli.group import new_app
-from podium.cli.options import read_settings
+from podium.cli.options import StoreUrl, read_settings
 from podium.cli.render import Screen
-from podium.cli.runs import StoreUrl
 
 if TYPE_CHECKING:
     from podium.store import Store

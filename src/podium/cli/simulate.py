@@ -11,34 +11,29 @@ from typer.core import TyperCommand
 
 from podium.cli import figures
 from podium.cli.case_options import (
-    ClusterName,
+    CaseOptions,
     HoldLimit,
-    IgnoreUnknown,
-    Load,
     MaxHolds,
     MaxRounds,
-    NodeOrder,
-    Nodes,
-    Orders,
-    Pods,
     Policy,
-    ProtocolName,
-    Ratio,
     Seed,
-    SkipBad,
     TierName,
-    TraceName,
 )
+from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, place_of, read_settings
+from podium.cli.options import Json, Save, StoreUrl, kept_note, read_settings, typed_command
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
+from podium.cli.watch import watching
 from podium.errors import UnknownName, UsageError, close_names
+from podium.experiments.places import place_of
+from podium.experiments.runs import check_name
+from podium.experiments.simulate import Simulation
 
 if TYPE_CHECKING:
     from typer._click.core import Context
 
-    from podium.cli.case import Inputs
+    from podium import policies
     from podium.settings import Settings
     from podium.sim import Result
 
@@ -66,16 +61,13 @@ class SimulateCommand(TyperCommand):
 
 @app.command(cls=SimulateCommand)
 @stoppable
+@with_blocks
 def simulate(
     ctx: typer.Context,
+    *,
     policy: Policy = None,
-    trace: TraceName = None,
-    cluster: ClusterName = None,
-    protocol: ProtocolName = None,
-    ratio: Ratio = None,
-    load: Load = None,
+    case: CaseOptions,
     seed: Seed = None,
-    orders: Orders = None,
     placements: Annotated[
         Path | None,
         typer.Option("--placements", help="Write one row per pod (.csv or .parquet)."),
@@ -84,44 +76,38 @@ def simulate(
         Path | None,
         typer.Option("--timeline", help="Write what was in use over time (.csv or .json)."),
     ] = None,
-    nodes: Nodes = None,
-    pods: Pods = None,
-    node_order: NodeOrder = "shuffled",
     tier: TierName = None,
     hold_limit: HoldLimit = None,
     max_holds: MaxHolds = None,
     max_rounds: MaxRounds = None,
-    is_skipping_bad: SkipBad = False,
-    is_ignoring_unknown: IgnoreUnknown = False,
-    traces: TracesFolder = None,
+    save: Save = None,
+    store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
     """Runs one policy on one trace and prints what came of it."""
     flags = {
+        **case.settings(),
         "simulate.policy": policy,
-        "simulate.trace": trace,
-        "simulate.cluster": cluster,
-        "simulate.protocol": protocol,
-        "simulate.ratio": ratio,
-        "simulate.load": load,
         "simulate.seed": seed,
         "simulate.hold_limit": hold_limit,
         "simulate.max_holds": max_holds,
         "simulate.max_rounds": max_rounds,
         "compile.tier": tier,
-        "traces.folder": traces,
+        "store.url": store,
     }
     settings = read_settings(ctx, flags)
     if settings.simulate.policy == ONLINE:
         raise _moved(ctx.meta[ARGUMENTS], place_of(settings, "simulate.policy"))
     screen = Screen(settings.display)
-
-    from podium.cli.case import Inputs
-
-    inputs = Inputs(orders, nodes, pods, is_skipping_bad, node_order)
+    if save is not None:
+        check_name(save)
     writers = _writers(placements, timeline)
-    found = _run(screen, settings, inputs, writers, is_ignoring_unknown=is_ignoring_unknown)
-    return print_json(found) if is_json else show(screen, found)
+    found = _run(screen, settings, case)
+    for write, path, what in writers:
+        screen.note(f"wrote {write(found.result, path):,} {what} to {path}")
+    if save is not None:
+        _keep(screen, settings, case, found, save)
+    return print_json(found.as_object()) if is_json else show(screen, found.summary)
 
 
 def _moved(arguments: list[str], where: str) -> UsageError:
@@ -134,39 +120,34 @@ def _moved(arguments: list[str], where: str) -> UsageError:
     )
 
 
-def _run(
-    screen: Screen,
-    settings: Settings,
-    inputs: Inputs,
-    writers: list[tuple[Writer, Path, str]],
-    *,
-    is_ignoring_unknown: bool,
-) -> dict[str, Any]:
-    """Runs the policy on the case, writes what is to be written, and gives the figures."""
-    from podium.cli.case import load_case, named_policy
-    from podium.cli.watch import inform, run_watched
-    from podium.reports.summary import hold_note, summarise
+def _run(screen: Screen, settings: Settings, case: CaseOptions) -> Simulation:
+    from podium.experiments.simulate import simulate
 
+    with watching(screen) as listener:
+        policy = _policy(settings, is_ignoring_unknown=case.is_ignoring_unknown)
+        return simulate(settings, case.inputs(), policy, listener)
+
+
+def _policy(settings: Settings, *, is_ignoring_unknown: bool) -> policies.Policy:
+    from podium.experiments.case import named_policy
+
+    reference = settings.simulate.policy
+    place = place_of(settings, "simulate.policy")
     try:
-        policy = named_policy(
-            settings.simulate.policy,
-            place_of(settings, "simulate.policy"),
-            is_ignoring_unknown=is_ignoring_unknown,
-        )
+        return named_policy(reference, place, is_ignoring_unknown=is_ignoring_unknown)
     except UnknownName as error:
-        if close_names(settings.simulate.policy, [ONLINE]):
+        if close_names(reference, [ONLINE]):
             error.hint = f"did you mean {ONLINE}, the agent that learns run times: podium learn"
         raise
-    case = load_case(settings, inputs)
-    notes = [*case.notes, *policy.notes]
-    inform(screen, notes)
-    result = run_watched(screen, case, policy)
-    found = summarise(result)
-    held = list(filter(None, [hold_note(policy, [found])]))
-    inform(screen, held)
-    for write, path, what in writers:
-        screen.note(f"wrote {write(result, path):,} {what} to {path}")
-    return {**found, "notes": [*notes, *held]}
+
+
+def _keep(
+    screen: Screen, settings: Settings, case: CaseOptions, found: Simulation, name: str
+) -> None:
+    from podium.experiments.runs import Keeping, keep_simulation
+
+    record = keep_simulation(settings, case.inputs(), found, Keeping(name, typed_command()))
+    screen.note(kept_note(record))
 
 
 def _writers(placements: Path | None, timeline: Path | None) -> list[tuple[Writer, Path, str]]:
@@ -194,7 +175,7 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
     screen.fields(
         {
             "policy": found["policy"],
-            "trace": f"{found['trace']} on {found['cluster']}, {found['protocol']}, "
+            "trace": f"{found['trace']}, cluster {found['cluster']}, {found['protocol']}, "
             f"seed {found['seed']}",
             "cluster": f"{figures.counted(found['nodes'], 'node')}, "
             f"{figures.counted(found['gpus'], 'GPU')}",

@@ -10,18 +10,19 @@ import typer
 
 from podium.cli.figures import count
 from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings, traces_folder
+from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
 from podium.cli.terminal import on_one_line
 from podium.cli.watch import inform
 from podium.errors import InputError, UnknownName, UsageError
+from podium.experiments.places import traces_folder
 from podium.settings import Settings
 
 if TYPE_CHECKING:
     from podium.traces import LoadOptions, Trace
 
-app = new_app("Lists, checks, makes and converts traces.")
+app = new_app(__doc__)
 
 Reference = Annotated[
     str, typer.Argument(metavar="TRACE", help="A name that `list` shows, a file, or a folder.")

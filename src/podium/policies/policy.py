@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PolicyError
+from podium.files.html import html_code
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
 from podium.policies.language.kind import MOST_ROWS, NotPortable
@@ -73,6 +74,10 @@ class PairPolicy:
             not_compiled=reason,
             compiling_hint=hint,
         )
+
+    def _repr_html_(self) -> str:
+        """Shows the policy in a notebook."""
+        return _shown(self)
 
     @property
     def takes_gpu(self) -> bool:
@@ -219,6 +224,10 @@ class ClusterPolicy:
         """Opens a session, whose chooser is started here and remembers from call to call."""
         return ClusterSession(self, self.start(seed))
 
+    def _repr_html_(self) -> str:
+        """Shows the policy in a notebook."""
+        return _shown(self)
+
     def scores(
         self,
         pod: np.void,
@@ -230,6 +239,12 @@ class ClusterPolicy:
 
 
 Policy = PairPolicy | ClusterPolicy
+
+
+def _shown(policy: Policy) -> str:
+    """Writes a policy's name, summary and text as HTML."""
+    title = f"{policy.name} ({policy.kind}, {policy.origin}): {policy.summary}"
+    return html_code(title, policy.source.text if policy.source is not None else "")
 
 
 def policy_of(source: Source, name: str, origin: Origin = "file") -> Policy:

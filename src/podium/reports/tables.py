@@ -73,14 +73,11 @@ def _write_placement_rows(result: Result, path: Path) -> int:
 
 
 def _write_parquet(result: Result, path: Path) -> int:
-    import polars
-
-    rows = list(_rows(result))
-    kinds = {name: polars.Float64 if name.endswith("_s") else polars.String for name in COLUMNS}
+    frame = result.to_frame()
     packed = BytesIO()  # polars has errors of its own for disks
-    polars.DataFrame(rows, schema=kinds).write_parquet(packed)
+    frame.write_parquet(packed)
     path.write_bytes(packed.getvalue())
-    return len(rows)
+    return len(frame)
 
 
 TIMELINE_SUFFIXES = (".csv", ".json")

@@ -1,1 +1,24 @@
-"""Finds policies: candidates are judged safely, in gates, before anything is kept."""
+"""Finds policies: candidates, who writes them, what they are worth, and who survives.
+
+The package is also the function `podium.search(evaluations=300)`, since both have one name: called,
+it searches as `podium search run` does.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+
+class _CallableRoom(ModuleType):
+    """Lets a package be called as the function of its name."""
+
+    def __call__(self, **options: Any) -> Any:
+        """Searches for a policy; help(podium.experiments.face.search) lists the options."""
+        # By name, since the functions of users stand above this room.
+        return import_module("podium.experiments.face").search(**options)
+
+
+sys.modules[__name__].__class__ = _CallableRoom

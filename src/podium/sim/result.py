@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from podium.errors import MissingExtra
+from podium.files.html import html_fields
 from podium.model.fit import fits
+from podium.policies import Policy
 from podium.sim.plan import Plan
+
+if TYPE_CHECKING:
+    from podium.sim.metrics import Metrics
 
 UNPLACED, PLACED, HELD = 0, 1, 2
 
@@ -63,6 +70,72 @@ class Result:
             f"<Result of {plan.policy.name} on {plan.cluster.name}: {plan.protocol.name}, "
             f"{int(self.is_placed.sum()):,} of {len(self.status):,} pods placed>"
         )
+
+    def _repr_html_(self) -> str:
+        """Shows the run in a notebook."""
+        plan, found = self.plan, self.metrics
+        shares = {
+            "GPU allocation": found.gpu_allocation,
+            "CPU allocation": found.cpu_allocation,
+            "memory allocation": found.memory_allocation,
+            "fragmentation": found.fragmentation,
+        }
+        return html_fields(
+            f"{plan.policy.name}: {plan.protocol.name}, seed {plan.seed}",
+            {
+                "trace": plan.trace.name,
+                "cluster": f"{plan.cluster.name}: {len(plan.cluster):,} nodes, "
+                f"{plan.cluster.gpu_total:,} GPUs",
+                "pods": f"{len(self.status):,}: {found.placed:,} placed, "
+                f"{found.unplaced:,} unplaced, {found.held:,} held",
+                **{name: f"{share:.2%}" for name, share in shares.items()},
+                "digest": self.digest,
+            },
+        )
+
+    @property
+    def metrics(self) -> Metrics:
+        """Measures the run, once."""
+        from podium.sim.metrics import measure
+
+        if "metrics" not in self.derived:
+            self.derived["metrics"] = measure(self)
+        found: Metrics = self.derived["metrics"]
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Writes the result to one compressed file, from which `load` reads it back."""
+        from podium.sim.result_file import save_result
+
+        save_result(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, policy: Policy | None = None) -> Result:
+        """Reads a saved result, and checks its digest; nothing in the file is executed.
+
+        Policies that ship with Podium are found by name. Another one is needed only to score
+        again, as explanations do, and has to be given.
+
+        Raises:
+            InputError: the file is no saved result, or was changed.
+        """
+        from podium.sim.result_file import load_result
+
+        return load_result(Path(path), policy)
+
+    def to_frame(self) -> Any:
+        """Gives one row per pod, in order of arrival, as a Polars data frame."""
+        try:
+            import polars
+        except ImportError as error:
+            raise MissingExtra.named("plots", "a data frame") from error
+        names = [each.name for each in fields(Placement)]
+        kinds = {name: polars.Float64 if name.endswith("_s") else polars.String for name in names}
+        rows = [
+            (p.pod, p.arrival_s, p.start_s, p.node, "-".join(map(str, p.gpu_slots)), p.reason)
+            for p in self.placements()
+        ]
+        return polars.DataFrame(rows, schema=kinds, orient="row")
 
     @property
     def held_decisions(self) -> int:

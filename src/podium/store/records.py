@@ -23,7 +23,7 @@ class RunRecord:
     """Describes a run: what was asked for, how far it came, where its files are."""
 
     id: str
-    kind: str  # "search"
+    kind: str  # "search", "simulation" or "comparison"
     name: str
     created_s: float  # since 1970
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from podium.errors import UnknownName, UsageError
+from podium.errors import UnknownName, UsageError, close_names
+from podium.store.cells import text_cell, text_of
 from podium.store.engine import reading, writing
 from podium.store.records import STATUSES, DamagedRow, RunRecord
-from podium.store.rows import is_id, run_of, run_row, summary_cell
+from podium.store.rows import run_of, run_row, summary_cell
 from podium.store.schema import RUNS
 
 
@@ -32,24 +33,21 @@ class Runs:
             problem = f'run "{record.id}" is in the store already'
             raise UsageError(problem, hint="give the new run another id") from error
 
-    def get(self, id: str) -> RunRecord:
-        """Finds a run by its id, or by the beginning of its id where no other begins so.
+    def get(self, reference: str) -> RunRecord:
+        """Finds a run by its id, its name, or the beginning of its id where no other begins so.
 
         Raises:
-            UnknownName: no run's id begins so.
-            UsageError: the ids of several runs do.
+            UnknownName: no run is called so.
+            UsageError: several runs are.
             DamagedRow: the run cannot be read.
         """
-        query = select(RUNS).where(func.substr(RUNS.c.id, 1, len(id)) == id).order_by(RUNS.c.id)
         with reading(self.engine) as connection:
-            found = list(connection.execute(query)) if is_id(id) else []
+            found = _called(connection, reference) if reference.isprintable() else []
             if not found:
-                raise unknown_run(connection, id)
-        exact = [row for row in found if row.id == id]
-        if not exact and len(found) > 1:
-            ids = ", ".join(row.id for row in found)
-            raise UsageError(f'several runs begin with "{id}"', hint=f"give more of one: {ids}")
-        return run_of((exact or found)[0])
+                raise unknown_run(connection, reference)
+        if len(found) > 1:
+            raise _ambiguous(reference, found)
+        return run_of(found[0])
 
     def all(self, kind: str | None = None) -> list[RunRecord]:
         """Lists runs that can be read, the newest first."""
@@ -96,9 +94,28 @@ def _read(row: Row[Any]) -> RunRecord | DamagedRow:
         return damaged
 
 
+def _called(connection: Connection, reference: str) -> list[Row[Any]]:
+    """Lists the runs that a reference may mean; a whole id or name goes before a beginning."""
+    cell = text_cell(reference, "run")
+    starts = func.substr(RUNS.c.id, 1, len(reference)) == reference
+    query = select(RUNS).where(or_(starts, RUNS.c.name == cell)).order_by(RUNS.c.id)
+    found = list(connection.execute(query)) if reference else []
+    exact = [row for row in found if row.id == reference]
+    return exact or [row for row in found if row.name == cell] or found
+
+
+def _ambiguous(reference: str, found: list[Row[Any]]) -> UsageError:
+    ids = ", ".join(row.id for row in found)
+    if found[0].name == text_cell(reference, "run"):
+        return UsageError(f'several runs are named "{reference}"', hint=f"use an id: {ids}")
+    return UsageError(f'several runs begin with "{reference}"', hint=f"use a longer prefix: {ids}")
+
+
 def unknown_run(connection: Connection, id: str) -> UnknownName:
     """Names runs whose ids are close to one that is in no store."""
     ids = [id for id in connection.scalars(select(RUNS.c.id)) if isinstance(id, str)]
     if not ids:
         return UnknownName(f'unknown run "{id}"', hint="the store holds no runs")
-    return UnknownName.among("run", id, ids)
+    cells = connection.scalars(select(RUNS.c.name))
+    names = {text_of(cell) for cell in cells if isinstance(cell, str)}
+    return UnknownName.among("run", id, [*ids, *close_names(id, names)])

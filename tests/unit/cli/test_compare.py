@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.compare import DEFAULT_POLICIES, TITLES, read_seeds
+from podium.cli.compare import TITLES
 from podium.cli.main import app
 from podium.errors import UsageError
 from podium.evaluation.comparison import METRICS
+from podium.experiments.compare import DEFAULT_POLICIES, read_seeds
 from support.small_trace import SMALL, write_orders, write_scheduler, write_simon_config
 
 pytestmark = pytest.mark.usefixtures("_warm_cache", "small_trace")
@@ -71,7 +72,7 @@ def test_people_read_a_ranking(run):
     assert " ".join(second.split()).startswith("1 first-fit 2 s 2 s .. 2 s 0 s 1.0000 ")
     assert len(titles) == len(first) == len(second)
     assert result.stderr == (
-        "pods.csv on nodes.csv, replay, 2 seeds; ranked by wait_mean_s; "
+        "trace pods.csv, cluster nodes.csv, replay, 2 seeds; ranked by wait_mean_s; "
         "p: paired sign-flip test against best-fit\n"
     )
 
@@ -202,7 +203,7 @@ def test_a_wrong_metric_is_told_before_the_runs(run, monkeypatch):
     def never(*_arguments):
         raise AssertionError("a run began")
 
-    monkeypatch.setattr("podium.cli.compare.run_all", never)
+    monkeypatch.setattr("podium.experiments.compare._run_all", never)
     assert run("fgd", "--metric", "speed").exit_code == 2
 
 

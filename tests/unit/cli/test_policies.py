@@ -123,7 +123,7 @@ def test_an_unknown_pod_is_told_before_the_run(run, monkeypatch):
     def never(*_arguments):
         raise AssertionError("the run began")
 
-    monkeypatch.setattr("podium.cli.watch.run_watched", never)
+    monkeypatch.setattr("podium.experiments.simulate.run_case", never)
     result = run("explain", "first-fit", "--pod", "nobody", *SMALL)
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.cli.figures import count, percent
-from podium.cli.render import Log, Rhythm, Screen, plain, print_json
+from podium.cli.render import Log, Rhythm, Screen, print_json
+from podium.experiments.plain import plain
 from podium.settings import Display
 
 PLAIN_JSON = st.recursive(

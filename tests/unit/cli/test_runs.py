@@ -287,6 +287,25 @@ def test_a_damaged_candidate_is_left_out(run, store, column, value):
     assert "90.500" in run("list").stdout
 
 
+@pytest.mark.parametrize("kind", ["simulation", "comparison"])
+def test_a_strange_summary_hides_no_other_run(run, store, kind):
+    strange = json.dumps({"comparison": 1})
+    spoil(store, "UPDATE runs SET kind = ?, summary = ? WHERE id = 'run-a'", kind, strange)
+    listed = run("list")
+    assert listed.exit_code == 0
+    assert "other" in listed.stdout
+    assert "the summary is damaged" in listed.stdout
+    assert run("show", "run-a").exit_code == (2 if kind == "comparison" else 0)
+
+
+def test_a_damaged_name_keeps_no_other_run_from_being_named(run, store):
+    spoil(store, "UPDATE runs SET name = ? WHERE id = 'run-a'", b"\xff")
+    assert run("show", "other").exit_code == 0
+    unknown = run("show", "othr")
+    assert unknown.exit_code == 2
+    assert "other" in unknown.stderr
+
+
 @pytest.mark.usefixtures("store")
 def test_the_status_of_a_run_with_a_strange_summary_is_refused(runner, store):
     spoil(store, "UPDATE runs SET summary = ? WHERE id = 'run-a'", '{"a": 1}')

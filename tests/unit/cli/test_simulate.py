@@ -112,7 +112,7 @@ def test_the_embedded_trace_has_any_size(found):
 def test_people_read_one_figure_a_line(run):
     shown = run(*PLAIN).stdout.splitlines()
     assert shown[0] == "policy             first-fit"
-    assert "trace              pods.csv on nodes.csv, replay, seed 0" in shown
+    assert "trace              pods.csv, cluster nodes.csv, replay, seed 0" in shown
     assert "pods               3: 3 placed, 0 unplaced, 0 held" in shown
     assert "GPU allocation     59.38 %" in shown
     assert "waiting            1 pod; mean 2 s, p95 5.4 s, p99 5.88 s, max 6 s" in shown
@@ -338,7 +338,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_run(run, monkeypatch):
     def never(*_arguments):
         raise AssertionError("the run began")
 
-    monkeypatch.setattr("podium.cli.watch.run_watched", never)
+    monkeypatch.setattr("podium.experiments.simulate.run_case", never)
     assert run(*PLAIN, "--placements", "none/p.csv").exit_code == 2
     assert run(*PLAIN, "--timeline", "t.txt").exit_code == 2
 

@@ -7,15 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.case import Inputs, load_case
 from podium.cli.render import Screen
-from podium.cli.watch import advising, announce_compilation, cancelling, inform, run_watched
+from podium.cli.watch import announce_compilation, inform, watching
 from podium.errors import PolicyError
+from podium.experiments.case import Inputs, load_case
+from podium.experiments.listener import Notes
+from podium.experiments.simulate import advising, cancelling, run_case
 from podium.policies import load
 from podium.settings import Display, load_settings
 from podium.sim import simulate
 
 SCREEN = Screen(Display())
+
+
+def run_watched(screen, case, policy):
+    """Runs a case while a screen shows it."""
+    with watching(screen) as listener:
+        return run_case(case, policy, listener)
 
 
 class Terminal(io.StringIO):
@@ -107,10 +115,11 @@ def test_advice_that_is_there_stays():
 
 
 def test_notes_are_told_once(capsys):
-    noted = set()
-    inform(SCREEN, ["a", "b", "a"], noted)
-    inform(SCREEN, ["b", "c"], noted)
-    inform(SCREEN, ["c"])
+    with watching(SCREEN) as listener:
+        noted = Notes(listener)
+        noted.add(["a", "b", "a"])
+        noted.add(["b", "c"])
+    inform(SCREEN, ["c", "c"])
     assert capsys.readouterr().err == "note: a\nnote: b\nnote: c\nnote: c\n"
 
 

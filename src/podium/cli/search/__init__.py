@@ -1,4 +1,4 @@
-"""Finds policies: runs searches, shows them, compares them, and promotes what they found."""
+"""Searches for policies: run, resume, compare, promote."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from podium.cli.search.run import resume, run
 from podium.cli.search.status import status
 from podium.cli.signals import stoppable
 
-app = new_app("Finds policies: searches, compares, promotes, and judges any candidate.")
+app = new_app(__doc__)
 
 for verb in (run, resume, status, compare, promote, evaluate):
     app.command()(stoppable(verb))

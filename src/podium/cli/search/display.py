@@ -4,21 +4,41 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from podium.cli import figures
 from podium.cli.render import Rhythm, Screen
 from podium.cli.terminal import guarding, on_one_line
+from podium.cli.watch import ScreenListener
 
 if TYPE_CHECKING:
-    from podium.search.run.loop import Search
+    from podium.experiments.search import SearchOutcome
     from podium.search.run.plan import Budget
     from podium.search.run.progress import Progress
 
 REFRESH_S = 0.25
 Watch = Callable[["Progress"], None]
+
+
+class SearchListener(ScreenListener):
+    """Shows a search, as the watch that it is given does."""
+
+    def __init__(self, screen: Screen, watch: Watch) -> None:
+        super().__init__(screen, ExitStack())
+        self._watch = watch
+
+    def search_progress(self, progress: Progress) -> None:
+        """Shows how far the search is."""
+        self._watch(progress)
+
+
+@contextmanager
+def following(screen: Screen, budget: Budget) -> Iterator[SearchListener]:
+    """Shows a search on the screen while the block runs."""
+    with follow(screen, budget) as watch:
+        yield SearchListener(screen, watch)
 
 
 @contextmanager
@@ -116,29 +136,22 @@ def part_of(progress: Progress, budget: Budget) -> float:
     return min(1.0, max(parts))
 
 
-def show_end(screen: Screen, run_id: str, search: Search) -> None:
+def show_end(screen: Screen, found: SearchOutcome) -> None:
     """Prints what a run found and what to do next."""
     from podium.search.generators.llm.budget import USED_UP
 
-    progress = search.progress()
-    screen.fields({"run": run_id, "ended": search.ending, **facts_of_summary(progress.summary())})
-    show_islands(screen, progress.summary())
-    best = progress.archive.best
-    if best is not None:
+    run_id, summary = found.run_id, found.summary
+    screen.fields({"run": run_id, "ended": found.ending, **facts_of_summary(summary)})
+    show_islands(screen, summary)
+    if found.text is not None:
         print()
-        print(best.text.rstrip())
+        print(found.text.rstrip())
     more = "--evaluations N searches on until there are N in all"
-    if USED_UP in search.ending:
+    if USED_UP in found.ending:
         more = "--usd N or --tokens N searches on"
     screen.note(
         f"podium search promote {run_id} validates it; podium search resume {run_id} {more}"
     )
-
-
-def warn_of_walls(screen: Screen, missing: Sequence[str]) -> None:
-    """Says that candidates run less confined than they should."""
-    if missing:
-        screen.note(f"warning: candidates are not confined here: no wall of {', '.join(missing)}")
 
 
 def show_islands(screen: Screen, summary: dict[str, Any]) -> None:

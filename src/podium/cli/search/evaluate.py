@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from podium.cli import figures
-from podium.cli.options import Json, blaming, read_settings
+from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
-from podium.cli.search.display import warn_of_walls
 from podium.cli.search.options import AllowUnconfined
+from podium.cli.watch import watching
 from podium.errors import InputError
+from podium.experiments.evaluate import Evaluation, EvaluationRequest
+from podium.experiments.evaluate import evaluate as evaluate_text
 from podium.files.text_file import read_bytes
 from podium.policies.loaders import MOST_BYTES
-
-if TYPE_CHECKING:
-    from podium.search.candidate.verdict import Judgement
-    from podium.search.judging.judge import Judge
 
 
 def evaluate(
@@ -45,28 +43,14 @@ def evaluate(
     """Sends a file through every gate, in a sandbox; exit 1 if it is rejected."""
     settings = read_settings(ctx, {"search.allow_unconfined": is_unconfined or None})
     screen = Screen(settings.display)
-
-    from podium.cli.watch import announce_compilation
-    from podium.evaluation.cases import TrainingSet, demo_cases
-    from podium.search.judging.fitness import fitness_named
-    from podium.search.judging.judge import Judge
-    from podium.search.sandbox.limits import Limits
-
-    text = _text(file)
-    with blaming("flag --fitness"):
-        cases = demo_cases(fitness_named(fitness).kinds, seeds)
-    limits = Limits(
-        time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
-    )
-    announce_compilation(screen)
-    with Judge(TrainingSet(cases, is_compiled=True), fitness, 1, limits) as judge:
-        found = judge.judge(text)
-        warn_of_walls(screen, judge.pool.missing_walls)
+    request = EvaluationRequest(_text(file), fitness, seeds, time_limit, memory_limit)
+    with watching(screen) as listener:
+        found = evaluate_text(settings, request, listener)
     if is_json:
-        print_json(found.as_object())
+        print_json(found.judgement.as_object())
     else:
-        _show(screen, judge, found)
-    if not found.verdict.accepted:
+        _show(screen, found)
+    if not found.judgement.verdict.accepted:
         raise typer.Exit(1)
 
 
@@ -77,7 +61,8 @@ def _text(file: Path) -> str:
     return read_bytes(file, MOST_BYTES).decode("utf-8", "backslashreplace")
 
 
-def _show(screen: Screen, judge: Judge, found: Judgement) -> None:
+def _show(screen: Screen, evaluation: Evaluation) -> None:
+    found = evaluation.judgement
     verdict = found.verdict
     facts: dict[str, object] = {"accepted": verdict.accepted, "gate": verdict.gate}
     if not verdict.accepted:
@@ -92,7 +77,7 @@ def _show(screen: Screen, judge: Judge, found: Judgement) -> None:
     print()
     keys = [key for key in scores["fgd"] if key != "fitness"]
     screen.table(["case", "score", *keys], [_row(case, keys) for case in scores["cases"]])
-    screen.note(f"fitness = {judge.fitness.text}")
+    screen.note(f"fitness = {evaluation.formula}")
 
 
 def _row(case: dict[str, Any], keys: list[str]) -> tuple[object, ...]:

@@ -1,22 +1,15 @@
-"""Holds the options of searches, and the way from options to a plan."""
+"""Declares the options that verbs of searches share."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from podium.cli import figures
-from podium.cli.options import blaming, place_of, traces_folder
-from podium.errors import UsageError
-
-if TYPE_CHECKING:
-    from podium.evaluation.cases import Case, TrainingSet
-    from podium.search.run.setup import Means
-    from podium.settings import Settings
+from podium.cli.options import StoreUrl, TracesFolder
+from podium.experiments.search_plan import CasesRequest, MeansRequest
 
 FitnessName = Annotated[
     str,
@@ -68,7 +61,7 @@ EvaluationsInAll = Annotated[
     int | None,
     typer.Option(
         "--evaluations",
-        help="Most evaluations of the whole run, earlier sittings included. "
+        help="Most evaluations of the whole run, earlier sessions included. "
         "[default: what it began with]",
         min=1,
         show_default=False,
@@ -79,10 +72,10 @@ Time = Annotated[
 ]
 Usd = Annotated[
     float | None,
-    typer.Option("--usd", help="Most US dollars to spend.", min=0, show_default=False),
+    typer.Option("--usd", help="Spending limit in US dollars.", min=0, show_default=False),
 ]
 Tokens = Annotated[
-    int | None, typer.Option("--tokens", help="Most tokens to use.", min=0, show_default=False)
+    int | None, typer.Option("--tokens", help="Limit of tokens used.", min=0, show_default=False)
 ]
 Target = Annotated[
     float | None, typer.Option("--target", help="End at this fitness.", show_default=False)
@@ -116,106 +109,94 @@ BaseUrl = Annotated[
     typer.Option("--base-url", help="OpenAI-compatible service.", show_default=False),
 ]
 
-MOST_WORKERS = 8
-"""So many processes for each core at most: each takes its memory, and more do not judge faster."""
 
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+@dataclass(frozen=True, slots=True)
+class CasesOptions:
+    """Holds the options of what candidates are trained on."""
 
+    fitness: FitnessName = "inflation"
+    trace: Traces = None
+    seeds: Seeds = 8
+    nodes: Nodes = None
 
-def read_time(text: str | None) -> float | None:
-    """Reads a time span.
-
-    >>> read_time("10m")
-    600.0
-    """
-    if text is None:
-        return None
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
-    if found is None or found[2] not in _UNITS or float(found[1]) <= 0:
-        raise UsageError(f'"{text}" is no time', where="flag --time", hint="write 90s, 10m or 2h")
-    return float(found[1]) * _UNITS[found[2]]
+    def request(self) -> CasesRequest:
+        """Describes the training cases."""
+        return CasesRequest(self.fitness, tuple(self.trace or ()), self.seeds, self.nodes)
 
 
-def training_set(
-    settings: Settings, fitness: str, traces: list[str] | None, seeds: int, nodes: int | None
-) -> TrainingSet:
-    """Makes the training cases: small ones of the embedded profile, or those of given traces."""
-    from podium.evaluation.cases import TrainingSet, demo_cases, trace_cases
-    from podium.search.judging.fitness import fitness_named
+@dataclass(frozen=True, slots=True)
+class BudgetOptions:
+    """Holds the options of when a new search ends."""
 
-    with blaming("flag --fitness"):
-        kinds = fitness_named(fitness).kinds
-    if not traces:
-        if nodes is not None:
-            raise UsageError("--nodes needs --trace", hint="add --trace openb")
-        return TrainingSet(demo_cases(kinds, seeds))
-    if "replay" in kinds:
-        raise UsageError(
-            "waiting is trained on the embedded profile alone", where="flag --trace",
-            hint="leave --trace out, or choose another fitness",
-        )  # fmt: skip
-    folder = traces_folder(settings)
-    named = [absolute(each) for each in traces]
-    cases = trace_cases(named, seeds, nodes, str(folder.absolute()) if folder else "")
-    _check_traces(cases)
-    return TrainingSet(cases)
+    evaluations: Evaluations = None
+    time_span: Time = None
+    target: Target = None
 
 
-def absolute(reference: str) -> str:
-    """Names a trace so that it means the same in the folder of a worker, and in any other."""
-    from podium.traces.catalogue import is_name
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """Holds the options of language models that are settings."""
 
-    path = Path(reference)
-    return reference if is_name(reference) or not path.exists() else str(path.absolute())
+    model: Models = None
+    base_url: BaseUrl = None
+    usd: Usd = None
+    tokens: Tokens = None
 
+    def settings(self) -> dict[str, Any]:
+        """Gives the options by the path of their setting."""
+        return {
+            "search.models": ",".join(self.model) if self.model else None,
+            "search.base_url": self.base_url,
+            "search.usd": self.usd,
+            "search.tokens": self.tokens,
+        }
 
-def _check_traces(cases: Sequence[Case]) -> None:
-    """Reads every trace once, so that what is wrong with one is told before there is a run."""
-    from podium.policies import load
-
-    with blaming("flag --trace"):
-        for case in {case.trace: case for case in cases}.values():
-            case.plan(load("first-fit"))
-
-
-def means(
-    settings: Settings, workers: int | None, executor: str, address: str, limits: Any
-) -> Means:
-    """Says with what a search works."""
-    import os
-
-    from podium.search.run.setup import Means
-
-    cores = os.cpu_count() or 1
-    wanted = (settings.search.workers if workers is None else workers) or cores
-    is_here = executor == "local" or not address
-    if is_here and wanted > MOST_WORKERS * cores:
-        raise UsageError(
-            f"{wanted:,} workers are too many for {figures.counted(cores, 'core')}",
-            where="flag --workers" if workers is not None else place_of(settings, "search.workers"),
-            hint=f"0 is one a core; at most {MOST_WORKERS * cores} are started here",
-        )
-    with blaming("flag --executor"):
-        return Means(wanted, executor, address, limits, root=settings.search.folder)
+    def flags(self) -> dict[str, Any]:
+        """Gives the options by their flag."""
+        return {"--model": self.model, "--base-url": self.base_url, "--usd": self.usd,
+                "--tokens": self.tokens}  # fmt: skip
 
 
-def read_weights(texts: list[str]) -> tuple[tuple[str, float], ...]:
-    """Reads generators with their weights.
+@dataclass(frozen=True, slots=True)
+class WorkersOptions:
+    """Holds the options of where candidates are judged."""
 
-    >>> read_weights(["genetic=3,llm=1"])
-    (('genetic', 3.0), ('llm', 1.0))
-    """
-    found: dict[str, float] = {}
-    for part in ",".join(texts).split(","):
-        name, _, written = part.strip().partition("=")
-        try:
-            weight = float(written or 1)
-        except ValueError:
-            weight = 0.0
-        if not name or not 0 < weight < float("inf"):
-            raise UsageError(
-                f'"{part}" is no generator with a weight', where="flag --generator",
-                hint="write genetic, or genetic=3,llm=1",
-            )  # fmt: skip
-        found[name] = weight
-    return tuple(found.items())
+    workers: Workers = None
+    executor: ExecutorName = "local"
+    ray_address: RayAddress = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsOptions:
+    """Holds the limits of one candidate."""
+
+    time_limit: TimeLimit = 10.0
+    memory_limit: MemoryLimit = 512
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOptions:
+    """Holds the options of what a search may use, and where it is kept."""
+
+    is_unconfined: AllowUnconfined = False
+    store: StoreUrl = None
+    traces: TracesFolder = None
+
+    def settings(self) -> dict[str, Any]:
+        """Gives the options by the path of their setting."""
+        return {
+            "store.url": self.store,
+            "traces.folder": self.traces,
+            "search.allow_unconfined": self.is_unconfined or None,
+        }
+
+
+def means_request(
+    workers: WorkersOptions, limits: LimitsOptions | None = None, command: str | None = None
+) -> MeansRequest:
+    """Describes with what a search works."""
+    own = limits or LimitsOptions()
+    return MeansRequest(
+        workers.workers, workers.executor, workers.ray_address, own.time_limit, own.memory_limit,
+        command or "",
+    )  # fmt: skip

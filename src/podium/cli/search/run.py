@@ -4,37 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podium.cli.options import Json, TracesFolder, blaming, read_settings
-from podium.cli.render import Screen
-from podium.cli.runs import RunId, StoreUrl, opened
-from podium.cli.search import options as given
-from podium.cli.search.budget import budget_of, renewed_budget
-from podium.cli.search.generators import (
-    check_names,
-    generator_options,
-    refuse_unused,
-    repeated_options,
-)
-from podium.cli.search.record import entered
-from podium.cli.search.sitting import work
-from podium.cli.search.starters import find_starters
+from podium.cli.flags import with_blocks
+from podium.cli.options import Json, RunId, StoreUrl, read_settings, typed_command
+from podium.cli.render import Screen, print_json
+from podium.cli.search import options
+from podium.cli.search.display import following, show_end
+from podium.experiments import search_plan
+from podium.experiments.places import blaming
+from podium.experiments.runs import find_search, open_runs
+from podium.experiments.search import Entry, SearchOutcome, begin_in_store, work_on
+
+if TYPE_CHECKING:
+    from podium.search.run.plan import Budget, RunPlan
+    from podium.search.run.setup import Means
 
 
+@with_blocks
 def run(
     ctx: typer.Context,
-    fitness: given.FitnessName = "inflation",
-    trace: given.Traces = None,
-    seeds: given.Seeds = 8,
-    nodes: given.Nodes = None,
+    *,
+    cases: options.CasesOptions,
     generator: Annotated[
         list[str] | None,
         typer.Option("--generator", help="genetic, llm, command, random; NAME=WEIGHT for shares."),
     ] = None,
-    start: given.Start = "seeds",
+    start: options.Start = "seeds",
     policy: Annotated[
         list[Path] | None,
         typer.Option("--policy", help="File to begin with too; repeatable.", show_default=False),
@@ -50,13 +48,11 @@ def run(
         typer.Option("--hold", help="Candidates may hold pods back; holding:FLOOR says so too."),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)] = 1000,
-    evaluations: given.Evaluations = None,
-    time_span: given.Time = None,
-    target: given.Target = None,
-    islands: Annotated[int, typer.Option("--islands", help="Populations apart.", min=1)] = 4,
-    batch: Annotated[int, typer.Option("--batch", help="Candidates at a time.", min=1)] = 24,
+    budget: options.BudgetOptions,
+    islands: Annotated[int, typer.Option("--islands", help="Number of islands.", min=1)] = 4,
+    batch: Annotated[int, typer.Option("--batch", help="Candidates per batch.", min=1)] = 24,
     largest: Annotated[
-        int, typer.Option("--largest", help="Parts of a bred program.", min=10, max=400)
+        int, typer.Option("--largest", help="Largest program, in AST nodes.", min=10, max=400)
     ] = 120,
     tune_every: Annotated[
         int, typer.Option("--tune-every", help="Tune constants every so many batches.", min=0)
@@ -64,111 +60,83 @@ def run(
     tune_evaluations: Annotated[
         int, typer.Option("--tune-evaluations", help="Evaluations to tune one.", min=10)
     ] = 60,
-    model: given.Models = None,
-    base_url: given.BaseUrl = None,
-    usd: given.Usd = None,
-    tokens: given.Tokens = None,
-    price: given.Prices = None,
-    replay: given.Replay = None,
-    command: given.Command = None,
-    command_env: given.CommandEnv = None,
+    models: options.ModelOptions,
+    price: options.Prices = None,
+    replay: options.Replay = None,
+    command: options.Command = None,
+    command_env: options.CommandEnv = None,
     name: Annotated[str, typer.Option("--name", help="A name for the run.")] = "",
-    workers: given.Workers = None,
-    executor: given.ExecutorName = "local",
-    ray_address: given.RayAddress = "",
-    time_limit: given.TimeLimit = 10.0,
-    memory_limit: given.MemoryLimit = 512,
-    is_unconfined: given.AllowUnconfined = False,
-    store: StoreUrl = None,
-    traces: TracesFolder = None,
+    judging: options.WorkersOptions,
+    limits: options.LimitsOptions,
+    place: options.PlaceOptions,
     is_json: Json = False,
 ) -> None:
     """Searches for a policy; ctrl-C stops it, resume continues."""
-    flags = {"store.url": store, "traces.folder": traces, "search.base_url": base_url,
-             "search.usd": usd, "search.tokens": tokens,
-             "search.allow_unconfined": is_unconfined or None,
-             "search.models": ",".join(model) if model else None}  # fmt: skip
-    settings = read_settings(ctx, flags)
-    generators = given.read_weights(generator or ["genetic"])
-    names = [each for each, _ in generators]
-    check_names(names)
-    refuse_unused(
-        names,
-        {"--model": model, "--base-url": base_url, "--usd": usd, "--tokens": tokens,
-         "--price": price, "--replay": replay},
-        command,
+    settings = read_settings(ctx, {**place.settings(), **models.settings()})
+    writers = search_plan.GeneratorRequest(
+        search_plan.read_weights(generator or ["genetic"]), tuple(price or ()), replay, command,
+        tuple(command_env or ()), {**models.flags(), "--price": price, "--replay": replay},
     )  # fmt: skip
-
-    from podium.search.judging.fitness import fitness_named
-    from podium.search.population.archive import IslandSettings as Customs
-    from podium.search.run.plan import RunPlan, Tuning
-    from podium.search.sandbox.limits import Limits
-
-    plan = RunPlan(
-        given.training_set(settings, fitness, trace, seeds, nodes),
-        fitness, seed, generators, start,
-        find_starters(settings, policy, origin), batch,
-        Customs(islands=islands), Tuning(tune_every, tune_evaluations),
-        may_hold or fitness_named(fitness).may_hold, largest,
-        generator_options(settings, names, price, replay, (command, command_env)),
+    request = search_plan.SearchRequest(
+        cases.request(), writers, seed, start, tuple(policy or ()), origin, may_hold, islands,
+        batch, largest, tune_every, tune_evaluations,
     )  # fmt: skip
-    limits = Limits(
-        time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
-    )
-    means = given.means(settings, workers, executor, ray_address, limits)
-    means = replace(
-        means, base_url=settings.search.base_url, command=command or "", given=plan.options
-    )
-    budget = budget_of(evaluations, time_span, target)
-    with (
-        opened(settings, is_made=True) as kept,
-        entered(kept, settings, plan, budget, name or fitness) as record,
-    ):
-        work(Screen(settings.display), kept, record, (means, budget), is_json)
+    plan = search_plan.plan_of(settings, request)
+    means = search_plan.means_of(settings, options.means_request(judging, limits, command))
+    spend = search_plan.budget_of(budget.evaluations, budget.time_span, budget.target)
+    entry = Entry(settings, name or cases.fitness, typed_command())
+    _show(Screen(settings.display), _begun(entry, plan, means, spend), is_json=is_json)
 
 
+def _begun(entry: Entry, plan: RunPlan, means: Means, budget: Budget) -> SearchOutcome:
+    screen = Screen(entry.settings.display)
+    with following(screen, budget) as listener:
+        return begin_in_store(entry, plan, means, budget, listener)
+
+
+@with_blocks
 def resume(
     ctx: typer.Context,
     run: RunId,
-    evaluations: given.EvaluationsInAll = None,
-    time_span: given.Time = None,
-    target: given.Target = None,
-    usd: given.Usd = None,
-    tokens: given.Tokens = None,
-    model: given.Models = None,
-    base_url: given.BaseUrl = None,
-    price: given.Prices = None,
-    replay: given.Replay = None,
-    command: given.Command = None,
-    command_env: given.CommandEnv = None,
-    workers: given.Workers = None,
-    executor: given.ExecutorName = "local",
-    ray_address: given.RayAddress = "",
-    time_limit: given.TimeLimit = 10.0,
-    memory_limit: given.MemoryLimit = 512,
-    is_unconfined: given.AllowUnconfined = False,
+    *,
+    evaluations: options.EvaluationsInAll = None,
+    time_span: options.Time = None,
+    target: options.Target = None,
+    models: options.ModelOptions,
+    price: options.Prices = None,
+    replay: options.Replay = None,
+    command: options.Command = None,
+    command_env: options.CommandEnv = None,
+    judging: options.WorkersOptions,
+    limits: options.LimitsOptions,
+    is_unconfined: options.AllowUnconfined = False,
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
     """Continues a run where it stopped; nothing that was judged is judged again."""
-    flags = {"store.url": store, "search.base_url": base_url,
-             "search.usd": usd, "search.tokens": tokens,
-             "search.allow_unconfined": is_unconfined or None,
-             "search.models": ",".join(model) if model else None}  # fmt: skip
-    settings = read_settings(ctx, flags)
-
-    from podium.search.sandbox.limits import Limits
-
-    limits = Limits(
-        time_limit, memory_mib=memory_limit, allows_unconfined=settings.search.allow_unconfined
+    flags = {"store.url": store, "search.allow_unconfined": is_unconfined or None}
+    settings = read_settings(ctx, flags | models.settings())
+    screen = Screen(settings.display)
+    request = options.means_request(judging, limits, command)
+    repeated = search_plan.GeneratorRequest(
+        (), tuple(price or ()), replay, command, tuple(command_env or ())
     )
-    means = given.means(settings, workers, executor, ray_address, limits)
     means = replace(
-        means, usd=usd, tokens=tokens, base_url=settings.search.base_url, command=command or "",
-        given=repeated_options(settings, price, replay, (command, command_env)),
-    )  # fmt: skip
-    with opened(settings) as kept:
+        search_plan.means_of(settings, replace(request, usd=models.usd, tokens=models.tokens)),
+        given=search_plan.repeated_options(settings, repeated),
+    )
+    with open_runs(settings) as runs:
         with blaming("argument RUN"):
-            record = kept.runs.get(run)
-        budget = renewed_budget(record.settings.get("budget", {}), evaluations, time_span, target)
-        work(Screen(settings.display), kept, record, (means, budget), is_json)
+            record = find_search(runs, run)
+        saved = record.settings.get("budget", {})
+        budget = search_plan.renewed_budget(saved, evaluations, time_span, target)
+        with following(screen, budget) as listener:
+            found = work_on(runs, record, means, budget, listener)
+    _show(screen, found, is_json=is_json)
+
+
+def _show(screen: Screen, found: SearchOutcome, *, is_json: bool) -> None:
+    if is_json:
+        print_json(found.as_object())
+    else:
+        show_end(screen, found)

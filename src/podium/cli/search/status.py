@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from podium.cli.options import Json, blaming, read_settings
+from podium.cli.options import Json, RunId, StoreUrl, read_settings
 from podium.cli.render import Screen, print_json
-from podium.cli.runs import RunId, StoreUrl, opened
 from podium.cli.search.display import facts_of_summary, show_islands
 from podium.cli.search.front import show_fronts
+from podium.experiments.places import blaming
+from podium.experiments.runs import find_search, open_runs, standing
 
 if TYPE_CHECKING:
     from podium.search.run.front import Front
@@ -28,17 +29,14 @@ def status(
 ) -> None:
     """Shows how far a run is, and its best candidate."""
     settings = read_settings(ctx, {"store.url": store})
-
-    from podium.store.run_status import status_of
-
-    with opened(settings) as kept:
+    with open_runs(settings) as kept:
         with blaming("argument RUN"):
-            record = kept.runs.get(run)
+            record = find_search(kept, run)
         number = record.summary.get("best")
         text = None if number is None else kept.candidates.get(record.id, number).text
         fronts = _fronts(kept, record) if has_front else None
     told: dict[str, Any] = {
-        "run": record.id, "name": record.name, "status": status_of(record),
+        "run": record.id, "name": record.name, "status": standing(record).status,
         "folder": record.folder, **record.summary,
     }  # fmt: skip
     if is_json:

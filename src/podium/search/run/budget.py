@@ -51,17 +51,21 @@ class Allowance:
         """Says what a run lacks to go on."""
         most = budget.evaluations or 0
         if not self.evaluations:
-            return f"{most:,} evaluations are done"
+            return _reached(most)
         if self.calls == 0:
-            return f"{most:,} calls are made"
+            return f"call budget reached ({most:,})"
         done = most - self.evaluations
-        return f"{done:,} of {most:,} evaluations are done, and tuning one more takes too many"
+        return f"{done:,} of {most:,} evaluations used; tuning another candidate takes more"
 
 
 def allowance_of(budget: Budget, evaluations: int, calls: int) -> Allowance:
     """Says what is left of a budget: no more calls are made than evaluations are asked for."""
     most = budget.evaluations
     return Allowance(_left(most, evaluations), _left(most, calls))
+
+
+def _reached(evaluations: int) -> str:
+    return f"evaluation budget reached ({evaluations:,})"
 
 
 def _left(most: int | None, used: int) -> int | None:
@@ -90,11 +94,11 @@ class Ending:
     ) -> None:
         """Ends a run that has reached what its budget allows."""
         if budget.evaluations is not None and evaluations >= budget.evaluations:
-            self.reason = f"{budget.evaluations:,} evaluations are done"
+            self.reason = _reached(budget.evaluations)
         elif budget.seconds is not None and seconds >= budget.seconds:
-            self.reason = f"{budget.seconds:g} seconds are over"
+            self.reason = f"time budget reached ({budget.seconds:g} s)"
         elif budget.target is not None and fitness is not None and fitness >= budget.target:
-            self.reason = f"the target of {budget.target:g} is reached"
+            self.reason = f"target fitness reached ({budget.target:g})"
 
     def take_spent(self, spent: Spent) -> None:
         """Ends a run by a generator that is spent, or that somebody must help."""
@@ -113,7 +117,7 @@ class Ending:
         if self._stopped is not None:
             raise MissingError(
                 self._stopped.reason, where=self._stopped.where,
-                hint=f"put that right, then podium search resume {self.run_id} goes on",
+                hint=f"fix this, then run: podium search resume {self.run_id}",
             )  # fmt: skip
 
     def _check_start(self, archive: Archive, rows: Sequence[CandidateRecord]) -> None:
@@ -122,7 +126,7 @@ class Ending:
             why = [f"{row.source}: {row.gate}: {row.reason}" for row in rows[:3]]
             told = "; ".join(why) or self.reason
             raise UsageError(
-                "nothing that the run begins with is accepted", where=told,
+                "none of the starting policies was accepted", where=told,
                 hint="podium search evaluate FILE says more of each",
             )  # fmt: skip
 

@@ -47,9 +47,9 @@ def test_a_run_does_never_more_than_it_is_asked_for(executor, tmp_path, evaluati
     search.go(Budget(evaluations))
     done = search.progress().summary()["evaluations"]
     assert evaluations - PLAN.tuning.evaluations <= done <= evaluations
-    of = "" if done == evaluations else f" of {evaluations}"
-    tail = "" if done == evaluations else ", and tuning one more takes too many"
-    assert search.ending == f"{done}{of} evaluations are done{tail}"
+    short = f"{done} of {evaluations} evaluations used; tuning another candidate takes more"
+    reached = f"evaluation budget reached ({evaluations})"
+    assert search.ending == (reached if done == evaluations else short)
 
 
 @pytest.mark.parametrize("evaluations", [1, 5, 17, 23])
@@ -58,7 +58,7 @@ def test_a_run_that_tunes_nothing_does_all_that_it_is_asked_for(executor, tmp_pa
     search = run.search()
     search.go(Budget(evaluations))
     assert search.tally.evaluations == evaluations
-    assert search.ending == f"{evaluations} evaluations are done"
+    assert search.ending == f"evaluation budget reached ({evaluations})"
 
 
 @pytest.mark.parametrize("first", [1, 6, 9, 12, 15])
@@ -112,15 +112,15 @@ def test_no_more_calls_are_made_than_evaluations_are_asked_for(executor, tmp_pat
     search.go(Budget(15))
     assert len(generator.asked) == search.tally.calls <= 15
     assert search.tally.evaluations <= 15
-    assert search.ending in ("15 evaluations are done", "15 calls are made")
+    assert search.ending in ("evaluation budget reached (15)", "call budget reached (15)")
 
 
 @pytest.mark.parametrize(
     ("budget", "ending"),
     [
-        (Budget(evaluations=5), "5 evaluations are done"),
-        (Budget(seconds=1e-9), "1e-09 seconds are over"),
-        (Budget(target=1.0), "the target of 1 is reached"),
+        (Budget(evaluations=5), "evaluation budget reached (5)"),
+        (Budget(seconds=1e-9), "time budget reached (1e-09 s)"),
+        (Budget(target=1.0), "target fitness reached (1)"),
     ],
 )
 def test_a_run_ends_when_its_budget_is_spent(executor, tmp_path, budget, ending):
@@ -161,7 +161,7 @@ def test_a_generator_that_cannot_go_on_is_an_error_and_what_it_wrote_is_kept(exe
     with pytest.raises(MissingError, match="the key is refused") as caught:
         search.go(Budget(evaluations=10**6))
     assert caught.value.where == "http://there/v1"
-    assert "podium search resume run goes on" in caught.value.hint
+    assert "fix this, then run: podium search resume run" in caught.value.hint
     bred = [row for row in run.rows() if row.kind == "bred"]
     assert [row.number % 2 for row in bred] == [1, 1, 1]
     assert all(row.state == JUDGED for row in bred)
@@ -171,7 +171,7 @@ def test_a_generator_that_cannot_go_on_is_an_error_and_what_it_wrote_is_kept(exe
 
 def test_a_beginning_of_no_use_is_told_at_once(executor, tmp_path):
     run = Sittings(tmp_path, executor, starters=[("mine", BAD)])
-    with pytest.raises(UsageError, match="nothing that the run begins with") as error:
+    with pytest.raises(UsageError, match="none of the starting policies was accepted") as error:
         run.go(3)
     assert "mine: allow-list" in str(error.value.where)
 

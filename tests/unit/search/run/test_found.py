@@ -1,7 +1,7 @@
 import pytest
 
-from podium.cli.case import named_policy
 from podium.errors import MissingError, PolicyError, UsageError
+from podium.experiments.case import named_policy
 from podium.policies import load
 from podium.search.run.found import best_of, load_found
 

@@ -174,7 +174,7 @@ def test_a_run_that_is_over_does_nothing_more(whole):
     before = run.rows()
     again = run.search()
     again.go(Budget(evaluations=1))
-    assert again.ending == "1 evaluations are done"
+    assert again.ending == "evaluation budget reached (1)"
     assert run.rows() == before
 
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.case import Inputs, load_case, named_policy
 from podium.errors import PolicyError, UnknownName, UsageError
+from podium.experiments.case import Inputs, load_case, named_policy
 from podium.settings import load_settings
 from podium.sim import Inflation, Replay, Rounds
 from support.small_trace import write_orders, write_simon_config

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from podium.cli.options import blaming, place_of
 from podium.errors import UsageError
+from podium.experiments.places import blaming, place_of
 from podium.model import Cluster, Workload
 from podium.settings import Settings
 from podium.sim import Holding, Inflation, Order, Protocol, Replay, Rounds, read_order

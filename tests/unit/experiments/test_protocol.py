@@ -2,7 +2,7 @@
 
 import pytest
 
-from podium.cli.protocol import Choice
+from podium.experiments.protocol import Choice
 from podium.settings import load_settings
 from podium.sim import Inflation, Replay, Rounds
 from podium.traces.trace import Experiment

@@ -1,0 +1,200 @@
+"""Loads the case of a simulation: cluster, workload, protocol and seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from podium.errors import UsageError
+from podium.experiments.places import blaming, place_of, traces_folder
+from podium.experiments.protocol import Choice, check_order_of
+from podium.model import Cluster, Workload
+from podium.policies import Policy, load
+from podium.policies.registry import RUN
+from podium.settings import Settings
+from podium.sim import Protocol, Setup
+from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
+from podium.traces.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """Holds what a case is loaded from besides the settings; objects go before references."""
+
+    orders: Path | None = None
+    nodes: int | None = None
+    pods: int | None = None
+    is_skipping_bad: bool = False
+    ranks: Any = "shuffled"
+    trace: Trace | None = None
+    cluster: Trace | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """Is one loaded simulation, less the policy."""
+
+    cluster: Cluster
+    workload: Workload
+    protocol: Protocol
+    setup: Setup
+    notes: tuple[str, ...]
+
+
+class TraceDigest:
+    """Digests what cases are simulated on: nodes, pods and times, whatever file they came from."""
+
+    def __init__(self) -> None:
+        self._hasher = hashlib.sha256()
+
+    def add(self, case: Case) -> None:
+        """Takes in one case."""
+        workload = case.workload
+        times = (workload.arrival_s, workload.duration_s)
+        for array in (case.cluster.nodes, workload.pods, *(t for t in times if t is not None)):
+            self._hasher.update(array.tobytes())
+
+    @property
+    def digest(self) -> str:
+        """Gives the digest of all cases so far, in their order."""
+        return self._hasher.hexdigest()
+
+
+def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = False) -> Policy:
+    """Loads a policy; an error says where it was named, and what to do about the file."""
+    with blaming(where, "correct the file, or name another one"):
+        if reference.startswith(RUN):
+            from podium.search.run.found import load_found
+
+            return load_found(reference)
+        return load(reference, ignore_unknown_plugins=is_ignoring_unknown)
+
+
+def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Case:
+    """Loads cluster and workload and settles protocol and seed; a seed given here stays."""
+    drawn = settings.simulate.seed if seed is None else seed
+    options = LoadOptions(
+        traces_folder(settings), drawn, inputs.nodes, inputs.pods, inputs.is_skipping_bad
+    )
+    traces = _traces(_Sources(settings, inputs), options)
+    cluster, workload = _cluster(traces, options), _workload(settings, traces)
+    experiment = next((trace.experiment for trace in traces if trace.experiment), None)
+    choice = Choice(settings, experiment, inputs.orders)
+    run_seed = choice.seed() if seed is None else seed
+    protocol = choice.protocol(run_seed)
+    if inputs.orders:
+        check_order_of(inputs.orders, protocol, cluster, workload)
+    with blaming(place_of(settings, "simulate.seed")):
+        setup = Setup(seed=run_seed, tier=_tier(settings), ranks=inputs.ranks)
+    notes = (*_notes(traces), *_lacks(cluster), *choice.unused(protocol))
+    return Case(cluster, workload, protocol, setup, notes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sources:
+    """Finds trace and cluster: the objects of the inputs, else what the settings name."""
+
+    settings: Settings
+    inputs: Inputs
+
+    @property
+    def has_cluster(self) -> bool:
+        return self.inputs.cluster is not None or self.settings.simulate.cluster is not None
+
+    @property
+    def has_own_trace(self) -> bool:
+        """Tells whether somebody named a trace."""
+        is_named = self.settings.origins["simulate.trace"] != "default"
+        return self.inputs.trace is not None or is_named
+
+    def trace(self, options: LoadOptions) -> Trace:
+        if self.inputs.trace is not None:
+            return _as_it_is(self.inputs.trace, options)
+        return self._loaded("simulate.trace", options)
+
+    def cluster(self, options: LoadOptions) -> Trace:
+        if self.inputs.cluster is not None:
+            return _as_it_is(self.inputs.cluster, options)
+        return self._loaded("simulate.cluster", options)
+
+    def _loaded(self, path: str, options: LoadOptions) -> Trace:
+        reference = str(getattr(self.settings.simulate, path.partition(".")[2]))
+        with blaming(place_of(self.settings, path)):
+            return _named(load_trace(reference, options), reference)
+
+
+def _as_it_is(trace: Trace, options: LoadOptions) -> Trace:
+    for what, count in (("nodes", options.nodes), ("pods", options.pods)):
+        if count is not None:
+            raise UsageError(
+                f"the number of {what} cannot be chosen for a trace that is loaded already",
+                where=f"argument {what}",
+                hint=f"load the trace with {what}={count}, or name it by reference",
+            )
+    return trace
+
+
+def _traces(sources: _Sources, options: LoadOptions) -> list[Trace]:
+    """Loads what is named; the trace first, and then the cluster where there is one."""
+    if not sources.has_cluster:
+        return [sources.trace(options)]
+    given = sources.cluster(replace(options, pods=None))
+    if given.cluster is None:
+        raise UsageError(
+            f"{given.name} holds no nodes",
+            where=place_of(sources.settings, "simulate.cluster"),
+            hint="give a node list or manifests of nodes; pods go to --trace",
+        )
+    # A folder of manifests or a simon Config may bring its pods along.
+    if given.workload is not None and not sources.has_own_trace:
+        return [given if options.pods is None else sources.cluster(options)]
+    pods = sources.trace(replace(options, nodes=None))
+    return [pods, replace(given, workload=None)]
+
+
+def _named(trace: Trace, reference: str) -> Trace:
+    cluster = trace.cluster and replace(trace.cluster, name=reference)
+    workload = trace.workload and replace(trace.workload, name=reference)
+    return replace(trace, name=reference, cluster=cluster, workload=workload)
+
+
+def _cluster(traces: list[Trace], options: LoadOptions) -> Cluster:
+    given = next((trace.cluster for trace in reversed(traces) if trace.cluster), None)
+    return given or _embedded(options)
+
+
+def _embedded(options: LoadOptions) -> Cluster:
+    cluster = load_trace(EMBEDDED, replace(options, pods=1)).cluster
+    if cluster is None:
+        raise RuntimeError("the embedded profile has no nodes")
+    return cluster
+
+
+def _workload(settings: Settings, traces: list[Trace]) -> Workload:
+    for trace in traces:
+        if trace.workload is not None:
+            return trace.workload
+    raise UsageError(
+        "no pods are given",
+        where=place_of(settings, "simulate.trace"),
+        hint="name a trace that has pods with --trace",
+    )
+
+
+def _notes(traces: list[Trace]) -> Iterator[str]:
+    for trace in traces:
+        yield from trace.notes
+    if not any(trace.cluster for trace in traces):
+        yield f"the trace has no nodes: the cluster {EMBEDDED} is used (--cluster changes)"
+
+
+def _lacks(cluster: Cluster) -> Iterator[str]:
+    if not cluster.gpu_total:
+        yield "the cluster has no GPUs that can be modelled: every figure of GPUs is 0"
+
+
+def _tier(settings: Settings) -> Any:
+    return settings.compile.tier

@@ -1,0 +1,56 @@
+"""Judges one candidate: every gate, in a sandbox, on a few training cases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from podium.experiments.listener import SILENT, Listener, announce_compilation
+from podium.experiments.places import blaming
+from podium.experiments.search import warn_of_walls
+
+if TYPE_CHECKING:
+    from podium.search.candidate.verdict import Judgement
+    from podium.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRequest:
+    """Describes how a candidate is judged."""
+
+    text: str
+    fitness: str = "inflation"
+    seeds: int = 4  # training cases of each kind
+    time_limit_s: float = 30.0  # for all gates
+    memory_mib: int = 512  # that the candidate may add
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """Is a judgement with the formula of its fitness."""
+
+    judgement: Judgement
+    formula: str
+
+
+def evaluate(
+    settings: Settings, request: EvaluationRequest, listener: Listener = SILENT
+) -> Evaluation:
+    """Sends a text through every gate."""
+    from podium.evaluation.cases import TrainingSet, demo_cases
+    from podium.search.judging.fitness import fitness_named
+    from podium.search.judging.judge import Judge
+    from podium.search.sandbox.limits import Limits
+
+    with blaming("flag --fitness"):
+        cases = demo_cases(fitness_named(request.fitness).kinds, request.seeds)
+    limits = Limits(
+        request.time_limit_s,
+        memory_mib=request.memory_mib,
+        allows_unconfined=settings.search.allow_unconfined,
+    )
+    announce_compilation(listener)
+    with Judge(TrainingSet(cases, is_compiled=True), request.fitness, 1, limits) as judge:
+        found = judge.judge(request.text)
+        warn_of_walls(listener, judge.pool.missing_walls)
+        return Evaluation(found, judge.fitness.text)

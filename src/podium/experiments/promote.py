@@ -1,0 +1,204 @@
+"""Promotes what a run found: reduces, validates on held-out cases, explains, writes a policy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from podium.errors import InputError, UsageError
+from podium.experiments.listener import SILENT, Listener, announce_compilation
+from podium.experiments.places import blaming, traces_folder
+from podium.experiments.search import warn_of_walls
+from podium.files.excerpt import excerpt
+
+if TYPE_CHECKING:
+    from podium.evaluation.cases import Case
+    from podium.search.judging.judge import Judge
+    from podium.search.promotion.card import Provenance
+    from podium.search.promotion.decision import Rule
+    from podium.search.promotion.promote import Nominee, Outcome
+    from podium.search.run.plan import RunPlan
+    from podium.settings import Settings
+    from podium.store import CandidateRecord, RunRecord, Store
+
+FIGURES = {"inflation": "allocation_130", "holding": "allocation_130", "waiting": "wait_mean_s",
+           "fragmentation": "fragmentation"}  # fmt: skip
+"""By which figure the best of a fitness is judged on held-out cases; mixtures by allocation."""
+
+CANDIDATE_S = 60.0
+"""Time limit of one candidate."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionRequest:
+    """Describes which candidates of a run are nominated, and what they must beat."""
+
+    run: str
+    folder: Path = Path()  # for the policy and its card
+    best: int = 1  # nominees: so many of the best
+    candidates: tuple[int, ...] = ()  # or these
+    name: str = ""
+    summary: str = ""  # what the policy does, in a line of whoever promotes it
+    seeds: int = 20  # validation seeds of each case
+    traces: tuple[str, ...] = ()  # validate on these alone
+    loss: float = 0.02  # fitness that a shorter formula may lose
+    incumbent: str = "fgd"
+    jobs: int = 0  # threads; 0: one per core
+
+
+def promote(settings: Settings, request: PromotionRequest, listener: Listener = SILENT) -> Outcome:
+    """Validates the best of a run on held-out cases and writes what wins as a policy file."""
+    from podium.search.judging.judge import Judge
+    from podium.search.promotion.promote import check_folder
+    from podium.search.sandbox.limits import Limits
+
+    with blaming("flag --to"):
+        check_folder(request.folder)
+    plan, nominees = _nominated(settings, request)
+    announce_compilation(listener)
+    cases = _held_out(settings, request)
+    limits = Limits(CANDIDATE_S, allows_unconfined=settings.search.allow_unconfined)
+    with Judge(plan.training, plan.fitness, 1, limits) as judge:
+        judge.pool.get_ready()
+        warn_of_walls(listener, judge.pool.missing_walls)
+        return _decide(request, plan, nominees, cases, judge, listener)
+
+
+def _decide(
+    request: PromotionRequest, plan: RunPlan, nominees: list[Nominee], cases: tuple[Case, ...],
+    judge: Judge, listener: Listener,
+) -> Outcome:  # fmt: skip
+    from podium.search.promotion.promote import Settings as PromotionSettings
+    from podium.search.promotion.promote import promote as promote_all
+    from podium.search.promotion.promote import scorer
+    from podium.search.promotion.reduction import ReductionSettings
+
+    wanted = PromotionSettings(
+        scorer(judge, may_hold=plan.may_hold), request.folder, cases, rule_of(plan, request),
+        ReductionSettings(request.loss), jobs=request.jobs,
+    )  # fmt: skip
+    return promote_all(nominees, wanted, listener.progress)
+
+
+def rule_of(plan: RunPlan, request: PromotionRequest) -> Rule:
+    """Settles by which figure nominees are judged, and against whom."""
+    from podium.search.promotion.decision import Rule
+
+    figure = FIGURES.get(plan.fitness.partition(":")[0], "allocation_130")
+    trained = frozenset(case.trace for case in plan.training.cases)
+    return Rule(request.incumbent, figure, trained=trained, may_hold=plan.may_hold)
+
+
+def _held_out(settings: Settings, request: PromotionRequest) -> tuple[Case, ...]:
+    from podium.evaluation.validation import HeldOut
+
+    folder = str(traces_folder(settings) or "")
+    with blaming("flag --trace"):
+        return HeldOut(request.seeds, folder, request.traces).cases()
+
+
+def _nominated(settings: Settings, request: PromotionRequest) -> tuple[RunPlan, list[Nominee]]:
+    from podium.experiments.runs import find_search, open_runs
+
+    with open_runs(settings) as store:
+        with blaming("argument RUN"):
+            record = find_search(store, request.run)
+        plan = _plan_of(record)
+        return plan, nominees_of(store, record, plan, request)
+
+
+def nominees_of(
+    store: Store, record: RunRecord, plan: RunPlan, request: PromotionRequest
+) -> list[Nominee]:
+    """Lists the candidates that are nominated, with where they were found."""
+    from podium.search.promotion.promote import Nominee
+
+    if request.candidates:
+        found = [store.candidates.get(record.id, number) for number in request.candidates]
+    else:
+        found = store.candidates.best(record.id, request.best)
+    if not found:
+        raise UsageError(
+            f"run {record.id} has no accepted candidate",
+            hint=f"podium search resume {record.id} searches on",
+        )
+    if request.name and len(found) > 1:
+        raise UsageError("one name for several policies", hint="leave --name out, or --best 1")
+    return [
+        Nominee(each.text, provenance_of(store, record, plan, each), request.name, request.summary)
+        for each in found
+    ]
+
+
+def provenance_of(
+    store: Store, record: RunRecord, plan: RunPlan, found: CandidateRecord,
+    seen: frozenset[str] = frozenset(),
+) -> Provenance:  # fmt: skip
+    """Says where a candidate was found: in an earlier run, if this one only began with it."""
+    from podium.search.judging.fitness import fitness_named
+    from podium.search.promotion.card import Provenance
+
+    origin = _origin(store, found)
+    seen |= {record.id}
+    if origin is not None and origin[0] in seen:
+        raise _corrupt(record, f"candidate {found.number} comes from its own run")
+    if origin is not None:
+        earlier, nominee = store.runs.get(origin[0]), store.candidates.get(*origin)
+        return provenance_of(store, earlier, _plan_of(earlier), nominee, seen)
+    command, summary = record.settings.get("command"), _figures(record)
+    if command is not None and not isinstance(command, str):
+        raise _corrupt(record, "its command is not a string")
+    parents = {each.number: each.parents for each in store.candidates.of(record.id)}
+    return Provenance(
+        run=record.id, candidate=found.number, seed=plan.seed,
+        command=command,
+        generator=", ".join(each for each, _ in plan.generators),
+        evaluations=summary.get("evaluations"), seconds=summary.get("seconds"),
+        spend_usd=summary.get("usd") if summary.get("calls") else None,
+        fitness=fitness_named(plan.fitness).text,
+        training=tuple(case.name for case in plan.training.cases),
+        ancestry=_ancestry(found.number, parents),
+    )  # fmt: skip
+
+
+def _plan_of(record: RunRecord) -> RunPlan:
+    from podium.search.run.folder import PLAN, RunFolder
+    from podium.search.run.plan import RunPlan
+
+    return RunPlan.from_object(RunFolder(Path(record.folder)).read(PLAN))
+
+
+def _origin(store: Store, found: CandidateRecord) -> tuple[str, int] | None:
+    """Reads the name that `--from` gave to a candidate of another run."""
+    run, _, number = found.source.rpartition("-")
+    is_named = found.kind == "seed" and run and number.isdigit()
+    is_kept = is_named and run in {each.id for each in store.runs.all()}
+    return (run, int(number)) if is_kept else None
+
+
+def _ancestry(number: int, parents: dict[int, tuple[int, ...]]) -> int:
+    """Counts the generations back to a seed, along main parents; nobody is their own ancestor."""
+    seen: set[int] = set()
+    while number not in seen and parents.get(number):
+        seen.add(number)
+        number = parents[number][0]
+    return len(seen)
+
+
+def _figures(record: RunRecord) -> dict[str, Any]:
+    """Reads the figures of a run out of its summary, which others may have written."""
+    found = {key: record.summary.get(key) for key in ("evaluations", "seconds", "usd", "calls")}
+    for key, value in found.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and 0 <= value < math.inf):
+            raise _corrupt(record, f"{key} is {excerpt(value)}")
+    return found
+
+
+def _corrupt(record: RunRecord, problem: str) -> InputError:
+    return InputError(
+        f"the record of run {record.id} is corrupt: {problem}", where="the store",
+        hint="podium runs show lists what it holds; promote from a run that nobody changed",
+    )  # fmt: skip

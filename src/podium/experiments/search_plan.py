@@ -1,0 +1,359 @@
+"""Makes the plan of a search from what is asked for: cases, generators, starters, budget, means."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from podium.errors import UnknownName, UsageError
+from podium.experiments.places import blaming, place_of, traces_folder
+from podium.files.text_file import read_text
+from podium.policies.loaders import MOST_BYTES
+
+if TYPE_CHECKING:
+    from podium.evaluation.cases import Case, TrainingSet
+    from podium.search.run.plan import Budget, RunPlan
+    from podium.search.run.setup import Means
+    from podium.settings import Settings
+
+DEFAULT_EVALUATIONS = 2000
+MOST_STARTERS = 24
+"""So many candidates that decide differently are taken from an earlier run."""
+
+MOST_WORKERS = 8
+"""So many processes for each core at most: each takes its memory, and more do not judge faster."""
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class CasesRequest:
+    """Describes the cases that candidates are trained on, and what they are worth there."""
+
+    fitness: str = "inflation"
+    traces: tuple[str, ...] = ()  # none: small cases of the embedded profile
+    seeds: int = 8  # cases of each trace or kind
+    nodes: int | None = None  # drawn of a trace's cluster
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorRequest:
+    """Names who writes candidates, and what they are given to do it."""
+
+    generators: tuple[tuple[str, float], ...] = (("genetic", 1.0),)  # by name, with weights
+    prices: tuple[str, ...] = ()  # of models: MODEL=IN,OUT
+    replay: Path | None = None  # recorded traffic with models
+    command: str | None = None
+    command_env: tuple[str, ...] = ()
+    unused: Mapping[str, Any] | None = None  # flags that only language models heed, with values
+
+    @property
+    def names(self) -> list[str]:
+        """Lists the generators."""
+        return [name for name, _ in self.generators]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """Describes a search to begin; language models and the store come with the settings."""
+
+    cases: CasesRequest = CasesRequest()
+    writers: GeneratorRequest = GeneratorRequest()
+    seed: int = 1000
+    start: str = "seeds"
+    policies: tuple[Path, ...] = ()  # files to begin with too
+    origin: str | None = None  # an earlier run to begin with the best of
+    may_hold: bool = False
+    islands: int = 4
+    batch: int = 24
+    largest: int = 120  # nodes of a program's syntax tree
+    tune_every: int = 3
+    tune_evaluations: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MeansRequest:
+    """Says with what a search works; none of it changes what it finds."""
+
+    workers: int | None = None  # None: as the settings say
+    executor: str = "local"
+    ray_address: str = ""
+    time_limit_s: float = 10.0  # for one candidate
+    memory_mib: int = 512
+    command: str = ""
+    usd: float | None = None  # more to spend than the run began with
+    tokens: int | None = None
+
+
+def plan_of(settings: Settings, request: SearchRequest) -> RunPlan:
+    """Makes the plan; what is wrong with the request is told before anything is kept."""
+    from podium.search.judging.fitness import fitness_named
+    from podium.search.population.archive import IslandSettings
+    from podium.search.run.plan import RunPlan, Tuning
+
+    writers, fitness = request.writers, request.cases.fitness
+    check_names(writers.names)
+    refuse_unused(writers)
+    return RunPlan(
+        training_set(settings, request.cases),
+        fitness, request.seed, writers.generators, request.start,
+        find_starters(settings, request.policies, request.origin), request.batch,
+        IslandSettings(islands=request.islands),
+        Tuning(request.tune_every, request.tune_evaluations),
+        request.may_hold or fitness_named(fitness).may_hold, request.largest,
+        generator_options(settings, writers),
+    )  # fmt: skip
+
+
+def means_of(settings: Settings, request: MeansRequest) -> Means:
+    """Settles workers, limits and where candidates are judged."""
+    from podium.search.run.setup import Means
+    from podium.search.sandbox.limits import Limits
+
+    workers = _workers(settings, request)
+    limits = Limits(
+        request.time_limit_s,
+        memory_mib=request.memory_mib,
+        allows_unconfined=settings.search.allow_unconfined,
+    )
+    with blaming("flag --executor"):
+        means = Means(workers, request.executor, request.ray_address, limits)
+    return replace(
+        means, usd=request.usd, tokens=request.tokens, base_url=settings.search.base_url,
+        command=request.command, root=settings.search.folder,
+    )  # fmt: skip
+
+
+def _workers(settings: Settings, request: MeansRequest) -> int:
+    cores = os.cpu_count() or 1
+    wanted = settings.search.workers if request.workers is None else request.workers
+    is_here = request.executor == "local" or not request.ray_address
+    if is_here and wanted > MOST_WORKERS * cores:
+        is_flag = request.workers is not None
+        raise UsageError(
+            f"{wanted:,} workers are too many for {cores:,} core{'' if cores == 1 else 's'}",
+            where="flag --workers" if is_flag else place_of(settings, "search.workers"),
+            hint=f"0 is one a core; at most {MOST_WORKERS * cores} are started here",
+        )
+    return wanted or cores
+
+
+def budget_of(evaluations: int | None, time_span: str | None, target: float | None) -> Budget:
+    """Gives the budget that is asked for; without a number or a time it is a default number."""
+    from podium.search.run.plan import Budget
+
+    span = read_time(time_span)
+    if evaluations is None and span is None:
+        evaluations = DEFAULT_EVALUATIONS
+    return Budget(evaluations, span, target)
+
+
+def renewed_budget(
+    saved: Mapping[str, Any], evaluations: int | None, time_span: str | None, target: float | None
+) -> Budget:
+    """Gives the budget of a session: what is asked for now, else what the run began with."""
+    from podium.search.run.plan import Budget
+
+    if target is None:
+        target = saved.get("target")
+    if evaluations is not None or time_span is not None:
+        return budget_of(evaluations, time_span, target)
+    return Budget(saved.get("evaluations"), saved.get("seconds"), target)
+
+
+def read_time(text: str | None) -> float | None:
+    """Reads a time span.
+
+    >>> read_time("10m")
+    600.0
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
+    if found is None or found[2] not in _UNITS or float(found[1]) <= 0:
+        raise UsageError(f'"{text}" is no time', where="flag --time", hint="write 90s, 10m or 2h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def read_weights(texts: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    """Reads generators with their weights.
+
+    >>> read_weights(["genetic=3,llm=1"])
+    (('genetic', 3.0), ('llm', 1.0))
+    """
+    found: dict[str, float] = {}
+    for part in ",".join(texts).split(","):
+        name, _, written = part.strip().partition("=")
+        try:
+            weight = float(written or 1)
+        except ValueError:
+            weight = 0.0
+        if not name or not 0 < weight < float("inf"):
+            raise UsageError(
+                f'"{part}" is no generator with a weight', where="flag --generator",
+                hint="write genetic, or genetic=3,llm=1",
+            )  # fmt: skip
+        found[name] = weight
+    return tuple(found.items())
+
+
+def training_set(settings: Settings, request: CasesRequest) -> TrainingSet:
+    """Makes the training cases: small ones of the embedded profile, or those of given traces."""
+    from podium.evaluation.cases import TrainingSet, demo_cases, trace_cases
+    from podium.search.judging.fitness import fitness_named
+
+    with blaming("flag --fitness"):
+        kinds = fitness_named(request.fitness).kinds
+    if not request.traces:
+        if request.nodes is not None:
+            raise UsageError("--nodes needs --trace", hint="add --trace openb")
+        return TrainingSet(demo_cases(kinds, request.seeds))
+    if "replay" in kinds:
+        raise UsageError(
+            "waiting is trained on the embedded profile alone", where="flag --trace",
+            hint="leave --trace out, or choose another fitness",
+        )  # fmt: skip
+    folder = traces_folder(settings)
+    named = [absolute(each) for each in request.traces]
+    place = str(folder.absolute()) if folder else ""
+    cases = trace_cases(named, request.seeds, request.nodes, place)
+    _check_traces(cases)
+    return TrainingSet(cases)
+
+
+def absolute(reference: str) -> str:
+    """Names a trace so that it means the same in the folder of a worker, and in any other."""
+    from podium.traces.catalogue import is_name
+
+    path = Path(reference)
+    return reference if is_name(reference) or not path.exists() else str(path.absolute())
+
+
+def _check_traces(cases: Sequence[Case]) -> None:
+    """Reads every trace once, so that what is wrong with one is told before there is a run."""
+    from podium.policies import load
+
+    with blaming("flag --trace"):
+        for case in {case.trace: case for case in cases}.values():
+            case.plan(load("first-fit"))
+
+
+def find_starters(
+    settings: Settings, policies: Sequence[Path], origin: str | None
+) -> tuple[tuple[str, str], ...]:
+    """Gives texts with their names: those of files, and the best of an earlier run."""
+    from podium.experiments.runs import find_search, open_runs
+
+    found = [read_starter(path) for path in policies]
+    if origin is not None:
+        with open_runs(settings) as store:
+            with blaming("flag --from"):
+                record = find_search(store, origin)
+            best = store.candidates.best(record.id, 5 * MOST_STARTERS)
+        apart = {each.signature: each for each in reversed(best)}
+        chosen = sorted(apart.values(), key=lambda each: -(each.fitness or 0.0))[:MOST_STARTERS]
+        found += [(f"{record.id}-{each.number}", each.text) for each in chosen]
+    return tuple(found)
+
+
+def read_starter(path: Path) -> tuple[str, str]:
+    """Reads a policy file to begin with."""
+    with blaming(f"policy {path}", "give a policy file"):
+        return path.stem, read_text(path, MOST_BYTES)
+
+
+def check_names(generators: Sequence[str]) -> None:
+    """Refuses generators that nobody knows, before there is a run or a store."""
+    from podium.search.run.setup import GENERATORS
+
+    for name in generators:
+        if name not in GENERATORS:
+            raise UnknownName.among("generator", name, GENERATORS, where="flag --generator")
+
+
+def refuse_unused(request: GeneratorRequest) -> None:
+    """Refuses flags that no generator of the search would heed."""
+    unused = [flag for flag, value in (request.unused or {}).items() if value is not None]
+    if unused and "llm" not in request.names:
+        raise UsageError(
+            f"{' and '.join(unused)} {'are' if len(unused) > 1 else 'is'} for language models, "
+            "and none is asked",
+            where="flag --generator",
+            hint="add --generator llm, or genetic=3,llm=1 for a share; or leave the flag out",
+        )
+    if request.command is not None and "command" not in request.names:
+        raise UsageError(
+            "--command is for the generator command, and it is not asked",
+            where="flag --generator",
+            hint="add --generator command, or leave --command out",
+        )
+
+
+def generator_options(settings: Settings, request: GeneratorRequest) -> dict[str, dict[str, Any]]:
+    """Gives the options of each generator that has any, and refuses what none can work with."""
+    from podium.search.generators.command import CommandSettings, open_command
+
+    found: dict[str, dict[str, Any]] = {}
+    if "llm" in request.names:
+        found["llm"] = _llm_options(settings, request)
+    if "command" in request.names:
+        if not request.command:
+            raise UsageError("the generator command has no command", hint="add --command PROGRAM")
+        with blaming("flag --command"):
+            open_command(CommandSettings(request.command, keep=request.command_env), os.environ)
+        found["command"] = {"command": request.command, "keep": list(request.command_env)}
+    return found
+
+
+def repeated_options(settings: Settings, request: GeneratorRequest) -> dict[str, dict[str, Any]]:
+    """Gives the options of generators as far as they are given again to resume a run."""
+    found: dict[str, dict[str, Any]] = {}
+    if settings.search.models.strip(", "):
+        found["llm"] = _described(settings, request)
+    if request.command:
+        found["command"] = {"command": request.command, "keep": list(request.command_env)}
+    return found
+
+
+def _llm_options(settings: Settings, request: GeneratorRequest) -> dict[str, Any]:
+    """Settles which language models a plan asks, where, and for how much."""
+    if not settings.search.models.strip(", "):
+        raise UsageError("no language model is named", hint="add --model NAME")
+    _check_llm(settings, request.replay)
+    return _described(settings, request)
+
+
+def _described(settings: Settings, request: GeneratorRequest) -> dict[str, Any]:
+    from podium.search.generators.llm.budget import read_prices
+
+    search, replay = settings.search, request.replay
+    models = [each.strip() for each in search.models.split(",") if each.strip()]
+    prices = read_prices(list(request.prices))
+    return {
+        "models": models, "base_url": search.base_url, "usd": search.usd or None,
+        "tokens": search.tokens or None, "mode": "replay" if replay else "record",
+        "cassette": str(replay.absolute()) if replay else "",
+        "prices": {each: [p.usd_in, p.usd_out, p.usd_request] for each, p in prices.items()},
+    }  # fmt: skip
+
+
+def _check_llm(settings: Settings, replay: Path | None) -> None:
+    """Refuses what language models cannot be asked with, before there is a run."""
+    from podium.search.generators.llm.cassette import read_cassette
+    from podium.search.generators.llm.endpoint import find_endpoint
+
+    search = settings.search
+    if replay is not None:
+        read_cassette(replay)
+        return
+    with blaming("flag --base-url" if search.base_url else "environment"):
+        find_endpoint(os.environ, search.base_url)
+    if not search.usd and not search.tokens:
+        raise UsageError(
+            "there is no budget for language models", where="flags --usd and --tokens",
+            hint="add --usd 2, or --tokens 1000000, or both",
+        )  # fmt: skip

@@ -1,0 +1,197 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import podium
+from podium.cli.main import app
+from podium.errors import InputError, PodiumError, UnknownName, UsageError
+from podium.model import Cluster, NodeSpec
+from podium.policies import from_function, load
+from podium.store import open_store
+
+SMALL = {"trace": "openb:16", "pods": 200, "protocol": "inflation"}
+CHEAP = """
+import sys
+import podium
+dir(podium)
+podium.__all__
+podium.PodiumError
+heavy = [name for name in ("numpy", "numba", "sqlalchemy", "typer", "rich") if name in sys.modules]
+rooms = sorted(name for name in sys.modules if name.startswith("podium."))
+print(heavy, rooms)
+"""
+
+
+def least_free(pod, node):  # noqa: ARG001
+    return -sum(node.gpu_milli_left)
+
+
+def test_importing_podium_imports_nothing_else():
+    done = subprocess.run([sys.executable, "-c", CHEAP], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] ['podium.errors']\n"
+
+
+def test_everything_that_is_promised_is_there():
+    assert set(podium.__all__) <= set(dir(podium))
+    for name in podium.__all__:
+        assert getattr(podium, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = podium.nothing
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_simulation_is_that_of_the_command(runner):
+    result = podium.simulate("fgd", seed=3, **SMALL)
+    asked = ["simulate", "--policy", "fgd", "--trace", "openb:16", "--pods", "200"]
+    told = runner.invoke(app, [*asked, "--protocol", "inflation", "--seed", "3", "--json"])
+    assert json.loads(told.stdout)["digest"] == result.digest
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_settings_count_as_they_do_for_commands(monkeypatch):
+    monkeypatch.setenv("PODIUM_SIMULATE_SEED", "7")
+    assert podium.simulate("first-fit", **SMALL).plan.seed == 7
+    assert podium.simulate("first-fit", seed=3, **SMALL).plan.seed == 3
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_policies_are_names_files_functions_or_objects():
+    Path("mine.py").write_text("def score(pod, node):\n    return -sum(node.gpu_milli_left)\n")
+    given = ["mine.py", Path("mine.py"), least_free, from_function(least_free)]
+    digests = {podium.simulate(each, **SMALL).digest for each in given}
+    assert len(digests) == 1
+    with pytest.raises(UsageError, match="int is no policy"):
+        podium.simulate(3, **SMALL)
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_traces_are_references_or_objects():
+    trace = podium.load_trace("openb:16", pods=200)
+    assert podium.simulate("fgd", trace, protocol="inflation").digest == (
+        podium.simulate("fgd", **SMALL).digest
+    )
+    cluster = Cluster.of([NodeSpec("n", 64_000, 2**18, 8, "T4")], name="mine")
+    assert podium.simulate("fgd", trace, cluster=cluster).plan.cluster is cluster
+    named = podium.simulate("fgd", trace, cluster="openb", nodes=20)
+    assert len(named.plan.cluster) == 20
+    with pytest.raises(UsageError, match="number of pods cannot be chosen") as caught:
+        podium.simulate("fgd", trace, pods=3)
+    assert caught.value.where == "argument pods"
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_comparison_ranks_functions_beside_names():
+    found = podium.compare(["fgd", least_free, "worst-fit"], seeds=2, **SMALL)
+    assert {row.policy for row in found.ranking.rows} == {"fgd", "least_free", "worst-fit"}
+    assert found.ranking.seeds == (1000, 1001)
+    assert found.best == found.ranking.rows[0].policy
+    assert found.ranking.metric == "gpu_allocation"
+    assert found.mean("fgd", "gpu_allocation") == pytest.approx(
+        next(row.mean for row in found.ranking.rows if row.policy == "fgd")
+    )
+    assert "least_free" in found._repr_html_()
+
+
+@pytest.mark.usefixtures("_warm_cache")
+@pytest.mark.parametrize("seeds", [2, "1000-1001", [1000, 1001], range(1000, 1002)])
+def test_seeds_are_a_number_a_text_or_a_list(seeds):
+    found = podium.compare(["first-fit"], "openb:16", seeds=seeds, pods=20, protocol="inflation")
+    assert found.ranking.seeds == (1000, 1001)
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_name_is_escaped_in_a_notebook():
+    hostile = from_function(least_free, "<i>x</i>")
+    found = podium.compare([hostile], seeds=1, **SMALL)
+    assert "<i>" not in found._repr_html_() + hostile._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "where"),
+    [
+        ({"policies": ["fdg"]}, UnknownName, "argument policy"),
+        ({"policies": "fgd"}, UsageError, ""),
+        ({"policies": []}, UsageError, ""),
+        ({"policies": [least_free, least_free]}, UsageError, "argument policies"),
+        ({"policies": ["fgd"], "seeds": "x"}, UsageError, "argument seeds"),
+        ({"policies": ["fgd"], "metric": "speed"}, UnknownName, "argument metric"),
+        ({"policies": ["fgd"], "trace": "opnb"}, UnknownName, "argument trace"),
+        ({"policies": ["fgd"], "seeds": [1, 1]}, UsageError, "argument seeds"),
+    ],
+)
+def test_a_mistake_names_the_argument(given, error, where):
+    with pytest.raises(error) as caught:
+        podium.compare(**given)
+    assert caught.value.where == where
+
+
+@pytest.mark.usefixtures("_warm_cache", "small_trace")
+def test_notes_are_warnings():
+    with pytest.warns(UserWarning, match="the trace has no nodes: the cluster openb is used"):
+        podium.simulate("first-fit", "pods.csv")
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_an_explanation_is_of_a_result():
+    result = podium.simulate("fgd", **SMALL)
+    pod = result.plan.arrivals.names[0]
+    found = podium.explain(result, pod)
+    assert (found.pod, found.node) == (pod, next(result.placements()).node)
+    with pytest.raises(PodiumError):
+        podium.explain(result, "nobody")
+
+
+def test_a_policy_is_loaded_by_reference():
+    assert podium.load_policy("fgd").name == "fgd"
+    assert podium.load_policy(least_free).name == "least_free"
+    with pytest.raises((InputError, PodiumError)):
+        podium.load_policy("nothing.py")
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_search_gives_a_policy_and_leaves_nothing_behind(tmp_path):
+    heard = []
+
+    class Ear(podium.Listener):
+        def search_progress(self, progress):
+            heard.append(progress.tally.evaluations)
+
+    found = podium.search(evaluations=40, seeds=2, workers=1, listener=Ear())
+    assert found.summary["evaluations"] == 40 == heard[-1]
+    assert found.ending == "evaluation budget reached (40)"
+    assert found.folder == ""
+    assert not list((tmp_path / "data").rglob("*"))
+    # What was found goes wherever a policy goes, and the package keeps its name.
+    assert podium.search.run.__name__ == "podium.search.run"
+    ranked = podium.compare([found.best, "worst-fit"], seeds=1, **SMALL)
+    assert ranked.best == found.best.name
+    assert found.text in found.best.source.text
+    assert "def score" in found._repr_html_()
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_search_that_is_named_is_kept_and_can_be_resumed(runner, tmp_path):
+    first = podium.search(evaluations=20, seeds=2, workers=1, keep="mine")
+    with open_store(str(tmp_path / "data" / "podium" / "podium.db")) as store:
+        record = store.runs.get("mine")
+        assert (record.id, record.kind, record.status) == (first.run_id, "search", "finished")
+    asked = ["search", "resume", "mine", "--evaluations", "30", "--workers", "1", "--json"]
+    done = runner.invoke(app, asked)
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["run"], told["evaluations"]) == (first.run_id, 30)
+    assert podium.load_policy(f"run:{first.run_id}").name == f"run:{first.run_id}"
+
+
+def test_a_search_that_cannot_begin_names_the_argument():
+    with pytest.raises(PodiumError) as caught:
+        podium.search(fitness="speed")
+    assert caught.value.where == "argument fitness"
+
+
+def test_loaded_policies_pass_through():
+    policy = load("fgd")
+    assert podium.load_policy(policy) is policy
