@@ -15,8 +15,10 @@ from podium.policies.scheduler_config.plugins import PLUGINS
 from podium.policies.scheduler_config.section import Section
 from podium.search.program.expression import field
 from podium.search.program.program import Block, Program
+from podium.search.program.reader import parse
 from podium.search.program.writer import write
-from podium.search.promotion.policy_file import policy_texts
+from podium.search.promotion import policy_file
+from podium.search.promotion.reduction import Reduced
 from support.hostile_text import hostile_texts, was_run
 
 HARMLESS = "harmless"
@@ -53,12 +55,20 @@ def setting_of_a_program(text):
     return write(program)
 
 
+def _reduced(text, program=None):
+    return Reduced(text, 0.0, 0.0, 9, 9, 1, (), program)
+
+
 def card_of_a_policy(text):
-    return next(policy_texts(_DECIDING, text))
+    return policy_file.policy_text(_reduced(_DECIDING, parse(_DECIDING)), text)
+
+
+def card_of_an_uncut_policy(text):
+    return policy_file.policy_text(_reduced(_DECIDING), text)
 
 
 def setting_of_a_promoted_policy(text):
-    return next(policy_texts(f"TIES = {literal(text)}\n{_DECIDING}", "Packs."))
+    return policy_file.policy_text(_reduced(f"TIES = {literal(text)}\n{_DECIDING}"), "Packs.")
 
 
 def literals(text):
@@ -68,7 +78,8 @@ def literals(text):
 
 GENERATORS = (
     scheduler_name, origin_of_a_pair_policy, origin_of_a_cluster_policy, summary_of_a_program,
-    setting_of_a_program, card_of_a_policy, setting_of_a_promoted_policy, literals,
+    setting_of_a_program, card_of_a_policy, card_of_an_uncut_policy,
+    setting_of_a_promoted_policy, literals,
 )  # fmt: skip
 
 

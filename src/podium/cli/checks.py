@@ -66,7 +66,7 @@ def check_cache(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "compile cache",
             "warning",
-            f"{folder} cannot be written ({error.strerror}): every start compiles anew",
+            f"{folder} cannot be written ({error.strerror}): every start compiles again",
             "set PODIUM_COMPILE_CACHE to a folder that can be written",
         )
     else:
@@ -109,7 +109,7 @@ def check_sandbox(settings: Settings) -> Iterator[Finding]:
         missing = missing_walls()
     except PodiumError as error:
         # Its own advice is to run this very check.
-        advice = "install Podium anew; in a container, allow it processes of its own"
+        advice = "reinstall Podium; in a container, allow it processes of its own"
         yield Finding("sandbox", "broken", str(error), advice)
         return
     standing = [wall for wall in WALLS if wall not in missing]
@@ -131,7 +131,7 @@ def check_traces(settings: Settings) -> Iterator[Finding]:
         return
     if not folder.is_dir():
         origin = settings.origins["traces.folder"]
-        yield Finding("traces", "broken", f"{folder} is no folder ({origin})", _FETCH)
+        yield Finding("traces", "broken", f"{folder} is not a folder ({origin})", _FETCH)
         return
     missing, changed = compare_openb(folder)
     if missing:

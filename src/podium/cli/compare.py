@@ -46,7 +46,7 @@ BESIDE = ("gpu_allocation", "fragmentation", "placed", "wait_mean_s")
 """What is shown beside the metric that ranks."""
 
 NOBODY_WAITED = (
-    "note: nobody waited, so that nothing is compared; --protocol inflation fills the cluster, "
+    "note: nobody waited, so there is nothing to compare; --protocol inflation fills the cluster, "
     "--load N lets pods come N times as fast"
 )
 

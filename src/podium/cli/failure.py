@@ -134,7 +134,7 @@ def _file_error(error: OSError) -> PodiumError | None:
     if not error.filename:
         return None
     problem = f"the file cannot be used: {error.strerror}"
-    return InputError.at(error.filename, problem, hint="look at its path and its rights")
+    return InputError.at(error.filename, problem, hint="check the path and its permissions")
 
 
 def _last_place(error: Exception) -> str:

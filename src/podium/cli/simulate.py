@@ -84,7 +84,7 @@ def simulate(
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
-    """Runs one policy on one trace and prints what came of it."""
+    """Runs one policy on one trace."""
     flags = {
         **case.settings(),
         "simulate.policy": policy,

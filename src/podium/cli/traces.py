@@ -104,7 +104,7 @@ def check(
     elif found:
         print("\n".join(map(on_one_line, found)))
     else:
-        Screen(settings.display).note(f"{reference}: nothing amiss")
+        Screen(settings.display).note(f"{reference}: no problems found")
     raise typer.Exit(1 if found else 0)
 
 

@@ -206,7 +206,7 @@ def read_seeds(text: str) -> list[int]:
     ranges = [_SEEDS.fullmatch(part) for part in text.split(",")]
     bounds = [(int(each[1]), int(each[2] or each[1])) for each in ranges if each]
     if len(bounds) < len(ranges):
-        raise _seeds_error(f'"{text}" is no list of seeds')
+        raise _seeds_error(f'"{text}" is not a list of seeds')
     if any(first > last for first, last in bounds):
         raise _seeds_error(f'"{text}" has a range that ends before it begins')
     if sum(last - first + 1 for first, last in bounds) > MOST_SEEDS:

@@ -229,14 +229,14 @@ def as_policy(policy: AnyPolicy) -> Policy:
     if callable(policy) and not isinstance(policy, type):
         return from_function(policy)
     raise UsageError(
-        f"{type(policy).__name__} is no policy", where="argument policy",
+        f"{type(policy).__name__} is not a policy", where="argument policy",
         hint="give a name, a file, a function score(pod, node), or a loaded policy",
     )  # fmt: skip
 
 
 def _policies(given: Sequence[AnyPolicy]) -> list[Policy]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise UsageError("policies is no list of policies", hint='give ["fgd", "best-fit"]')
+        raise UsageError("policies is not a list of policies", hint='give ["fgd", "best-fit"]')
     loaded = [as_policy(each) for each in given]
     titles = [str(each) if isinstance(each, str | Path) else policy.name
               for each, policy in zip(given, loaded, strict=True)]  # fmt: skip

@@ -89,7 +89,7 @@ def open_runs(settings: Settings, *, is_made: bool = False) -> Store:
         if not is_made and file is not None and not _has_content(file):
             raise MissingError(
                 f"there is no store at {file}",
-                hint="look at the path in --store or PODIUM_STORE_URL; podium search run makes "
+                hint="check the path in --store or PODIUM_STORE_URL; podium search run makes "
                 "a store",
             )
         return open_store(settings.store.url)

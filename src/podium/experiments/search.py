@@ -35,6 +35,7 @@ class Entry:
     settings: Settings
     name: str
     command: Sequence[str] = ()  # as it was typed; none where no command began the run
+    is_resumable: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +114,7 @@ def begin_in_passing(
         root = Path(name)
         own = replace(settings, search=replace(settings.search, folder=root / "runs"))
         with open_store(f"sqlite:///{root / 'search.db'}") as store:
-            entry = Entry(own, plan.fitness)
+            entry = Entry(own, plan.fitness, is_resumable=False)
             found = begin(store, entry, plan, means, budget, _Passing(listener))
     return replace(found, folder="")
 
@@ -179,7 +180,8 @@ def create(store: Store, entry: Entry, plan: RunPlan, budget: Budget) -> RunReco
     shown = secret.hide_all(asked)
     record = RunRecord(run_id, KIND, secret.hide(entry.name), time.time(), shown, folder=folder)
     made = create_run(store, plan, record, secret)
-    seal(made, run_id, RunPlan.from_object(made.read(PLAN)))
+    if entry.is_resumable:
+        seal(made, run_id, RunPlan.from_object(made.read(PLAN)))
     return record
 
 

@@ -137,7 +137,7 @@ def _workers(settings: Settings, request: MeansRequest) -> int:
         raise UsageError(
             f"{wanted:,} workers are too many for {cores:,} core{'' if cores == 1 else 's'}",
             where="flag --workers" if is_flag else place_of(settings, "search.workers"),
-            hint=f"0 is one a core; at most {MOST_WORKERS * cores} are started here",
+            hint=f"0 means one per core; at most {MOST_WORKERS * cores} are started here",
         )
     return wanted or cores
 
@@ -175,7 +175,9 @@ def read_time(text: str | None) -> float | None:
         return None
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
     if found is None or found[2] not in _UNITS or float(found[1]) <= 0:
-        raise UsageError(f'"{text}" is no time', where="flag --time", hint="write 90s, 10m or 2h")
+        raise UsageError(
+            f'"{text}" is not a time span', where="flag --time", hint="write 90s, 10m or 2h"
+        )
     return float(found[1]) * _UNITS[found[2]]
 
 
@@ -194,7 +196,7 @@ def read_weights(texts: Sequence[str]) -> tuple[tuple[str, float], ...]:
             weight = 0.0
         if not name or not 0 < weight < float("inf"):
             raise UsageError(
-                f'"{part}" is no generator with a weight', where="flag --generator",
+                f'"{part}" is not a generator with a weight', where="flag --generator",
                 hint="write genetic, or genetic=3,llm=1",
             )  # fmt: skip
         found[name] = weight
@@ -281,13 +283,13 @@ def refuse_unused(request: GeneratorRequest) -> None:
     if unused and "llm" not in request.names:
         raise UsageError(
             f"{' and '.join(unused)} {'are' if len(unused) > 1 else 'is'} for language models, "
-            "and none is asked",
+            "and none is used",
             where="flag --generator",
             hint="add --generator llm, or genetic=3,llm=1 for a share; or leave the flag out",
         )
     if request.command is not None and "command" not in request.names:
         raise UsageError(
-            "--command is for the generator command, and it is not asked",
+            "--command is for the generator command, which is not used",
             where="flag --generator",
             hint="add --generator command, or leave --command out",
         )

@@ -133,6 +133,8 @@ def _score_plain(
         for slot in fitting_slots(pod, nodes[node]).tolist() if by_slot else [-1]:
             try:
                 score = policy.score_pair(view, shown, slot, table)
+            except PolicyError:
+                raise  # it says what to do by itself
             except Exception as error:
                 raise _failure(policy, error, f"{view} on node {node}") from error
             if not score < math.inf:

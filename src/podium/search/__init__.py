@@ -6,19 +6,19 @@ it searches as `podium search run` does.
 
 from __future__ import annotations
 
+import importlib
 import sys
-from importlib import import_module
-from types import ModuleType
-from typing import Any
+import types
+import typing
 
 
-class _CallableRoom(ModuleType):
+class _CallableRoom(types.ModuleType):
     """Lets a package be called as the function of its name."""
 
-    def __call__(self, **options: Any) -> Any:
+    def __call__(self, **options: typing.Any) -> typing.Any:
         """Searches for a policy; help(podium.experiments.face.search) lists the options."""
         # By name, since the functions of users stand above this room.
-        return import_module("podium.experiments.face").search(**options)
+        return importlib.import_module("podium.experiments.face").search(**options)
 
 
 sys.modules[__name__].__class__ = _CallableRoom

@@ -162,11 +162,11 @@ def test_seeds_are_numbers_and_ranges(text, seeds):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "is no list of seeds"),
-        ("a-b", "is no list of seeds"),
-        ("1,,2", "is no list of seeds"),
-        ("-3", "is no list of seeds"),
-        ("1.5", "is no list of seeds"),
+        ("", "is not a list of seeds"),
+        ("a-b", "is not a list of seeds"),
+        ("1,,2", "is not a list of seeds"),
+        ("-3", "is not a list of seeds"),
+        ("1.5", "is not a list of seeds"),
         ("5-1", "ends before it begins"),
         ("1-3,2", "names a seed twice"),
         ("1-1000000000000", "more than 10,000 seeds"),
@@ -184,7 +184,7 @@ def test_other_lists_of_seeds_are_refused(text, problem):
         (["fgd", "fgd"], "a policy is named twice", "argument POLICY", "once"),
         (["fdg"], 'unknown policy "fdg"', "argument POLICY", "did you mean fgd"),
         (["fgd", "--metric", "speed"], 'unknown metric "speed"', "flag --metric", "wait_mean_s"),
-        (["fgd", "--seeds", "x"], "no list of seeds", "flag --seeds", "1000-1009"),
+        (["fgd", "--seeds", "x"], "not a list of seeds", "flag --seeds", "1000-1009"),
         (["fgd", "--trace", "opneb"], "unknown trace", "flag --trace", "did you mean openb"),
         (["zero.py", "--seeds", "1"], "ZeroDivisionError", "zero, pod", "check zero.py"),
     ],
@@ -240,7 +240,7 @@ def test_what_a_policy_prints_stays_out_of_the_data(runner, verb):
 
 def test_a_comparison_in_which_nobody_waited_says_so(runner):
     given = ["compare", "fgd", "best-fit", "--seeds", "1-2", "--nodes", "40", "--pods", "60"]
-    assert "nobody waited, so that nothing is compared" in runner.invoke(app, given).stderr
+    assert "nobody waited, so there is nothing to compare" in runner.invoke(app, given).stderr
     filled = runner.invoke(app, [*given, "--protocol", "inflation"])
     assert (filled.exit_code, "nobody waited" in filled.stderr) == (0, False)
 

@@ -168,7 +168,7 @@ def test_one_seed_and_several_are_not_given_together(run):
 def test_seeds_that_cannot_be_read_are_refused(run):
     result = run("--seeds", "1-")
     assert result.exit_code == 2
-    assert "is no list of seeds" in result.stderr
+    assert "is not a list of seeds" in result.stderr
 
 
 def test_a_plot_shows_every_way_that_has_something_to_regret(run, tmp_path):

@@ -191,7 +191,7 @@ def test_a_store_that_is_not_there_is_not_made_by_whoever_reads(runner, argument
     assert result.stderr.splitlines() == [
         "error: there is no store at nope/x.db",
         "  at:  flag --store, [store] url",
-        "  try: look at the path in --store or PODIUM_STORE_URL; podium search run makes a store",
+        "  try: check the path in --store or PODIUM_STORE_URL; podium search run makes a store",
     ]
     assert path.exists() == is_empty
     assert not is_empty or path.stat().st_size == 0

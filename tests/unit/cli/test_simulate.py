@@ -260,7 +260,7 @@ MISTAKES = [
     ("--policy empty.py", 2, "the file defines no policy", "empty.py", "score(pod, node)"),
     ("--trace opneb", 2, 'unknown trace "opneb"', "flag --trace", "did you mean openb"),
     ("--trace none.csv", 2, 'no file or folder "none.csv"', "flag --trace", "traces list"),
-    ("--trace openb:default", 3, "openb:default is not there", "flag --trace", "fetch openb"),
+    ("--trace openb:default", 3, "openb:default was not found", "flag --trace", "fetch openb"),
     ("--trace nodes.csv", 2, "no pods are given", "flag --trace", "--trace"),
     ("--trace untimed.csv", 2, "cannot be replayed", "untimed.csv", "--protocol inflation"),
     ("--trace pods.csv --pods 5", 2, "number of pods cannot be chosen", "flag --trace", "openb"),
@@ -292,7 +292,7 @@ MISTAKES = [
     ("--orders o.jsonl.gz --seed 10", 2, "the order has no arrivals", "o.jsonl.gz", "made for"),
     ("--orders o.jsonl.gz --protocol replay", 2, "order", "flag --protocol", "leave out --orders"),
     ("--placements p.txt", 2, 'the format ".txt"', "p.txt", ".csv or .parquet"),
-    ("--placements none/p.csv", 2, "folder is not there", "none/p.csv", "make the folder"),
+    ("--placements none/p.csv", 2, "folder does not exist", "none/p.csv", "create the folder"),
     ("--timeline t.parquet", 2, 'the format ".parquet"', "t.parquet", ".csv or .json"),
 ]
 

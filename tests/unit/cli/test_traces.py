@@ -108,7 +108,7 @@ def test_a_config_of_the_published_simulator_shows_its_experiment(run):
 def test_a_sound_trace_passes_its_check(run):
     result = run("check", "openb")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "openb: nothing amiss\n"
+    assert result.stderr == "openb: no problems found\n"
 
 
 def test_a_check_lists_bad_rows_and_says_no(run, trace):

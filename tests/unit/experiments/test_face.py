@@ -63,7 +63,7 @@ def test_policies_are_names_files_functions_or_objects():
     given = ["mine.py", Path("mine.py"), least_free, from_function(least_free)]
     digests = {podium.simulate(each, **SMALL).digest for each in given}
     assert len(digests) == 1
-    with pytest.raises(UsageError, match="int is no policy"):
+    with pytest.raises(UsageError, match="int is not a policy"):
         podium.simulate(3, **SMALL)
 
 

@@ -32,7 +32,7 @@ Nodes = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", help="Processes; 0: one a core.", min=0, show_default=False),
+    typer.Option("--workers", help="Worker processes; 0: one per core.", min=0, show_default=False),
 ]
 ExecutorName = Annotated[str, typer.Option("--executor", help="local, or ray for a Ray cluster.")]
 RayAddress = Annotated[
@@ -45,7 +45,7 @@ MemoryLimit = Annotated[
     int, typer.Option("--memory-limit", help="MiB that a candidate may add.", min=16)
 ]
 AllowUnconfined = Annotated[
-    bool, typer.Option("--allow-unconfined", help="Judge even where a wall is missing.")
+    bool, typer.Option("--allow-unconfined", help="Evaluate even where a sandbox wall is missing.")
 ]
 Evaluations = Annotated[
     int | None,

@@ -47,7 +47,7 @@ def run(
         bool,
         typer.Option("--hold", help="Candidates may hold pods back; holding:FLOOR says so too."),
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)] = 1000,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.", min=0)] = 1000,
     budget: options.BudgetOptions,
     islands: Annotated[int, typer.Option("--islands", help="Number of islands.", min=1)] = 4,
     batch: Annotated[int, typer.Option("--batch", help="Candidates per batch.", min=1)] = 24,

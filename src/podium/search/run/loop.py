@@ -54,7 +54,7 @@ class Search:
     tally: Tally = field(default_factory=Tally)
     notes: RunNotes | None = None  # where a generator reads prompts
     validated: Validated | None = None
-    missing_walls: tuple[str, ...] = ()  # of the sandbox, in any sitting
+    missing_walls: tuple[str, ...] = ()  # of the sandbox, in any session
     archive: Archive = field(init=False)
     _end: Ending = field(init=False)
     _stopwatch: Stopwatch = field(init=False)
@@ -124,7 +124,7 @@ class Search:
 
     @property
     def seconds(self) -> float:
-        """Counts the time at work, earlier sittings included."""
+        """Counts the time at work, earlier sessions included."""
         return self._stopwatch.seconds
 
     @property
@@ -144,7 +144,7 @@ class Search:
         return next_batch(self.plan, self.archive)
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
-        """Reads what earlier sittings stored: whole batches, then the one that was cut off."""
+        """Reads what earlier sessions stored: whole batches, then the one that was cut off."""
         with self.parts.folder.reading(STATE):
             self.validated = Validated(**state["validated"]) if state.get("validated") else None
             self.missing_walls = tuple(state.get("missing_walls", ()))
@@ -218,7 +218,7 @@ class Search:
         return [each for each in planned if each]
 
     def _end_batch(self, rows: Sequence[CandidateRecord], *, is_whole: bool = True) -> None:
-        """Takes a batch in; one that the budget has cut is done to its end by a later sitting."""
+        """Takes a batch in; one that the budget has cut is done to its end by a later session."""
         before = self.archive.best
         self._fold(rows)
         self._open.clear()

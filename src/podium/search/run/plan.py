@@ -44,7 +44,7 @@ class RunPlan:
     def __post_init__(self) -> None:
         fitness_named(self.fitness)
         if self.start not in STARTS:
-            raise UsageError(f'no such start: "{self.start}"', hint=advice_on(self.start, STARTS))
+            raise UsageError(f'unknown start: "{self.start}"', hint=advice_on(self.start, STARTS))
         if self.batch < self.customs.islands:
             raise UsageError(
                 f"a batch of {self.batch} does not reach all {self.customs.islands} islands",
@@ -79,7 +79,7 @@ class RunPlan:
         try:
             return cls._read(given)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            message = f"the plan of the run is not as a run wrote it: {excerpt(error, 200)}"
+            message = f"the plan of the run is corrupt: {excerpt(error, 200)}"
             raise InputError(message, hint="begin a new run") from error
 
     @classmethod
@@ -98,6 +98,6 @@ class RunPlan:
 class Budget:
     """Says when a run has done enough; whatever is reached first ends it."""
 
-    evaluations: int | None = None  # most of all sittings together; of calls to models as well
+    evaluations: int | None = None  # most of all sessions together; of calls to models as well
     seconds: float | None = None
     target: float | None = None  # fitness on the training set

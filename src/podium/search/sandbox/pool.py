@@ -33,7 +33,7 @@ class Pool:
         first: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         if size < 1:
-            raise UsageError(f"a pool of {size} workers", hint="give at least 1")
+            raise UsageError(f"workers must be at least 1, got {size}", hint="give at least 1")
         if os.name != "posix":
             raise UsageError("candidates are judged on POSIX systems only", hint="use Linux")
         self.facts: dict[str, Any] = {}  # what the first worker told when it was ready
@@ -120,7 +120,7 @@ class Pool:
         if self._is_closed or len(killed) >= MOST_KILLED:
             raise MissingError(
                 f"a process for candidates was killed {len(killed)} times, last by {name}",
-                hint="is memory used up? use fewer workers; then podium search resume goes on",
+                hint="is memory used up? use fewer workers; then run podium search resume",
             )
 
     def _next_worker(self) -> Worker:

@@ -1,10 +1,11 @@
 import pytest
 
 from podium.cli.render import Screen
-from podium.cli.search.promote import _provenance, _show_tables
+from podium.cli.search.promote import _show_tables
 from podium.errors import InputError
 from podium.evaluation.paired import Difference
 from podium.evaluation.validation import Group, GroupResults
+from podium.experiments.promote import provenance_of
 from podium.search.run.folder import PLAN, RunFolder
 from podium.settings import Display
 from podium.store import CandidateRecord, RunRecord, open_store
@@ -60,7 +61,7 @@ def kept(tmp_path):
 def provenance(kept, number):
     """Says where a candidate of the run was found."""
     record = kept.runs.get("one")
-    return _provenance(kept, record, PLAN_OF_TESTS, kept.candidates.get("one", number))
+    return provenance_of(kept, record, PLAN_OF_TESTS, kept.candidates.get("one", number))
 
 
 def changed(kept, statement):

@@ -64,7 +64,8 @@ def test_ingredients_keep_their_notes_where_a_number_in_them_gets_a_name():
     )
 
 
-def test_a_text_that_is_no_program_gets_another_docstring_and_keeps_its_comments():
-    text = '"""Old\n\ndoc."""\n\nA = (1, 2)  # pairs\n\n\n' + HEAD + "    return A[0]  # first\n"
+def test_a_text_that_is_no_program_gets_another_docstring_and_loses_its_own_words():
+    own = '    """Wins by 30 points."""\n'
+    text = f'"""Old\n\ndoc."""\n\nA = (1, 2)  # pairs\n\n\n{HEAD}{own}    return A[0]  # first\n'
     written = policy_text(as_it_is(text, None), "New.\n\nDoc.")
-    assert written == '"""New.\n\nDoc.\n"""\n' + text[text.index("\nA =") :]
+    assert written == f'"""New.\n\nDoc.\n"""\n\nA = (1, 2)\n\n\n{HEAD}    return A[0]\n'

@@ -1,3 +1,4 @@
+import ast
 import json
 from dataclasses import replace
 
@@ -118,13 +119,14 @@ def test_a_comment_says_what_a_term_means_or_nothing(promoted):
 
 
 def test_a_candidate_that_is_no_program_is_promoted_as_it_is(judge, tmp_path):
-    waiting = "    n = 0\n    while n < 2:\n        n += 1  # stays\n    return n - 2 -int("
+    waiting = "    n = 0\n    while n < 2:\n        n += 1  # wins\n    return n - 2 -int("
     text = GOOD.replace("    return -int(", waiting)
     wanted = settings(judge, tmp_path, ReductionSettings(0.02, 400), "worst-fit")
     outcome = promote([Nominee(text, PROVENANCE, "uncut")], wanted)
     (path,) = outcome.files
     shown = path.read_text()
-    assert shown.endswith(text[text.index("def score") :])
+    assert shown.endswith(f"{ast.unparse(ast.parse(text).body[-1])}\n")
+    assert "# wins" not in shown
     reason = "candidate, line 13: it has this statement: while n < 2:"
     assert f"It could not be reduced ({reason})." in " ".join(shown.split())
     card = json.loads(path.with_suffix(".json").read_text())

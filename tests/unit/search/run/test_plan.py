@@ -45,7 +45,7 @@ def test_a_batch_reaches_every_island():
 
 
 def test_an_unknown_start_is_refused():
-    with pytest.raises(UsageError, match="no such start"):
+    with pytest.raises(UsageError, match="unknown start"):
         RunPlan(TRAINING, start="middle")
 
 
@@ -56,5 +56,5 @@ def test_an_unknown_fitness_is_refused():
 
 @pytest.mark.parametrize("given", [{}, {"training": 5}, {"training": {"cases": [1]}}])
 def test_a_plan_that_nothing_wrote_is_told(given):
-    with pytest.raises(InputError, match="not as a run wrote it"):
+    with pytest.raises(InputError, match="the plan of the run is corrupt"):
         RunPlan.from_object(given)

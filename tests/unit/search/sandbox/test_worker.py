@@ -140,6 +140,7 @@ def test_a_process_that_is_slow_to_start_but_busy_is_waited_for(monkeypatch):
     pid = worker.pid
     worker.get_ready()
     assert worker.pid == pid
+    worker.close()
 
 
 @pytest.mark.parametrize("name", ["os", "podium.search.judging.handler", "", 7])
