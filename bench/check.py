@@ -23,6 +23,8 @@ LEAST_RATIO = {
     "fgd_inflation_1213_nodes": 8.0,
     "new_python_policy_replay": 1.0,  # running a new policy must not cost more than compiling it
     "threads_2_speedup": 0.8,  # of what a bare loop gains on the same two cores
+    "score_1213_nodes_fed_gpu": 20.0,  # one compiled call over a loop in plain Python
+    "score_1213_nodes_fgd": 60.0,
     "search_evaluations": 2.5,  # gates, sandbox and all, over the cases alone in plain Python
 }
 MOST_PERCENT = {

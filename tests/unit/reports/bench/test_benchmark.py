@@ -1,7 +1,15 @@
+"""Tests how figures are taken; the figures themselves are bench/check.py's business."""
+
+import runpy
+from pathlib import Path
+
 import pytest
 
 from podium.reports.bench import benchmark
 from podium.reports.bench.benchmark import MEASURES, OTHER_PROCESSES, measure_all, timed
+from podium.reports.bench.measurement import Measurement
+
+CHECK = Path(__file__).parents[4] / "bench" / "check.py"
 
 
 def test_time_is_the_median_after_a_warm_up(monkeypatch):
@@ -12,33 +20,29 @@ def test_time_is_the_median_after_a_warm_up(monkeypatch):
     assert len(calls) == 4
 
 
-def test_figures_of_other_processes_are_among_the_figures():
-    assert set(MEASURES) > OTHER_PROCESSES
+def test_figures_are_measured_in_order_under_their_names(monkeypatch, tmp_path):
+    def measure(name, folder):
+        return Measurement(name, float(len(folder.name)), "s", 1.0, True, 2.0, "reference")
+
+    for name in ("second", "first"):
+        monkeypatch.setitem(MEASURES, name, measure)
+    found = list(measure_all(tmp_path, ["first", "second", "first"]))
+    assert [each.name for each in found] == ["first", "second", "first"]
+    assert {each.value for each in found} == {float(len(tmp_path.name))}
 
 
-@pytest.mark.parametrize(
-    ("name", "unit", "is_ceiling"),
-    [
-        ("decisions_16_nodes", "decisions/s", False),
-        ("decisions_1213_nodes", "decisions/s", False),
-        ("replay_16_nodes", "s", True),
-        ("steps_64_environments", "steps/s", False),
-        ("new_python_policy_replay", "s", True),
-        ("search_evaluations", "evaluations/s", False),
-    ],
-)
-def test_a_figure_is_measured_under_its_name(monkeypatch, name, unit, is_ceiling):
+@pytest.mark.parametrize("names", ["LEAST_RATIO", "MOST_PERCENT"])
+def test_every_bound_is_on_a_figure_that_is_measured(names):
+    bounds = runpy.run_path(str(CHECK))[names]
+    assert bounds.keys() <= MEASURES.keys()
+    assert MEASURES.keys() > OTHER_PROCESSES
+
+
+@pytest.mark.parametrize("name", ["decisions_16_nodes", "score_1213_nodes_fed_gpu"])
+def test_a_figure_has_a_reference_from_the_same_run(monkeypatch, name):
     monkeypatch.setattr(benchmark, "REPEATS", 1)
     (found,) = measure_all(None, [name])
-    assert (found.name, found.unit, found.is_ceiling) == (name, unit, is_ceiling)
     assert found.value > 0
-    assert found.reference > 0
-    assert found.ratio > 0
-    assert found.reference_name
-
-
-def test_the_overhead_of_a_search_is_a_percentage(monkeypatch):
-    monkeypatch.setattr(benchmark, "REPEATS", 1)
-    (found,) = measure_all(None, ["search_overhead"])
-    assert (found.unit, found.target, found.is_ceiling) == ("%", 30.0, True)
-    assert 0 < found.value < 100
+    assert found.ratio == pytest.approx(
+        found.reference / found.value if found.is_ceiling else found.value / found.reference
+    )
