@@ -17,9 +17,9 @@ STRANDED, BROKEN, IDLE = "stranded", "broken", "idle"
 LOSSES = (STRANDED, BROKEN, IDLE)
 """Where free GPUs are, in percent of all; together they are all that is not allocated.
 
-`broken`: parts of GPUs in use, smaller than the usual pod with a part of a GPU asks for, wherever
-they are; `stranded`: of the others, those on nodes with less CPU or memory than the usual GPU pod
-asks for; `idle`: the rest, which usual pods could still take.
+`broken`: parts of GPUs in use, smaller than the median pod with a part of a GPU asks for, wherever
+they are; `stranded`: of the others, those on nodes with less CPU or memory than the median GPU pod
+asks for; `idle`: the rest, which median pods could still take.
 """
 
 _DIGITS = 3
@@ -30,31 +30,31 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
-    """Holds what usual pods of a trace ask for: half of them ask for no more."""
+class MedianPod:
+    """Is what the median pod of a trace asks for: half of them ask for no more."""
 
     cpu_milli: float = 0.0  # of the pods that ask for a GPU
     memory_mib: float = 0.0
     part_milli: float = GPU_MILLI  # of the pods that ask for a part of one
 
     @classmethod
-    def of(cls, trace: Workload) -> Usual:
+    def of(cls, trace: Workload) -> MedianPod:
         """Reads the pods of a trace."""
         pods = trace.pods
         with_gpu = pods[pods["gpu_count"] > 0]
         parts = with_gpu[with_gpu["gpu_milli"] < GPU_MILLI]
-        usual = cls()
+        default = cls()
         return cls(
-            _median(with_gpu["cpu_milli"], usual.cpu_milli),
-            _median(with_gpu["memory_mib"], usual.memory_mib),
-            _median(parts["gpu_milli"], usual.part_milli),
+            _median(with_gpu["cpu_milli"], default.cpu_milli),
+            _median(with_gpu["memory_mib"], default.memory_mib),
+            _median(parts["gpu_milli"], default.part_milli),
         )
 
 
-def measure_losses(result: Result, usual: Usual) -> dict[str, float]:
+def measure_losses(result: Result, median_pod: MedianPod) -> dict[str, float]:
     """Takes stock at the end of a run; of a replay, when the last pod arrives."""
     is_running, is_begun = _at_the_end(result)
-    found = {**_lost(result, usual, is_running), **_placed(result, is_begun)}
+    found = {**_lost(result, median_pod, is_running), **_placed(result, is_begun)}
     return {key: min(100.0, max(0.0, round(value, _DIGITS))) for key, value in found.items()}
 
 
@@ -78,7 +78,7 @@ def _at_the_end(result: Result) -> tuple[Flags, Flags]:
     return is_begun & (result.finish_s > last_s), is_begun
 
 
-def _lost(result: Result, usual: Usual, is_running: Flags) -> dict[str, float]:
+def _lost(result: Result, median_pod: MedianPod, is_running: Flags) -> dict[str, float]:
     nodes = result.plan.cluster.nodes
     pods, where = result.plan.arrivals.pods[is_running], result.node[is_running]
 
@@ -86,9 +86,9 @@ def _lost(result: Result, usual: Usual, is_running: Flags) -> dict[str, float]:
         return nodes[field] - np.bincount(where, pods[asked], len(nodes))
 
     free = _free_gpu_milli(result, is_running)
-    is_short = left("cpu_milli_left", "cpu_milli") < usual.cpu_milli
-    is_short |= left("memory_mib_left", "memory_mib") < usual.memory_mib
-    is_small = (free < GPU_MILLI) & (free < usual.part_milli)
+    is_short = left("cpu_milli_left", "cpu_milli") < median_pod.cpu_milli
+    is_short |= left("memory_mib_left", "memory_mib") < median_pod.memory_mib
+    is_small = (free < GPU_MILLI) & (free < median_pod.part_milli)
     all_free, broken = float(free.sum()), float(free[is_small].sum())
     stranded = float(free[is_short[:, None] & ~is_small].sum())
     percent = 100 / max(1, result.plan.cluster.gpu_milli_total)

@@ -4,7 +4,7 @@ import pytest
 
 from podium.evaluation.cases import Case, demo_cases
 from podium.evaluation.measures import measure_case
-from podium.evaluation.waste import LOSSES, Usual, are_losses, measure_losses
+from podium.evaluation.waste import LOSSES, MedianPod, are_losses, measure_losses
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import load
 from podium.sim import Replay, Rounds, simulate
@@ -13,17 +13,17 @@ from podium.sim.metrics import POD_CLASSES, placed_share
 
 PART = PodSpec("part", 4000, 1000, 1, 600)
 PAIR = PodSpec("pair", 8000, 1000, 2, 1000)
-USUAL = Usual(4000.0, 1000.0, 500.0)
+USUAL = MedianPod(4000.0, 1000.0, 500.0)
 
 
-def lost(nodes, pods, usual=USUAL):
+def lost(nodes, pods, median_pod=USUAL):
     """Places pods first-fit on nodes, each a CPU and a number of GPUs."""
     cluster = Cluster.of(
         NodeSpec(f"n{i}", cpu, 64_000, gpus, "P100") for i, (cpu, gpus) in enumerate(nodes)
     )
     named = [replace(pod, name=f"p{i}") for i, pod in enumerate(pods)]
     result = simulate(cluster, Workload.of(named), load("first-fit"), Rounds())
-    return measure_losses(result, usual)
+    return measure_losses(result, median_pod)
 
 
 def test_parts_too_small_for_usual_pods_are_broken():
@@ -59,12 +59,12 @@ def test_a_broken_part_stays_broken_where_there_is_no_cpu():
 def test_usual_pods_are_those_in_the_middle():
     pods = [replace(PART, name=f"{milli}", gpu_milli=milli) for milli in (100, 300, 900)]
     pods += [replace(PAIR, cpu_milli=20_000), PodSpec("cpu", 90_000, 90_000)]
-    assert Usual.of(Workload.of(pods)) == Usual(4000.0, 1000.0, 300.0)
-    assert Usual.of(Workload.of(pods[4:])) == Usual()
+    assert MedianPod.of(Workload.of(pods)) == MedianPod(4000.0, 1000.0, 300.0)
+    assert MedianPod.of(Workload.of(pods[4:])) == MedianPod()
 
 
 def test_without_pods_for_parts_every_broken_gpu_is_broken():
-    found = lost([(64_000, 1)], [replace(PART, gpu_milli=1)], Usual())
+    found = lost([(64_000, 1)], [replace(PART, gpu_milli=1)], MedianPod())
     assert [found[key] for key in LOSSES] == [0.0, 99.9, 0.0]
 
 
@@ -73,7 +73,7 @@ def test_without_pods_for_parts_every_broken_gpu_is_broken():
 def test_losses_add_up_to_what_is_not_allocated(case, policy):
     plan = case.plan(load(policy))
     result = execute(plan)
-    found = measure_losses(result, Usual.of(plan.trace))
+    found = measure_losses(result, MedianPod.of(plan.trace))
     pods = plan.arrivals.pods[result.is_placed]
     used = (pods["gpu_count"] * pods["gpu_milli"]).sum() / plan.cluster.gpu_milli_total
     assert sum(found[key] for key in LOSSES) == pytest.approx(100 * (1 - used), abs=0.002)
@@ -83,7 +83,7 @@ def test_losses_add_up_to_what_is_not_allocated(case, policy):
 def test_placed_pods_are_counted_by_class():
     plan = Case(nodes=24).plan(load("fgd"))
     result = execute(plan)
-    found = measure_losses(result, Usual.of(plan.trace))
+    found = measure_losses(result, MedianPod.of(plan.trace))
     placed = {key: value for key, value in found.items() if key in POD_CLASSES}
     assert placed == pytest.approx(
         {key: 100 * value for key, value in placed_share(result).items()}, abs=1e-3
@@ -114,4 +114,4 @@ def test_replays_of_the_demo_can_be_measured():
     (case,) = demo_cases(("replay",), 1)
     plan = case.plan(load("first-fit"))
     result = execute(plan)
-    assert are_losses(measure_losses(result, Usual.of(plan.trace)), measure_case(result))
+    assert are_losses(measure_losses(result, MedianPod.of(plan.trace)), measure_case(result))

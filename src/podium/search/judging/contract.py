@@ -14,60 +14,60 @@ from podium.policies import PairPolicy
 from podium.policies.batch import score_states
 from podium.policies.states import States
 from podium.search.candidate.verdict import Decisions, Rejected
-from podium.search.judging.form import Engine
-from podium.search.judging.testbed import Bench, View
+from podium.search.judging.fixtures import Fixtures, View
+from podium.search.judging.form import Form
 
 _NO_TABLE = np.zeros(0)
 
 
-def check_contract(policy: PairPolicy, bench: Bench) -> npt.NDArray[np.float64]:
+def check_contract(policy: PairPolicy, fixtures: Fixtures) -> npt.NDArray[np.float64]:
     """Refuses scores that are no numbers, or that depend on more than the pod and the node.
 
     Gives the scores of the states.
     """
-    scores = _plain(policy, bench.views)
-    _refuse_any(_is_wrong(scores), bench.views, "the score is NaN or infinite")
-    again = _plain(policy, bench.views[::-1])[::-1]
-    _refuse_any(again != scores, bench.views, "the score differs when it is asked for again")
-    other = _plain(policy, bench.wide_views)
+    scores = _plain(policy, fixtures.views)
+    _refuse_any(_is_wrong(scores), fixtures.views, "the score is NaN or infinite")
+    again = _plain(policy, fixtures.views[::-1])[::-1]
+    _refuse_any(again != scores, fixtures.views, "the score differs when it is asked for again")
+    other = _plain(policy, fixtures.wide_views)
     _refuse_any(
-        other != scores, bench.views,
+        other != scores, fixtures.views,
         "the score depends on GPU slots that the node does not have; loop over "
         "range(node.gpu_count)",
     )  # fmt: skip
     return scores
 
 
-def check_compiled(policy: PairPolicy, bench: Bench) -> None:
+def check_compiled(policy: PairPolicy, fixtures: Fixtures) -> None:
     """Refuses what does not compile, or scores otherwise when it is compiled."""
     try:
-        native = policy.native(_NO_TABLE.ndim, bench.states.gpu_slots)
+        native = policy.native(_NO_TABLE.ndim, fixtures.states.gpu_slots)
     except PolicyError as error:
         raise Rejected.by(error) from error
-    found, is_changed = score_states(native, bench.states, _NO_TABLE)
+    found, is_changed = score_states(native, fixtures.states, _NO_TABLE)
     if is_changed:
         raise Rejected("the compiled policy writes to the pod or the node")
     _refuse_any(
-        found != _plain(policy, bench.views), bench.views,
+        found != _plain(policy, fixtures.views), fixtures.views,
         "the compiled score differs from that of plain Python; are integers beyond 2**63 involved?",
     )  # fmt: skip
 
 
-def is_proven(engine: Engine, bench: Bench, scores: npt.NDArray[np.float64]) -> bool:
+def is_proven(form: Form, fixtures: Fixtures, scores: npt.NDArray[np.float64]) -> bool:
     """Tells whether an interpreted candidate scores the states of the contract as it is written."""
-    if not engine.is_interpreted:
+    if not form.is_interpreted:
         return True
-    return np.array_equal(_interpreted(engine, bench.states), scores)
+    return np.array_equal(_interpreted(form, fixtures.states), scores)
 
 
-def decisions_of(policy: PairPolicy, bench: Bench, engine: Engine) -> Decisions:
+def decisions_of(policy: PairPolicy, fixtures: Fixtures, form: Form) -> Decisions:
     """Asks a candidate for its decisions on the states of the probe."""
-    if engine.is_interpreted:
-        scores = _interpreted(engine, bench.probe.states)
+    if form.is_interpreted:
+        scores = _interpreted(form, fixtures.probe.states)
     else:
-        scores = _plain(policy, bench.probed)
-    _refuse_any(_is_wrong(scores), bench.probed, "the score is NaN or infinite")
-    return bench.probe.decide(scores, takes_gpu=policy.takes_gpu)
+        scores = _plain(policy, fixtures.probed)
+    _refuse_any(_is_wrong(scores), fixtures.probed, "the score is NaN or infinite")
+    return fixtures.probe.decide(scores, takes_gpu=policy.takes_gpu)
 
 
 def _plain(policy: PairPolicy, views: Sequence[View]) -> npt.NDArray[np.float64]:
@@ -84,9 +84,9 @@ def _plain(policy: PairPolicy, views: Sequence[View]) -> npt.NDArray[np.float64]
     return found
 
 
-def _interpreted(engine: Engine, states: States) -> npt.NDArray[np.float64]:
-    table = engine.policy.table(states.shapes())
-    return score_states(engine.policy.native(table.ndim, states.gpu_slots), states, table)[0]
+def _interpreted(form: Form, states: States) -> npt.NDArray[np.float64]:
+    table = form.policy.table(states.shapes())
+    return score_states(form.policy.native(table.ndim, states.gpu_slots), states, table)[0]
 
 
 def _is_wrong(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

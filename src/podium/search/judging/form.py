@@ -22,7 +22,7 @@ PLAIN_WORK = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class Form:
     """Holds the form of a candidate that is run; every form scores alike."""
 
     policy: PairPolicy
@@ -41,19 +41,19 @@ class Engine:
         return "cached" if len(plan.cluster) > SCAN_NODES else "scan"
 
 
-def engine_for(text: str, policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Engine:
+def form_for(text: str, policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Form:
     """Takes the cheapest form for the cases, or machine code where that is asked for."""
     program = None if is_compiled else _program(text)
     if program is not None:
-        return Engine(interpreted(program, policy.name))
-    return engine_as_written(policy, plans, is_compiled)
+        return Form(interpreted(program, policy.name))
+    return form_as_written(policy, plans, is_compiled)
 
 
-def engine_as_written(policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Engine:
+def form_as_written(policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Form:
     """Takes plain Python, or machine code where that is asked for or cheaper."""
     work = sum(len(plan.cluster) * len(plan.arrivals) for plan in plans)
     is_compiled = is_compiled or work > PLAIN_WORK
-    return Engine(policy, is_plain=not is_compiled, is_compiled=is_compiled)
+    return Form(policy, is_plain=not is_compiled, is_compiled=is_compiled)
 
 
 def _program(text: str) -> Program | None:

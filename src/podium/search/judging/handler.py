@@ -13,11 +13,11 @@ from typing import Any
 
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import bounds_of
-from podium.evaluation.waste import Usual
+from podium.evaluation.waste import MedianPod
 from podium.search.candidate.verdict import Decisions, Rejected
 from podium.search.judging.fitness import Fitness, Outcome, fitness_named
-from podium.search.judging.form import engine_as_written
-from podium.search.judging.testbed import Bench
+from podium.search.judging.fixtures import Fixtures
+from podium.search.judging.form import form_as_written
 from podium.search.judging.trial import CANDIDATE, Parent, read_policy, try_candidate
 from podium.search.judging.tuning import Tuner, tune
 from podium.search.sandbox.channel import Channel
@@ -60,7 +60,7 @@ def score(pod, node):
 class TrialHandler:
     """Tries candidates on one training set, by one fitness."""
 
-    bench: Bench
+    fixtures: Fixtures
     fitness: Fitness
     facts: dict[str, Any]  # for the parent, once the process is ready
     own_name: str = CANDIDATE  # of the file that candidates are compiled as
@@ -75,7 +75,7 @@ class TrialHandler:
         wanted = request["tuning"]
         baseline = [(kind, values) for kind, values in wanted["baseline"]]
         may_hold = bool(wanted["may_hold"])
-        tuner = Tuner(self.bench, request["text"], self.fitness, baseline, may_hold)
+        tuner = Tuner(self.fixtures, request["text"], self.fitness, baseline, may_hold)
         values = tune(tuner, wanted["evaluations"], wanted["seed"])
         return {"tuned": dict(values), "evaluations": tuner.evaluations}
 
@@ -90,38 +90,38 @@ class TrialHandler:
 
         race = [Outcome(*each) for each in request["race"]]
         parent = Parent(tell, wants, bool(request["may_hold"]))
-        try_candidate(self.bench, request["text"], race, self.fitness, parent)
+        try_candidate(self.fixtures, request["text"], race, self.fitness, parent)
         return {}
 
 
 def open_handler(setup: dict[str, Any]) -> TrialHandler:
     """Builds what candidates are tried on, and loads all that they need."""
-    bench = Bench.of(TrainingSet.from_object(setup["training"]))
-    baseline = bench.baseline() if setup["needs_baseline"] else []
-    _warm_up(bench)
+    fixtures = Fixtures.of(TrainingSet.from_object(setup["training"]))
+    baseline = fixtures.baseline() if setup["needs_baseline"] else []
+    _warm_up(fixtures)
     facts = {
         "baseline": [figures for figures, _ in baseline],
         "losses": [losses for _, losses in baseline],
-        "bounds": [bounds_of(plan) for plan in bench.plans],
+        "bounds": [bounds_of(plan) for plan in fixtures.plans],
     }
-    return TrialHandler(bench, fitness_named(setup["fitness"]), facts)
+    return TrialHandler(fixtures, fitness_named(setup["fitness"]), facts)
 
 
-def _warm_up(bench: Bench) -> None:
+def _warm_up(fixtures: Fixtures) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
-    by_kind = {plan.protocol.name: plan for plan in bench.plans}
-    plans = (bench.tiny, *by_kind.values())
-    few = replace(bench, plans=plans, usual=(Usual(),) * len(plans))
+    by_kind = {plan.protocol.name: plan for plan in fixtures.plans}
+    plans = (fixtures.tiny, *by_kind.values())
+    few = replace(fixtures, plans=plans, median_pods=(MedianPod(),) * len(plans))
     _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))
-    if engine_as_written(read_policy(PLAIN), bench.plans, bench.is_compiled).is_compiled:
+    if form_as_written(read_policy(PLAIN), fixtures.plans, fixtures.is_compiled).is_compiled:
         _try_all(replace(few, is_compiled=True), (RICH, BY_GPU, FAILING))
     # CMA-ES opens files when it is imported, and some more when it is first used.
-    tiny = replace(bench, plans=(bench.tiny,))
-    tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(bench.tiny.protocol.name, {})]), 30, 1)
+    tiny = replace(fixtures, plans=(fixtures.tiny,))
+    tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(fixtures.tiny.protocol.name, {})]), 30, 1)
 
 
-def _try_all(bench: Bench, texts: Iterable[str]) -> None:
+def _try_all(fixtures: Fixtures, texts: Iterable[str]) -> None:
     parent = Parent(lambda _message: None, lambda _decisions: True)
     for text in texts:
         with contextlib.suppress(Rejected):
-            try_candidate(bench, text, [], Fitness("", ()), parent)
+            try_candidate(fixtures, text, [], Fitness("", ()), parent)

@@ -26,10 +26,10 @@ from podium.search.candidate.verdict import (
 )
 from podium.search.judging.contract import check_compiled, check_contract, decisions_of, is_proven
 from podium.search.judging.fitness import Fitness, Outcome
-from podium.search.judging.form import Engine, engine_as_written, engine_for
+from podium.search.judging.fixtures import Fixtures
+from podium.search.judging.form import Form, form_as_written, form_for
 from podium.search.judging.race import check_race
 from podium.search.judging.scrutiny import check_held, check_run
-from podium.search.judging.testbed import Bench
 from podium.sim import Result
 from podium.sim.execution import execute
 from podium.sim.plan import Plan
@@ -50,64 +50,64 @@ class Parent:
 
 
 def try_candidate(
-    bench: Bench, text: str, race: Sequence[Outcome], fitness: Fitness, parent: Parent
+    fixtures: Fixtures, text: str, race: Sequence[Outcome], fitness: Fitness, parent: Parent
 ) -> None:
     """Leads a candidate through the gates of the worker; raises Rejected at one of them.
 
     `race` holds the incumbent's outcomes on the first cases, or nothing.
     """
-    sealed = _seals(bench)
-    engine = _admitted(bench, text, parent)
+    sealed = _seals(fixtures)
+    form = _admitted(fixtures, text, parent)
     tell = parent.tell
     tell({"gate": RACE if race else TRAINING})
     found: list[Outcome] = []
     results: list[tuple[Result, Values]] = []
-    for index, values in enumerate(_measured(bench, engine, parent, results)):
+    for index, values in enumerate(_measured(fixtures, form, parent, results)):
         if index < len(race):
             incumbent = race[index]
             found.append(Outcome(incumbent.kind, values, incumbent.baseline))
             check_race(found, race, fitness)
         if index + 1 == len(race):
             tell({"gate": TRAINING})
-    rows = zip(results, sealed, bench.usual, strict=True)
-    for index, ((result, values), seal_before, usual) in enumerate(rows):
+    rows = zip(results, sealed, fixtures.median_pods, strict=True)
+    for index, ((result, values), seal_before, median_pod) in enumerate(rows):
         check_run(result, values, seal_before)
-        tell({"losses": index, "values": measure_losses(result, usual)})
+        tell({"losses": index, "values": measure_losses(result, median_pod)})
 
 
 @functools.lru_cache(maxsize=4)
-def _seals(bench: Bench) -> tuple[str, ...]:
+def _seals(fixtures: Fixtures) -> tuple[str, ...]:
     """Seals the cases before the first candidate meets them."""
-    return tuple(seal(plan) for plan in bench.plans)
+    return tuple(seal(plan) for plan in fixtures.plans)
 
 
-def _admitted(bench: Bench, text: str, parent: Parent) -> Engine:
+def _admitted(fixtures: Fixtures, text: str, parent: Parent) -> Form:
     """Gives the form in which a candidate runs, if it is worth the training cases."""
     tell = parent.tell
     tell({"gate": TINY})
     policy = read_policy(text)
-    _run(bench.tiny, policy, "python", may_hold=parent.may_hold)
+    _run(fixtures.tiny, policy, "python", may_hold=parent.may_hold)
     tell({"gate": CONTRACT})
-    scores = check_contract(policy, bench)
+    scores = check_contract(policy, fixtures)
     tell({"gate": NOVELTY})
-    engine = engine_for(text, policy, bench.plans, bench.is_compiled)
-    if not is_proven(engine, bench, scores):
-        engine = engine_as_written(policy, bench.plans, bench.is_compiled)
-    if not parent.wants(decisions_of(policy, bench, engine)):
+    form = form_for(text, policy, fixtures.plans, fixtures.is_compiled)
+    if not is_proven(form, fixtures, scores):
+        form = form_as_written(policy, fixtures.plans, fixtures.is_compiled)
+    if not parent.wants(decisions_of(policy, fixtures, form)):
         raise Rejected("it decides like a candidate that was judged before, on every probed state")
-    if engine.is_compiled:
+    if form.is_compiled:
         tell({"gate": COMPILE})
-        check_compiled(policy, bench)
-    return engine
+        check_compiled(policy, fixtures)
+    return form
 
 
 def _measured(
-    bench: Bench, engine: Engine, parent: Parent, results: list[tuple[Result, Values]]
+    fixtures: Fixtures, form: Form, parent: Parent, results: list[tuple[Result, Values]]
 ) -> Iterator[Values]:
     """Runs case after case, and keeps what is looked at again if all of them are done."""
-    for index, plan in enumerate(bench.plans):
+    for index, plan in enumerate(fixtures.plans):
         began_s = time.thread_time()
-        result = _run(plan, engine.policy, engine.tier(plan), may_hold=parent.may_hold)
+        result = _run(plan, form.policy, form.tier(plan), may_hold=parent.may_hold)
         values = measure_case(result)
         simulated_s = time.thread_time() - began_s
         held = [result.held_decisions, result.decisions]

@@ -16,10 +16,10 @@ from podium.evaluation.measures import Values, measure_case
 from podium.search.candidate.constants import Constant, read_constants, with_constants
 from podium.search.candidate.verdict import Rejected
 from podium.search.judging.fitness import Fitness, Outcome
-from podium.search.judging.form import engine_for
+from podium.search.judging.fixtures import Fixtures
+from podium.search.judging.form import form_for
 from podium.search.judging.race import hopeful
 from podium.search.judging.scrutiny import check_held
-from podium.search.judging.testbed import Bench
 from podium.search.judging.trial import read_policy
 from podium.sim.execution import execute
 
@@ -40,7 +40,7 @@ MOST_CONSTANTS = 24
 class Tuner:
     """Measures variants of one candidate; the best so far is kept."""
 
-    bench: Bench
+    fixtures: Fixtures
     text: str
     fitness: Fitness
     baseline: Sequence[tuple[str, Values]]  # protocol and measurement of fgd on each case
@@ -78,10 +78,10 @@ class Tuner:
 
     def _outcomes(self, text: str, scores: list[float]) -> list[Outcome]:
         policy = read_policy(text)
-        engine = engine_for(text, policy, self.bench.plans, self.bench.is_compiled)
+        form = form_for(text, policy, self.fixtures.plans, self.fixtures.is_compiled)
         outcomes: list[Outcome] = []
-        for plan, (kind, baseline) in zip(self.bench.plans, self.baseline, strict=True):
-            run = replace(plan, policy=engine.policy, tier=engine.tier(plan))
+        for plan, (kind, baseline) in zip(self.fixtures.plans, self.baseline, strict=True):
+            run = replace(plan, policy=form.policy, tier=form.tier(plan))
             result = execute(run)  # counted again when the best of all is judged
             check_held(result, may_hold=self.may_hold)
             outcomes.append(Outcome(kind, measure_case(result), baseline))

@@ -6,7 +6,7 @@ import pytest
 from podium.evaluation.cases import Case
 from podium.policies import load
 from podium.search.generators.genetic.seeds import seeds
-from podium.search.judging.form import PLAIN_WORK, engine_for
+from podium.search.judging.form import PLAIN_WORK, form_for
 from podium.search.judging.trial import read_policy
 from podium.search.program.writer import write
 from podium.sim.execution import execute
@@ -25,9 +25,9 @@ LOOP = """def score(pod, node):
 """
 
 
-def digest(engine, plan, tier=None):
+def digest(form, plan, tier=None):
     """Runs a plan and tells all its decisions in a word."""
-    return execute(replace(plan, policy=engine.policy, tier=tier or engine.tier(plan))).digest
+    return execute(replace(plan, policy=form.policy, tier=tier or form.tier(plan))).digest
 
 
 def texts():
@@ -38,28 +38,28 @@ def texts():
 def test_interpreted_programs_decide_as_their_plain_text_does():
     for text in texts():
         policy = read_policy(text)
-        engine = engine_for(text, policy, PLANS, is_compiled=False)
-        assert not engine.is_plain
-        assert not engine.is_compiled
+        form = form_for(text, policy, PLANS, is_compiled=False)
+        assert not form.is_plain
+        assert not form.is_compiled
         for plan in (PLANS[0], PLANS[2]):
             plain = execute(replace(plan, policy=policy, tier="python")).digest
-            assert digest(engine, plan) == plain, text
+            assert digest(form, plan) == plain, text
 
 
 def test_interpreted_programs_decide_alike_on_large_clusters():
     for text in texts()[::20]:
         policy = read_policy(text)
-        engine = engine_for(text, policy, PLANS, is_compiled=False)
-        assert engine.tier(PLANS[1]) == "cached"
-        assert digest(engine, PLANS[1]) == digest(engine, PLANS[1], "scan")
+        form = form_for(text, policy, PLANS, is_compiled=False)
+        assert form.tier(PLANS[1]) == "cached"
+        assert digest(form, PLANS[1]) == digest(form, PLANS[1], "scan")
 
 
 @pytest.mark.parametrize("index", range(0, 12, 3))
 def test_compiled_programs_decide_as_interpreted_ones_do(index):
     text = texts()[index]
     policy = read_policy(text)
-    compiled = engine_for(text, policy, PLANS, is_compiled=True)
-    interpreted = engine_for(text, policy, PLANS, is_compiled=False)
+    compiled = form_for(text, policy, PLANS, is_compiled=True)
+    interpreted = form_for(text, policy, PLANS, is_compiled=False)
     assert compiled.is_compiled
     assert [digest(compiled, plan) for plan in PLANS] == [
         digest(interpreted, plan) for plan in PLANS
@@ -68,9 +68,9 @@ def test_compiled_programs_decide_as_interpreted_ones_do(index):
 
 def test_what_cannot_be_bred_runs_plain_on_little_and_compiled_on_much():
     policy = read_policy(LOOP)
-    assert engine_for(LOOP, policy, PLANS[:1], is_compiled=False).is_plain
+    assert form_for(LOOP, policy, PLANS[:1], is_compiled=False).is_plain
     count = PLAIN_WORK // (len(PLANS[0].cluster) * len(PLANS[0].arrivals)) + 1
-    assert engine_for(LOOP, policy, PLANS[:1] * count, is_compiled=False).is_compiled
+    assert form_for(LOOP, policy, PLANS[:1] * count, is_compiled=False).is_compiled
 
 
 def test_every_program_is_asked_for_the_same_pods():

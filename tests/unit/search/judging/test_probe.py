@@ -5,40 +5,42 @@ import pytest
 
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.judging.contract import decisions_of
-from podium.search.judging.form import engine_as_written
+from podium.search.judging.fixtures import Fixtures
+from podium.search.judging.form import form_as_written
 from podium.search.judging.probe import AXES, MOST_NODES, Probe
-from podium.search.judging.testbed import Bench
 from podium.search.judging.trial import read_policy
 
 HEAD = "from podium.policies import HOLD\n"
 
 
 @pytest.fixture(scope="module")
-def bench():
+def fixtures():
     """Holds the probe and little else."""
-    return Bench.of(TrainingSet((Case(nodes=4, pods=20),)))
+    return Fixtures.of(TrainingSet((Case(nodes=4, pods=20),)))
 
 
-def decisions(bench, expression, arguments="pod, node"):
+def decisions(fixtures, expression, arguments="pod, node"):
     """Asks a formula for its decisions."""
     text = f"{HEAD}def score({arguments}):\n    return {expression}\n"
     policy = read_policy(text)
-    return decisions_of(policy, bench, engine_as_written(policy, bench.plans, is_compiled=False))
+    return decisions_of(
+        policy, fixtures, form_as_written(policy, fixtures.plans, is_compiled=False)
+    )
 
 
-def test_the_probe_is_the_same_whoever_builds_it(bench):
+def test_the_probe_is_the_same_whoever_builds_it(fixtures):
     again = Probe.build()
-    assert np.array_equal(again.states.nodes, bench.probe.states.nodes)
-    assert np.array_equal(again.states.pods, bench.probe.states.pods)
-    assert np.array_equal(again.first, bench.probe.first)
+    assert np.array_equal(again.states.nodes, fixtures.probe.states.nodes)
+    assert np.array_equal(again.states.pods, fixtures.probe.states.pods)
+    assert np.array_equal(again.first, fixtures.probe.first)
 
 
-def test_every_situation_leaves_a_choice(bench):
-    sizes = np.diff(bench.probe.first, append=len(bench.probe.states.nodes))
+def test_every_situation_leaves_a_choice(fixtures):
+    sizes = np.diff(fixtures.probe.first, append=len(fixtures.probe.states.nodes))
     assert len(sizes) > 40
     assert sizes.min() >= 2
     assert sizes.max() <= 8 * MOST_NODES
-    share = (bench.probe.states.pods["gpu_milli"] % 1000 > 0).mean()
+    share = (fixtures.probe.states.pods["gpu_milli"] % 1000 > 0).mean()
     assert 0.1 < share < 0.99
 
 
@@ -52,54 +54,57 @@ def test_every_situation_leaves_a_choice(bench):
         ("node.cpu_milli_left ** 2", "node.cpu_milli_left"),
     ],
 )
-def test_formulas_that_order_nodes_alike_decide_alike(bench, one, other):
-    assert decisions(bench, one) == decisions(bench, other)
+def test_formulas_that_order_nodes_alike_decide_alike(fixtures, one, other):
+    assert decisions(fixtures, one) == decisions(fixtures, other)
 
 
-def test_formulas_that_differ_decide_differently(bench):
+def test_formulas_that_differ_decide_differently(fixtures):
     formulas = (
         "0.0", "-node.cpu_milli_left", "node.cpu_milli_left", "-node.memory_mib_left",
         "-sum(node.gpu_milli_left)", "sum(node.gpu_milli_left)",
         "-node.cpu_milli_left / 12 - sum(node.gpu_milli_left)",
         "HOLD if node.cpu_milli_left < 20000 else -node.cpu_milli_left", "HOLD",
     )  # fmt: skip
-    found = {decisions(bench, each).signature for each in formulas}
+    found = {decisions(fixtures, each).signature for each in formulas}
     assert len(found) == len(formulas)
 
 
-def test_what_runs_on_a_node_counts(bench):
-    classes = bench.probe.states.nodes["gpu_classes"]
+def test_what_runs_on_a_node_counts(fixtures):
+    classes = fixtures.probe.states.nodes["gpu_classes"]
     assert {0, 1} < set(classes.tolist())
     plain = "-node.cpu_milli_left"
     apart = f"{plain} - 1e6 * (node.gpu_classes % 2)"
-    assert decisions(bench, plain).signature != decisions(bench, apart).signature
+    assert decisions(fixtures, plain).signature != decisions(fixtures, apart).signature
 
 
-def test_a_signature_of_other_states_is_none_of_these(bench):
+def test_a_signature_of_other_states_is_none_of_these(fixtures):
     # Decisions on the states of the first version, on which no pod ever ran, were these.
-    told = np.zeros(len(bench.probe.first), np.int16)
+    told = np.zeros(len(fixtures.probe.first), np.int16)
     first = hashlib.sha256(told.tobytes() + bytes([False])).hexdigest()[:16]
-    assert decisions(bench, "0.0").behaviour[-1] == 0
-    assert decisions(bench, "0.0").signature != first
+    assert decisions(fixtures, "0.0").behaviour[-1] == 0
+    assert decisions(fixtures, "0.0").signature != first
 
 
-def test_which_gpu_is_chosen_counts(bench):
-    first, last = (decisions(bench, each, "pod, node, gpu") for each in ("-gpu", "gpu"))
+def test_which_gpu_is_chosen_counts(fixtures):
+    first, last = (decisions(fixtures, each, "pod, node, gpu") for each in ("-gpu", "gpu"))
     assert first.signature != last.signature
     # Without naming a GPU, a share pod gets the fullest that fits, not the first.
-    assert decisions(bench, "1.0", "pod, node, gpu").signature != decisions(bench, "1.0").signature
+    assert (
+        decisions(fixtures, "1.0", "pod, node, gpu").signature
+        != decisions(fixtures, "1.0").signature
+    )
 
 
-def test_what_a_candidate_does_can_be_read_from_its_behaviour(bench):
-    packs, spreads = (decisions(bench, f"{sign}node.cpu_milli_left") for sign in ("-", ""))
+def test_what_a_candidate_does_can_be_read_from_its_behaviour(fixtures):
+    packs, spreads = (decisions(fixtures, f"{sign}node.cpu_milli_left") for sign in ("-", ""))
     axis = AXES.index("cpu_free")
     assert packs.behaviour[axis] < 0.2 < 0.8 < spreads.behaviour[axis]
     assert all(0 <= each <= 1 for each in (*packs.behaviour, *spreads.behaviour))
 
 
-def test_held_pods_are_counted(bench):
+def test_held_pods_are_counted(fixtures):
     axis = AXES.index("held")
-    assert decisions(bench, "1.0").behaviour[axis] == 0
-    assert decisions(bench, "HOLD").behaviour == (0.5, 0.5, 0.5, 1.0)
-    some = decisions(bench, "HOLD if pod.gpu_milli < 1000 else 1.0").behaviour[axis]
+    assert decisions(fixtures, "1.0").behaviour[axis] == 0
+    assert decisions(fixtures, "HOLD").behaviour == (0.5, 0.5, 0.5, 1.0)
+    some = decisions(fixtures, "HOLD if pod.gpu_milli < 1000 else 1.0").behaviour[axis]
     assert 0 < some < 1

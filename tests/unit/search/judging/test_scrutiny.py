@@ -10,8 +10,8 @@ from podium.evaluation.measures import bounds_of, contradictions, is_measurement
 from podium.policies import load
 from podium.search.candidate.verdict import Rejected
 from podium.search.judging.fitness import Fitness
+from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.scrutiny import check_run
-from podium.search.judging.testbed import Bench
 from podium.search.judging.trial import Parent, try_candidate
 from podium.search.run.executor import Context, Task
 from podium.search.run.judge_worker import perform
@@ -92,8 +92,8 @@ def test_no_constant_is_tuned_to_hold_pods_where_none_may(judge):
 
 
 @pytest.fixture(scope="module")
-def bench():
-    return Bench.of(TrainingSet((Case(nodes=6, pods=60),)))
+def fixtures():
+    return Fixtures.of(TrainingSet((Case(nodes=6, pods=60),)))
 
 
 @pytest.fixture(params=["inflation", "replay"], scope="module")
@@ -146,7 +146,7 @@ def test_what_is_measured_is_possible_to_the_parent_too(result):
     assert not is_measurement({**honest, fragmented: 99.0}, kind, bounds)
 
 
-def test_a_candidate_that_cannot_have_run_is_refused(bench, monkeypatch):
+def test_a_candidate_that_cannot_have_run_is_refused(fixtures, monkeypatch):
     def forged(plan):
         found = execute(plan)
         return replace(found, decisions=0)
@@ -155,7 +155,7 @@ def test_a_candidate_that_cannot_have_run_is_refused(bench, monkeypatch):
     told = []
     with pytest.raises(Rejected, match=r"^impossible: .* decisions placed or held a pod, and 0"):
         try_candidate(
-            bench, "def score(pod, node):\n    return 1.0\n", [], Fitness("", ()),
+            fixtures, "def score(pod, node):\n    return 1.0\n", [], Fitness("", ()),
             Parent(told.append, lambda _decisions: True),
         )  # fmt: skip
     assert not [each for each in told if "losses" in each]  # without which none is accepted

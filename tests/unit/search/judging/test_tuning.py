@@ -3,7 +3,7 @@ import pytest
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.constants import read_constants, with_constants
 from podium.search.judging.fitness import fitness_named
-from podium.search.judging.testbed import Bench
+from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.tuning import POINTS, Tuner, tune
 
 HEAD = "from podium.policies import tunable\n"
@@ -50,20 +50,20 @@ class PlantedTuner(Tuner):
 
 
 @pytest.fixture(scope="module")
-def bench():
+def fixtures():
     """Holds two tiny cases."""
-    return Bench.of(TrainingSet(CASES))
+    return Fixtures.of(TrainingSet(CASES))
 
 
 @pytest.fixture(scope="module")
-def baseline(bench):
+def baseline(fixtures):
     """Measures fgd."""
-    return [("inflation", values) for values, _ in bench.baseline()]
+    return [("inflation", values) for values, _ in fixtures.baseline()]
 
 
-def tuned(bench, baseline, text, evaluations=40, seed=5):
+def tuned(fixtures, baseline, text, evaluations=40, seed=5):
     """Tunes on real simulations."""
-    tuner = Tuner(bench, text, fitness_named("inflation"), baseline)
+    tuner = Tuner(fixtures, text, fitness_named("inflation"), baseline)
     return tuner, dict(tune(tuner, evaluations, seed))
 
 
@@ -120,32 +120,32 @@ def test_nothing_to_tune_costs_nothing(text):
     assert planted.seen == []
 
 
-def test_simulations_find_better_constants(bench, baseline):
-    tuner, values = tuned(bench, baseline, WEIGHTED)
-    first = Tuner(bench, WEIGHTED, fitness_named("inflation"), baseline)
+def test_simulations_find_better_constants(fixtures, baseline):
+    tuner, values = tuned(fixtures, baseline, WEIGHTED)
+    first = Tuner(fixtures, WEIGHTED, fitness_named("inflation"), baseline)
     first.constants = read_constants(WEIGHTED)
     first.loss([0.95, 0.95])
     assert tuner.best > first.best
     assert values["GPU"] < 0.9
     assert read_constants(with_constants(WEIGHTED, values))
-    assert tuned(bench, baseline, WEIGHTED)[1] == values
+    assert tuned(fixtures, baseline, WEIGHTED)[1] == values
 
 
-def test_the_best_score_is_that_of_the_best_constants(bench, baseline):
-    tuner, values = tuned(bench, baseline, WEIGHTED, 20)
-    again = Tuner(bench, with_constants(WEIGHTED, values), tuner.fitness, baseline)
+def test_the_best_score_is_that_of_the_best_constants(fixtures, baseline):
+    tuner, values = tuned(fixtures, baseline, WEIGHTED, 20)
+    again = Tuner(fixtures, with_constants(WEIGHTED, values), tuner.fitness, baseline)
     again.constants = read_constants(again.text)
     again.loss([(c.value - c.low) / (c.high - c.low) for c in again.constants])
     assert again.best == tuner.best
 
 
-def test_constants_that_make_a_candidate_fail_are_survived(bench, baseline):
-    tuner, values = tuned(bench, baseline, FRAGILE, 30)
+def test_constants_that_make_a_candidate_fail_are_survived(fixtures, baseline):
+    tuner, values = tuned(fixtures, baseline, FRAGILE, 30)
     assert values["W"] > 0.5
     assert tuner.best > 0
 
 
-def test_a_candidate_that_always_fails_keeps_its_constants(bench, baseline):
-    tuner, values = tuned(bench, baseline, FRAGILE.replace("0.9, 0, 1", "0.2, 0, 0.4"), 30)
+def test_a_candidate_that_always_fails_keeps_its_constants(fixtures, baseline):
+    tuner, values = tuned(fixtures, baseline, FRAGILE.replace("0.9, 0, 1", "0.2, 0, 0.4"), 30)
     assert values == {}
     assert 0 < tuner.evaluations <= 30

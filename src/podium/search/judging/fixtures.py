@@ -9,7 +9,7 @@ from typing import Any
 from podium.evaluation.cases import Case, TrainingSet
 from podium.evaluation.measures import Values, measure_case
 from podium.evaluation.splits import FIRST_SEED
-from podium.evaluation.waste import Losses, Usual, measure_losses
+from podium.evaluation.waste import Losses, MedianPod, measure_losses
 from podium.model.records import Node, Pod
 from podium.policies import load
 from podium.policies.states import States, random_states
@@ -24,7 +24,7 @@ View = tuple[Pod, Node, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bench:
+class Fixtures:
     """Holds everything that candidates are tried on, built once."""
 
     tiny: Plan
@@ -35,10 +35,10 @@ class Bench:
     wide_views: tuple[View, ...]  # the same in records of 16
     probe: Probe
     probed: tuple[View, ...]  # the states of the probe
-    usual: tuple[Usual, ...]  # what pods of each case ask for
+    median_pods: tuple[MedianPod, ...]  # what pods of each case ask for
 
     @classmethod
-    def of(cls, training: TrainingSet) -> Bench:
+    def of(cls, training: TrainingSet) -> Fixtures:
         """Builds the cases; the policy in the plans only stands in for candidates."""
         stand_in = load("first-fit")
         wide = random_states(NUM_STATES, FIRST_SEED)
@@ -47,17 +47,18 @@ class Bench:
         states = wide.with_slots(8)
         views, wide_views = tuple(states.views()), tuple(wide.views())
         tiny, probe = _TINY.plan(stand_in), Probe.build()
-        probed, usual = tuple(probe.states.views()), tuple(Usual.of(plan.trace) for plan in plans)
+        probed = tuple(probe.states.views())
+        median_pods = tuple(MedianPod.of(plan.trace) for plan in plans)
         return cls(
-            tiny, plans, training.is_compiled, states, views, wide_views, probe, probed, usual
+            tiny, plans, training.is_compiled, states, views, wide_views, probe, probed, median_pods
         )
 
     def baseline(self) -> Sequence[tuple[Values, Losses]]:
         """Measures fgd on every case, and what it loses there."""
         policy, found = load(BASELINE), []
-        for plan, usual in zip(self.plans, self.usual, strict=True):
+        for plan, median_pod in zip(self.plans, self.median_pods, strict=True):
             result = execute(replace(plan, policy=policy, tier="scan"))
-            found.append((measure_case(result), measure_losses(result, usual)))
+            found.append((measure_case(result), measure_losses(result, median_pod)))
         return found
 
 
