@@ -58,7 +58,9 @@ MaxRounds = Annotated[
 ]
 IgnoreUnknown = Annotated[
     bool,
-    typer.Option("--ignore-unknown-plugins", help="Leave unknown scheduler plugins out, named."),
+    typer.Option(
+        "--ignore-unknown-plugins", help="Leave unknown scheduler plugins out, and name them."
+    ),
 ]
 
 

@@ -26,7 +26,7 @@ from podium.experiments.compare import (
 from podium.experiments.compare import (
     compare as compare_policies,
 )
-from podium.experiments.runs import Keeping, check_name, keep_comparison
+from podium.experiments.runs import Keeping, check_keeping, keep_comparison
 
 if TYPE_CHECKING:
     from podium.evaluation.comparison import RankedPolicy
@@ -84,7 +84,7 @@ def compare(
     screen, inputs = Screen(settings.display), case.inputs()
     check_metric(metric)
     if save is not None:
-        check_name(save)
+        check_keeping(settings, save)
     with watching(screen) as listener:
         chosen = load_policies(
             policies or DEFAULT_POLICIES, is_ignoring_unknown=case.is_ignoring_unknown

@@ -27,7 +27,7 @@ from podium.cli.signals import stoppable
 from podium.cli.watch import watching
 from podium.errors import UnknownName, UsageError, close_names
 from podium.experiments.places import place_of
-from podium.experiments.runs import check_name
+from podium.experiments.runs import check_keeping
 from podium.experiments.simulate import Simulation
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def simulate(
         raise _moved(ctx.meta[ARGUMENTS], place_of(settings, "simulate.policy"))
     screen = Screen(settings.display)
     if save is not None:
-        check_name(save)
+        check_keeping(settings, save)
     writers = _writers(placements, timeline)
     found = _run(screen, settings, case)
     for write, path, what in writers:

@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from podium.errors import PodiumError, UsageError
+from podium.errors import PodiumError, UnknownName, UsageError
 from podium.experiments import compare as comparing
 from podium.experiments import search as searching
 from podium.experiments import search_plan
 from podium.experiments.case import Inputs, named_policy
 from podium.experiments.listener import Listener
 from podium.experiments.places import traces_folder
+from podium.experiments.runs import check_keeping
 from podium.experiments.simulate import simulate as simulate_case
 from podium.model import Cluster
 from podium.policies import ClusterPolicy, PairPolicy, Policy, from_function
@@ -89,7 +90,7 @@ def simulate(  # noqa: PLR0913 - the options of the command
     """
     with _in_python():
         flags = {"protocol": protocol, "seed": seed, "load": load, "ratio": ratio}
-        inputs = Inputs(_path(orders), nodes, pods, skip_bad, node_order)
+        inputs = Inputs(_path(orders), nodes, pods, skip_bad, _node_order(node_order))
         settings, inputs = _case(flags, inputs, trace, cluster)
         return simulate_case(settings, inputs, as_policy(policy), listener or Warner()).result
 
@@ -135,7 +136,7 @@ def compare(  # noqa: PLR0913 - the options of the command
     """
     with _in_python():
         flags = {"protocol": protocol, "load": load, "ratio": ratio}
-        inputs = Inputs(_path(orders), nodes, pods, skip_bad, node_order)
+        inputs = Inputs(_path(orders), nodes, pods, skip_bad, _node_order(node_order))
         settings, inputs = _case(flags, inputs, trace, cluster)
         request = comparing.ComparisonRequest(_policies(policies), _seeds(seeds), metric, jobs)
         return comparing.compare(settings, inputs, request, listener or Warner())
@@ -171,7 +172,7 @@ def search(  # noqa: PLR0913 - the options of the command
         trace: traces to train on; small cases of the embedded one by default.
         seeds: training cases of each trace or kind.
         nodes: draws so many nodes of a trace's cluster.
-        generator: who writes candidates: genetic, random, llm, command, or genetic=3,llm=1.
+        generator: who writes candidates: genetic or random; llm where the settings name models.
         start: begins with published formulas, or with nothing.
         may_hold: lets candidates hold pods back.
         seed: of everything random.
@@ -180,6 +181,8 @@ def search(  # noqa: PLR0913 - the options of the command
         listener: hears of progress and can cancel.
     """
     with _in_python():
+        _check_least("evaluations", evaluations, 1)
+        _check_least("seed", seed, 0)
         settings = load_settings()
         traces = (str(trace),) if isinstance(trace, str | Path) else tuple(trace)
         cases = search_plan.CasesRequest(fitness, traces, seeds, nodes)
@@ -191,6 +194,8 @@ def search(  # noqa: PLR0913 - the options of the command
         means = search_plan.means_of(settings, search_plan.MeansRequest(workers))
         budget = search_plan.budget_of(evaluations, time, target)
         hears = listener or Warner()
+        if keep is not None:
+            check_keeping(settings, keep)
         if keep is None:
             return searching.begin_in_passing(settings, plan, means, budget, hears)
         return searching.begin_in_store(searching.Entry(settings, keep), plan, means, budget, hears)
@@ -218,6 +223,22 @@ def load_trace(
     with _in_python():
         folder = traces_folder(load_settings())
         return load_named(str(reference), LoadOptions(folder, seed, nodes, pods, skip_bad))
+
+
+def _node_order(name: str) -> Literal["shuffled", "listed"]:
+    known: dict[str, Literal["shuffled", "listed"]] = {"shuffled": "shuffled", "listed": "listed"}
+    if name not in known:
+        raise UnknownName.among("node order", name, known, where="argument node_order")
+    return known[name]
+
+
+def _check_least(name: str, value: object, least: int) -> None:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if value is not None and not (is_whole and value >= least):  # type: ignore[operator]
+        raise UsageError(
+            f"{name} is {value!r}", where=f"argument {name}",
+            hint=f"give a whole number from {least}",
+        )  # fmt: skip
 
 
 def as_policy(policy: AnyPolicy) -> Policy:

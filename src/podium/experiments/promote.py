@@ -54,6 +54,7 @@ def promote(settings: Settings, request: PromotionRequest, listener: Listener = 
     from podium.search.promotion.promote import check_folder
     from podium.search.sandbox.limits import Limits
 
+    check_summary(request.summary)
     with blaming("flag --to"):
         check_folder(request.folder)
     plan, nominees = _nominated(settings, request)
@@ -64,6 +65,17 @@ def promote(settings: Settings, request: PromotionRequest, listener: Listener = 
         judge.pool.get_ready()
         warn_of_walls(listener, judge.pool.missing_walls)
         return _decide(request, plan, nominees, cases, judge, listener)
+
+
+def check_summary(summary: str) -> None:
+    """Refuses words that the first line of a docstring has no room for."""
+    from podium.search.promotion.card import WIDTH
+
+    if len(summary) > WIDTH or not summary.isprintable():
+        raise UsageError(
+            f"the summary is not one line of at most {WIDTH} characters", where="flag --summary",
+            hint="say in one sentence what the policy does",
+        )  # fmt: skip
 
 
 def _decide(

@@ -29,7 +29,7 @@ _NUMBERS_OF_CANDIDATES = ("best", "validated")
 _TOLD_APART = ("command",)
 """Inputs that differ with every run, and mean nothing for what came of it."""
 
-_NOT_READABLE = (LookupError, TypeError, ValueError, AttributeError)
+_NOT_READABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 """What reading a summary raises that somebody else wrote."""
 
 
@@ -54,7 +54,10 @@ class Difference:
         """Gives how much more the second is, where both are numbers."""
         if not (_is_number(self.first) and _is_number(self.second)):
             return None
-        return float(self.second) - float(self.first)
+        try:
+            return float(self.second) - float(self.first)
+        except OverflowError:  # a whole number that somebody else wrote
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +202,13 @@ def _keep(
     return record
 
 
+def check_keeping(settings: Settings, name: str) -> None:
+    """Refuses what could not be kept, before the work begins: a bad name, or no store."""
+    check_name(name)
+    with open_runs(settings, is_made=True):
+        pass
+
+
 def check_name(name: str) -> None:
     """Refuses a name that nobody could type again."""
     if not name.strip() or not name.isprintable() or name != name.strip():
@@ -306,7 +316,9 @@ def _headline(record: RunRecord) -> str:
         return f"{summary['policy']}: {100 * summary['gpu_allocation']:.2f} % GPU"
     if record.kind == COMPARISON:
         ranking = summary["comparison"]
-        return f"{ranking['rows'][0]['policy']} of {len(ranking['rows'])} by {ranking['metric']}"
+        return (
+            f"{ranking['rows'][0]['policy']}, best of {len(ranking['rows'])} by {ranking['metric']}"
+        )
     return ""
 
 

@@ -66,7 +66,7 @@ def test_kinds_are_listed_together_and_apart(invoke, data):
     invoke("compare", "fgd", *CASE, "--seeds", "1", "--save", "ranked")
     listed = data("runs", "list")
     assert [row["kind"] for row in listed] == ["comparison", "simulation", "simulation"]
-    assert listed[0]["result"] == "fgd of 1 by gpu_allocation"
+    assert listed[0]["result"] == "fgd, best of 1 by gpu_allocation"
     assert listed[2]["result"].startswith("fgd: ")
     assert [row["name"] for row in data("runs", "list", "--kind", "comparison")] == ["ranked"]
     shown = invoke("runs", "list").stdout.splitlines()

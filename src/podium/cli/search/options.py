@@ -27,7 +27,7 @@ Seeds = Annotated[
 Nodes = Annotated[
     int | None,
     typer.Option(
-        "--nodes", help="Draw so many nodes of a trace's cluster.", min=1, show_default=False
+        "--nodes", help="Number of nodes to draw from a trace's cluster.", min=1, show_default=False
     ),
 ]
 Workers = Annotated[
@@ -51,7 +51,7 @@ Evaluations = Annotated[
     int | None,
     typer.Option(
         "--evaluations",
-        help="Most evaluations, tuning included, and most calls to a model. "
+        help="Limit of evaluations, tuning included, and of calls to a model. "
         "[default: 2000, or none with --time]",
         min=1,
         show_default=False,
@@ -61,7 +61,7 @@ EvaluationsInAll = Annotated[
     int | None,
     typer.Option(
         "--evaluations",
-        help="Most evaluations of the whole run, earlier sessions included. "
+        help="Limit of evaluations of the whole run, earlier sessions included. "
         "[default: what it began with]",
         min=1,
         show_default=False,

@@ -32,7 +32,9 @@ def promote(
     ctx: typer.Context,
     run: RunId,
     *,
-    best: Annotated[int, typer.Option("--best", help="Nominees: so many of the best.", min=1)] = 1,
+    best: Annotated[
+        int, typer.Option("--best", help="Number of nominees: the best so many.", min=1)
+    ] = 1,
     candidate: Annotated[
         list[int] | None,
         typer.Option("--candidate", help="Nominate this one; repeatable.", show_default=False),
@@ -42,7 +44,7 @@ def promote(
     ] = Path(),
     name: Annotated[str, typer.Option("--name", help="Name of the policy.")] = "",
     summary: Annotated[
-        str, typer.Option("--summary", help="What the policy does, in one line of yours.")
+        str, typer.Option("--summary", help="One line that says what the policy does.")
     ] = "",
     seeds: Annotated[
         int, typer.Option("--seeds", help="Validation seeds of each case.", min=1, max=20)

@@ -35,7 +35,9 @@ def run(
     start: options.Start = "seeds",
     policy: Annotated[
         list[Path] | None,
-        typer.Option("--policy", help="File to begin with too; repeatable.", show_default=False),
+        typer.Option(
+            "--policy", help="Policy file to begin with as well; repeatable.", show_default=False
+        ),
     ] = None,
     origin: Annotated[
         str | None,
@@ -55,10 +57,13 @@ def run(
         int, typer.Option("--largest", help="Largest program, in AST nodes.", min=10, max=400)
     ] = 120,
     tune_every: Annotated[
-        int, typer.Option("--tune-every", help="Tune constants every so many batches.", min=0)
+        int, typer.Option("--tune-every", help="Tune constants once in this many batches.", min=0)
     ] = 3,
     tune_evaluations: Annotated[
-        int, typer.Option("--tune-evaluations", help="Evaluations to tune one.", min=10)
+        int,
+        typer.Option(
+            "--tune-evaluations", help="Evaluations spent on tuning one candidate.", min=10
+        ),
     ] = 60,
     models: options.ModelOptions,
     price: options.Prices = None,

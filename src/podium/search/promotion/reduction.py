@@ -152,7 +152,9 @@ def reduce(
     try:
         work.run(parse_inlined(text, "candidate"))
     except PolicyError as error:
-        uncut = f"{error.where}: {error.message.removeprefix(BEYOND)}"
+        # Not what stands there: a candidate would be its own witness.
+        kind = error.message.removeprefix(BEYOND).partition(":")[0]
+        uncut = f"{error.where}: {kind}"
     return Reduced(
         work.text, work.fitness, fitness, complexity_of(work.text), complexity_of(text),
         work.evaluations, tuple(work.cuts), work.program, uncut,

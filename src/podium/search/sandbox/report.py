@@ -7,6 +7,7 @@ What a process says on the way there is for a subclass to take down, and to doub
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import sys
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ LACKING = "lacking"
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
 _LIBRARIES = frozenset({"cma", "llvmlite", "numba", "numpy", "podium", *sys.stdlib_module_names})
 _AT_WORK_WHEN_LOADED = frozenset({"antigravity", "idlelib", "test", "this", "turtledemo"})
+_LONGEST_REASON = 4000
 _MOST_LACKING = 50
 
 
@@ -49,7 +51,7 @@ class WorkerReport:
             return self.take_step(message)
         if not message.get("reason"):
             self.complete(message)
-        self.reason = str(message.get("reason", ""))
+        self.reason = str(message.get("reason", ""))[:_LONGEST_REASON]
         self.processor_s = seconds_of(message, "processor_s")
         self.lacking = _modules(message)
         self.is_done, self.is_spoiled = True, bool(message.get(SPOILED, True))
@@ -66,7 +68,8 @@ class WorkerReport:
 def seconds_of(message: dict[str, Any], key: str) -> float:
     """Reads a time that nothing depends on; nonsense is none."""
     with contextlib.suppress(TypeError, ValueError, OverflowError):
-        return float(message.get(key, 0.0))
+        found = float(message.get(key, 0.0))
+        return found if math.isfinite(found) and found >= 0 else 0.0
     return 0.0
 
 
@@ -77,4 +80,9 @@ def _modules(message: dict[str, Any]) -> tuple[str, ...]:
         raise ChannelGarbled("modules that nobody needs")
     names = [each for each in told if isinstance(each, str) and _MODULE.fullmatch(each)]
     roots = _LIBRARIES - _AT_WORK_WHEN_LOADED
-    return tuple(name for name in names if name.partition(".")[0] in roots)
+    return tuple(
+        name
+        for name in names
+        # A `__main__` begins to work when it is loaded.
+        if name.partition(".")[0] in roots and not name.endswith("__main__")
+    )

@@ -291,7 +291,7 @@ def test_a_set_that_cannot_be_built_is_an_error_and_not_a_rejection():
 
 
 def test_a_pool_without_workers_is_refused():
-    with pytest.raises(UsageError, match="0 workers"):
+    with pytest.raises(UsageError, match="workers must be at least 1, got 0"):
         TrialPool(TRAINING, "inflation", 0, LIMITS)
 
 
