@@ -27,6 +27,9 @@ MOST_BYTES = 1 << 20
 ENDINGS = (".py", ".yaml", ".yml", ".json", ".npz")
 """How the names of files end that can be policies."""
 
+LONGEST_NAME = 100
+"""Characters of the name that a card gives its policy."""
+
 _KINDS = (
     "a policy is a Python file, a KubeSchedulerConfiguration, the card of a promoted policy, or "
     "weights (.npz) with their card"
@@ -67,9 +70,10 @@ def _load_promoted(path: Path, card: Mapping[str, Any]) -> Policy:
             path, f"the card is here, but not its policy {source.name}",
             hint="keep the two files of a promoted policy in one folder, under their names",
         )  # fmt: skip
-    text = read_text(source, MOST_BYTES)
-    _check_digest(source, card, text.encode())
-    return policy_of(read_source(text, str(source)), _name(path, card))
+    text, name = read_text(source, MOST_BYTES), _name(path, card)
+    _check_digest(path, source, card, text.encode())
+    _check_shipped(path, name, text)
+    return policy_of(read_source(text, str(source)), name)
 
 
 def _load_weights(path: Path) -> Policy:
@@ -83,15 +87,22 @@ def _load_weights(path: Path) -> Policy:
     card = _parsed(card_path, MOST_BYTES)
     if not isinstance(card, dict) or NETWORK not in card:
         raise InputError.at(card_path, f'the card of weights names no "{NETWORK}"', hint=_KINDS)
-    content = read_bytes(path, LARGEST_BYTES)
-    _check_digest(path, card, content)
-    return load_network(path, _name(card_path, card), card, content)
+    content, name = read_bytes(path, LARGEST_BYTES), _name(card_path, card)
+    _check_digest(card_path, path, card, content)
+    _check_shipped(card_path, name, None)
+    return load_network(path, name, card, content)
 
 
-def _check_digest(path: Path, card: Mapping[str, Any], content: bytes) -> None:
-    """Refuses what is not, to the byte, what was validated; an older card may not say."""
+def _check_digest(card_path: Path, path: Path, card: Mapping[str, Any], content: bytes) -> None:
+    """Refuses what is not, to the byte, what was validated."""
     wanted = card.get("sha256")
-    if wanted is not None and wanted != hashlib.sha256(content).hexdigest():
+    if not isinstance(wanted, str):
+        raise InputError.at(
+            card_path, f'the card has no "sha256", the digest of {path.name}', column="sha256",
+            hint=f"load {path.name} itself if you trust it" if path.suffix == ".py"
+            else "give the card that was written with the weights",
+        )  # fmt: skip
+    if wanted != hashlib.sha256(content).hexdigest():
         raise PolicyError(
             "the file was changed after it was validated: its digest is not that of its card",
             where=str(path),
@@ -101,10 +112,27 @@ def _check_digest(path: Path, card: Mapping[str, Any], content: bytes) -> None:
         )
 
 
+def _check_shipped(path: Path, name: str, text: str | None) -> None:
+    """Refuses a card that passes something else off as a policy that ships with Podium."""
+    from podium.policies.registry import shipped_text
+
+    shipped = shipped_text(name)
+    if shipped is not None and shipped != text:
+        raise InputError.at(
+            path, f"{name} is a policy that ships with Podium, and this is not its text",
+            column="name", hint="give the card a name of its own",
+        )  # fmt: skip
+
+
 def _name(path: Path, card: Mapping[str, Any]) -> str:
     name = card.get("name", path.stem)
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name.strip():
         raise InputError.at(path, f"{excerpt(name)} is not a name", column="name")
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise InputError.at(
+            path, f"{excerpt(name)} is not a name", column="name",
+            hint=f"a name is up to {LONGEST_NAME} printable characters",
+        )  # fmt: skip
     return name
 
 

@@ -66,6 +66,12 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     raise UnknownName.among("policy", reference, _files())
 
 
+def shipped_text(name: str) -> str | None:
+    """Reads the text of a shipped policy, however its name is spelt; None if there is none."""
+    key = name.strip().casefold().replace("_", "-")
+    return _source(key).text if key in _files() else None
+
+
 @functools.cache
 def _files() -> dict[str, tuple[Origin, Path]]:
     found: dict[str, tuple[Origin, Path]] = {}
