@@ -9,7 +9,7 @@ net.npz, net.json              weights of a trained network, and the card that d
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ MOST_BYTES = 1 << 20
 ENDINGS = (".py", ".yaml", ".yml", ".json", ".npz")
 """How the names of files end that can be policies."""
 
+Shipped = Callable[[str], str | None]
+"""Reads the text of the policy of that name that ships with Podium, if there is one."""
+
 LONGEST_NAME = 100
 """Characters of the name that a card gives its policy."""
 
@@ -36,18 +39,18 @@ _KINDS = (
 )
 
 
-def load_file(path: Path, *, ignore_unknown_plugins: bool = False) -> Policy:
+def load_file(path: Path, shipped: Shipped, *, ignore_unknown_plugins: bool = False) -> Policy:
     """Loads the policy that a file is or describes; the error says what else the file is."""
     if not path.exists():
         raise InputError.at(path, "no such file", hint="give the path of a policy file")
     if path.suffix == ".py":
         return policy_of(read_source(read_text(path, MOST_BYTES), str(path)), path.stem)
     if path.suffix == ".npz":
-        return _load_weights(path)
-    return _load_document(path, ignore_unknown_plugins=ignore_unknown_plugins)
+        return _load_weights(path, shipped)
+    return _load_document(path, shipped, ignore_unknown_plugins=ignore_unknown_plugins)
 
 
-def _load_document(path: Path, *, ignore_unknown_plugins: bool) -> Policy:
+def _load_document(path: Path, shipped: Shipped, *, ignore_unknown_plugins: bool) -> Policy:
     from podium.policies.scheduler_config import load_scheduler_config
     from podium.policies.scheduler_config.configuration import LARGEST_BYTES as LARGEST
 
@@ -56,14 +59,14 @@ def _load_document(path: Path, *, ignore_unknown_plugins: bool) -> Policy:
     if path.suffix != ".json" or {"apiVersion", "kind"} & keys:
         return load_scheduler_config(path, ignore_unknown_plugins=ignore_unknown_plugins)
     if NETWORK in keys:
-        return _load_weights(path.with_suffix(".npz"))
+        return _load_weights(path.with_suffix(".npz"), shipped)
     if {"name", "summary"} <= keys:
-        return _load_promoted(path, document)
+        return _load_promoted(path, document, shipped)
     found = f"an object with the keys {', '.join(sorted(keys)[:6])}" if keys else excerpt(document)
     raise InputError.at(path, f"this is not a policy but {excerpt(found, quote='')}", hint=_KINDS)
 
 
-def _load_promoted(path: Path, card: Mapping[str, Any]) -> Policy:
+def _load_promoted(path: Path, card: Mapping[str, Any], shipped: Shipped) -> Policy:
     source = path.with_suffix(".py")
     if not source.exists():
         raise InputError.at(
@@ -72,11 +75,11 @@ def _load_promoted(path: Path, card: Mapping[str, Any]) -> Policy:
         )  # fmt: skip
     text, name = read_text(source, MOST_BYTES), _name(path, card)
     _check_digest(path, source, card, text.encode())
-    _check_shipped(path, name, text)
+    _check_shipped(path, name, shipped(name), text)
     return policy_of(read_source(text, str(source)), name)
 
 
-def _load_weights(path: Path) -> Policy:
+def _load_weights(path: Path, shipped: Shipped) -> Policy:
     card_path = path.with_suffix(".json")
     for file, other in ((path, "the card"), (card_path, "the weights")):
         if not file.exists():
@@ -89,7 +92,7 @@ def _load_weights(path: Path) -> Policy:
         raise InputError.at(card_path, f'the card of weights names no "{NETWORK}"', hint=_KINDS)
     content, name = read_bytes(path, LARGEST_BYTES), _name(card_path, card)
     _check_digest(card_path, path, card, content)
-    _check_shipped(card_path, name, None)
+    _check_shipped(card_path, name, shipped(name), None)
     return load_network(path, name, card, content)
 
 
@@ -112,11 +115,8 @@ def _check_digest(card_path: Path, path: Path, card: Mapping[str, Any], content:
         )
 
 
-def _check_shipped(path: Path, name: str, text: str | None) -> None:
+def _check_shipped(path: Path, name: str, shipped: str | None, text: str | None) -> None:
     """Refuses a card that passes something else off as a policy that ships with Podium."""
-    from podium.policies.registry import shipped_text
-
-    shipped = shipped_text(name)
     if shipped is not None and shipped != text:
         raise InputError.at(
             path, f"{name} is a policy that ships with Podium, and this is not its text",

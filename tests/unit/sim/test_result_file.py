@@ -215,3 +215,13 @@ def test_results_are_measured_once():
 def test_a_path_is_a_text_or_a_path(tmp_path):
     run().save(str(tmp_path / "a"))
     assert Result.load(Path(tmp_path / "a")).digest == run().digest
+
+
+def test_names_are_shown_without_their_control_characters():
+    name = "a\x1b[2J\nb\x9b\u202e"
+    cluster = Cluster.of([NodeSpec("n", 9000, 100, 2, "A")], name=name)
+    workload = Workload.of([PodSpec("p", 1000, 1, arrival_s=0, duration_s=1)], name=name)
+    result = simulate(cluster, workload, from_function(least_cpu, name))
+    for each in (result, result.plan, cluster, workload):
+        assert repr(each).isprintable()
+        assert "a\\x1b[2J\\nb\\x9b\\u202e" in repr(each)
