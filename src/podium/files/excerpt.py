@@ -26,6 +26,17 @@ def excerpt(value: Any, most: int = 60, quote: str | None = None) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def escaped(text: str) -> str:
+    r"""Shows a text with what would not print, such as control characters, as escapes.
+
+    >>> print(escaped("gpu\x1b[2J-node"))
+    gpu\x1b[2J-node
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def _other(value: Any) -> str:
     try:
         return _SHORT.repr(value)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError
+from podium.files.excerpt import escaped
 from podium.model.records import GPU_MILLI, MAX_MODELS, NODE_8, NODE_16
 
 LIMIT = 2**31 - 1
@@ -63,7 +64,7 @@ class Cluster:
         return len(self.nodes)
 
     def __repr__(self) -> str:
-        return f"<Cluster {self.name}: {len(self):,} nodes, {self.gpu_total:,} GPUs>"
+        return f"<Cluster {escaped(self.name)}: {len(self):,} nodes, {self.gpu_total:,} GPUs>"
 
     @property
     def gpu_total(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError
+from podium.files.excerpt import escaped
 from podium.model.cluster import LIMIT
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
 
@@ -109,7 +110,7 @@ class Workload:
 
     def __repr__(self) -> str:
         times = "with" if self.has_times else "without"
-        return f"<Workload {self.name}: {len(self):,} pods {times} times>"
+        return f"<Workload {escaped(self.name)}: {len(self):,} pods {times} times>"
 
     @property
     def has_times(self) -> bool:

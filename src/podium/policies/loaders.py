@@ -9,7 +9,7 @@ net.npz, net.json              weights of a trained network, and the card that d
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +27,30 @@ MOST_BYTES = 1 << 20
 ENDINGS = (".py", ".yaml", ".yml", ".json", ".npz")
 """How the names of files end that can be policies."""
 
+Shipped = Callable[[str], str | None]
+"""Reads the text of the policy of that name that ships with Podium, if there is one."""
+
+LONGEST_NAME = 100
+"""Characters of the name that a card gives its policy."""
+
 _KINDS = (
     "a policy is a Python file, a KubeSchedulerConfiguration, the card of a promoted policy, or "
     "weights (.npz) with their card"
 )
 
 
-def load_file(path: Path, *, ignore_unknown_plugins: bool = False) -> Policy:
+def load_file(path: Path, shipped: Shipped, *, ignore_unknown_plugins: bool = False) -> Policy:
     """Loads the policy that a file is or describes; the error says what else the file is."""
     if not path.exists():
         raise InputError.at(path, "no such file", hint="give the path of a policy file")
     if path.suffix == ".py":
         return policy_of(read_source(read_text(path, MOST_BYTES), str(path)), path.stem)
     if path.suffix == ".npz":
-        return _load_weights(path)
-    return _load_document(path, ignore_unknown_plugins=ignore_unknown_plugins)
+        return _load_weights(path, shipped)
+    return _load_document(path, shipped, ignore_unknown_plugins=ignore_unknown_plugins)
 
 
-def _load_document(path: Path, *, ignore_unknown_plugins: bool) -> Policy:
+def _load_document(path: Path, shipped: Shipped, *, ignore_unknown_plugins: bool) -> Policy:
     from podium.policies.scheduler_config import load_scheduler_config
     from podium.policies.scheduler_config.configuration import LARGEST_BYTES as LARGEST
 
@@ -53,26 +59,27 @@ def _load_document(path: Path, *, ignore_unknown_plugins: bool) -> Policy:
     if path.suffix != ".json" or {"apiVersion", "kind"} & keys:
         return load_scheduler_config(path, ignore_unknown_plugins=ignore_unknown_plugins)
     if NETWORK in keys:
-        return _load_weights(path.with_suffix(".npz"))
+        return _load_weights(path.with_suffix(".npz"), shipped)
     if {"name", "summary"} <= keys:
-        return _load_promoted(path, document)
+        return _load_promoted(path, document, shipped)
     found = f"an object with the keys {', '.join(sorted(keys)[:6])}" if keys else excerpt(document)
     raise InputError.at(path, f"this is not a policy but {excerpt(found, quote='')}", hint=_KINDS)
 
 
-def _load_promoted(path: Path, card: Mapping[str, Any]) -> Policy:
+def _load_promoted(path: Path, card: Mapping[str, Any], shipped: Shipped) -> Policy:
     source = path.with_suffix(".py")
     if not source.exists():
         raise InputError.at(
             path, f"the card is here, but not its policy {source.name}",
             hint="keep the two files of a promoted policy in one folder, under their names",
         )  # fmt: skip
-    text = read_text(source, MOST_BYTES)
-    _check_digest(source, card, text.encode())
-    return policy_of(read_source(text, str(source)), _name(path, card))
+    text, name = read_text(source, MOST_BYTES), _name(path, card)
+    _check_digest(path, source, card, text.encode())
+    _check_shipped(path, name, shipped(name), text)
+    return policy_of(read_source(text, str(source)), name)
 
 
-def _load_weights(path: Path) -> Policy:
+def _load_weights(path: Path, shipped: Shipped) -> Policy:
     card_path = path.with_suffix(".json")
     for file, other in ((path, "the card"), (card_path, "the weights")):
         if not file.exists():
@@ -83,15 +90,22 @@ def _load_weights(path: Path) -> Policy:
     card = _parsed(card_path, MOST_BYTES)
     if not isinstance(card, dict) or NETWORK not in card:
         raise InputError.at(card_path, f'the card of weights names no "{NETWORK}"', hint=_KINDS)
-    content = read_bytes(path, LARGEST_BYTES)
-    _check_digest(path, card, content)
-    return load_network(path, _name(card_path, card), card, content)
+    content, name = read_bytes(path, LARGEST_BYTES), _name(card_path, card)
+    _check_digest(card_path, path, card, content)
+    _check_shipped(card_path, name, shipped(name), None)
+    return load_network(path, name, card, content)
 
 
-def _check_digest(path: Path, card: Mapping[str, Any], content: bytes) -> None:
-    """Refuses what is not, to the byte, what was validated; an older card may not say."""
+def _check_digest(card_path: Path, path: Path, card: Mapping[str, Any], content: bytes) -> None:
+    """Refuses what is not, to the byte, what was validated."""
     wanted = card.get("sha256")
-    if wanted is not None and wanted != hashlib.sha256(content).hexdigest():
+    if not isinstance(wanted, str):
+        raise InputError.at(
+            card_path, f'the card has no "sha256", the digest of {path.name}', column="sha256",
+            hint=f"load {path.name} itself if you trust it" if path.suffix == ".py"
+            else "give the card that was written with the weights",
+        )  # fmt: skip
+    if wanted != hashlib.sha256(content).hexdigest():
         raise PolicyError(
             "the file was changed after it was validated: its digest is not that of its card",
             where=str(path),
@@ -101,10 +115,24 @@ def _check_digest(path: Path, card: Mapping[str, Any], content: bytes) -> None:
         )
 
 
+def _check_shipped(path: Path, name: str, shipped: str | None, text: str | None) -> None:
+    """Refuses a card that passes something else off as a policy that ships with Podium."""
+    if shipped is not None and shipped != text:
+        raise InputError.at(
+            path, f"{name} is a policy that ships with Podium, and this is not its text",
+            column="name", hint="give the card a name of its own",
+        )  # fmt: skip
+
+
 def _name(path: Path, card: Mapping[str, Any]) -> str:
     name = card.get("name", path.stem)
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name.strip():
         raise InputError.at(path, f"{excerpt(name)} is not a name", column="name")
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise InputError.at(
+            path, f"{excerpt(name)} is not a name", column="name",
+            hint=f"a name is up to {LONGEST_NAME} printable characters",
+        )  # fmt: skip
     return name
 
 

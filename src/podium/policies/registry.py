@@ -57,13 +57,19 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
         )
     path = Path(reference)
     if path.suffix in ENDINGS:
-        return load_file(path, ignore_unknown_plugins=ignore_unknown_plugins)
+        return load_file(path, _shipped_text, ignore_unknown_plugins=ignore_unknown_plugins)
     if path.is_file():
         raise InputError.at(
             path, f"a policy file ends in {', '.join(ENDINGS)}, and this one does not",
             hint="rename it if it is one of these",
         )  # fmt: skip
     raise UnknownName.among("policy", reference, _files())
+
+
+def _shipped_text(name: str) -> str | None:
+    """Reads the text of a shipped policy, however its name is spelt; None if there is none."""
+    key = name.strip().casefold().replace("_", "-")
+    return _source(key).text if key in _files() else None
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from podium.files.excerpt import escaped
 from podium.model import Cluster, Workload
 from podium.policies import Policy
 from podium.sim.preparation import Preparation
@@ -30,6 +31,7 @@ class Plan:
 
     def __repr__(self) -> str:
         return (
-            f"<Plan of {self.policy.name} on {self.cluster.name}: {self.protocol.name} of "
+            f"<Plan of {escaped(self.policy.name)} on {escaped(self.cluster.name)}: "
+            f"{self.protocol.name} of "
             f"{len(self.arrivals):,} pods, seed {self.seed}>"
         )

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import MissingExtra
+from podium.files.excerpt import escaped
 from podium.files.html import html_fields
 from podium.model.fit import fits
 from podium.policies import Policy
@@ -67,7 +68,8 @@ class Result:
     def __repr__(self) -> str:
         plan = self.plan
         return (
-            f"<Result of {plan.policy.name} on {plan.cluster.name}: {plan.protocol.name}, "
+            f"<Result of {escaped(plan.policy.name)} on {escaped(plan.cluster.name)}: "
+            f"{plan.protocol.name}, "
             f"{int(self.is_placed.sum()):,} of {len(self.status):,} pods placed>"
         )
 

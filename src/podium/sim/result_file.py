@@ -10,18 +10,21 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import InputError
+from podium.errors import InputError, UsageError
 from podium.files.bounded import EXPANSION, FREE_BYTES, MIB, open_file
 from podium.files.draft import drafted
+from podium.files.excerpt import escaped
 from podium.files.json_text import JsonError, parse_value
 from podium.model import Cluster, Workload
 from podium.model.records import POD, node_dtype
@@ -30,12 +33,22 @@ from podium.policies import Policy
 from podium.sim.orders import Order
 from podium.sim.plan import Plan
 from podium.sim.protocols import Holding, Inflation, Protocol, Replay, Rounds
-from podium.sim.result import PLACED, Result
+from podium.sim.recount import recount
+from podium.sim.result import Result
 from podium.sim.saved_policy import describe_policy, restore_policy
+from podium.sim.soundness import TIMES, WORKLOADS, is_sound
+from podium.sim.tiers import Tier
 
 FORMAT, VERSION = "podium-result", 1
 MOST_BYTES = 2048 * MIB
-LONGEST_HEADER = 512 * MIB
+LONGEST_HEADER = 256 * MIB
+HEADER_EXPANSION = 40
+"""Times the size of a file that its header may grow to; that of 10,821 pods grows 1.6 times."""
+
+FREE_VALUES, MOST_VALUES, VALUES_PER_BYTE = 250_000, 16_000_000, 2
+"""JSON values of a header: so many always, at most, and by byte of the file; 10,821 pods have one
+for every seven bytes. An empty list takes 3 bytes of text and 64 of memory."""
+
 _CHUNK = 4 * MIB
 _DIGEST_BYTES = 32
 
@@ -79,6 +92,8 @@ def load_result(path: Path, policy: Policy | None = None) -> Result:
         raise InputError.at(path, f"cannot be read: {error.strerror}", hint=_HINT) from error
     except (EOFError, zlib.error) as error:
         raise _refused(path, "is damaged or cut off") from error
+    except (MemoryError, RecursionError) as error:
+        raise _refused(path, "does not fit into memory") from error
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise _refused(path, f"does not hold a result: {type(error).__name__}") from error
 
@@ -98,12 +113,19 @@ class _Reader:
 
     def line(self) -> bytes:
         """Reads the header."""
+        size, values = os.fstat(self.raw.fileno()).st_size, 0
         parts: list[bytes] = []
         while not parts or not parts[-1].endswith(b"\n"):
             part = self._source.readline(_CHUNK)
-            if not part or self.given > LONGEST_HEADER:
+            if not part:
                 raise _refused(self.path, "is no saved result")
             parts.append(self._counted(part))
+            # Before they are built: a value takes many times the memory of its text.
+            values += sum(part.count(mark) for mark in (b",", b"[", b"{"))
+            if self.given > min(LONGEST_HEADER, FREE_BYTES + HEADER_EXPANSION * size):
+                raise _refused(self.path, "has a longer header than a result has")
+            if values > min(MOST_VALUES, FREE_VALUES + VALUES_PER_BYTE * size):
+                raise _refused(self.path, "has more values in its header than a result has")
         return b"".join(parts)
 
     def array(self, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
@@ -143,16 +165,20 @@ def _read(reader: _Reader, policy: Policy | None) -> Result:
         raise _refused(reader.path, "does not hold the arrays of a result")
     arrays = {name: reader.array(kinds[name], count) for name, count in counts}
     reader.close()
-    _check(reader.path, header, arrays)
+    if not is_sound(header, arrays, _ARRAYS):
+        raise _refused(reader.path, "holds a result that contradicts itself")
     decided: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
     result = Result(
         plan=_plan(header, arrays, policy),
         **decided,
         decisions=_count(header["decisions"]),
-        wall_s=float(header["wall_s"]),
+        wall_s=_number(header["wall_s"]),
     )
     if result.digest != header["digest"]:
         raise _refused(reader.path, "does not have the digest that it names")
+    found = recount(result)
+    if not found.is_possible:
+        raise _refused(reader.path, f"holds a result that is {escaped(found.refusal)}")
     return result
 
 
@@ -168,7 +194,29 @@ def _header(reader: _Reader) -> dict[str, Any]:
             reader.path, f"is a result of format {str(found.get('version'))[:20]}, and this Podium "
             f"reads format {VERSION}", hint="read it with the Podium that wrote it",
         )  # fmt: skip
+    _check_keys(found)
     return found
+
+
+def _check_keys(header: Mapping[str, Any]) -> None:
+    """Refuses keys that no result has: nothing is carried along that nobody reads."""
+    objects = {"": header} | {key: header[key] for key in _KEYS if key and header[key] is not None}
+    for key, found in objects.items():
+        if not set(found) <= set(_KEYS[key].split()):
+            raise KeyError
+
+
+_OF_WORKLOAD = "name names gpu_specs gpu_models gangs job_types typical times"
+_KEYS = {
+    "": "format version digest decisions wall_s seed tier protocol policy cluster trace arrivals "
+    "arrays",
+    "protocol": "name amount holding has_order",
+    "policy": "name kind origin summary may_hold notes text_digest",
+    "cluster": "name names gpu_models racks labels gpu_slots",
+    "trace": _OF_WORKLOAD,
+    "arrivals": _OF_WORKLOAD,
+}
+"""Of a header and the objects in it."""
 
 
 def _header_of(result: Result) -> dict[str, Any]:
@@ -210,12 +258,8 @@ def _workload_of(workload: Workload) -> dict[str, Any]:
     return {
         **{name: getattr(workload, name) for name in lists},
         "typical": asdict(workload.typical),
-        "times": [name for name in _TIMES if getattr(workload, name) is not None],
+        "times": [name for name in TIMES if getattr(workload, name) is not None],
     }
-
-
-_TIMES = ("arrival_s", "duration_s")
-_WORKLOADS = ("trace", "arrivals")
 
 
 def _arrays_of(result: Result) -> Iterator[tuple[str, npt.NDArray[Any]]]:
@@ -223,10 +267,10 @@ def _arrays_of(result: Result) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     plan = result.plan
     yield "nodes", plan.cluster.nodes
     yield "rank_order", plan.rank_order
-    for title in _WORKLOADS if plan.arrivals is not plan.trace else _WORKLOADS[:1]:
+    for title in WORKLOADS if plan.arrivals is not plan.trace else WORKLOADS[:1]:
         workload = getattr(plan, title)
         yield f"{title} pods", workload.pods
-        for name in _TIMES:
+        for name in TIMES:
             if getattr(workload, name) is not None:
                 yield f"{title} {name}", getattr(workload, name)
     order = _order_of(plan.protocol)
@@ -243,10 +287,10 @@ def _kinds(header: Mapping[str, Any]) -> dict[str, npt.DTypeLike]:
     if slots not in (8, 16):
         raise ValueError
     kinds: dict[str, npt.DTypeLike] = {"nodes": node_dtype(slots), "rank_order": np.int64}
-    for title in _WORKLOADS:
+    for title in WORKLOADS:
         if header[title] is not None:
             kinds[f"{title} pods"] = POD
-            times = [name for name in _TIMES if name in header[title]["times"]]
+            times = [name for name in TIMES if name in header[title]["times"]]
             kinds |= {f"{title} {name}": np.float64 for name in times}
     if header["protocol"]["has_order"]:
         kinds |= {"order": np.int64, "ranks": np.int64}
@@ -265,14 +309,14 @@ def _plan(
         policy=restore_policy(header["policy"], policy),
         protocol=_protocol(header["protocol"], arrays),
         seed=_count(header["seed"]),
-        tier=cast("Any", str(header["tier"])),
+        tier=_one_of(header["tier"], get_args(Tier)),
     )
 
 
 def _cluster(given: Mapping[str, Any], nodes: npt.NDArray[Any]) -> Cluster:
-    labels = tuple({str(k): str(v) for k, v in each.items()} for each in given["labels"])
+    labels = tuple({key: _text(value) for key, value in each.items()} for each in given["labels"])
     names, models, racks = (_texts(given[key]) for key in ("names", "gpu_models", "racks"))
-    return Cluster(nodes, names, models, racks, labels, str(given["name"]))
+    return Cluster(nodes, names, models, racks, labels, _text(given["name"]))
 
 
 def _workload(
@@ -281,84 +325,44 @@ def _workload(
     given = header[title]
     lists = ("names", "gpu_specs", "gpu_models", "gangs", "job_types")
     values: dict[str, Any] = {name: _texts(given[name]) for name in lists}
-    values |= {name: arrays.get(f"{title} {name}") for name in _TIMES}
-    typical = TypicalPods(**given["typical"])
+    values |= {name: arrays.get(f"{title} {name}") for name in TIMES}
     return Workload(
-        pods=arrays[f"{title} pods"], **values, typical=typical, name=str(given["name"])
+        pods=arrays[f"{title} pods"],
+        **values,
+        typical=_typical(given["typical"]),
+        name=_text(given["name"]),
     )
 
 
+def _typical(given: Mapping[str, Any]) -> TypicalPods:
+    found = TypicalPods(**given)
+    _one_of(found.is_involved_cpu_pods, (True, False))
+    if _count(found.pod_popularity_threshold) > 100 or _number(found.gpu_res_weight) < 0:
+        raise ValueError
+    _count(found.pod_increase_step)
+    return found
+
+
 def _protocol(given: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Protocol:
-    holding, amount = Holding(**given["holding"]), given["amount"]
+    try:
+        return _asked(given, arrays)
+    except UsageError as error:  # nobody asked for it: a file says so
+        raise ValueError from error
+
+
+def _asked(given: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Protocol:
+    holding = Holding(**{key: _count(value) for key, value in given["holding"].items()})
+    amount = _number(given["amount"])
     if given["name"] == "replay":
-        return Replay(float(amount), holding)
+        return Replay(amount, holding)
     if given["name"] == "rounds":
-        return Rounds(_count(amount), holding)
+        return Rounds(_count(given["amount"]), holding)
     if given["name"] != "inflation":
         raise ValueError
     order = None
     if given["has_order"]:
         order = Order(arrays["order"], arrays["ranks"] if len(arrays["ranks"]) else None)
-    return Inflation(float(amount), order, holding)
-
-
-def _check(path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Refuses arrays that point to what is not there, so that no later figure is nonsense."""
-    is_sound = (
-        _is_cluster(header["cluster"], arrays)
-        and all(_is_workload(title, header, arrays) for title in _WORKLOADS if header[title])
-        and _are_decisions("arrivals" if header["arrivals"] else "trace", header, arrays)
-        and _is_within(arrays.get("order", arrays["changes"][:0]), 0, len(arrays["trace pods"]) - 1)
-        and len(arrays.get("ranks", ())) in (0, len(arrays["nodes"]))
-    )
-    if not is_sound:
-        raise _refused(path, "holds a result that contradicts itself")
-
-
-def _is_cluster(given: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
-    nodes = arrays["nodes"]
-    return (
-        len(nodes) == len(given["names"])
-        and len(given["labels"]) in (0, len(nodes))
-        and sorted(arrays["rank_order"].tolist()) == list(range(len(nodes)))
-        and _is_within(nodes["gpu_count"], 0, given["gpu_slots"])
-        and _is_within(nodes["gpu_model"], -1, len(given["gpu_models"]) - 1)
-        and _is_within(nodes["rack"], -1, len(given["racks"]) - 1)
-    )
-
-
-def _is_workload(
-    title: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
-) -> bool:
-    given, pods = header[title], arrays[f"{title} pods"]
-    times = [arrays.get(f"{title} {name}", pods) for name in _TIMES]
-    return (
-        all(len(each) == len(pods) for each in (given["names"], given["gpu_specs"], *times))
-        and len(given["job_types"]) in (0, len(pods))
-        and _is_within(pods["gpu_count"], 0, 16)
-        and _is_within(pods["gang"], 0, len(given["gangs"]))
-    )
-
-
-def _are_decisions(
-    title: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
-) -> bool:
-    nodes, pods = len(arrays["nodes"]), len(arrays[f"{title} pods"])
-    changes = np.abs(arrays["changes"].astype(np.int64))
-    return (
-        all(len(arrays[name]) == pods for name in _ARRAYS if not name.startswith("changes"))
-        and len(arrays["changes_after"]) in (0, pods)
-        and _is_within(arrays["changes_after"], 0, len(changes))
-        and _is_within(arrays["node"], -1, nodes - 1)
-        and _is_within(arrays["status"], 0, 2)
-        and _is_within(arrays["slots"], 0, 2 ** header["cluster"]["gpu_slots"] - 1)
-        and _is_within(changes, 1, pods)
-        and bool((arrays["node"][arrays["status"] == PLACED] >= 0).all())
-    )
-
-
-def _is_within(values: npt.NDArray[Any], low: int, high: int) -> bool:
-    return not len(values) or (int(values.min()) >= low and int(values.max()) <= high)
+    return Inflation(amount, order, holding)
 
 
 def _bytes(array: npt.NDArray[Any]) -> bytes:
@@ -369,6 +373,24 @@ def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
         raise TypeError
     return tuple(values)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise ValueError
+    return float(value)
+
+
+def _one_of(value: Any, known: tuple[Any, ...]) -> Any:
+    if not isinstance(value, type(known[0])) or value not in known:
+        raise ValueError
+    return value
 
 
 def _count(value: Any) -> int:

@@ -58,8 +58,19 @@ def test_a_policy_that_its_card_does_not_vouch_for_is_not_run_first(tmp_path):
         load(str(path))
 
 
-def test_a_card_without_a_digest_vouches_for_nothing(tmp_path):
-    assert load(str(write_card(tmp_path, sha256=None))).source.text == TEXT
+@pytest.mark.parametrize("wanted", [None, 7, ["a"]])
+def test_a_card_without_a_digest_runs_nothing(tmp_path, wanted):
+    path = write_card(tmp_path, sha256=wanted)
+    (tmp_path / "found_12.py").write_text(f"{TEXT}\n\nraise SystemExit\n")
+    with pytest.raises(InputError, match='the card has no "sha256"') as raised:
+        load(str(path))
+    assert "load found_12.py itself" in raised.value.hint
+
+
+@pytest.mark.parametrize("name", ["fgd", "fed-gpu", "FED_GPU", " fgd"])
+def test_a_card_cannot_take_the_name_of_a_shipped_policy(tmp_path, name):
+    with pytest.raises(InputError, match="is a policy that ships with Podium"):
+        load(str(write_card(tmp_path, name=name)))
 
 
 def test_a_card_without_its_policy_is_told(tmp_path):
@@ -69,7 +80,7 @@ def test_a_card_without_its_policy_is_told(tmp_path):
         load(str(path))
 
 
-@pytest.mark.parametrize("name", [7, "", ["a"]])
+@pytest.mark.parametrize("name", [7, "", " ", ["a"], "a" * 101, "a\x1b[2J", "a\nb"])
 def test_a_card_names_its_policy_by_a_text(tmp_path, name):
     with pytest.raises(InputError, match="is not a name"):
         load(str(write_card(tmp_path, name=name)))
@@ -157,10 +168,16 @@ def test_weights_that_are_not_those_of_the_card_are_refused(tmp_path):
         load(str(tmp_path / "net.npz"))
 
 
+def test_weights_whose_card_has_no_digest_are_refused(tmp_path):
+    write_weights(tmp_path, sha256=None)
+    with pytest.raises(InputError, match='the card has no "sha256"'):
+        load(str(tmp_path / "net.npz"))
+
+
 @pytest.mark.usefixtures("mean_network")
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 broken"])
 def test_weights_that_are_no_archive_are_told(tmp_path, content):
-    write_weights(tmp_path, sha256=None)
+    write_weights(tmp_path, sha256=digest(content))
     (tmp_path / "net.npz").write_bytes(content)
     with pytest.raises(InputError, match="not weights"):
         load(str(tmp_path / "net.npz"))

@@ -1,6 +1,7 @@
 import gzip
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,11 @@ PROTOCOLS = [
     Inflation(order=Order(np.array([3, 1, 1, 0]), np.array([1, 0]))),
     Rounds(3),
 ]
+
+
+TYPICAL = (
+    "is_involved_cpu_pods", "pod_popularity_threshold", "pod_increase_step", "gpu_res_weight",
+)  # fmt: skip
 
 
 def least_cpu(pod, node):
@@ -144,6 +150,19 @@ def test_no_changed_byte_goes_unnoticed(saved):
         (lambda header: header["protocol"].update(name="lottery"), "does not hold a result"),
         (lambda header: header.pop("policy"), "does not hold a result"),
         (lambda header: header.update(seed="x"), "does not hold a result"),
+        (lambda header: header.update(wall_s=float("nan")), "does not hold a result"),
+        (lambda header: header.update(tier="fast"), "does not hold a result"),
+        (lambda header: header.update(extra=1), "does not hold a result"),
+        (lambda header: header["trace"].update(extra=[]), "does not hold a result"),
+        (lambda header: header["policy"].update(extra=[]), "does not hold a result"),
+        (lambda header: header["protocol"].update(amount=-1), "does not hold a result"),
+        (lambda header: header["protocol"]["holding"].update(max_holds=1.5), "not hold a result"),
+        (lambda header: header["cluster"]["labels"][0].update(zone=[]), "does not hold a result"),
+        (lambda header: header["trace"]["typical"].update(gpu_res_weight="x"), "not hold a result"),
+        (
+            lambda header: header["trace"].update(typical=dict.fromkeys(TYPICAL, "x")),
+            "does not hold a result",
+        ),
     ],
 )
 def test_a_file_that_lies_is_refused_in_words(saved, change, told):
@@ -155,6 +174,85 @@ def test_a_file_that_lies_is_refused_in_words(saved, change, told):
 def test_decisions_that_point_nowhere_are_refused(saved):
     rewritten(saved, tail=lambda data: data[:-1] + b"\x7f")
     with pytest.raises(InputError, match="contradicts itself"):
+        Result.load(saved)
+
+
+def with_nodes(result, **changes):
+    nodes = result.plan.cluster.nodes.copy()
+    for name, value in changes.items():
+        nodes[name] = value
+    return replace(result, plan=replace(result.plan, cluster=replace(CLUSTER, nodes=nodes)))
+
+
+def with_pods(result, **changes):
+    pods = result.plan.arrivals.pods.copy()
+    for name, value in changes.items():
+        pods[name] = value
+    return replace(
+        result, plan=replace(result.plan, arrivals=replace(result.plan.arrivals, pods=pods))
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda r: replace(r, changes=r.changes * 0 - 1), "impossible: .* was not placed as often"),
+        (lambda r: replace(r, changes=r.changes[::-1].copy()), "impossible: .* ran back in time"),
+        (lambda r: replace(r, node=r.node * 0), "was not placed and holds resources"),
+        (lambda r: replace(r, slots=r.slots * 0), "impossible: .* has other GPUs"),
+        (lambda r: replace(r, holds=r.holds - 1), "was held too often"),
+        (lambda r: replace(r, decisions=0), "0 were made"),
+        (lambda r: with_nodes(r, gpu_count=0), "contradicts itself"),
+        (lambda r: with_nodes(r, gpu_count=0, gpu_milli_left=0), "GPU that its node does not"),
+        (lambda r: with_nodes(r, cpu_milli_total=0), "contradicts itself"),
+        (lambda r: with_nodes(r, cpu_milli_total=0, cpu_milli_left=0), "milli CPU of its 0"),
+        (lambda r: with_nodes(r, memory_mib_left=-1), "contradicts itself"),
+        (lambda r: with_nodes(r, gpu_milli_left=1000), "contradicts itself"),
+        (lambda r: with_pods(r, cpu_milli=-5), "contradicts itself"),
+        (lambda r: with_pods(r, cpu_milli=2**31 - 1), "impossible: .* milli CPU of its"),
+        (lambda r: with_pods(r, gpu_milli=5000), "contradicts itself"),
+        (lambda r: with_pods(r, gpu_models=-2), "contradicts itself"),
+    ],
+)
+def test_a_result_that_no_run_can_come_to_is_refused(tmp_path, change, told):
+    path = tmp_path / "run.podium"
+    change(run()).save(path)
+    with pytest.raises(InputError, match=told) as caught:
+        Result.load(path)
+    assert caught.value.where == str(path)
+
+
+def test_held_pods_come_back(tmp_path):
+    result = run(from_function(least_cpu), Inflation(0.4))
+    assert result.holds.any()
+    result.save(tmp_path / "run.podium")
+    assert Result.load(tmp_path / "run.podium").digest == result.digest
+
+
+def test_a_header_of_empty_lists_is_refused_before_they_are_built(tmp_path):
+    path = tmp_path / "bomb"
+    header = b'{"format": "podium-result", "version": 1, "x": [' + b"[]," * 300_000 + b"[]]}"
+    path.write_bytes(gzip.compress(header + b"\n"))
+    with pytest.raises(InputError, match="more values in its header"):
+        Result.load(path)
+
+
+def test_a_header_that_outgrows_its_file_is_refused(tmp_path):
+    path = tmp_path / "bomb"
+    random = np.random.default_rng(3)
+    text = b"".join(b"x" * 300 + random.bytes(1).hex().encode() for _ in range(20_000))
+    path.write_bytes(gzip.compress(b'{"format": "' + text + b'"}\n'))
+    with pytest.raises(InputError, match="longer header than a result has"):
+        Result.load(path)
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_a_file_that_does_not_fit_into_memory_is_refused(saved, monkeypatch, error):
+    def fail(_text):
+        raise error
+
+    monkeypatch.setattr("podium.sim.result_file.parse_value", fail)
+    with pytest.raises(InputError, match="does not fit into memory"):
         Result.load(saved)
 
 
@@ -215,3 +313,13 @@ def test_results_are_measured_once():
 def test_a_path_is_a_text_or_a_path(tmp_path):
     run().save(str(tmp_path / "a"))
     assert Result.load(Path(tmp_path / "a")).digest == run().digest
+
+
+def test_names_are_shown_without_their_control_characters():
+    name = "a\x1b[2J\nb\x9b\u202e"
+    cluster = Cluster.of([NodeSpec("n", 9000, 100, 2, "A")], name=name)
+    workload = Workload.of([PodSpec("p", 1000, 1, arrival_s=0, duration_s=1)], name=name)
+    result = simulate(cluster, workload, from_function(least_cpu, name))
+    for each in (result, result.plan, cluster, workload):
+        assert repr(each).isprintable()
+        assert "a\\x1b[2J\\nb\\x9b\\u202e" in repr(each)
