@@ -34,7 +34,11 @@ REACHING = ("llm", "command")
 
 SEAL, KEY = "seal", "seal.key"
 KEY_BYTES = 32
-CAPS = frozenset(["usd", "tokens"])
+FOLDER = "folder"
+"""The option that says where a command runs."""
+
+APART = frozenset(["usd", "tokens", FOLDER])
+"""Options that flags may give otherwise than an unsealed plan: what is given now holds."""
 
 Options = Mapping[str, Mapping[str, Any]]
 """Options of generators, by generator and name."""
@@ -105,17 +109,22 @@ def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options)
     reaching = [name for name, _ in plan.generators if name in REACHING]
     if not reaching:
         return plan
-    was_sealed = is_sealed(folder, record.id, plan)
+    was_sealed = _is_placed(plan, reaching) and is_sealed(folder, record.id, plan)
     options = dict(plan.options)
     for name in reaching:
         kept, own = plan.options.get(name, {}), given.get(name)
-        if own is not None and (_agree(kept, own) or (not was_sealed and _agree(kept, own, CAPS))):
+        if own is not None and (_agree(kept, own) or (not was_sealed and _agree(kept, own, APART))):
             options[name] = own
         elif not was_sealed:
             raise _unasked(record.id, plan, reaching)
     if not was_sealed and all(_agree(plan.options[name], given[name]) for name in reaching):
         seal(folder, record.id, plan)
     return replace(plan, options=options)
+
+
+def _is_placed(plan: RunPlan, reaching: list[str]) -> bool:
+    """Tells whether a plan says where its command runs; older plans do not."""
+    return "command" not in reaching or bool(plan.options.get("command", {}).get(FOLDER))
 
 
 def whole(name: str, kept: str, given: str) -> str:
