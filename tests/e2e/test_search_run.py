@@ -396,7 +396,7 @@ def test_a_run_that_is_resumed_elsewhere_runs_the_program_of_its_own_folder(begu
     (other / "writer.py").write_text(f"open({str(folder / 'pwned')!r}, 'w')\n")
     done = podium(
         other, "resume", run_id, "--evaluations", "20", "--store", str(folder / "runs.db"),
-        PODIUM_SEARCH_FOLDER=str(its_folder.parent),
+        XDG_DATA_HOME=str(folder / ".data"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not (folder / "pwned").exists()

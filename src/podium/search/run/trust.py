@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, MissingError, UsageError
-from podium.files.text_file import read_text
 from podium.search.run.folder import RunFolder
 from podium.search.run.plan import RunPlan
 from podium.settings import MASK, Secrets, hidden_command, without_password
@@ -71,13 +70,12 @@ def seal(folder: RunFolder, run_id: str, plan: RunPlan) -> None:
 
 def is_sealed(folder: RunFolder, run_id: str, plan: RunPlan) -> bool:
     """Tells whether this user gave what a plan does outside, for this run in this folder."""
-    path = folder.path / SEAL
     key = _read_key()
-    if key is None or not path.is_file():
+    if key is None or not folder.has(SEAL):
         return False
     with suppress(InputError):
-        found = read_text(path, 4096).strip()
-        return hmac.compare_digest(found.encode(), _digest(key, folder, run_id, plan).encode())
+        found = folder.read_bytes(SEAL, 4096).strip()
+        return hmac.compare_digest(found, _digest(key, folder, run_id, plan).encode())
     return False
 
 
