@@ -390,7 +390,7 @@ def test_a_program_that_somebody_wrote_into_a_run_is_shown_and_never_started(beg
 
 
 def test_a_run_that_is_resumed_elsewhere_runs_the_program_of_its_own_folder(begun):
-    folder, run_id, its_folder = begun
+    folder, run_id, _ = begun
     other = folder / "other"
     other.mkdir()
     (other / "writer.py").write_text(f"open({str(folder / 'pwned')!r}, 'w')\n")

@@ -270,7 +270,7 @@ def read_starter(path: Path) -> tuple[str, str]:
 
 def check_names(generators: Sequence[str]) -> None:
     """Refuses generators that nobody knows, before there is a run or a store."""
-    from podium.search.run.setup import GENERATORS
+    from podium.search.run.plan import GENERATORS
 
     for name in generators:
         if name not in GENERATORS:

@@ -101,7 +101,7 @@ class RunFolder:
         """Takes the lock of a run that somebody has worked on; where there is none, makes none."""
         try:
             handle = open_regular(self.path / LOCK, os.O_RDWR)
-        except OSError:
+        except (OSError, ValueError):  # a path may hold what no path can
             return
         self._take(handle)
 

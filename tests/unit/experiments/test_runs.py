@@ -204,7 +204,7 @@ def test_a_run_is_deleted_without_a_mark_on_the_folder_that_it_names(tmp_path):
     folder = RunFolder(tmp_path / "foreign")
     folder.create()
     with open_store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
-        for place in (str(folder.path), str(tmp_path / "gone"), "/" + "x" * 5000, ""):
+        for place in (str(folder.path), str(tmp_path / "gone"), "/" + "x" * 5000, "/a\0b", ""):
             record = RunRecord("ab12", "search", "planted", 0.0, folder=place)
             store.runs.create(record)
             delete(store, record)
