@@ -389,6 +389,19 @@ def test_a_program_that_somebody_wrote_into_a_run_is_shown_and_never_started(beg
     assert done.returncode == 0, done.stderr
 
 
+def test_a_run_that_is_resumed_elsewhere_runs_the_program_of_its_own_folder(begun):
+    folder, run_id, _ = begun
+    other = folder / "other"
+    other.mkdir()
+    (other / "writer.py").write_text(f"open({str(folder / 'pwned')!r}, 'w')\n")
+    done = podium(
+        other, "resume", run_id, "--evaluations", "20", "--store", str(folder / "runs.db"),
+        XDG_DATA_HOME=str(folder / ".data"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not (folder / "pwned").exists()
+
+
 def test_a_run_of_an_older_podium_goes_on_when_its_program_is_named_again(begun):
     folder, run_id, its_folder = begun
     (its_folder / "seal").unlink()

@@ -244,11 +244,9 @@ def delete(store: Store, record: RunRecord) -> None:
     """Deletes a run that no process works on; its folder stays."""
     from podium.store.run_folder import RunFolder
 
-    folder = RunFolder(Path(record.folder)) if record.folder else None
-    if folder is None or not folder.path.is_dir():
-        store.runs.delete(record.id)
-        return
-    folder.lock()
+    folder = RunFolder(Path(record.folder))
+    if record.folder:
+        folder.lock_if_used()
     try:
         store.runs.delete(record.id)
     finally:

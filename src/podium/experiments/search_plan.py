@@ -270,7 +270,7 @@ def read_starter(path: Path) -> tuple[str, str]:
 
 def check_names(generators: Sequence[str]) -> None:
     """Refuses generators that nobody knows, before there is a run or a store."""
-    from podium.search.run.setup import GENERATORS
+    from podium.search.run.plan import GENERATORS
 
     for name in generators:
         if name not in GENERATORS:
@@ -307,7 +307,7 @@ def generator_options(settings: Settings, request: GeneratorRequest) -> dict[str
             raise UsageError("the generator command has no command", hint="add --command PROGRAM")
         with blaming("flag --command"):
             open_command(CommandSettings(request.command, keep=request.command_env), os.environ)
-        found["command"] = {"command": request.command, "keep": list(request.command_env)}
+        found["command"] = _command_options(request)
     return found
 
 
@@ -317,8 +317,14 @@ def repeated_options(settings: Settings, request: GeneratorRequest) -> dict[str,
     if settings.search.models.strip(", "):
         found["llm"] = _described(settings, request)
     if request.command:
-        found["command"] = {"command": request.command, "keep": list(request.command_env)}
+        found["command"] = _command_options(request)
     return found
+
+
+def _command_options(request: GeneratorRequest) -> dict[str, Any]:
+    """Settles what is run; the folder is kept, as ./writer.sh is another program elsewhere."""
+    keep = list(request.command_env)
+    return {"command": request.command, "keep": keep, "folder": str(Path.cwd())}
 
 
 def _llm_options(settings: Settings, request: GeneratorRequest) -> dict[str, Any]:

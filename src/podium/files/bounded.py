@@ -6,9 +6,11 @@ the file. What is refused here was never read as a whole.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
+import stat
 from pathlib import Path
 from typing import IO, cast
 
@@ -85,6 +87,19 @@ class BoundedBytes(io.RawIOBase):
 def open_file(path: Path) -> IO[bytes]:
     """Opens a file for reading; a pipe that nobody writes to reads as empty, and does not wait."""
     return open(path, "rb", opener=_unblocked)
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """Opens a file that is one: no link is followed, and no pipe or device is waited for.
+
+    Raises:
+        OSError: it is something else, or cannot be opened.
+    """
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return handle
 
 
 def too_large(path: Path, most_bytes: int) -> InputError:

@@ -1,30 +1,36 @@
 """Keeps the files of a run, and lets one process at a time work on it.
 
-Files appear whole or not at all. The lock is the system's: it goes with the process that took it,
-however that ended, so that no lock is ever stale.
+Files appear whole or not at all. Others may have written to the folder: a link in it is replaced or
+refused, never followed, and so is whatever else is no regular file. The lock is the system's: it
+goes with the process that took it, however that ended, so that no lock is ever stale.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, MissingError, UsageError
-from podium.files.draft import drafted, in_words
+from podium.files.bounded import open_regular, too_large
+from podium.files.draft import in_words, unwritable
 from podium.files.excerpt import excerpt
 from podium.files.json_text import JsonError, parse_value
-from podium.files.text_file import read_text
 from podium.store.records import RunRecord
 from podium.store.store import Store
 
 LOCK, VERSION = "lock", "version"
 MOST_BYTES = 256 << 20
+
+NOT_A_FILE = (errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EISDIR)
+"""What a system says of a link, a pipe, a socket and a folder in the place of a file."""
 
 PATIENCE_S = 0.2
 """Who only looks whether a run is locked holds the lock for a moment too."""
@@ -53,12 +59,18 @@ class RunFolder:
 
     @property
     def is_locked(self) -> bool:
-        """Tells whether a process works on the run."""
+        """Tells whether a process works on the run.
+
+        Raises:
+            PermissionError: this user may not know.
+        """
         import fcntl
 
         try:
-            handle = os.open(self.path / LOCK, os.O_RDONLY)
-        except FileNotFoundError:
+            handle = open_regular(self.path / LOCK, os.O_RDONLY)
+        except PermissionError:
+            raise  # somebody else's, who may well work on it
+        except OSError:
             return False
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -73,11 +85,29 @@ class RunFolder:
 
         Raises:
             UsageError: somebody does.
+            InputError: what is named like a lock is none.
         """
+        with in_words(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = open_regular(self.path / LOCK, os.O_CREAT | os.O_RDWR)
+        except OSError as error:
+            if error.errno in NOT_A_FILE:
+                raise self._unopened(LOCK, error) from error
+            raise unwritable(str(self.path / LOCK), error) from error
+        self._take(handle)
+
+    def lock_if_used(self) -> None:
+        """Takes the lock of a run that somebody has worked on; where there is none, makes none."""
+        try:
+            handle = open_regular(self.path / LOCK, os.O_RDWR)
+        except (OSError, ValueError):  # a path may hold what no path can
+            return
+        self._take(handle)
+
+    def _take(self, handle: int) -> None:
         import fcntl
 
-        self.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR)
         deadline_s = time.monotonic() + PATIENCE_S
         while self._lock is None:
             try:
@@ -98,7 +128,7 @@ class RunFolder:
 
     def has(self, name: str) -> bool:
         """Tells whether the run has a file."""
-        return (self.path / name).exists()
+        return os.path.lexists(self.path / name)
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Writes a JSON file."""
@@ -110,12 +140,33 @@ class RunFolder:
 
     def write_bytes(self, name: str, content: bytes) -> None:
         """Writes a file; it is on the disk once this returns."""
-        with in_words(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-        with drafted(self.path / name) as draft, draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        draft = self.path / f".{name}.{secrets.token_hex(8)}.partial"
+        try:
+            with in_words(self.path / name):
+                self.path.mkdir(parents=True, exist_ok=True)
+                with draft.open("xb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                draft.replace(self.path / name)
+        finally:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+    def read_bytes(self, name: str, most_bytes: int = MOST_BYTES) -> bytes:
+        """Reads a file of the run.
+
+        Raises:
+            InputError: it is no regular file, too large, or cannot be read.
+        """
+        try:
+            with os.fdopen(open_regular(self.path / name, os.O_RDONLY), "rb") as file:
+                found = file.read(most_bytes + 1)
+        except OSError as error:
+            raise self._unopened(name, error) from error
+        if len(found) > most_bytes:
+            raise too_large(self.path / name, most_bytes)
+        return found
 
     def read(self, name: str, newest: int = 1) -> dict[str, Any]:
         """Reads a JSON file of the run; one without a "version" is of version 1.
@@ -131,8 +182,8 @@ class RunFolder:
                 hint="the folder of the run was moved or emptied; begin a new run",
             )  # fmt: skip
         try:
-            found = parse_value(read_text(self.path / name, MOST_BYTES))
-        except JsonError as error:
+            found = parse_value(self.read_bytes(name).decode("utf-8-sig"))
+        except (JsonError, UnicodeDecodeError) as error:
             raise self.corrupt(name, str(error)) from error
         if not isinstance(found, dict):
             raise self.corrupt(name, "it is not an object")
@@ -155,6 +206,11 @@ class RunFolder:
                 f"{name} has version {version}, and this Podium reads versions up to {newest}",
                 where=str(self.path), hint="install the newer Podium that wrote it",
             )  # fmt: skip
+
+    def _unopened(self, name: str, error: OSError) -> InputError:
+        if error.errno in NOT_A_FILE:
+            return self.corrupt(name, "it is not a regular file")
+        return InputError.at(self.path / name, f"cannot be read: {error.strerror or error}")
 
     def corrupt(self, name: str, problem: str) -> InputError:
         """Says that nothing wrote a file so."""

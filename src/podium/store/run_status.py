@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,11 +47,13 @@ def status_of(record: RunRecord) -> str:
     """Gives the status of a run; one that is said to run, and that no process holds, is cut off.
 
     A process that is killed writes nothing down, but the system takes its lock away. A folder
-    that is not here may be on the machine that shares the store: then the store is believed.
+    that is not here, or that this user may not read, may be on the machine of whoever shares the
+    store: then the store is believed.
     """
     folder = RunFolder(Path(record.folder))
-    if record.status == RUNNING and record.folder and folder.path.is_dir():
-        return RUNNING if folder.is_locked else INTERRUPTED
+    with suppress(OSError):
+        if record.status == RUNNING and record.folder and folder.path.is_dir():
+            return RUNNING if folder.is_locked else INTERRUPTED
     return record.status
 
 

@@ -5,8 +5,9 @@ import pytest
 import podium
 from podium.cli.main import app
 from podium.errors import UsageError
-from podium.experiments.runs import check_name, diff, figures_of
-from podium.store import open_store
+from podium.experiments.runs import check_name, delete, diff, figures_of
+from podium.store import RunRecord, open_store
+from podium.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("_warm_cache")
 
@@ -197,3 +198,21 @@ def _default_store():
     from podium.settings import load_settings
 
     return load_settings().store.url
+
+
+def test_a_run_is_deleted_without_a_mark_on_the_folder_that_it_names(tmp_path):
+    folder = RunFolder(tmp_path / "foreign")
+    folder.create()
+    with open_store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        for place in (str(folder.path), str(tmp_path / "gone"), "/" + "x" * 5000, "/a\0b", ""):
+            record = RunRecord("ab12", "search", "planted", 0.0, folder=place)
+            store.runs.create(record)
+            delete(store, record)
+            assert store.runs.all() == []
+        assert list(folder.path.iterdir()) == []
+        store.runs.create(record := RunRecord("ab12", "search", "", 0.0, folder=str(folder.path)))
+        folder.lock()
+        with pytest.raises(UsageError, match="another process"):
+            delete(store, record)
+        folder.unlock()
+        assert store.runs.all() == [record]

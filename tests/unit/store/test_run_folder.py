@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -133,3 +134,52 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot be written"):
         RunFolder(tmp_path / "file" / "ab12").create()
+
+
+def test_a_link_is_replaced_and_what_it_points_to_stays(folder, tmp_path):
+    folder.create()
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (folder.path / STATE).symlink_to(victim)
+    folder.write(STATE, {"batches": 3})
+    assert victim.read_text() == "mine"
+    assert not (folder.path / STATE).is_symlink()
+    assert folder.read(STATE) == {"batches": 3}
+
+
+def test_a_link_is_not_read(folder, tmp_path):
+    folder.create()
+    for target in ("there", "not there"):
+        (tmp_path / "there").write_text("{}")
+        (folder.path / target).symlink_to(tmp_path / target)
+        with pytest.raises(InputError, match="corrupt run file: it is not a regular file"):
+            folder.read(target)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_is_no_lock_is_neither_made_elsewhere_nor_waited_for(folder, tmp_path, kind):
+    folder.create()
+    lock = folder.path / "lock"
+    if kind == "link":
+        lock.symlink_to(tmp_path / "elsewhere")
+    elif kind == "pipe":
+        os.mkfifo(lock)
+        os.mkfifo(folder.path / STATE)
+        with pytest.raises(InputError, match="corrupt run file: it is not a regular file"):
+            folder.read(STATE)
+    else:
+        lock.mkdir()
+    assert not folder.is_locked
+    with pytest.raises(InputError, match="corrupt run file: it is not a regular file"):
+        folder.lock()
+    folder.lock_if_used()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_that_nobody_worked_in_gets_no_lock(folder):
+    folder.create()
+    folder.lock_if_used()
+    assert not folder.has("lock")
+    folder.lock()
+    with pytest.raises(UsageError, match="another process works on this run"):
+        RunFolder(folder.path).lock_if_used()

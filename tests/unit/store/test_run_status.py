@@ -1,4 +1,6 @@
+import os
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,13 @@ def test_a_run_that_no_process_holds_is_interrupted(runs):
     assert status_of(record) == "interrupted"
     runs.update("ab12", status="finished")
     assert status_of(runs.get("ab12")) == "finished"
+
+
+def test_a_folder_that_cannot_be_looked_into_hides_no_status(runs, tmp_path):
+    blocked = tmp_path / "ab12"
+    blocked.mkdir()
+    os.mkfifo(blocked / "lock")
+    record = replace(runs.get("ab12"), status="running")
+    assert status_of(record) == "interrupted"
+    assert status_of(replace(record, folder="/" + "x" * 5000)) == "running"
+    assert status_of(replace(record, folder=str(tmp_path / ("x" * 300)))) == "running"

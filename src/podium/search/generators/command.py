@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class CommandSettings:
     command: str  # as in a shell, but no shell reads it
     timeout_s: float = 120.0
     keep: Sequence[str] = ()  # further variables that are passed on, by name
+    folder: str = ""  # where it runs, whoever resumes the run from wherever; none: right here
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout_s < math.inf:
@@ -135,7 +137,7 @@ class CommandGenerator:
         environ = {**self._environ, SEED_VARIABLE: str(seed)}
         process = subprocess.Popen(
             self._arguments, stdin=files[0], stdout=files[1], stderr=files[2], env=environ,
-            start_new_session=True,
+            cwd=self._settings.folder or None, start_new_session=True,
         )  # fmt: skip
         try:
             return process.wait(self._settings.timeout_s)
@@ -157,7 +159,7 @@ def open_command(
 
     Raises:
         UsageError: the command is empty or not quoted well.
-        MissingError: there is no such program, or no variable that it is to see.
+        MissingError: there is no such program or folder, or no variable that it is to see.
     """
     arguments = settings.arguments
     if not arguments:
@@ -168,7 +170,12 @@ def open_command(
             f"the environment has no {', '.join(missing)}", where="flag --command-env",
             hint="set it, or leave it out",
         )  # fmt: skip
-    if shutil.which(arguments[0], path=environ.get("PATH")) is None:
+    if settings.folder and not Path(settings.folder).is_dir():
+        raise MissingError(
+            "the folder in which the command was given is gone", where=settings.folder,
+            hint="bring it back, or begin a new run",
+        )  # fmt: skip
+    if shutil.which(_located(arguments[0], settings.folder), path=environ.get("PATH")) is None:
         raise MissingError(
             f"there is no program {hidden(arguments[0])}", hint="install it, or give its whole path"
         )
@@ -186,6 +193,11 @@ def passed_on(environ: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str,
         for name, value in environ.items()
         if name in _PASSED_ON or name.startswith("LC_") or name in keep
     }
+
+
+def _located(program: str, folder: str) -> str:
+    """Names a program as seen from here; a bare name is one of the PATH."""
+    return str(Path(folder).absolute() / program) if "/" in program else program
 
 
 def _read(file: IO[bytes]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from podium.search.population.archive import IslandSettings
 
 SEEDS, RANDOM = "seeds", "random"
 STARTS = (SEEDS, RANDOM)
+GENERATORS = ("genetic", "random", "llm", "command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class RunPlan:
 
     @classmethod
     def _read(cls, given: Mapping[str, Any]) -> RunPlan:
+        _check(given)
         parts = dict(given)
         parts["training"] = TrainingSet.from_object(given["training"])
         parts["generators"] = tuple((name, weight) for name, weight in given["generators"])
@@ -92,6 +95,93 @@ class RunPlan:
         parts["tuning"] = Tuning(**given["tuning"])
         parts["options"] = {name: dict(each) for name, each in given["options"].items()}
         return cls(**parts)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_positive(value: object) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf  # type: ignore[operator]
+
+
+def _is_cap(value: object) -> bool:
+    return value is None or _is_positive(value)
+
+
+def _is_generators(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, list)
+        and len(each) == 2
+        and _is_text(each[0])
+        and each[0] in GENERATORS
+        and _is_positive(each[1])
+        for each in value
+    )
+
+
+def _is_starters(value: object) -> bool:
+    return isinstance(value, list) and all(_is_texts(each) and len(each) == 2 for each in value)
+
+
+def _is_prices(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(each, list)
+        and 2 <= len(each) <= 3
+        and all(usd == 0 or _is_positive(usd) for usd in each)
+        for each in value.values()
+    )
+
+
+_Checks = Mapping[str, Callable[[object], bool]]
+
+_PLAN: _Checks = {
+    "fitness": _is_text, "start": _is_text, "seed": _is_count, "batch": _is_count,
+    "largest": _is_count, "may_hold": lambda value: isinstance(value, bool),
+    "generators": _is_generators, "starters": _is_starters,
+}  # fmt: skip
+_CUSTOMS: _Checks = dict.fromkeys(
+    ("islands", "capacity", "migrate_every", "respawn_after"),
+    lambda value: type(value) is int and value >= 1,
+)
+_TUNING: _Checks = dict.fromkeys(("every", "evaluations"), _is_count)
+_OPTIONS: Mapping[str, _Checks] = {
+    "command": {
+        "command": _is_text, "keep": _is_texts, "folder": _is_text, "timeout_s": _is_positive,
+    },
+    "llm": {
+        "models": _is_texts, "base_url": _is_text, "usd": _is_cap, "tokens": _is_cap,
+        "mode": _is_text, "cassette": _is_text, "prices": _is_prices,
+    },
+}  # fmt: skip
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Refuses values that no plan has: somebody else may have written the file.
+
+    Raises:
+        ValueError: it has one.
+    """
+    _check_values(given, _PLAN, "")
+    _check_values(given["customs"], _CUSTOMS, "customs.")
+    _check_values(given["tuning"], _TUNING, "tuning.")
+    for name, checks in _OPTIONS.items():
+        if name in given["options"]:
+            _check_values(given["options"][name], checks, f"options.{name}.")
+
+
+def _check_values(given: Mapping[str, Any], checks: _Checks, prefix: str) -> None:
+    for name, is_right in checks.items():
+        if name in given and not is_right(given[name]):
+            raise ValueError(f"{prefix}{name} is {excerpt(given[name])}")
 
 
 @dataclass(frozen=True, slots=True)

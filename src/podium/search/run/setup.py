@@ -20,7 +20,7 @@ from podium.search.program.writer import write
 from podium.search.run.executor import Executor, local_executor, ray_executor
 from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search, Watch
-from podium.search.run.plan import SEEDS, RunPlan
+from podium.search.run.plan import GENERATORS, SEEDS, RunPlan
 from podium.search.run.trust import Options, check_place, trusted, whole, without_secrets
 from podium.search.run.validator import Validator
 from podium.search.sandbox.limits import Limits
@@ -28,7 +28,6 @@ from podium.settings import Secrets
 from podium.store import RunRecord, Store, run_folder
 
 KIND = "search"
-GENERATORS = ("genetic", "random", "llm", "command")
 LOCAL, RAY = "local", "ray"
 EXECUTORS = (LOCAL, RAY)
 

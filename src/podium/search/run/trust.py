@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, MissingError, UsageError
-from podium.files.text_file import read_text
 from podium.search.run.folder import RunFolder
 from podium.search.run.plan import RunPlan
 from podium.settings import MASK, Secrets, hidden_command, without_password
@@ -34,7 +33,11 @@ REACHING = ("llm", "command")
 
 SEAL, KEY = "seal", "seal.key"
 KEY_BYTES = 32
-CAPS = frozenset(["usd", "tokens"])
+FOLDER = "folder"
+"""The option that says where a command runs."""
+
+APART = frozenset(["usd", "tokens", FOLDER])
+"""Options that flags may give otherwise than an unsealed plan: what is given now holds."""
 
 Options = Mapping[str, Mapping[str, Any]]
 """Options of generators, by generator and name."""
@@ -67,13 +70,12 @@ def seal(folder: RunFolder, run_id: str, plan: RunPlan) -> None:
 
 def is_sealed(folder: RunFolder, run_id: str, plan: RunPlan) -> bool:
     """Tells whether this user gave what a plan does outside, for this run in this folder."""
-    path = folder.path / SEAL
     key = _read_key()
-    if key is None or not path.is_file():
+    if key is None or not folder.has(SEAL):
         return False
     with suppress(InputError):
-        found = read_text(path, 4096).strip()
-        return hmac.compare_digest(found.encode(), _digest(key, folder, run_id, plan).encode())
+        found = folder.read_bytes(SEAL, 4096).strip()
+        return hmac.compare_digest(found, _digest(key, folder, run_id, plan).encode())
     return False
 
 
@@ -105,17 +107,22 @@ def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options)
     reaching = [name for name, _ in plan.generators if name in REACHING]
     if not reaching:
         return plan
-    was_sealed = is_sealed(folder, record.id, plan)
+    was_sealed = _is_placed(plan, reaching) and is_sealed(folder, record.id, plan)
     options = dict(plan.options)
     for name in reaching:
         kept, own = plan.options.get(name, {}), given.get(name)
-        if own is not None and (_agree(kept, own) or (not was_sealed and _agree(kept, own, CAPS))):
+        if own is not None and (_agree(kept, own) or (not was_sealed and _agree(kept, own, APART))):
             options[name] = own
         elif not was_sealed:
             raise _unasked(record.id, plan, reaching)
     if not was_sealed and all(_agree(plan.options[name], given[name]) for name in reaching):
         seal(folder, record.id, plan)
     return replace(plan, options=options)
+
+
+def _is_placed(plan: RunPlan, reaching: list[str]) -> bool:
+    """Tells whether a plan says where its command runs; older plans do not."""
+    return "command" not in reaching or bool(plan.options.get("command", {}).get(FOLDER))
 
 
 def whole(name: str, kept: str, given: str) -> str:

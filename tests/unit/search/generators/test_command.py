@@ -164,3 +164,21 @@ def test_what_is_printed_is_judged(judge, running):
     generator.learn("command", 1.0, generator.propose(Request((1,))).cost)
     generator.restore(generator.state())
     generator.close()
+
+
+def test_a_relative_program_is_that_of_its_folder(tmp_path, monkeypatch):
+    for name in ("own", "other"):
+        program = tmp_path / name / "writer.py"
+        program.parent.mkdir()
+        program.write_text(
+            f"#!{sys.executable}\nprint({f'Thought: {name}'!r})\nprint({POLICY!r})\n"
+        )
+        program.chmod(0o755)
+    monkeypatch.chdir(tmp_path / "other")
+    settings = CommandSettings("./writer.py", folder=str(tmp_path / "own"))
+    assert open_command(settings, ENVIRON).propose(Request((1,))).thought == "own"
+    (tmp_path / "own" / "writer.py").unlink()
+    with pytest.raises(MissingError, match="there is no program"):
+        open_command(settings, ENVIRON)
+    with pytest.raises(MissingError, match="the folder in which the command was given is gone"):
+        open_command(CommandSettings("./writer.py", folder=str(tmp_path / "gone")), ENVIRON)

@@ -58,3 +58,38 @@ def test_an_unknown_fitness_is_refused():
 def test_a_plan_that_nothing_wrote_is_told(given):
     with pytest.raises(InputError, match="the plan of the run is corrupt"):
         RunPlan.from_object(given)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("generators", [[["command"], 1]]),
+        ("generators", [["Command", 1]]),
+        ("generators", [["genetic", "1"]]),
+        ("generators", [["genetic", float("nan")]]),
+        ("generators", 5),
+        ("starters", [[1, 2]]),
+        ("seed", "7"),
+        ("largest", None),
+        ("batch", 24.5),
+        ("may_hold", 1),
+        ("fitness", 5),
+        ("start", []),
+        ("tuning", {"every": "x"}),
+        ("customs", {"islands": 0}),
+        ("options", {"command": {"command": 5}}),
+        ("options", {"command": {"keep": 5}}),
+        ("options", {"command": {"keep": [["HOME"]]}}),
+        ("options", {"command": {"folder": 5}}),
+        ("options", {"command": 5}),
+        ("options", {"llm": {"models": 5}}),
+        ("options", {"llm": {"models": "abc"}}),
+        ("options", {"llm": {"base_url": 5}}),
+        ("options", {"llm": {"prices": {"a": 5}}}),
+        ("options", {"llm": {"usd": "2"}}),
+        ("options", 5),
+    ],
+)
+def test_a_plan_with_a_value_that_none_has_is_told(name, value):
+    with pytest.raises(InputError, match="the plan of the run is corrupt"):
+        RunPlan.from_object({**json.loads(json.dumps(FULL.as_object())), name: value})

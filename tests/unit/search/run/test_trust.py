@@ -13,7 +13,7 @@ from podium.settings import Secrets
 from podium.store import RunRecord, open_store
 from support.searches import LIMITS, PLAN_OF_TESTS
 
-COMMAND = {"command": f"{sys.executable} writer.py", "keep": ["MODEL"]}
+COMMAND = {"command": f"{sys.executable} writer.py", "keep": ["MODEL"], "folder": "/work"}
 LLM = {
     "models": ["small", "large"], "base_url": "http://127.0.0.1:9/v1", "usd": 2.0, "tokens": None,
     "mode": "record", "cassette": "", "prices": {"small": [1.0, 4.0, 0.0]},
@@ -66,6 +66,7 @@ def test_a_sealed_plan_is_what_this_user_gave(folder, data):
     [
         ("command", {"command": "touch pwned"}),
         ("command", {"keep": ["OPENAI_API_KEY"]}),
+        ("command", {"folder": "/tmp/attacker"}),
         ("llm", {"base_url": "http://attacker.example/v1"}),
         ("llm", {"models": ["dear"]}),
         ("llm", {"usd": 2000.0}),
@@ -80,7 +81,7 @@ def test_a_plan_that_was_changed_is_shown_and_not_followed(folder, generator, ch
     plan = replace(BOTH, options=options)
     with pytest.raises(UsageError, match="nothing on this machine") as told:
         trusted(folder, record_of(folder), plan, {})
-    if "timeout_s" not in change:
+    if not change.keys() & {"timeout_s", "folder"}:
         value = next(iter(change.values()))
         assert str(next(iter(value), "") if isinstance(value, list | dict) else value) in (
             told.value.where + told.value.hint
@@ -134,6 +135,26 @@ def test_flags_that_repeat_the_plan_confirm_it_from_then_on(folder):
     assert trusted(folder, record_of(folder), BOTH, {}).options == BOTH.options
 
 
+def test_a_command_runs_where_it_was_given_and_nowhere_that_only_the_plan_names(folder):
+    given = {"command": {**COMMAND, "folder": "/elsewhere"}, "llm": dict(LLM)}
+    found = trusted(folder, record_of(folder), BOTH, given)
+    assert found.options["command"]["folder"] == "/elsewhere"
+    assert not is_sealed(folder, "one", BOTH)
+    seal(folder, "one", BOTH)
+    found = trusted(folder, record_of(folder), BOTH, given)
+    assert found.options["command"]["folder"] == "/work"
+
+
+def test_a_sealed_plan_that_does_not_say_where_its_command_runs_asks_again(folder):
+    older = {name: value for name, value in COMMAND.items() if name != "folder"}
+    plan = replace(BOTH, options={"command": older, "llm": LLM})
+    seal(folder, "one", plan)
+    with pytest.raises(UsageError, match="nothing on this machine"):
+        trusted(folder, record_of(folder), plan, {})
+    given = {"command": COMMAND, "llm": LLM}
+    assert trusted(folder, record_of(folder), plan, given).options == given
+
+
 def test_another_budget_holds_for_this_time_and_confirms_nothing(folder):
     given = {"command": COMMAND, "llm": {**LLM, "usd": 1.0}}
     assert trusted(folder, record_of(folder), BOTH, given).options["llm"]["usd"] == 1.0
@@ -174,7 +195,7 @@ def test_no_command_of_a_plan_is_started_before_it_is_confirmed(store, tmp_path)
 
 
 def test_a_masked_command_is_confirmed_by_the_whole_one(store, tmp_path):
-    whole = {"command": f"{sys.executable} sEcretA1", "keep": []}
+    whole = {"command": f"{sys.executable} sEcretA1", "keep": [], "folder": str(tmp_path)}
     plan = replace(PLAN_OF_TESTS, generators=(("command", 1.0),), options={"command": whole})
     record = record_of(RunFolder(tmp_path / "one"))
     folder = create_run(store, plan, record, Secrets(frozenset(["sEcretA1"])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from podium.errors import InputError
+from podium.files.bounded import open_regular
 from podium.files.draft import in_words
 from podium.files.excerpt import excerpt
 from podium.files.json_text import parse_value
@@ -32,14 +34,17 @@ class Recorder:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        is_new = not path.exists() or path.stat().st_size == 0
-        if not is_new:
-            read_cassette(path)  # a resumed run goes on with a cassette, and with nothing else
-            _drop_cut_line(path)
-        self._lock = threading.Lock()
-        self._file: TextIO = path.open("a", encoding="utf-8")
-        if is_new:
+        self._path, self._lock = path, threading.Lock()
+        self._file = _opened(path)
+        if os.fstat(self._file.fileno()).st_size == 0:
             self._write(_HEADER)
+            return
+        try:
+            read_cassette(path)  # a resumed run goes on with a cassette, and with nothing else
+            _drop_cut_line(path, self._file)
+        except BaseException:
+            self._file.close()
+            raise
 
     def add(self, question: Question, exchange: Exchange) -> None:
         """Writes an exchange down before anything is made of it."""
@@ -52,7 +57,7 @@ class Recorder:
 
     def _write(self, row: Mapping[str, Any]) -> None:
         line = json.dumps(row) + "\n"
-        with self._lock, in_words(Path(self._file.name)):
+        with self._lock, in_words(self._path):
             self._file.write(line)
             self._file.flush()
 
@@ -118,11 +123,20 @@ def _row(line: str, path: Path, number: int) -> dict[str, Any]:
     return row
 
 
-def _drop_cut_line(path: Path) -> None:
+def _opened(path: Path) -> TextIO:
+    """Opens a cassette to append to; no link is followed to a file of somebody else."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    try:
+        return os.fdopen(open_regular(path, flags), "a", encoding="utf-8")
+    except OSError as error:
+        problem = f"cannot be recorded to: {error.strerror or error}"
+        raise InputError.at(path, problem, hint="begin a new run") from error
+
+
+def _drop_cut_line(path: Path, file: TextIO) -> None:
     whole = path.read_bytes()
     if not whole.endswith(b"\n"):
-        with path.open("r+b") as file:
-            file.truncate(whole.rfind(b"\n") + 1)
+        os.ftruncate(file.fileno(), whole.rfind(b"\n") + 1)
 
 
 def difference(recorded: Question, asked: Question) -> str:

@@ -104,3 +104,14 @@ def test_another_file_is_not_written_to(tmp_path):
 def test_a_cassette_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"tape\.jsonl"):
         Player(tmp_path / "tape.jsonl")
+
+
+@pytest.mark.parametrize("text", ["mine", None])
+def test_a_link_is_not_recorded_to(tmp_path, text):
+    path, victim = tmp_path / "cassette.jsonl", tmp_path / "victim"
+    if text is not None:
+        victim.write_text(text)
+    path.symlink_to(victim)
+    with pytest.raises(InputError, match="cannot be recorded to"):
+        Recorder(path)
+    assert (victim.read_text() if victim.exists() else None) == text
