@@ -236,8 +236,7 @@ class ClusterPolicy:
             raise PolicyError(
                 f"the policy cannot be started: {words_of(error)}",
                 where=(f"line {line} of " if line else "") + self.name,
-                hint=meant_by(error)
-                or "class Policy takes the seed of a run: __init__(self, seed)",
+                hint=_STARTED if isinstance(error, TypeError) else meant_by(error),
             ) from error
 
     def _repr_html_(self) -> str:
