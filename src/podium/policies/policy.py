@@ -12,16 +12,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import PolicyError
+from podium.errors import PolicyError, meant_by
 from podium.files.html import html_code
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
 from podium.policies.language.kind import MOST_ROWS, NotPortable
 from podium.policies.language.translation import Translation, translate
 from podium.policies.session import Chooser, ClusterSession, PairSession
-from podium.policies.source import REFUSALS, Source, number_of, pair_form
+from podium.policies.source import REFUSALS, Source, number_of, pair_form, words_of
 
 _NO_TABLE = np.zeros(0)
+_STARTED = "class Policy is started with the seed of a run: def __init__(self, seed)"
 _PLAINLY = "use numbers, if, for and math only; or run it in the python tier"
 
 Ties = Literal["rank", "random"]
@@ -222,7 +223,21 @@ class ClusterPolicy:
         seed: int = 0,
     ) -> ClusterSession:
         """Opens a session, whose chooser is started here and remembers from call to call."""
-        return ClusterSession(self, self.start(seed))
+        return ClusterSession(self, self.chooser(seed))
+
+    def chooser(self, seed: int) -> Chooser:
+        """Starts the chooser of one run; a class that cannot be started is the policy's error."""
+        try:
+            return self.start(seed)
+        except PolicyError:
+            raise  # it says what to do by itself
+        except (Exception, SystemExit) as error:
+            line = self.source.line_of(error) if self.source is not None else 0
+            raise PolicyError(
+                f"the policy cannot be started: {words_of(error)}",
+                where=(f"line {line} of " if line else "") + self.name,
+                hint=_STARTED if isinstance(error, TypeError) else meant_by(error),
+            ) from error
 
     def _repr_html_(self) -> str:
         """Shows the policy in a notebook."""

@@ -7,6 +7,7 @@ what trained it.
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,9 @@ NETWORK = "network"
 """The key of a card that names the network."""
 
 LARGEST_BYTES = 256 << 20
-"""Bytes of a file of weights."""
+"""Bytes of a file of weights, packed or unpacked."""
+
+MOST_ARRAYS = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +45,11 @@ NETWORKS: dict[str, Callable[[Weights], Policy]] = {}
 def load_network(path: Path, name: str, card: Mapping[str, Any], content: bytes) -> Policy:
     """Builds the policy that a card and its weights describe."""
     network = card[NETWORK]
+    if not isinstance(network, str):
+        raise InputError.at(
+            path.with_suffix(".json"), f"{excerpt(network)} is not the name of a network",
+            column=NETWORK,
+        )  # fmt: skip
     if network not in NETWORKS:
         raise MissingError(
             f"this release of Podium cannot run the network {excerpt(network)}",
@@ -52,6 +60,16 @@ def load_network(path: Path, name: str, card: Mapping[str, Any], content: bytes)
 
 
 def _arrays(path: Path, content: bytes) -> dict[str, npt.NDArray[Any]]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            sizes = [each.file_size for each in packed.infolist()]
+    except Exception as error:
+        raise InputError.at(path, f"not weights that NumPy can read: {error}") from error
+    # A few kilobytes may hold gigabytes; no more comes out of an archive than it says here.
+    if sum(sizes) > LARGEST_BYTES or len(sizes) > MOST_ARRAYS:
+        message = f"holds {len(sizes):,} arrays of {sum(sizes):,} bytes when unpacked"
+        hint = f"weights are up to {MOST_ARRAYS:,} arrays of {LARGEST_BYTES:,} bytes in all"
+        raise InputError.at(path, message, hint=hint)
     try:
         # Pickled objects would be programs, and weights come from anywhere.
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:

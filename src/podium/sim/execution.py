@@ -109,7 +109,9 @@ def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> Na
     nodes, shapes = state.arrays["nodes"], state.arrays["shapes"]
     policy = plan.policy
     if isinstance(policy, ClusterPolicy):
-        chooser = ClusterCallback(policy.start(plan.seed), nodes, shapes, state.arrays["feasible"])
+        chooser = ClusterCallback(
+            policy.chooser(plan.seed), nodes, shapes, state.arrays["feasible"]
+        )
         return NativeCall(python_callback(chooser), table, chooser)
     if plan.tier == "python":
         scorer = PairCallback(policy, nodes, shapes, table)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from podium.errors import InputError, MissingError, PolicyError
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import ClusterPolicy, load
 from podium.policies.weights import NETWORKS
+from podium.sim import Rounds, simulate
 
 TEXT = '"""Fills the fullest node."""\n\n\ndef score(pod, node):\n    return -node.cpu_milli_left\n'
 
@@ -188,3 +190,48 @@ def test_weights_beside_the_card_of_something_else_are_told(tmp_path):
     (tmp_path / "net.json").write_text('{"name": "net", "summary": "A program."}')
     with pytest.raises(InputError, match='names no "network"'):
         load(str(tmp_path / "net.npz"))
+
+
+@pytest.mark.parametrize("network", [["l"], {}, None, 7])
+def test_a_network_is_named_by_a_text(tmp_path, network):
+    write_weights(tmp_path, network=network)
+    with pytest.raises(InputError, match="is not the name of a network") as raised:
+        load(str(tmp_path / "net.json"))
+    assert "net.json" in raised.value.where
+
+
+@pytest.mark.usefixtures("mean_network")
+def test_weights_that_would_fill_the_memory_are_refused(tmp_path, monkeypatch):
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, first=np.zeros(100_000))
+    write_weights(tmp_path, sha256=digest(buffer.getvalue()))
+    (tmp_path / "net.npz").write_bytes(buffer.getvalue())
+    assert load(str(tmp_path / "net.npz")).name == "net"
+    monkeypatch.setattr("podium.policies.weights.LARGEST_BYTES", 500_000)
+    with pytest.raises(InputError, match="arrays of 800,128 bytes when unpacked"):
+        load(str(tmp_path / "net.npz"))
+
+
+CHOOSE = "    def choose(self, pod, nodes, feasible):\n        return int(feasible.argmax())\n"
+
+
+@pytest.mark.parametrize(
+    "constructor",
+    [
+        "",
+        "    def __init__(self):\n        pass\n\n",
+        "    def __init__(self, seed):\n        1 / 0\n\n",
+    ],
+    ids=["none", "no seed", "fails"],
+)
+def test_a_class_that_cannot_be_started_is_told(tmp_path, constructor):
+    path = tmp_path / "mine.py"
+    path.write_text(f"class Policy:\n{constructor}{CHOOSE}")
+    policy = load(str(path))
+    with pytest.raises(PolicyError, match="the policy cannot be started: ") as raised:
+        policy.session()
+    assert ("__init__(self, seed)" in raised.value.hint) == ("1 / 0" not in constructor)
+    with pytest.raises(PolicyError, match="the policy cannot be started: "):
+        simulate(
+            Cluster.of([NodeSpec("n", 1, 1)]), Workload.of([PodSpec("p", 1, 1)]), policy, Rounds()
+        )
