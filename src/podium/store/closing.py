@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
 
-class Closing:
+class Closing(ABC):
     """Lets a class that can be closed be used in a `with` block."""
 
     __slots__ = ()
 
+    @abstractmethod
     def close(self) -> None:
         """Ends the work and frees what it holds."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
