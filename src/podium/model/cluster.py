@@ -1,16 +1,17 @@
-"""Describes a cluster: node records, and beside them their names, models, labels and racks."""
+"""Describes a cluster: node records, and beside them their names, models, labels and domains."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError
 from podium.files.excerpt import escaped
+from podium.model.constraints import Taint
 from podium.model.records import GPU_MILLI, MAX_MODELS, NODE_8, NODE_16
 
 LIMIT = 2**31 - 1
@@ -28,6 +29,20 @@ class NodeSpec:
     gpu_model: str = ""
     rack: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    gpu_memory_mib: int = 0  # of one GPU, 0 = unknown
+    gpu_replicas: int = 1  # as how many devices one GPU is advertised (time slicing, MPS, MIG)
+    taints: tuple[Taint, ...] = ()
+    extended: Mapping[str, int] = field(default_factory=dict)  # pods, rdma/hca and the like
+    block: str = ""  # racks belong to blocks, blocks to zones
+    zone: str = ""
+
+
+class GpuKind(NamedTuple):
+    """Is what nodes of one `gpu_model` have in common."""
+
+    model: str
+    memory_mib: int = 0
+    replicas: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,29 +51,49 @@ class Cluster:
 
     nodes: npt.NDArray[Any]  # (num_nodes,) of NODE_8 or NODE_16
     names: tuple[str, ...]  # (num_nodes,)
-    gpu_models: tuple[str, ...] = ()  # a record's gpu_model is an index into it
+    # A record's gpu_model is an index into it. One name stands twice where GPUs of one model
+    # differ in memory or in how they are shared.
+    gpu_models: tuple[str, ...] = ()
     racks: tuple[str, ...] = ()  # a record's rack is an index into it, -1 unknown
     labels: tuple[Mapping[str, str], ...] = ()  # (num_nodes,) or empty
     name: str = "cluster"
+    gpu_memory_mib: tuple[int, ...] = ()  # (num_models,) of one GPU, or empty: unknown
+    gpu_replicas: tuple[int, ...] = ()  # (num_models,) devices a GPU, or empty: one
+    taints: tuple[tuple[Taint, ...], ...] = ()  # (num_nodes,) or empty
+    extended: tuple[Mapping[str, int], ...] = ()  # (num_nodes,) or empty
+    blocks: tuple[str, ...] = ()  # (num_nodes,) or empty
+    zones: tuple[str, ...] = ()  # (num_nodes,) or empty
 
     @classmethod
     def of(cls, specs: Iterable[NodeSpec], *, name: str = "cluster") -> Cluster:
         """Builds a cluster from node descriptions, in their order."""
         listed = list(specs)
         _check(listed, name)
-        models = tuple(sorted({spec.gpu_model for spec in listed if spec.gpu_count}))
-        if len(models) > MAX_MODELS:
+        kinds = tuple(sorted({_kind(spec) for spec in listed if spec.gpu_count}))
+        if len(kinds) > MAX_MODELS:
             raise InputError(f"more than {MAX_MODELS} GPU models", where=name)
         racks = tuple(dict.fromkeys(spec.rack for spec in listed if spec.rack))
         widest = max((spec.gpu_count for spec in listed), default=0)
         nodes = np.zeros(len(listed), NODE_16 if widest > 8 else NODE_8)
-        model_index = {model: index for index, model in enumerate(models)}
+        kind_index = {kind: index for index, kind in enumerate(kinds)}
         rack_index = {rack: index for index, rack in enumerate(racks)}
         for record, spec in zip(nodes, listed, strict=True):
-            model = model_index[spec.gpu_model] if spec.gpu_count else -1
+            model = kind_index[_kind(spec)] if spec.gpu_count else -1
             _fill(record, spec, model, rack_index.get(spec.rack, -1))
-        labels = tuple(spec.labels for spec in listed) if any(s.labels for s in listed) else ()
-        return cls(nodes, tuple(spec.name for spec in listed), models, racks, labels, name)
+        return cls(
+            nodes=nodes,
+            names=tuple(spec.name for spec in listed),
+            gpu_models=tuple(kind.model for kind in kinds),
+            racks=racks,
+            labels=_beside(listed, "labels"),
+            name=name,
+            gpu_memory_mib=_beside(kinds, "memory_mib"),
+            gpu_replicas=_beside(kinds, "replicas") if any(k.replicas != 1 for k in kinds) else (),
+            taints=_beside(listed, "taints"),
+            extended=_beside(listed, "extended"),
+            blocks=_beside(listed, "block"),
+            zones=_beside(listed, "zone"),
+        )
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -86,21 +121,46 @@ class Cluster:
         """Sums memory capacity."""
         return int(self.nodes["memory_mib_total"].sum(dtype=np.int64))
 
+    @property
+    def gpu_kinds(self) -> tuple[GpuKind, ...]:
+        """Lists what a record's gpu_model stands for."""
+        memory = self.gpu_memory_mib or (0,) * len(self.gpu_models)
+        replicas = self.gpu_replicas or (1,) * len(self.gpu_models)
+        return tuple(map(GpuKind, self.gpu_models, memory, replicas))
+
     def specs(self) -> list[NodeSpec]:
         """Describes every node again, as `of` would read it."""
-        labels = self.labels or ({},) * len(self)
-        return [
-            NodeSpec(
-                name=name,
-                cpu_milli=int(record["cpu_milli_total"]),
-                memory_mib=int(record["memory_mib_total"]),
-                gpu_count=int(record["gpu_count"]),
-                gpu_model=self.gpu_models[record["gpu_model"]] if record["gpu_count"] else "",
-                rack=self.racks[record["rack"]] if record["rack"] >= 0 else "",
-                labels=marks,
-            )
-            for record, name, marks in zip(self.nodes, self.names, labels, strict=True)
-        ]
+        kinds = self.gpu_kinds
+        return [self._spec(index, kinds) for index in range(len(self))]
+
+    def _spec(self, index: int, kinds: tuple[GpuKind, ...]) -> NodeSpec:
+        record = self.nodes[index]
+        kind = kinds[record["gpu_model"]] if record["gpu_count"] else GpuKind("")
+        return NodeSpec(
+            name=self.names[index],
+            cpu_milli=int(record["cpu_milli_total"]),
+            memory_mib=int(record["memory_mib_total"]),
+            gpu_count=int(record["gpu_count"]),
+            gpu_model=kind.model,
+            rack=self.racks[record["rack"]] if record["rack"] >= 0 else "",
+            labels=self.labels[index] if self.labels else {},
+            gpu_memory_mib=kind.memory_mib,
+            gpu_replicas=kind.replicas,
+            taints=self.taints[index] if self.taints else (),
+            extended=self.extended[index] if self.extended else {},
+            block=self.blocks[index] if self.blocks else "",
+            zone=self.zones[index] if self.zones else "",
+        )
+
+
+def _kind(spec: NodeSpec) -> GpuKind:
+    return GpuKind(spec.gpu_model, spec.gpu_memory_mib, spec.gpu_replicas)
+
+
+def _beside(values: Sequence[Any], name: str) -> tuple[Any, ...]:
+    """Collects one attribute of all, or nothing where none has it."""
+    found = tuple(getattr(value, name) for value in values)
+    return found if any(found) else ()
 
 
 def _fill(record: Any, spec: NodeSpec, model: int, rack: int) -> None:
@@ -134,6 +194,10 @@ def node_problem(spec: NodeSpec) -> str:
             return f"{key} is {amount}; 0 to {LIMIT} are supported"
     if not 0 <= spec.gpu_count <= 16:
         return f"gpu_count is {spec.gpu_count}; 0 to 16 are supported"
+    if not 0 <= spec.gpu_memory_mib <= LIMIT:
+        return f"gpu_memory_mib is {spec.gpu_memory_mib}; 0 to {LIMIT} are supported"
+    if not 1 <= spec.gpu_replicas <= GPU_MILLI:
+        return f"gpu_replicas is {spec.gpu_replicas}; 1 to {GPU_MILLI} are supported"
     if "|" in spec.gpu_model:
         # A pod's constraint separates models by | and so could never name this one.
         return f'gpu_model is "{spec.gpu_model}"; a node has one model, without "|"'

@@ -59,7 +59,7 @@ def occupied(
     every_slot = np.arange(nodes["gpu_milli_left"].shape[1], dtype=np.int32)
     is_taken = slots[:, np.newaxis] >> every_slot & 1
     is_share = pods["gpu_milli"] < GPU_MILLI
-    classes = np.where(is_share, pods["gpu_count"] * SHARE_CLASS, 1 << pods["gpu_count"])
+    classes = np.where(is_share, (pods["gpu_count"] > 0) * SHARE_CLASS, 1 << pods["gpu_count"])
     np.subtract.at(found["cpu_milli_left"], at, pods["cpu_milli"])
     np.subtract.at(found["memory_mib_left"], at, pods["memory_mib"])
     np.subtract.at(found["gpu_milli_left"], at, is_taken * pods["gpu_milli"][:, np.newaxis])

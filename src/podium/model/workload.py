@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from podium.errors import InputError
 from podium.files.excerpt import escaped
 from podium.model.cluster import LIMIT
+from podium.model.constraints import UNCONSTRAINED, Constraints, Gang
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
 
 
@@ -30,6 +32,12 @@ class PodSpec:
     priority: int = 0
     gang: str = ""
     job_type: str = ""
+    gpu_memory_mib: int = 0  # of each GPU; on a card with that memory it is a share of it
+    namespace: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    constraints: Constraints = UNCONSTRAINED
+    node: str = ""  # where the pod runs already
+    gpu_slots: tuple[int, ...] = ()  # the GPUs it runs on there, empty = not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +82,31 @@ class Workload:
     job_types: tuple[str, ...] = ()  # (num_pods,) or empty
     typical: TypicalPods = TypicalPods()
     name: str = "workload"
+    gang_rules: tuple[Gang, ...] = ()  # aligned with gangs, or empty: all pods, anywhere
+    gpu_memory_mib: npt.NDArray[np.int32] | None = None  # (num_pods,) of each GPU, 0 = not asked
+    namespaces: tuple[str, ...] = ()  # (num_pods,) or empty
+    labels: tuple[Mapping[str, str], ...] = ()  # (num_pods,) or empty
+    constraints: tuple[Constraints, ...] = ()  # (num_pods,) or empty
+    bound_to: tuple[str, ...] = ()  # (num_pods,) names of nodes, "" = pending, or empty
+    bound_slots: tuple[tuple[int, ...], ...] = ()  # (num_pods,) where bound pods run, or empty
     # What was derived from the fields above and is asked for in every run.
     _derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, specs: Iterable[PodSpec], *, name: str = "workload") -> Workload:
-        """Builds a workload from pod descriptions, in their order."""
+    def of(
+        cls, specs: Iterable[PodSpec], *, name: str = "workload", gangs: Iterable[Gang] = ()
+    ) -> Workload:
+        """Builds a workload from pod descriptions, in their order.
+
+        A gang without a rule needs all of its pods.
+        """
         listed = list(specs)
         _check(listed, name)
         models = tuple(sorted({m for spec in listed for m in models_of(spec.gpu_spec)}))
         if len(models) > MAX_MODELS:
             raise InputError(f"more than {MAX_MODELS} GPU models", where=name)
-        gangs = tuple(dict.fromkeys(spec.gang for spec in listed if spec.gang))
-        gang_number = {gang: 1 + index for index, gang in enumerate(gangs)}
+        gang_names = tuple(dict.fromkeys(spec.gang for spec in listed if spec.gang))
+        gang_number = {gang: 1 + index for index, gang in enumerate(gang_names)}
         mask = {spec.gpu_spec: model_mask(spec.gpu_spec, models) for spec in listed}
         rows = [
             (s.cpu_milli, s.memory_mib, s.gpu_count, s.gpu_milli, mask[s.gpu_spec], s.priority,
@@ -100,9 +120,16 @@ class Workload:
             gpu_models=models,
             arrival_s=_times([spec.arrival_s for spec in listed]),
             duration_s=_times([spec.duration_s for spec in listed]),
-            gangs=gangs,
-            job_types=tuple(s.job_type for s in listed) if any(s.job_type for s in listed) else (),
+            gangs=gang_names,
+            job_types=_beside(listed, "job_type"),
             name=name,
+            gang_rules=_gang_rules(gang_names, gangs, listed),
+            gpu_memory_mib=_gpu_memory(listed),
+            namespaces=_beside(listed, "namespace"),
+            labels=_beside(listed, "labels"),
+            constraints=_constraints(listed),
+            bound_to=_beside(listed, "node"),
+            bound_slots=_beside(listed, "gpu_slots"),
         )
 
     def __len__(self) -> int:
@@ -157,7 +184,13 @@ class Workload:
             gpu_specs=tuple(self.gpu_specs[i] for i in picked),
             arrival_s=None if self.arrival_s is None else self.arrival_s[order],
             duration_s=None if self.duration_s is None else self.duration_s[order],
-            job_types=tuple(self.job_types[i] for i in picked) if self.job_types else (),
+            job_types=_taken(self.job_types, picked),
+            gpu_memory_mib=None if self.gpu_memory_mib is None else self.gpu_memory_mib[order],
+            namespaces=_taken(self.namespaces, picked),
+            labels=_taken(self.labels, picked),
+            constraints=_taken(self.constraints, picked),
+            bound_to=_taken(self.bound_to, picked),
+            bound_slots=_taken(self.bound_slots, picked),
         )
 
     def shapes(self) -> Shapes:
@@ -208,9 +241,45 @@ class Workload:
                 priority=int(record["priority"]),
                 gang=self.gangs[record["gang"] - 1] if record["gang"] else "",
                 job_type=self.job_types[i] if self.job_types else "",
+                gpu_memory_mib=0 if self.gpu_memory_mib is None else int(self.gpu_memory_mib[i]),
+                namespace=self.namespaces[i] if self.namespaces else "",
+                labels=self.labels[i] if self.labels else {},
+                constraints=self.constraints[i] if self.constraints else UNCONSTRAINED,
+                node=self.bound_to[i] if self.bound_to else "",
+                gpu_slots=self.bound_slots[i] if self.bound_slots else (),
             )
             for i, record in enumerate(self.pods)
         ]
+
+
+def _taken(values: tuple[Any, ...], picked: list[int]) -> tuple[Any, ...]:
+    return tuple(values[i] for i in picked) if values else ()
+
+
+def _beside(specs: list[PodSpec], name: str) -> tuple[Any, ...]:
+    """Collects one attribute of all pods, or nothing where none has it."""
+    found = tuple(getattr(spec, name) for spec in specs)
+    return found if any(found) else ()
+
+
+def _constraints(specs: list[PodSpec]) -> tuple[Constraints, ...]:
+    if all(spec.constraints == UNCONSTRAINED for spec in specs):
+        return ()
+    return tuple(spec.constraints for spec in specs)
+
+
+def _gpu_memory(specs: list[PodSpec]) -> npt.NDArray[np.int32] | None:
+    if not any(spec.gpu_memory_mib for spec in specs):
+        return None
+    return np.array([spec.gpu_memory_mib for spec in specs], np.int32)
+
+
+def _gang_rules(
+    names: tuple[str, ...], rules: Iterable[Gang], specs: list[PodSpec]
+) -> tuple[Gang, ...]:
+    known = {rule.name: rule for rule in rules}
+    sizes = Counter(spec.gang for spec in specs)
+    return tuple(known.get(name) or Gang(name, sizes[name]) for name in names)
 
 
 def models_of(gpu_spec: str) -> list[str]:
@@ -222,7 +291,8 @@ def model_mask(gpu_spec: str, gpu_models: tuple[str, ...]) -> int:
     """Turns a constraint into a bit mask; models that are not listed have no bit."""
     if not models_of(gpu_spec):
         return ANY_MODEL
-    return sum(1 << gpu_models.index(m) for m in set(models_of(gpu_spec)) if m in gpu_models)
+    allowed = set(models_of(gpu_spec))
+    return sum(1 << index for index, model in enumerate(gpu_models) if model in allowed)
 
 
 def gpu_demand(pods: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -257,8 +327,10 @@ def pod_problem(spec: PodSpec) -> str:
         return f"gpu_milli is {spec.gpu_milli} without a GPU; 0 is expected"
     if spec.gpu_count and not 1 <= spec.gpu_milli <= GPU_MILLI:
         return f"gpu_milli is {spec.gpu_milli}; 1 to {GPU_MILLI} per GPU is expected"
-    if spec.gpu_count > 1 and spec.gpu_milli != GPU_MILLI:
-        return f"gpu_milli is {spec.gpu_milli} on {spec.gpu_count} GPUs; only one GPU can be shared"
+    if not 0 <= spec.gpu_memory_mib <= LIMIT:
+        return f"gpu_memory_mib is {spec.gpu_memory_mib}; 0 to {LIMIT} are supported"
+    if spec.gpu_memory_mib and not spec.gpu_count:
+        return f"gpu_memory_mib is {spec.gpu_memory_mib} without a GPU; 0 is expected"
     if not -LIMIT <= spec.priority <= LIMIT:
         return f"priority is {spec.priority}; {-LIMIT} to {LIMIT} are supported"
     return _time_problem(spec)

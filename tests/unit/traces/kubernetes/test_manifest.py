@@ -254,10 +254,13 @@ def test_what_has_no_place_in_the_model_is_noted(read, item, note):
         (pod(spec={"priority": 1e10}), "spec.priority", "a whole number"),
         (
             pod(
-                annotations={"alibabacloud.com/gpu-count": "2", "alibabacloud.com/gpu-milli": "500"}
+                annotations={
+                    "alibabacloud.com/gpu-count": "17",
+                    "alibabacloud.com/gpu-milli": "500",
+                }
             ),
-            "",
-            "only one GPU can be shared",
+            "metadata.annotations.alibabacloud.com/gpu-count",
+            "17",
         ),
         (pod(annotations={"podium/arrival-s": "-1"}), "", "arrival_s is -1"),
         (

@@ -115,7 +115,7 @@ def test_times_that_only_some_pods_have_are_noted(read):
         (NODES + ",1,2,0,\n", ", line 2, column sn", "name is empty"),
         (NODES + "a,1,2,0,\n\na,1,2,0,\n", ", line 4, column sn", 'another node is named "a"'),
         (PODS + "p,1,2,1,0,,0,1\n", ", line 2, column gpu_milli", "1 to 1000 per GPU"),
-        (PODS + "p,1,2,2,500,,0,1\n", ", line 2, column gpu_milli", "only one GPU can be shared"),
+        (PODS + "p,1,2,2,5000,,0,1\n", ", line 2, column gpu_milli", "5000"),
         (PODS + "p,1,2,0,500,,0,1\n", ", line 2, column gpu_milli", "without a GPU"),
         (PODS + "p,1,2,99,1000,,0,1\n", ", line 2, column num_gpu", "0 to 16"),
         (PODS + ",1,2,0,0,,0,1\n", ", line 2, column name", "the pod has no name"),
