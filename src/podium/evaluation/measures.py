@@ -115,7 +115,7 @@ def _is_replay(result: Result) -> bool:
 
 
 def _inflated_again(result: Result) -> dict[str, float]:
-    pods, count = result.plan.arrivals.pods, len(result.node)
+    pods, count = result.pods, len(result.node)
     start = np.where(result.is_placed, result.start_s, np.inf)
     percent = 100.0 * gpu_demand(pods) / max(1, result.plan.cluster.gpu_milli_total)
     is_cpu_only = pods["gpu_count"] == 0
@@ -131,7 +131,7 @@ def _inflated_again(result: Result) -> dict[str, float]:
 def _replayed_again(result: Result) -> dict[str, float]:
     is_placed, arrival_s = result.is_placed, result.arrival_s
     last_s, start_s = arrival_s[-1], result.start_s[is_placed]
-    demand = gpu_demand(result.plan.arrivals.pods)[is_placed]
+    demand = gpu_demand(result.pods)[is_placed]
     within_s = np.minimum(result.finish_s[is_placed], last_s) - np.minimum(start_s, last_s)
     # The mean is taken from the first arrival to the last, or to the last change before it.
     end_s = min(float(last_s), float(result.finish_s[is_placed].max(initial=-np.inf)))

@@ -80,7 +80,7 @@ def _at_the_end(result: Result) -> tuple[Flags, Flags]:
 
 def _lost(result: Result, median_pod: MedianPod, is_running: Flags) -> dict[str, float]:
     nodes = result.plan.cluster.nodes
-    pods, where = result.plan.arrivals.pods[is_running], result.node[is_running]
+    pods, where = result.pods[is_running], result.node[is_running]
 
     def left(field: str, asked: str) -> npt.NDArray[np.float64]:
         return nodes[field] - np.bincount(where, pods[asked], len(nodes))
@@ -100,7 +100,7 @@ def _free_gpu_milli(result: Result, is_running: Flags) -> npt.NDArray[np.float64
     """Gives what is free of each GPU, by node and slot."""
     milli = result.plan.cluster.nodes["gpu_milli_left"]
     where, masks = result.node[is_running], result.slots[is_running]
-    asked = result.plan.arrivals.pods["gpu_milli"][is_running]
+    asked = result.pods["gpu_milli"][is_running]
     pod, slot = np.nonzero(masks[:, None] >> np.arange(milli.shape[1]) & 1)
     cells = where[pod].astype(np.int64) * milli.shape[1] + slot
     used = np.bincount(cells, asked[pod], milli.size)

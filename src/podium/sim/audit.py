@@ -33,7 +33,7 @@ def _usage(result: Result, usage: Usage) -> Found:
     """At every moment, what is in use and what is fragmented are parts of what there is."""
     total = result.plan.cluster.gpu_milli_total
     pods = np.abs(result.changes) - 1
-    milli = result.plan.arrivals.pods["gpu_milli"][pods].astype(np.int64)
+    milli = result.pods["gpu_milli"][pods].astype(np.int64)
     steps = np.sign(result.changes) * np.bitwise_count(result.slots[pods]) * milli
     used = np.concatenate([[0], np.cumsum(steps)])
     if not np.array_equal(used, usage.gpu_milli):
@@ -67,7 +67,7 @@ def _parts(metrics: Metrics) -> Found:
 
 
 def _shares(result: Result) -> Iterator[tuple[str, float]]:
-    cluster, pods = result.plan.cluster, result.plan.arrivals.pods
+    cluster, pods = result.plan.cluster, result.pods
     for name, amounts, total in (
         ("gpu_allocation", gpu_demand(pods), cluster.gpu_milli_total),
         ("cpu_allocation", pods["cpu_milli"], cluster.cpu_milli_total),
@@ -94,15 +94,16 @@ def _span_s(result: Result) -> float:
 
 def _counts(result: Result) -> Iterator[tuple[str, float]]:
     for name, status in (("placed", PLACED), ("unplaced", UNPLACED), ("held", HELD)):
-        yield name, int((result.status == status).sum())
+        yield name, int(((result.status == status) & ~result.is_bound).sum())
     yield "holds", int(result.holds.sum(dtype=np.int64))
 
 
 def _times(result: Result) -> Iterator[tuple[str, float]]:
     is_replay = result.plan.protocol.name == "replay"
-    waits = (result.start_s - result.arrival_s)[result.is_placed]
+    is_counted = result.is_placed & ~result.is_bound
+    waits = (result.start_s - result.arrival_s)[is_counted]
     waits = waits if is_replay and len(waits) else np.zeros(1)
-    ends = (result.finish_s - result.arrival_s)[result.is_placed] if is_replay else np.zeros(0)
+    ends = (result.finish_s - result.arrival_s)[is_counted] if is_replay else np.zeros(0)
     yield "wait_mean_s", float(waits.sum()) / len(waits)
     for name, percent in (("wait_p50_s", 50), ("wait_p95_s", 95), ("wait_p99_s", 99)):
         yield name, float(np.percentile(waits, percent))

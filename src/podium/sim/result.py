@@ -16,6 +16,7 @@ from podium.files.excerpt import escaped
 from podium.files.html import html_fields
 from podium.model.fit import fits
 from podium.policies import Policy
+from podium.sim.bound import placed_records
 from podium.sim.plan import Plan
 
 if TYPE_CHECKING:
@@ -143,6 +144,21 @@ class Result:
     def held_decisions(self) -> int:
         """Counts the decisions at which a pod fitted somewhere and the policy held it back."""
         return int(self.holds.sum(dtype=np.int64))
+
+    @property
+    def pods(self) -> npt.NDArray[Any]:
+        """Gives the pods in order of arrival, as they are on the GPUs that they were given."""
+        if self.plan.arrivals.gpu_shares is None:
+            return self.plan.arrivals.pods
+        if "pods" not in self.derived:
+            self.derived["pods"] = placed_records(self.plan.arrivals, self.node, self.plan.cluster)
+        found: npt.NDArray[Any] = self.derived["pods"]
+        return found
+
+    @property
+    def is_bound(self) -> npt.NDArray[np.bool_]:
+        """Tells for each pod whether it ran before the run began."""
+        return np.arange(len(self.status)) < len(self.plan.bound)
 
     @property
     def is_placed(self) -> npt.NDArray[np.bool_]:

@@ -163,7 +163,7 @@ class VectorEnvironment:
         return (self._runs[which], actions, slots, *shown)
 
     def _laid_out(self, i: int, plan: Plan) -> State:
-        built = build_state(plan.cluster, plan.rank_order, plan.arrivals, plan.protocol)
+        built = build_state(plan)
         connect_policy(built, plan.policy, 0, np.zeros(1), plan.seed)
         connect_memo(built, has_memo=False)
         connect_ranking(built, is_cached=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.policies.abi import call_native
+from podium.sim.kernel.constraints import has_span, keeps_rules, set_floors
 from podium.sim.kernel.layout import f8, i4, i8, inner, u1
 from podium.sim.kernel.scores import HELD, INFEASIBLE, NO_STATE, score_node
 from podium.sim.kernel.world import draw, fits
@@ -41,6 +42,8 @@ def best_node(run, shape, can_hold):
     failed = _catch_up(run, shape)
     if failed >= 0:
         return _fail(run, POLICY_FAILED, failed)
+    if has_span(run, shape):
+        return _best_kept(run, shape, can_hold)
     return _leftmost_best(run, shape, can_hold)
 
 
@@ -56,7 +59,13 @@ def _scan(run, shape, can_hold):
     best = INFEASIBLE
     chosen = np.int64(NOWHERE)
     row = f8(run.row)
+    spans = has_span(run, shape)
+    if spans:
+        set_floors(run, shape)
     for node in range(run.num_nodes):
+        if spans and not keeps_rules(run, shape, node):
+            row[node] = INFEASIBLE
+            continue
         score = score_node(run, shape, node)
         row[node] = score
         if score > best:
@@ -90,8 +99,11 @@ def mark_feasible(run, shape):
     """Marks the nodes that a shape fits now; gives the first of them, or NOWHERE."""
     first = np.int64(NOWHERE)
     feasible = u1(run.feasible)
+    spans = has_span(run, shape)
+    if spans:
+        set_floors(run, shape)
     for node in range(run.num_nodes):
-        feasible[node] = fits(run, shape, node)
+        feasible[node] = fits(run, shape, node) and (not spans or keeps_rules(run, shape, node))
         if first < 0 and feasible[node]:
             first = np.int64(node)
     return first
@@ -201,6 +213,40 @@ def _set(run, shape, node, score):
         tops[block] = new
         old, child = top, block
         values, size = tops, starts[level + 1] - starts[level]
+
+
+@inner
+def _best_kept(run, shape, can_hold):
+    """Finds the best node among those that pods on other nodes allow, block by block."""
+    set_floors(run, shape)
+    row = f8(run.scores + shape * run.num_nodes * 8)
+    tops = _tops(run, shape, 0)
+    best, chosen = INFEASIBLE, np.int64(NOWHERE)
+    for block in range(i8(run.level_starts)[1]):
+        # A block whose best is no better cannot win, and equal ones come too late.
+        if tops[block] > best:
+            for node in range(block * FAN, min(block * FAN + FAN, run.num_nodes)):
+                if row[node] > best and keeps_rules(run, shape, node):
+                    best, chosen = row[node], np.int64(node)
+    if chosen >= 0 and best == HELD and can_hold:
+        return np.int64(HOLDING)
+    if chosen >= 0 and run.has_random_ties:
+        return _any_kept(run, shape, row, best, chosen)
+    return chosen
+
+
+@inner
+def _any_kept(run, shape, row, best, first):
+    ties = np.int64(0)
+    for node in range(first, run.num_nodes):
+        ties += row[node] == best and keeps_rules(run, shape, node)
+    wanted = draw(run, ties)
+    for node in range(first, run.num_nodes):
+        if row[node] == best and keeps_rules(run, shape, node):
+            if wanted == 0:
+                return np.int64(node)
+            wanted -= 1
+    return first
 
 
 @inner
