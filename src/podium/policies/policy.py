@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from podium.errors import PolicyError, UsageError, meant_by
 from podium.files.html import html_code
+from podium.model.records import Pod
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
 from podium.policies.language.kind import MOST_ROWS, NotPortable
 from podium.policies.language.translation import Translation, translate
-from podium.policies.session import Chooser, ClusterSession, PairSession
+from podium.policies.session import Chooser, ClusterSession, Nodes, PairSession
 from podium.policies.source import REFUSALS, Source, callable_form, number_of, pair_form, words_of
 
 _NO_TABLE = np.zeros(0)
@@ -147,7 +148,7 @@ class PairPolicy:
         return PairSession(self, _NO_TABLE if shapes is None else self.table(shapes))
 
     def scores(
-        self, pod: np.void, nodes: npt.NDArray[Any], table: npt.NDArray[np.float64] | None = None
+        self, pod: np.void | Pod, nodes: Nodes, table: npt.NDArray[np.float64] | None = None
     ) -> npt.NDArray[np.float64]:
         """Scores the pod on every node; minus infinity where it does not fit or is refused."""
         return PairSession(self, _NO_TABLE if table is None else table).scores(pod, nodes).scores
@@ -246,8 +247,8 @@ class ClusterPolicy:
 
     def scores(
         self,
-        pod: np.void,
-        nodes: npt.NDArray[Any],
+        pod: np.void | Pod,
+        nodes: Nodes,
         table: npt.NDArray[np.float64] | None = None,  # noqa: ARG002 - both kinds are called alike
     ) -> npt.NDArray[np.float64]:
         """Scores one pod as the first of a session; hold a session to score more of them."""
