@@ -18,7 +18,7 @@ from podium.model.records import Pod
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
 from podium.policies.language.kind import MOST_ROWS, NotPortable
-from podium.policies.language.translation import Translation, translate
+from podium.policies.language.translation import Translation, text_of, translate
 from podium.policies.session import Chooser, ClusterSession, Nodes, PairSession
 from podium.policies.source import REFUSALS, Source, callable_form, number_of, pair_form, words_of
 
@@ -42,6 +42,7 @@ class PairPolicy:
     summary: str = ""
     origin: Origin = "file"
     source: Source | None = None
+    text: str = field(default="", repr=False)  # of a function, which has no source of its own
     prepare: Callable[[Shapes], Any] | None = None
     may_hold: bool = False
     ties: Ties = "rank"
@@ -299,6 +300,7 @@ def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
     translation, reason, hint = _translated(function)
     return replace(
         from_trusted_function(function, name), form=form, translation=translation,
+        text=text_of(function),
         function=translation.plain() if translation else function,
         not_compiled=reason, compiling_hint=hint,
     )  # fmt: skip
