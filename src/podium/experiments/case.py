@@ -112,12 +112,12 @@ class _Sources:
 
     def trace(self, options: LoadOptions) -> Trace:
         if self.inputs.trace is not None:
-            return _as_it_is(self.inputs.trace, options)
+            return loaded_already(self.inputs.trace, options)
         return self._loaded("simulate.trace", options)
 
     def cluster(self, options: LoadOptions) -> Trace:
         if self.inputs.cluster is not None:
-            return _as_it_is(self.inputs.cluster, options)
+            return loaded_already(self.inputs.cluster, options)
         return self._loaded("simulate.cluster", options)
 
     def _loaded(self, path: str, options: LoadOptions) -> Trace:
@@ -126,7 +126,8 @@ class _Sources:
             return _named(load_trace(reference, options), reference)
 
 
-def _as_it_is(trace: Trace, options: LoadOptions) -> Trace:
+def loaded_already(trace: Trace, options: LoadOptions) -> Trace:
+    """Gives a trace as it is; what would have to be settled before it is loaded is refused."""
     for what, count in (("nodes", options.nodes), ("pods", options.pods)):
         if count is not None:
             raise UsageError(
@@ -188,7 +189,7 @@ def _notes(traces: list[Trace]) -> Iterator[str]:
     for trace in traces:
         yield from trace.notes
     if not any(trace.cluster for trace in traces):
-        yield f"the trace has no nodes: the cluster {EMBEDDED} is used (--cluster changes)"
+        yield f"the trace has no nodes: the cluster {EMBEDDED} is used (--cluster names another)"
 
 
 def _lacks(cluster: Cluster) -> Iterator[str]:

@@ -12,17 +12,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import PolicyError, meant_by
+from podium.errors import PolicyError, UsageError, meant_by
 from podium.files.html import html_code
+from podium.model.records import Pod
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
 from podium.policies.language.kind import MOST_ROWS, NotPortable
-from podium.policies.language.translation import Translation, translate
-from podium.policies.session import Chooser, ClusterSession, PairSession
-from podium.policies.source import REFUSALS, Source, number_of, pair_form, words_of
+from podium.policies.language.translation import Translation, text_of, translate
+from podium.policies.session import Chooser, ClusterSession, Nodes, PairSession
+from podium.policies.source import REFUSALS, Source, callable_form, number_of, pair_form, words_of
 
 _NO_TABLE = np.zeros(0)
 _STARTED = "class Policy is started with the seed of a run: def __init__(self, seed)"
+_AS_FUNCTION = "write def score(pod, node) for compiled code; or run it in the python tier"
 _PLAINLY = "use numbers, if, for and math only; or run it in the python tier"
 
 Ties = Literal["rank", "random"]
@@ -40,6 +42,7 @@ class PairPolicy:
     summary: str = ""
     origin: Origin = "file"
     source: Source | None = None
+    text: str = field(default="", repr=False)  # of a function, which has no source of its own
     prepare: Callable[[Shapes], Any] | None = None
     may_hold: bool = False
     ties: Ties = "rank"
@@ -146,7 +149,7 @@ class PairPolicy:
         return PairSession(self, _NO_TABLE if shapes is None else self.table(shapes))
 
     def scores(
-        self, pod: np.void, nodes: npt.NDArray[Any], table: npt.NDArray[np.float64] | None = None
+        self, pod: np.void | Pod, nodes: Nodes, table: npt.NDArray[np.float64] | None = None
     ) -> npt.NDArray[np.float64]:
         """Scores the pod on every node; minus infinity where it does not fit or is refused."""
         return PairSession(self, _NO_TABLE if table is None else table).scores(pod, nodes).scores
@@ -245,8 +248,8 @@ class ClusterPolicy:
 
     def scores(
         self,
-        pod: np.void,
-        nodes: npt.NDArray[Any],
+        pod: np.void | Pod,
+        nodes: Nodes,
         table: npt.NDArray[np.float64] | None = None,  # noqa: ARG002 - both kinds are called alike
     ) -> npt.NDArray[np.float64]:
         """Scores one pod as the first of a session; hold a session to score more of them."""
@@ -269,18 +272,50 @@ def policy_of(source: Source, name: str, origin: Origin = "file") -> Policy:
     return policy
 
 
+def taken_as_policy(given: object) -> Policy:
+    """Takes a policy as it is, and makes one of a function or of what is called like one.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if isinstance(given, PairPolicy | ClusterPolicy):
+        return given
+    if callable(given) and not isinstance(given, type):
+        return from_function(given)
+    raise UsageError(
+        f"{type(given).__name__} is not a policy", where="argument policy",
+        hint="give a name, a file, a function score(pod, node), or a loaded policy",
+    )  # fmt: skip
+
+
 def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
     """Makes a pair policy of a Python function, for programs and tests.
 
-    It is compiled if its source is at hand: in a file or a notebook, for instance.
+    It is compiled if its source is at hand: in a file or a notebook, for instance. What is called
+    like a function, such as `functools.partial(...)` or a method, runs in plain Python.
     """
+    if not isinstance(function, FunctionType):
+        return _from_callable(function, name)
     form = pair_form(function, name or function.__name__)
-    assert isinstance(function, FunctionType)
     translation, reason, hint = _translated(function)
     return replace(
         from_trusted_function(function, name), form=form, translation=translation,
+        text=text_of(function),
         function=translation.plain() if translation else function,
         not_compiled=reason, compiling_hint=hint,
+    )  # fmt: skip
+
+
+def _from_callable(called: Callable[..., float], name: str) -> PairPolicy:
+    own = getattr(called, "func", called)  # of a partial
+    title = name or getattr(own, "__name__", type(own).__name__)
+    doc = (getattr(own, "__doc__", None) or "").strip().splitlines()
+    code = getattr(own, "__code__", None) or getattr(type(own).__call__, "__code__", None)
+    return PairPolicy(
+        title, called, callable_form(called, title), doc[0] if doc else "",
+        may_hold=any(word in getattr(code, "co_names", ()) for word in REFUSALS),
+        not_compiled=f"{type(called).__name__} is not a plain function",
+        compiling_hint=_AS_FUNCTION,
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
         raise UsageError(
             f"{reference} has to pass the gates of candidates first",
             where="podium.policies.load",
-            hint="podium.search.run.found.load_found(reference) sees to that, as commands do",
+            hint="podium.load_policy(reference) sees to that, as commands do",
         )
     path = Path(reference)
     if path.suffix in ENDINGS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from podium.errors import PolicyError, meant_by
 from podium.model.fit import fitting_nodes, fitting_slots
-from podium.model.records import GPU_MILLI, Pod, node_view, pod_view
+from podium.model.records import GPU_MILLI, Node, Pod, node_records, node_view, pod_record, pod_view
 from podium.model.workload import Shapes
 from podium.policies.source import NoNumber, Source, words_of
 
@@ -26,6 +27,8 @@ HOLD = -math.inf
 
 Scores = npt.NDArray[np.float64]
 Slots = npt.NDArray[np.int64]
+Nodes = npt.NDArray[Any] | Sequence[np.void | Node] | np.void | Node
+"""Records of nodes in one array, which is not copied; or a list of records and views, or one."""
 
 
 class NotANumberError(PolicyError, NoNumber):
@@ -90,8 +93,9 @@ class PairSession:
         """Prepares the table anew, of the pods that came of late; scoring goes on meanwhile."""
         self._table = self._policy.table(shapes)
 
-    def scores(self, pod: np.void, nodes: npt.NDArray[Any]) -> NodeScores:
+    def scores(self, pod: np.void | Pod, nodes: Nodes) -> NodeScores:
         """Scores a pod on every node; the records must not change meanwhile."""
+        pod, nodes = pod_record(pod), node_records(nodes)
         table = self._table  # a refresh may replace it in the midst of this
         scores, gpu_slots = np.full(len(nodes), HOLD), np.full(len(nodes), -1)
         picked = np.flatnonzero(fitting_nodes(pod, nodes))
@@ -160,12 +164,13 @@ class ClusterSession:
             with self._turn:
                 self._chooser.refresh(shapes)
 
-    def scores(self, pod: np.void, nodes: npt.NDArray[Any]) -> NodeScores:
+    def scores(self, pod: np.void | Pod, nodes: Nodes) -> NodeScores:
         """Scores a pod on every node; where the chooser only chooses, its choice gets 1.
 
         Such a chooser takes this for a decision: round-robin moves on. A pod that it holds is
         refused by all nodes.
         """
+        pod, nodes = pod_record(pod), node_records(nodes)
         scores, feasible = np.full(len(nodes), HOLD), fitting_nodes(pod, nodes)
         if feasible.any():
             view = pod_view(pod)

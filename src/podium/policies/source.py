@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 import reprlib
 from collections.abc import Callable
@@ -155,7 +156,20 @@ def pair_form(function: Callable[..., Any], path: str) -> tuple[str, ...]:
     if not isinstance(function, FunctionType):
         raise PolicyError("score is not a plain function", where=path, hint="take decorators off")
     code = function.__code__
-    form = code.co_varnames[: code.co_argcount]
+    return _known_form(code.co_varnames[: code.co_argcount], path)
+
+
+def callable_form(called: Callable[..., Any], path: str) -> tuple[str, ...]:
+    """Reads the same of a partial, a method or an object; what has a default is left to it."""
+    try:
+        parameters = inspect.signature(called).parameters.values()
+    except (TypeError, ValueError) as error:
+        hint = "give a function score(pod, node)"
+        raise PolicyError("its arguments are not known", where=path, hint=hint) from error
+    return _known_form(tuple(each.name for each in parameters if each.default is each.empty), path)
+
+
+def _known_form(form: tuple[str, ...], path: str) -> tuple[str, ...]:
     if form not in PAIR_FORMS:
         known = "; ".join(f"score({', '.join(names)})" for names in PAIR_FORMS)
         raise PolicyError(f"score takes ({', '.join(form)})", where=path, hint=f"use {known}")

@@ -107,7 +107,7 @@ def _find(result: Result, name: str) -> int:
             hint="give another --seed or a higher --ratio, or use --protocol replay or rounds",
         )
     if name not in names:
-        raise UnknownName.among("pod", name, names)
+        raise UnknownName.among("pod", name, set(names))  # some arrive several times
     return names.index(name)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli.main import app
-from podium.store import open_store
+from podium.store import RunRecord, open_store
 from podium.store.run_folder import RunFolder
 from support.binary import PODIUM, clean_environment
 from support.stored import RUN, bred, judged
@@ -66,7 +66,8 @@ def test_a_store_without_runs_is_told(run):
     result = run("list", "--store", "sqlite:///here.db")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "here.db holds no runs\n"
-    assert run("list", "--kind", "x", "--store", "here.db").stderr.endswith("runs of kind x\n")
+    told = run("list", "--kind", "simulation", "--store", "here.db").stderr
+    assert told.endswith("runs of kind simulation\n")
     assert json.loads(run("list", "--json", "--store", "here.db").stdout) == []
 
 
@@ -239,6 +240,20 @@ def test_all_runs_that_failed_are_deleted_at_once(run, store):
     assert [each.id for each in store.runs.all()] == ["other"]
     for wrong in (("delete",), ("delete", "other", "--failed")):
         assert "name a run or give --failed" in run(*wrong).stderr
+    assert run("delete").stderr.startswith("error: no run is named\n")
+
+
+@pytest.mark.parametrize("more", [(), ("--store", "new.db")])
+def test_a_kind_that_is_not_there_is_told(run, store, more):
+    store.runs.create(RunRecord("mine", "count", "to five", 0.0))
+    if more:
+        open_store("new.db").close()
+    result = run("list", "--kind", "simulaton", *more)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [
+        'error: unknown kind "simulaton"', "  at:  flag --kind", "  try: did you mean simulation",
+    ]  # fmt: skip
+    assert run("list", "--kind", "count", *more).exit_code == (2 if more else 0)
 
 
 def spoil(store, statement, *values):

@@ -83,6 +83,10 @@ def test_two_simulations_are_set_side_by_side(invoke, data):
     allocation = next(each for each in found["metrics"] if each["name"] == "gpu_allocation")
     assert allocation["difference"] == pytest.approx(allocation["second"] - allocation["first"])
     shown = invoke("runs", "diff", "with fgd", "with worst-fit").stdout
+    digest = next(each["first"] for each in found["inputs"] if each["name"] == "policy_digest")
+    assert len(digest) == 64
+    assert f" {digest[:12]} " in shown
+    assert max(map(len, shown.splitlines())) <= 80
     assert "policy" in shown.splitlines()[1]
     assert "gpu_allocation" in shown
 

@@ -240,6 +240,14 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
     raise NotPortable(f"calls {function.__name__}(), whose source is not at hand")
 
 
+def text_of(function: FunctionType) -> str:
+    """Writes the definition of a function out of its file; nothing where that is not at hand."""
+    try:
+        return ast.unparse(definition_of(function))
+    except (NotPortable, RecursionError, MemoryError):
+        return ""
+
+
 @functools.lru_cache(maxsize=16)
 def _definitions(text: str) -> dict[int, list[tuple[ast.FunctionDef | ast.Lambda, CodeType]]]:
     """Pairs the functions of a file with what Python makes of them, by line.

@@ -97,6 +97,7 @@ class Connection(HttpToolsProtocol):
     _late: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
     _objection: Problem | None = None
+    _last_word: Problem | None = None  # is said once what came before it is answered
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Waits for a first request, where there is room for one more connection."""
@@ -121,7 +122,7 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Takes what came; what comes ahead of its turn is kept, and nothing more is read."""
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._last_word is not None:
             return
         if self._held:  # the transport had it in hand when it was told to pause
             self._held, self._place = self._held[self._place :] + data, 0
@@ -139,12 +140,12 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Begins to answer, unless the head is too large."""
-        self._is_in_head, self._silent = False, 0
         if len(self.url) > MOST_TARGET_BYTES:
             problem = f"the URL is longer than {MOST_TARGET_BYTES:,} bytes"
             self._object(Problem(414, problem, hint="use a shorter URL"))
         if len(self.headers) > MOST_HEAD_FIELDS:
             self._object(_large_head())
+        self._is_in_head, self._silent = False, 0
         HttpToolsProtocol.on_headers_complete(self)
         if self.parser.should_upgrade():  # nothing is: what follows could not be told apart
             self.cycle.keep_alive = False
@@ -165,7 +166,10 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         self._is_by_turns = False
         self._idle_since_s = time.monotonic()
-        if self._held:
+        if self._last_word is not None:
+            if not self.transport.is_closing():
+                self._refuse(self._last_word)
+        elif self._held:
             self.limits.turns.wait(self.loop, self._go_on)
         elif not self._is_over:
             self._watch()
@@ -189,7 +193,7 @@ class Connection(HttpToolsProtocol):
             is_in_body = not (self._is_in_head or self._is_over)
             end = _end_of_piece(data, place, _LEAST_PIECE if is_in_body else 0)
             self._take(data[place:end])
-            if self.transport.is_closing():
+            if self.transport.is_closing() or self._last_word is not None:
                 return
             place = end
         # All of it stays, until it is done with: what is left is not copied for each request.
@@ -294,8 +298,18 @@ class Connection(HttpToolsProtocol):
     def _is_answered(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
+    def _owes_answer(self) -> bool:
+        """Tests whether a request that came as a whole waits for its answer."""
+        return not self._is_answered() and (self._is_in_head or self._is_over)
+
     def _refuse(self, problem: Problem) -> None:
+        """Answers with a problem and closes; whatever came before it is answered first."""
         self._cancel()
+        if self._owes_answer():
+            self._last_word = self._last_word or problem
+            self.flow.is_held = True  # the parser takes nothing more
+            self.flow.pause_reading()
+            return
         body = problem.response().body
         status = HTTPStatus(problem.status)
         more = "".join(f"{name}: {value}\r\n" for name, value in problem.headers.items())
