@@ -13,7 +13,7 @@ import typing
 
 
 class _CallableRoom(types.ModuleType):
-    """Lets a package be called as the function of its name."""
+    """Makes the package callable as the function of the same name."""
 
     def __call__(self, **options: typing.Any) -> typing.Any:
         """Searches for a policy; help(podium.experiments.face.search) lists the options."""
