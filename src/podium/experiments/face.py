@@ -42,7 +42,7 @@ _FLAG = re.compile(r"flag --([a-z-]+)(, \[\w+\] \w+)?")
 
 
 class Warner(Listener):
-    """Passes notes and warnings on as Python warnings; the rest goes unheard."""
+    """Passes notes and warnings on as Python warnings; ignores the rest."""
 
     def note(self, text: str) -> None:
         """Warns with a note."""
@@ -159,7 +159,7 @@ def search(  # noqa: PLR0913 - the options of the command
     keep: str | None = None,
     listener: Listener | None = None,
 ) -> SearchOutcome:
-    """Searches for a policy and gives what it found: `.best` is a policy like any other.
+    """Searches for a policy and returns what it found: `.best` is a policy like any other.
 
     Candidates are bred here, offline, and judged in sandboxed processes. Nothing stays on disk
     unless `keep` names the run.
@@ -202,7 +202,7 @@ def search(  # noqa: PLR0913 - the options of the command
 
 
 def explain(result: Result, pod: str, most: int = 5) -> Explanation:
-    """Explains why a pod of a run went where it went: who could take it, and who scored what."""
+    """Explains why a pod was placed where it was: which nodes could take it, and their scores."""
     from podium.reports.explanation import explain as explain_pod
 
     with _in_python():
@@ -237,12 +237,12 @@ def _check_least(name: str, value: object, least: int) -> None:
     if value is not None and not (is_whole and value >= least):  # type: ignore[operator]
         raise UsageError(
             f"{name} is {value!r}", where=f"argument {name}",
-            hint=f"give a whole number from {least}",
+            hint=f"give a whole number of at least {least}",
         )  # fmt: skip
 
 
 def as_policy(policy: AnyPolicy) -> Policy:
-    """Makes a policy of a reference, a function, or what is one already."""
+    """Returns the policy that a reference, a function or a loaded policy stands for."""
     if isinstance(policy, PairPolicy | ClusterPolicy):
         return policy
     if isinstance(policy, str | Path):
@@ -265,8 +265,8 @@ def _policies(given: Sequence[AnyPolicy]) -> list[Policy]:
     names = [policy.name for policy in policies]
     if len(set(names)) < len(names):
         raise UsageError(
-            "two policies have one name", where="argument policies",
-            hint="give every policy once, and every function a name of its own",
+            "two policies have the same name", where="argument policies",
+            hint="pass every policy once, and give every function its own name",
         )  # fmt: skip
     return policies
 
@@ -282,7 +282,7 @@ def _case(
     flags: dict[str, Any], inputs: Inputs, trace: AnyTrace | None,
     cluster: AnyTrace | Cluster | None,
 ) -> tuple[Settings, Inputs]:  # fmt: skip
-    """Sorts what is given by reference from what is loaded already."""
+    """Separates arguments given by reference from objects that are already loaded."""
     given = {f"simulate.{name}": value for name, value in flags.items()}
     loaded: dict[str, Any] = {}
     for name, value in (("trace", trace), ("cluster", cluster)):
@@ -301,7 +301,7 @@ def _path(path: str | Path | None) -> Path | None:
 
 @contextmanager
 def _in_python() -> Iterator[None]:
-    """Names arguments where commands name flags."""
+    """Replaces the names of flags in errors by those of arguments."""
     try:
         yield
     except PodiumError as error:

@@ -65,7 +65,7 @@ def test_a_store_without_runs_is_told(run):
     open_store("here.db").close()
     result = run("list", "--store", "sqlite:///here.db")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "here.db holds no runs\n"
+    assert result.stderr == "here.db contains no runs\n"
     assert run("list", "--kind", "x", "--store", "here.db").stderr.endswith("runs of kind x\n")
     assert json.loads(run("list", "--json", "--store", "here.db").stdout) == []
 
@@ -163,7 +163,7 @@ def test_a_store_that_cannot_be_used_is_told_with_its_origin(run, monkeypatch):
 
 def test_the_store_lies_in_the_users_data_folder(run, tmp_path):
     file = tmp_path / "data" / "podium" / "podium.db"
-    assert run("list").stderr == f"{file} holds no runs\n"
+    assert run("list").stderr == f"{file} contains no runs\n"
     assert json.loads(run("list", "--json").stdout) == []
     assert not file.parent.exists(), "a list makes nothing"
     open_store(str(file)).close()
@@ -191,7 +191,7 @@ def test_a_store_that_is_not_there_is_not_made_by_whoever_reads(runner, argument
     assert result.stderr.splitlines() == [
         "error: there is no store at nope/x.db",
         "  at:  flag --store, [store] url",
-        "  try: check the path in --store or PODIUM_STORE_URL; podium search run makes a store",
+        "  try: check the path in --store or PODIUM_STORE_URL; podium search run creates a store",
     ]
     assert path.exists() == is_empty
     assert not is_empty or path.stat().st_size == 0
@@ -311,7 +311,7 @@ def test_the_status_of_a_run_with_a_strange_summary_is_refused(runner, store):
     spoil(store, "UPDATE runs SET summary = ? WHERE id = 'run-a'", '{"a": 1}')
     done = runner.invoke(app, ["search", "status", "run-a"])
     assert done.exit_code == 2
-    assert "summary is none of a search" in done.stderr
+    assert "the summary is not that of a search" in done.stderr
 
 
 def test_tables_that_were_changed_by_hand_are_not_blamed_on_the_disk(run, store):

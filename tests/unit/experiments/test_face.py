@@ -77,7 +77,7 @@ def test_traces_are_references_or_objects():
     assert podium.simulate("fgd", trace, cluster=cluster).plan.cluster is cluster
     named = podium.simulate("fgd", trace, cluster="openb", nodes=20)
     assert len(named.plan.cluster) == 20
-    with pytest.raises(UsageError, match="number of pods cannot be chosen") as caught:
+    with pytest.raises(UsageError, match="pods cannot be set") as caught:
         podium.simulate("fgd", trace, pods=3)
     assert caught.value.where == "argument pods"
 
