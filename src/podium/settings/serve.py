@@ -12,7 +12,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Says where the service listens, whom it answers and what it bears."""
+    """Where the service listens, whom it answers, and its limits."""
 
     host: str = field(
         default="127.0.0.1", metadata=about("address to listen on", short_env="SCHEDULER_HOST")

@@ -41,7 +41,7 @@ class Damage(ValueError):  # noqa: N818 - reads as the sentence it makes
 
 
 def text_of(cell: str) -> str:
-    """Gives a text back.
+    """Reads a text.
 
     Raises:
         Damage: it is none.
@@ -90,14 +90,14 @@ def list_of(cell: str, kinds: tuple[type, ...] = (object,)) -> list[Any]:
 
 
 def number_of(cell: float) -> float:
-    """Gives a number back."""
+    """Reads a number."""
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         raise Damage("is no number")
     return cell
 
 
 def whole_of(cell: int) -> int:
-    """Gives a whole number back."""
+    """Reads a whole number."""
     if isinstance(cell, bool) or not isinstance(cell, int):
         raise Damage("is no whole number")
     return cell

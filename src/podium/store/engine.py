@@ -49,7 +49,7 @@ class LostStore(MissingError):  # noqa: N818 - reads as the sentence it makes
 
 
 def open_engine(url: URL, limit_s: float = BUSY_S) -> Engine:
-    """Makes the engine of a database; the folder of a SQLite file is made with it.
+    """Opens the engine of a database, and creates the folder of a SQLite file.
 
     Args:
         url: the address.
@@ -101,14 +101,14 @@ def _open_postgresql(url: URL, limit_s: float) -> Engine:
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """Gives a connection that sees one state of the database."""
+    """Yields a connection that sees one state of the database."""
     with in_words(engine.url), engine.begin() as connection:
         yield connection
 
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """Gives a connection whose changes are all kept, once the block ends, or none of them."""
+    """Yields a connection whose changes are all committed when the block ends, or none of them."""
     with in_words(engine.url), engine.connect() as connection:
         connection.execution_options(is_writing=True)
         _check_files(connection.info)
@@ -118,7 +118,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def surest(engine: Engine) -> Engine:
-    """Gives an engine on the same connections whose writes survive a power failure too.
+    """Returns an engine on the same connections whose writes survive a power failure too.
 
     PostgreSQL promises that by itself; SQLite has to wait for the disk at the end of a transaction.
     """

@@ -65,7 +65,7 @@ class ObservationWriter(Closing):
     def submit(
         self, records: Iterable[ObservationRecord], wait_s: float = 0.0
     ) -> Future[list[Receipt]]:
-        """Hands observations over; the result comes once they are kept, all or none.
+        """Submits observations; the result comes once all of them are stored, or none.
 
         The result may also be a ReusedName, raised: a key or job was that of another observation.
 
@@ -92,7 +92,7 @@ class ObservationWriter(Closing):
         return made.stored
 
     def withdraw(self, promised: Future[list[Receipt]]) -> bool:
-        """Takes back what nobody waits for any more; tells whether it is certain not to be kept."""
+        """Withdraws observations nobody waits for; returns True if they are surely not stored."""
         with self._changed:
             found = next((each for each in self._waiting if each.stored is promised), None)
             if found is None:
@@ -103,7 +103,7 @@ class ObservationWriter(Closing):
             return True
 
     def add(self, records: Iterable[ObservationRecord], wait_s: float = 60.0) -> list[int]:
-        """Submits observations and waits until they are kept; gives their ids."""
+        """Submits observations and waits until they are stored; returns their ids."""
         return [each.id for each in self.submit(records, wait_s).result()]
 
     def close(self) -> None:

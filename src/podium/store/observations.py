@@ -60,7 +60,7 @@ class Observations:
     engine: Engine
 
     def add(self, records: Iterable[ObservationRecord]) -> list[int]:
-        """Adds observations, all or none, and gives their ids; they are kept once this returns.
+        """Adds observations, all or none, and returns their ids; they are stored once this returns.
 
         One whose key or job is in the store already is not added: it has the id of the first.
 
@@ -155,7 +155,7 @@ class Observations:
         return [DamagedRow.of("observations", id, "id is no number that was given") for id in ids]
 
     def newest(self) -> int:
-        """Gives the highest id that was ever given; 0 where there is none."""
+        """Returns the highest id that was ever assigned; 0 if there is none."""
         with reading(self.engine) as connection:
             return _newest(connection)
 

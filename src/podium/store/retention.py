@@ -58,7 +58,7 @@ def prune(engine: Engine, keep: int) -> int:
 
 
 def _excess(engine: Engine, keep: int) -> Iterator[dict[str, Any]]:
-    """Gives the pairs with too many observations, and the first id that stays of each."""
+    """Returns the pairs with too many observations, and the first id that stays of each."""
     with reading(engine) as connection:
         covered = _covered(connection)
         found = connection.execute(_OLDEST_KEPT, {"keep": keep}).all() if covered else []

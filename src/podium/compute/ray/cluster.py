@@ -31,7 +31,7 @@ _QUIET = {
 
 
 class RayCluster:
-    """Is a connection to Ray; whoever started Ray also ends it."""
+    """A connection to Ray; it stops Ray only if it has started it."""
 
     def __init__(self, address: str, workers: int) -> None:
         self.ray = import_ray()
@@ -90,7 +90,7 @@ def import_ray() -> ModuleType:
 
 
 def knock(address: str) -> None:
-    """Makes sure that somebody answers at an address: Ray itself tries for many minutes."""
+    """Checks that something answers at an address: Ray itself tries for many minutes."""
     host, _, port = address.rpartition("//")[2].rpartition(":")
     if not port.isdecimal():
         return  # "auto" or "local"
