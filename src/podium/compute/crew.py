@@ -188,7 +188,7 @@ class Crew:
 
     def _nobody(self, reason: str) -> MissingError:
         where, hint = self.host.advice(reason)
-        return MissingError(f"no worker gets ready: {reason}", where=where, hint=hint)
+        return MissingError(f"no worker could be started: {reason}", where=where, hint=hint)
 
     def _new_member(self) -> Member:
         until = time.monotonic() + self.spec.start_s + PATIENCE_S

@@ -151,7 +151,7 @@ class ProcessHost:
     def advice(self, reason: str) -> tuple[str, str]:
         """Returns what to do when no process starts."""
         del reason
-        return "this machine", "see what the workers wrote to standard error"
+        return "this machine", "see the standard error output of the workers"
 
 
 def serve(handle: int) -> None:
@@ -192,7 +192,7 @@ def _death_of(process: subprocess.Popen[bytes]) -> str:
         process.wait(_FAREWELL_S)
     code = process.returncode
     if code is None:
-        return "its process hung up"
+        return "its process closed the connection"
     return (
         f"its process was killed by {signal.Signals(-code).name}"
         if code < 0

@@ -74,7 +74,7 @@ class WorkerSpec:
             raise MissingError(
                 f"{self.factory} cannot be imported: {error}",
                 where=socket.gethostname(),
-                hint="install what the worker is made of on every machine",
+                hint="install the module of the worker on every machine",
             ) from error
         return factory(self.setup, threads)
 
@@ -122,7 +122,7 @@ class HostedWorker:
         theirs = self._spec["version"]
         if theirs != podium.__version__:
             raise UsageError(
-                f"Podium {podium.__version__} is installed there, and {theirs} here",
+                f"Podium {podium.__version__} is installed there, but {theirs} here",
                 where=socket.gethostname(),
                 hint="install the same version of Podium on every machine of the cluster",
             )

@@ -188,7 +188,7 @@ class HeldOut:
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= len(VALIDATION):
             raise UsageError(
-                f"{self.seeds} seeds of validation are asked for",
+                f"validation on {self.seeds} seeds is not possible",
                 hint=f"there are {len(VALIDATION)}, from {VALIDATION.start}",
             )
 

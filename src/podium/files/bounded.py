@@ -80,7 +80,7 @@ class BoundedBytes(io.RawIOBase):
             raise InputError.at(
                 self.path,
                 f"the gzip data grows more than {EXPANSION} times",
-                hint="if you trust the file, decompress it with gunzip and give what comes out",
+                hint="if you trust the file, decompress it with gunzip and use the result",
             )
 
 

@@ -36,7 +36,7 @@ class Serve:
         metadata=about("bearer token that callers must send", is_secret=True),
     )
     token_file: Path | None = field(
-        default=None, metadata=about("file that holds the bearer token")
+        default=None, metadata=about("file that contains the bearer token")
     )
     tls_cert: Path | None = field(
         default=None, metadata=about("certificate chain, a PEM file; needs the key too")

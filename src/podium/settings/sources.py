@@ -143,7 +143,7 @@ def _stray(document: Document, name: str, value: Any) -> SettingsError:
         return _unknown("section", name, list(sections()), place)
     hint = " or ".join(f"[{section}]" for section in homes)
     return SettingsError(
-        f'"{name}" stands outside a section',
+        f'"{name}" is outside any section',
         where=place,
         hint=f"move it below {hint or f'[{name}]'}",
     )

@@ -43,7 +43,7 @@ class ReusedName(UsageError):  # noqa: N818 - reads as the sentence it makes
         return cls(
             f'the {shown} "{text_of(name)[:64]}" was used for another observation',
             where=shown,
-            hint="name every observation anew; to repeat one, send the same again",
+            hint="use a new name for every observation; to repeat one, send exactly the same",
         )
 
 

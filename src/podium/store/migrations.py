@@ -94,7 +94,7 @@ def _spoken(statement: str, dialect: str) -> str:
 
 def _too_new(engine: Engine, found: int, newest: int) -> UsageError:
     return UsageError(
-        f"the store has schema {found}, and this Podium knows schemas up to {newest}",
+        f"the store has schema {found}, but this Podium knows schemas only up to {newest}",
         where=label_of(engine.url),
         hint="install the newer Podium that wrote it, or name another store",
     )

@@ -81,9 +81,11 @@ class ObservationWriter(Closing):
         with self._changed:
             has_room = self._changed.wait_for(lambda: self._takes(len(made.rows)), wait_s)
             if self._is_closed:
-                raise UsageError("the writer of observations is closed", hint="open the store anew")
+                raise UsageError(
+                    "the writer of observations is closed", hint="open the store again"
+                )
             if not has_room:
-                problem = f"{self._size:,} observations wait to be stored already"
+                problem = f"{self._size:,} observations are already waiting to be stored"
                 raise MissingError(problem, hint="send them again in a moment")
             made.stored.set_running_or_notify_cancel()  # from here on nobody can cancel it
             self._waiting.append(made)

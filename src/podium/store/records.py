@@ -91,7 +91,7 @@ class DamagedRow(InputError):  # noqa: N818 - reads as the sentence it makes
     def of(cls, table: str, id: Any, problem: str) -> DamagedRow:
         """Builds the error that names a row and what is wrong with it."""
         shown = id if isinstance(id, int | float) else f'"{str(id)[:64]}"'
-        advice = f"mend or delete the row in table {table}"
+        advice = f"repair or delete the row in table {table}"
         made = cls(problem, where=f"table {table}, row {shown}", hint=advice)
         made.table, made.id = table, id
         return made

@@ -51,7 +51,7 @@ _COVERED = select(func.min(CHECKPOINTS.c.last_id))
 def prune(engine: Engine, keep: int) -> int:
     """Deletes all observations but the newest of each pair that every checkpoint contains."""
     if keep < 1:
-        problem = f"{keep} observations of each pair cannot be kept"
+        problem = f"cannot keep {keep} observations of each pair"
         raise UsageError(problem, hint="keep at least 1")
     deleted = sum(_delete(engine, pair) for pair in _excess(engine, keep))
     return deleted + sum(_drop(engine, marker) for marker in _forgotten(engine))

@@ -208,7 +208,7 @@ def _texts(cell: str) -> tuple[str, ...]:
     try:
         "".join(found).encode()
     except UnicodeEncodeError as error:
-        raise Damage("holds half a surrogate pair") from error
+        raise Damage("contains half a surrogate pair") from error
     return tuple(found)
 
 
@@ -234,7 +234,7 @@ def _kind(cell: str) -> str:
 
 def _id(cell: int) -> int:
     if not is_number(whole_of(cell)):
-        raise Damage("is no number of an observation")
+        raise Damage("is not the id of an observation")
     return cell
 
 

@@ -54,7 +54,7 @@ class RunFolder:
             try:
                 self.path.mkdir()
             except FileExistsError as error:
-                problem = f"there is a run {self.path.name} already"
+                problem = f"the run {self.path.name} already exists"
                 raise UsageError(problem, where=str(self.path)) from error
 
     @property
@@ -203,7 +203,7 @@ class RunFolder:
             raise self.corrupt(name, f"version is {excerpt(version)}")
         if version > newest:
             raise UsageError(
-                f"{name} has version {version}, and this Podium reads versions up to {newest}",
+                f"{name} has version {version}, but this Podium reads versions only up to {newest}",
                 where=str(self.path), hint="install the newer Podium that wrote it",
             )  # fmt: skip
 
@@ -234,7 +234,7 @@ def create_run(
 
 def _taken(path: Path) -> UsageError:
     return UsageError(
-        "another process works on this run",
+        "another process is working on this run",
         where=str(path),
         hint="podium runs list shows it; wait for it, or stop it first",
     )

@@ -157,7 +157,9 @@ def test_a_store_that_cannot_be_used_is_told_with_its_origin(run, monkeypatch):
     monkeypatch.setenv("PODIUM_STORE_URL", "mysql://ada:secret@host/db")
     result = run("list")
     assert result.exit_code == 2
-    assert result.stderr.startswith('error: no store speaks "mysql"\n  at:  mysql://ada:****')
+    assert result.stderr.startswith(
+        'error: "mysql" is not a supported database\n  at:  mysql://ada:****'
+    )
     assert "secret" not in result.stderr
 
 
@@ -224,7 +226,7 @@ def test_every_verb_knows_a_run_that_nobody_works_on_any_more(run, runner, store
 def test_a_run_that_a_process_works_on_is_not_deleted(run, store, at_work):
     result = run("delete", "alive", "--yes")
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: another process works on this run\n")
+    assert result.stderr.startswith("error: another process is working on this run\n")
     assert store.runs.get("alive")
     at_work.unlock()
     assert run("delete", "alive", "--yes").exit_code == 0

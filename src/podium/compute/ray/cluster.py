@@ -103,7 +103,7 @@ def knock(address: str) -> None:
 def _no_ray(address: str, error: Exception) -> MissingError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return MissingError(
-        f"there is no Ray to work on: {hidden(reason)}", where=hidden(address),
+        f"no Ray cluster is available: {hidden(reason)}", where=hidden(address),
         hint="ray start --head starts a cluster; without an address, Ray runs here alone",
     )  # fmt: skip
 

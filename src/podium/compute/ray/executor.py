@@ -96,7 +96,7 @@ class RayHost:
         if "No module named 'podium" in reason:
             hint = "install podium-scheduler[ray] on every machine of the cluster, the same version"
             return where, hint
-        return where, "ray status shows what the cluster has room for"
+        return where, "ray status shows the free resources of the cluster"
 
 
 def _first_line(error: BaseException) -> str:
