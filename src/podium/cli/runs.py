@@ -1,4 +1,4 @@
-"""Lists, shows, compares and deletes runs that the store keeps."""
+"""Lists, shows, compares and deletes stored runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ app = new_app(__doc__)
 
 PLACE = "argument RUN"
 LONGEST_CELL = 60
-"""Characters of an input that are shown; `--json` has them all."""
+"""Characters of an input that are shown; `--json` shows them all."""
 
 DIGEST_CHARACTERS = 12
 """Characters of a digest that tell two apart at a glance; `--json` has them all."""
@@ -70,7 +70,7 @@ def list_runs(
         from podium.store.address import label_of, read_address
 
         label = label_of(read_address(settings.store.url))
-        screen.note(f"{label} holds no runs{f' of kind {kind}' if kind else ''}")
+        screen.note(f"{label} contains no runs{f' of kind {kind}' if kind else ''}")
 
 
 @app.command()
@@ -78,12 +78,12 @@ def show(
     ctx: typer.Context,
     run: RunId,
     best: Annotated[
-        int, typer.Option("--best", help="How many of the fittest candidates.", min=0)
+        int, typer.Option("--best", help="Number of best candidates to show.", min=0)
     ] = 10,
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
-    """Shows what a run was asked for, how far it came, and its best candidates."""
+    """Shows the inputs, the progress and the best candidates of a run."""
     settings = read_settings(ctx, {"store.url": store})
     with experiments.open_runs(settings) as opened:
         record = experiments.standing(_found(opened, run))
@@ -103,7 +103,7 @@ def diff(
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
-    """Sets two runs of one kind side by side: what differs in their inputs, and every figure."""
+    """Compares two runs of one kind: the inputs that differ, and every figure."""
     settings = read_settings(ctx, {"store.url": store})
     with experiments.open_runs(settings) as opened:
         records = [
@@ -121,12 +121,12 @@ def delete(
     ctx: typer.Context,
     run: Annotated[
         str | None,
-        typer.Argument(metavar="RUN", help="Id of a run, a unique beginning of one, or its name."),
+        typer.Argument(metavar="RUN", help="Id of a run, a unique prefix of it, or its name."),
     ] = None,
     are_failed: Annotated[
         bool, typer.Option("--failed", help="Delete every run that failed.")
     ] = False,
-    is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:

@@ -156,7 +156,7 @@ def search(  # noqa: PLR0913 - the options of the command
     keep: str | None = None,
     listener: Listener | None = None,
 ) -> SearchOutcome:
-    """Searches for a policy and gives what it found: `.best` is a policy like any other.
+    """Searches for a policy and returns what it found: `.best` is a policy like any other.
 
     Candidates are bred here, offline, and judged in sandboxed processes. Nothing stays on disk
     unless `keep` names the run.
@@ -318,8 +318,8 @@ def _policies(given: Sequence[AnyPolicy]) -> list[Policy]:
     names = [policy.name for policy in policies]
     if len(set(names)) < len(names):
         raise UsageError(
-            "two policies have one name", where="argument policies",
-            hint="give every policy once, and every function a name of its own",
+            "two policies have the same name", where="argument policies",
+            hint="pass every policy once, and give every function its own name",
         )  # fmt: skip
     return policies
 

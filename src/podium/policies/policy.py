@@ -23,7 +23,7 @@ from podium.policies.session import Chooser, ClusterSession, Nodes, PairSession
 from podium.policies.source import REFUSALS, Source, callable_form, number_of, pair_form, words_of
 
 _NO_TABLE = np.zeros(0)
-_STARTED = "class Policy is started with the seed of a run: def __init__(self, seed)"
+_STARTED = "class Policy is created with the seed of a run: def __init__(self, seed)"
 _AS_FUNCTION = "write def score(pod, node) for compiled code; or run it in the python tier"
 _PLAINLY = "use numbers, if, for and math only; or run it in the python tier"
 
@@ -85,12 +85,12 @@ class PairPolicy:
 
     @property
     def takes_gpu(self) -> bool:
-        """Tells whether a share pod is scored once per GPU slot."""
+        """Returns whether a share pod is scored once per GPU slot."""
         return "gpu" in self.form
 
     @property
     def takes_table(self) -> bool:
-        """Tells whether the policy reads what `prepare` returned."""
+        """Returns whether the policy reads what `prepare` returned."""
         return "table" in self.form
 
     def table(self, shapes: Shapes) -> npt.NDArray[np.float64]:
@@ -103,14 +103,16 @@ class PairPolicy:
             )
         table = self._prepared(shapes)
         if table.ndim not in (1, 2):
-            raise PolicyError(f"prepare gave {table.ndim} dimensions, not 1 or 2", where=self.name)
+            raise PolicyError(
+                f"prepare returned {table.ndim} dimensions, not 1 or 2", where=self.name
+            )
         if len(table) > MOST_ROWS:
-            raise PolicyError(f"prepare gave more than {MOST_ROWS:,} rows", where=self.name)
+            raise PolicyError(f"prepare returned more than {MOST_ROWS:,} rows", where=self.name)
         table.flags.writeable = False
         return table
 
     def _prepared(self, shapes: Shapes) -> npt.NDArray[np.float64]:
-        """Runs `prepare`, which is the user's own code, and takes what it gives as numbers."""
+        """Runs `prepare`, which is the user's own code, and converts its result to numbers."""
         assert self.prepare is not None
         try:
             given = self.prepare(shapes)
@@ -120,7 +122,7 @@ class PairPolicy:
             raise PolicyError(
                 f"prepare failed: {type(error).__name__}: {error}",
                 where=place,
-                hint="podium policies check runs prepare by itself; mend it there",
+                hint="podium policies check runs prepare on its own",
             ) from error
         try:
             found = np.asarray(given)
@@ -129,7 +131,7 @@ class PairPolicy:
             is_numbers, told = False, str(error)
         if not is_numbers:
             raise PolicyError(
-                f"prepare gave no table of numbers: it gave {told}", where=self.name,
+                f"prepare did not return a table of numbers: {told}", where=self.name,
                 hint="return numbers in one row, or in rows of the same length",
             )  # fmt: skip
         return np.ascontiguousarray(found, np.float64)
@@ -145,7 +147,7 @@ class PairPolicy:
         *,
         seed: int = 0,  # noqa: ARG002 - both kinds are opened alike
     ) -> PairSession:
-        """Opens a session; the shapes are those that `prepare` makes the table of."""
+        """Opens a session; `prepare` builds its table from the shapes."""
         return PairSession(self, _NO_TABLE if shapes is None else self.table(shapes))
 
     def scores(
@@ -225,11 +227,11 @@ class ClusterPolicy:
         *,
         seed: int = 0,
     ) -> ClusterSession:
-        """Opens a session, whose chooser is started here and remembers from call to call."""
+        """Opens a session with one chooser, which remembers from call to call."""
         return ClusterSession(self, self.chooser(seed))
 
     def chooser(self, seed: int) -> Chooser:
-        """Starts the chooser of one run; a class that cannot be started is the policy's error."""
+        """Creates the chooser of one run; a class that cannot be created is the policy's error."""
         try:
             return self.start(seed)
         except PolicyError:
@@ -237,7 +239,7 @@ class ClusterPolicy:
         except (Exception, SystemExit) as error:
             line = self.source.line_of(error) if self.source is not None else 0
             raise PolicyError(
-                f"the policy cannot be started: {words_of(error)}",
+                f"the policy could not be created: {words_of(error)}",
                 where=(f"line {line} of " if line else "") + self.name,
                 hint=_STARTED if isinstance(error, TypeError) else meant_by(error),
             ) from error
@@ -252,7 +254,7 @@ class ClusterPolicy:
         nodes: Nodes,
         table: npt.NDArray[np.float64] | None = None,  # noqa: ARG002 - both kinds are called alike
     ) -> npt.NDArray[np.float64]:
-        """Scores one pod as the first of a session; hold a session to score more of them."""
+        """Scores one pod as the first of a session; open a session to score more of them."""
         return self.session().scores(pod, nodes).scores
 
 
@@ -289,7 +291,7 @@ def taken_as_policy(given: object) -> Policy:
 
 
 def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
-    """Makes a pair policy of a Python function, for programs and tests.
+    """Builds a pair policy from a Python function, for programs and tests.
 
     It is compiled if its source is at hand: in a file or a notebook, for instance. What is called
     like a function, such as `functools.partial(...)` or a method, runs in plain Python.
@@ -320,7 +322,7 @@ def _from_callable(called: Callable[..., float], name: str) -> PairPolicy:
 
 
 def from_trusted_function(function: Callable[..., float], name: str = "") -> PairPolicy:
-    """Makes a pair policy of a function of Podium's own, which is compiled as it is written."""
+    """Builds a pair policy from a function of Podium's own, which is compiled as it is written."""
     title = name or function.__name__
     doc = (function.__doc__ or "").strip().splitlines()
     form, summary = pair_form(function, title), doc[0] if doc else ""
@@ -329,7 +331,7 @@ def from_trusted_function(function: Callable[..., float], name: str = "") -> Pai
 
 
 def _translated(function: FunctionType) -> tuple[Translation | None, str, str]:
-    """Translates a function, or says why it cannot be, and what may be meant instead."""
+    """Translates a function, or explains why that is impossible, with a suggestion."""
     try:
         return translate(function), "", ""
     except NotPortable as error:

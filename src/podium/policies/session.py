@@ -1,4 +1,4 @@
-"""Scores pods on all nodes at once, one after another: what a live service holds of a policy.
+"""Scores pods one after another, each on all nodes at once, for a live service.
 
 A policy is a value and remembers nothing. Its session holds what lives longer than one decision:
 the table that `prepare` made of recent pods, and the chooser of a cluster policy. Any number of
@@ -32,7 +32,7 @@ Nodes = npt.NDArray[Any] | Sequence[np.void | Node] | np.void | Node
 
 
 class NotANumberError(PolicyError, NoNumber):
-    """A policy returned something else than a number, for this pod on this node."""
+    """A policy returned something other than a number, for this pod on this node."""
 
 
 class Chooser(Protocol):
@@ -43,7 +43,7 @@ class Chooser(Protocol):
 
 
 class Named(Protocol):
-    """Is what an error tells of a policy."""
+    """What an error reports about a policy."""
 
     @property
     def name(self) -> str:
@@ -55,11 +55,11 @@ class Named(Protocol):
 
 
 class PairScoring(Named, Protocol):
-    """Is what a session needs of a pair policy."""
+    """What a session needs of a pair policy."""
 
     @property
     def takes_gpu(self) -> bool:
-        """Tells whether a share pod is scored once per GPU slot."""
+        """Returns whether a share pod is scored once per GPU slot."""
 
     def table(self, shapes: Shapes) -> Scores:
         """Prepares the table."""
@@ -73,7 +73,7 @@ class PairScoring(Named, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeScores:
-    """Tells what a policy thinks of every node for one pod.
+    """A policy's scores of all nodes for one pod.
 
     A node on which the pod does not fit has the score HOLD and no slot, as if it were refused.
     """
@@ -90,7 +90,7 @@ class PairSession:
         self._table = table
 
     def refresh(self, shapes: Shapes) -> None:
-        """Prepares the table anew, of the pods that came of late; scoring goes on meanwhile."""
+        """Prepares the table again from recent pods; scoring continues meanwhile."""
         self._table = self._policy.table(shapes)
 
     def scores(self, pod: np.void | Pod, nodes: Nodes) -> NodeScores:
@@ -159,7 +159,7 @@ class ClusterSession:
         self._turn = threading.RLock()  # a chooser is not written for two threads
 
     def refresh(self, shapes: Shapes) -> None:
-        """Passes the pods that came of late to a chooser that has a `refresh`."""
+        """Passes recent pods to a chooser that has a `refresh`."""
         if hasattr(self._chooser, "refresh"):
             with self._turn:
                 self._chooser.refresh(shapes)
@@ -167,7 +167,7 @@ class ClusterSession:
     def scores(self, pod: np.void | Pod, nodes: Nodes) -> NodeScores:
         """Scores a pod on every node; where the chooser only chooses, its choice gets 1.
 
-        Such a chooser takes this for a decision: round-robin moves on. A pod that it holds is
+        Such a chooser treats this as a decision: round-robin moves on. A pod that it holds is
         refused by all nodes.
         """
         pod, nodes = pod_record(pod), node_records(nodes)
@@ -202,7 +202,7 @@ class ClusterSession:
 
 
 def is_feasible(choice: float, feasible: npt.NDArray[np.bool_]) -> bool:
-    """Tells whether a choice is the index of a node on which the pod fits."""
+    """Returns whether a choice is the index of a node on which the pod fits."""
     return 0 <= choice < len(feasible) and choice == int(choice) and bool(feasible[int(choice)])
 
 

@@ -15,7 +15,7 @@ _TEXT = __doc__
 
 
 class _CallableRoom(types.ModuleType):
-    """Lets a package be called as the function of its name, and be described as that."""
+    """Makes the package callable as the function of the same name, and describes it as that."""
 
     def __call__(self, *given: typing.Any, **named: typing.Any) -> typing.Any:
         """Searches for a policy."""

@@ -124,7 +124,7 @@ def test_traces_are_references_or_objects():
     assert podium.simulate("fgd", trace, cluster=cluster).plan.cluster is cluster
     named = podium.simulate("fgd", trace, cluster="openb", nodes=20)
     assert len(named.plan.cluster) == 20
-    with pytest.raises(UsageError, match="number of pods cannot be chosen") as caught:
+    with pytest.raises(UsageError, match="pods cannot be set") as caught:
         podium.simulate("fgd", trace, pods=3)
     assert caught.value.where == "argument pods"
     assert podium.load_trace(trace) is trace
@@ -192,7 +192,7 @@ def test_a_warning_is_of_the_callers_line_and_speaks_of_arguments(call):
         call("first-fit", "pods.csv", load=2.0, protocol="rounds")
     assert {each.filename for each in heard} == {__file__}
     told = {str(each.message) for each in heard}
-    assert "the trace has no nodes: the cluster openb is used (cluster names another)" in told
+    assert "the trace has no nodes: the cluster openb is used (cluster changes it)" in told
     assert "load changes nothing in rounds" in told
 
 

@@ -31,7 +31,7 @@ def test_a_name_that_nobody_can_type_is_refused_before_the_search(name):
 
 @pytest.mark.parametrize("summary", ["two\nlines", "x" * 97])
 def test_a_summary_that_would_be_lost_is_refused(summary):
-    with pytest.raises(UsageError, match="not one line of at most 96 characters"):
+    with pytest.raises(UsageError, match="must be one line of at most 96 characters"):
         check_summary(summary)
 
 

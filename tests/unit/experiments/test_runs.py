@@ -40,7 +40,7 @@ def simulated(invoke):
 
 def test_a_simulation_is_kept_with_its_inputs_and_figures(invoke, data):
     done = invoke("simulate", "--policy", "fgd", *CASE, "--seed", 3, "--save", "first", "--json")
-    assert "kept as run" in done.stderr
+    assert "saved as run" in done.stderr
     printed, kept = json.loads(done.stdout), data("runs", "show", "first")
     assert (kept["kind"], kept["name"], kept["status"]) == ("simulation", "first", "finished")
     assert kept["summary"] == printed

@@ -156,7 +156,7 @@ def _scores(policy_name: str, target: float) -> Measure:
         shapes = workload.aligned(cluster.gpu_models).shapes()
         nodes, policy = half_full(cluster, workload), load(policy_name)
         if not isinstance(policy, PairPolicy):
-            raise TypeError(f"{policy_name} is no pair policy")
+            raise TypeError(f"{policy_name} is not a pair policy")
         plain = replace(policy, not_compiled="measured as if", compiled={}, refused={})
         slow = timed(lambda: _score_all(plain, shapes, shapes.pods[:3], nodes), 1) / 3
         fast = timed(lambda: _score_all(policy, shapes, shapes.pods, nodes), 4 * REPEATS)
@@ -262,7 +262,7 @@ def _search_overhead(name: str, _folder: Path | None) -> Measurement:
 
 
 def timed(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Gives the median seconds of a piece of work, after one run to warm up."""
+    """Measures the median seconds of a function, after one run to warm up."""
     work()
     spans = []
     for _ in range(repeats):

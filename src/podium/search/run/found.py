@@ -1,4 +1,4 @@
-"""Loads the policy that a run found, once it has passed again what candidates pass."""
+"""Loads the policy that a run found, after it has passed the gates of candidates again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_found(reference: str, folder: Path | None = None) -> Policy:
     that no run can have written is refused.
 
     It runs in this process, without a sandbox: whoever can write to the folder of runs must not
-    be able to have more than a candidate executed.
+    be able to have anything but a candidate executed.
     """
     settings = load_settings()
     runs = settings.search.folder if folder is None else folder
@@ -39,7 +39,7 @@ def load_found(reference: str, folder: Path | None = None) -> Policy:
         raise PolicyError(
             f"this is not what the run wrote: it fails at the gate {read.gate}: {read.reason}",
             where=str(path),
-            hint="somebody changed the file; podium search status shows what the run found",
+            hint="the file was changed; podium search status shows what the run found",
         )
     return policy_of(read_source(text, str(path)), reference)
 
@@ -67,18 +67,18 @@ def _id_of(run: str, settings: Settings) -> str:
 
 
 def best_of(run: str, folder: Path) -> Path:
-    """Finds the best policy of a run by its id, or as much of it as no other run has."""
+    """Finds the best policy of a run by its id or a unique prefix of it."""
     found = [path for path in sorted(folder.glob(f"*/{BEST}")) if path.parent.name.startswith(run)]
     if run and len(found) == 1:
         return found[0]
-    problem = "several runs begin with" if found and run else "no policy is kept of a run"
+    problem = "several runs begin with" if found and run else "no policy is stored for a run"
     raise MissingError(
         f'{problem} "{run}"', where=str(folder), hint="podium runs list shows the runs there are"
     )
 
 
 def _text(path: Path) -> str:
-    """Reads a file as far as a candidate can go: it may be longer than memory."""
+    """Reads a file up to the largest size of a candidate: it may be larger than memory."""
     try:
         with path.open("rb") as file:
             return file.read(LONGEST_BYTES + 1).decode("utf-8", "backslashreplace")

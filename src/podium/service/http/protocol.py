@@ -1,4 +1,4 @@
-"""Speaks HTTP within limits that hold before a caller is authenticated.
+"""Serves HTTP within limits that hold before a caller is authenticated.
 
 What is not a request is answered in the one shape of errors. A head has a limited size and a
 limited time, what a caller sends ahead of its answers stays unread, and a caller that does not read
@@ -28,7 +28,7 @@ MOST_HEAD_BYTES = 2**15
 MOST_HEAD_FIELDS = 100
 MOST_TARGET_BYTES = 2**13
 LEAST_READ_BYTES_S = 1024
-"""A caller that reads answers more slowly than this counts as not reading."""
+"""A caller that reads responses more slowly than this counts as not reading."""
 
 # The parser cannot be stopped in the middle of what it is fed. Small pieces, each of which ends
 # with a head where it can, keep the number of requests that are begun at the same time small.
@@ -42,13 +42,13 @@ def _ignore(count: int) -> None:
 
 
 class Turns:
-    """Lets what was sent ahead begin, one request in each round of the event loop."""
+    """Starts requests that were sent ahead, one in each round of the event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def wait(self, loop: asyncio.AbstractEventLoop, begin: Callable[[], None]) -> None:
-        """Begins something after all that waits already."""
+        """Queues a call behind those that are already waiting."""
         self._waiting.append(begin)
         if len(self._waiting) == 1:
             loop.call_soon(self._next, loop)
@@ -76,7 +76,7 @@ class HeldFlowControl(FlowControl):
     is_held = False
 
     def resume_reading(self) -> None:
-        """Reads on, unless what was read is not looked at yet."""
+        """Continues reading, unless something that was read has not been handled yet."""
         if self.read_paused and not self.is_held:
             super().resume_reading()
 
@@ -112,7 +112,7 @@ class Connection(HttpToolsProtocol):
         self._late = self.loop.call_later(self.limits.limit_s, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Waits no longer."""
+        """Cancels the timers of the connection."""
         self._cancel()
         self._cancel_stuck()
         self._held = b""
@@ -121,7 +121,7 @@ class Connection(HttpToolsProtocol):
     # What comes in.
 
     def data_received(self, data: bytes) -> None:
-        """Takes what came; what comes ahead of its turn is kept, and nothing more is read."""
+        """Handles received bytes; those ahead of their turn are buffered, and reading pauses."""
         if self.transport.is_closing() or self._last_word is not None:
             return
         if self._held:  # the transport had it in hand when it was told to pause
@@ -151,12 +151,12 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        """Hands a part of the body on."""
+        """Passes on a part of the body."""
         self._silent = 0
         HttpToolsProtocol.on_body(self, body)
 
     def on_message_complete(self) -> None:
-        """Notes that a request is here as a whole."""
+        """Notes that a request is complete."""
         self._is_over, self._silent = True, 0
         HttpToolsProtocol.on_message_complete(self)
 
@@ -253,7 +253,7 @@ class Connection(HttpToolsProtocol):
         self._stuck = self.loop.call_later(self.limits.limit_s, self._look_at_reader)
 
     def resume_writing(self) -> None:
-        """Goes on: the caller reads."""
+        """Continues: the caller reads again."""
         self._cancel_stuck()
         super().resume_writing()
 
@@ -269,13 +269,13 @@ class Connection(HttpToolsProtocol):
     # What is refused.
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what is not a request, or not one that is taken."""
+        """Refuses what is not a request, or not an accepted one."""
         del msg
         no_request = Problem(400, "not a valid HTTP request", hint="use HTTP/1.1")
         self._refuse(self._objection or no_request)
 
     def _object(self, problem: Problem) -> None:
-        """Stops the parser; it has but one way to say so."""
+        """Stops the parser, by the only way it offers."""
         self._objection = problem
         raise problem
 
@@ -292,7 +292,7 @@ class Connection(HttpToolsProtocol):
         return idle is not None
 
     def _may_go(self) -> bool:
-        """Tests whether nobody works for the caller: a part of a request is no work yet."""
+        """Returns whether nothing is being done for the caller; a partial request is no work."""
         return not self.pipeline and (self._is_answered() or self.cycle.more_body)
 
     def _is_answered(self) -> bool:
@@ -345,5 +345,5 @@ def _large_head() -> Problem:
 
 
 def _idleness(connection: Connection) -> tuple[bool, float]:
-    """Puts those that are in the middle of a body last, and the longest wait first."""
+    """Orders connections: those in the middle of a body last, the longest idle first."""
     return not connection._is_answered(), connection._idle_since_s

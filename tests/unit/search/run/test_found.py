@@ -47,7 +47,7 @@ def test_what_no_run_can_have_written_is_not_loaded(kept, name, load):
 
 def test_a_run_without_a_policy_is_told(kept):
     kept(GOOD)
-    with pytest.raises(MissingError, match="no policy is kept"):
+    with pytest.raises(MissingError, match="no policy is stored"):
         load_found("run:zz")
 
 
@@ -118,7 +118,7 @@ def test_the_best_policy_of_a_run_is_named_by_its_id(runs, reference, name):
 
 @pytest.mark.parametrize(
     ("reference", "told"),
-    [("run:zz", 'no policy is kept of a run "zz"'), ("run:ab", 'several runs begin with "ab"')],
+    [("run:zz", 'no policy is stored for a run "zz"'), ("run:ab", 'several runs begin with "ab"')],
 )
 def test_a_run_that_is_not_kept_or_not_alone_is_told(runs, reference, told):
     with pytest.raises(MissingError, match=told):
