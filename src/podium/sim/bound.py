@@ -12,6 +12,7 @@ import numpy.typing as npt
 from podium.errors import InputError
 from podium.model import Cluster, Workload
 from podium.model.fit import tightest_slots
+from podium.model.state import occupied
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +71,14 @@ def _slots(pod: Any, node: Any, named: tuple[int, ...]) -> tuple[int, ...]:
         left = node["gpu_milli_left"][:count]
         likely = tuple(int(slot) for slot in np.argsort(-left, kind="stable")[:wanted])
     return likely
+
+
+def overcommitted_milli(cluster: Cluster, pods: npt.NDArray[Any], bound: Bound) -> int:
+    """Sums by how much bound pods hold more of GPUs than there is."""
+    if not len(bound):
+        return 0
+    left = occupied(cluster.nodes, pods[: len(bound)], bound.node, bound.slots)["gpu_milli_left"]
+    return int(-np.minimum(left, 0).sum(dtype=np.int64))
 
 
 def placed_records(

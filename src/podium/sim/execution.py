@@ -122,7 +122,7 @@ def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> Na
 
 
 def _is_cached(plan: Plan) -> bool:
-    if not isinstance(plan.policy, PairPolicy) or plan.policy.ties == "random":
+    if not isinstance(plan.policy, PairPolicy):
         return False
     if plan.tier == "python":
         return is_cache_worthwhile(plan.arrivals, len(plan.cluster))

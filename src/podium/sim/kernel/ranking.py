@@ -2,7 +2,7 @@
 
 The cache keeps a row of scores per shape with a 64-ary index of maxima over it. Nodes that
 change are appended to a log; a row catches up with the log when its shape is next asked for.
-Both ways prefer the lowest rank among equal scores.
+Among equal scores both ways take the lowest rank, or one of all by the same draw.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def best_node(run, shape, can_hold):
         return _fail(run, POLICY_FAILED, failed)
     if has_span(run, shape):
         return _best_kept(run, shape, can_hold)
-    return _leftmost_best(run, shape, can_hold)
+    first = _leftmost_best(run, shape, can_hold)
+    if first >= 0 and run.has_random_ties:
+        return _any_in_row(run, shape, first)
+    return first
 
 
 @inner
@@ -266,5 +269,40 @@ def _leftmost_best(run, shape, can_hold):
     row = f8(run.scores + shape * run.num_nodes * 8)
     place = place << FAN_BITS
     while row[place] != best:
+        place += 1
+    return place
+
+
+@inner
+def _any_in_row(run, shape, first):
+    # Counted when asked for: keeping counts beside the maxima costs every change of a score.
+    row, tops = f8(run.scores + shape * run.num_nodes * 8), _tops(run, shape, 0)
+    best, begin, blocks = row[first], first >> FAN_BITS, i8(run.level_starts)[1]
+    ties = np.int64(0)
+    for block in range(begin, blocks):
+        if tops[block] == best:
+            ties += _block_ties(row, block, run.num_nodes, best)
+    wanted = draw(run, ties)
+    for block in range(begin, blocks):
+        if tops[block] == best:
+            ties = _block_ties(row, block, run.num_nodes, best)
+            if wanted < ties:
+                return _nth_tie(row, block << FAN_BITS, best, wanted)
+            wanted -= ties
+    return first
+
+
+@inner
+def _block_ties(row, block, size, best):
+    ties = np.int64(0)
+    for i in range(block * FAN, min(block * FAN + FAN, size)):
+        ties += row[i] == best
+    return ties
+
+
+@inner
+def _nth_tie(row, place, best, wanted):
+    while row[place] != best or wanted > 0:
+        wanted -= row[place] == best
         place += 1
     return place
