@@ -18,7 +18,7 @@ from podium.sim.kernel import prober
 from podium.sim.plan import Plan
 from podium.sim.protocols import Rounds
 from podium.sim.result import Result
-from podium.sim.state import Running, State, build_world
+from podium.sim.state import Running, State, build_world, copied
 from podium.sim.state_at import running_at
 from podium.sim.stepping import stepped_plan
 
@@ -40,10 +40,8 @@ def feasible_nodes(cluster: Cluster, workload: Workload, pod_name: str) -> list[
     if pod_name not in plan.arrivals.names:
         raise UnknownName.among("pod", pod_name, set(plan.arrivals.names))
     pod = plan.arrivals.names.index(pod_name)
-    running = _bound(plan)
-    if pod < len(running.pods):
-        running = Running(*(np.delete(each, pod) for each in running))
-    is_feasible = Moment(plan, build_world(plan, running)).feasible(pod)
+    others = np.delete(np.arange(len(plan.bound)), pod) if pod < len(plan.bound) else None
+    is_feasible = Moment(plan, build_world(plan, _bound(plan, others))).feasible(pod)
     return [cluster.names[node] for node in np.flatnonzero(is_feasible).tolist()]
 
 
@@ -64,8 +62,9 @@ def moment_at(result: Result, changes: int | None = None) -> Moment:
     return Moment(result.plan, build_world(result.plan, running))
 
 
-def _bound(plan: Plan) -> Running:
-    return Running(np.arange(len(plan.bound)), plan.bound.node, plan.bound.slots)
+def _bound(plan: Plan, some: Whole | None = None) -> Running:
+    pods = np.arange(len(plan.bound)) if some is None else some
+    return Running(pods, plan.bound.node[pods], plan.bound.slots[pods])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,19 +81,18 @@ class Moment:
         found[self.plan.rank_order] = self.state.arrays["feasible"]
         return found
 
-    def seat(self, pods: Whole) -> Flags:
-        """Lets pods run on the first node that each fits, one by one; tells which found one."""
-        # The last is only looked at; so somebody stands behind it.
-        seated: Flags = self._probe(np.append(pods, pods[-1]))[:-1] >= 0
-        return seated
+    def seated(self, pods: Whole, level: int = 0, domain: int = -1) -> tuple[Moment, Flags]:
+        """Lets pods run on the first node that each fits; gives what is then, and who found one.
 
-    def seat_together(self, pods: Whole, level: int, domain: int) -> Flags:
-        """Does the same on the nodes of one rack, block or zone."""
-        record = self.state.record
+        A level above 0 and a domain keep them on the nodes of one rack, block or zone.
+        """
+        after = Moment(self.plan, copied(self.state))
+        record = after.state.record
         record["trial_level"], record["trial_domain"] = level, domain
-        seated = self.seat(pods)
-        record["trial_level"], record["trial_domain"] = 0, -1
-        return seated
+        # The last is only looked at; so somebody stands behind it.
+        found: Flags = after._probe(np.append(pods, pods[-1]))[:-1] >= 0
+        record["trial_level"] = 0
+        return after, found
 
     def shape(self, pod: int) -> int:
         """Gives the shape by which the core tells pods apart."""

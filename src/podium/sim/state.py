@@ -119,6 +119,14 @@ def connect(state: State, arrays: Arrays, numbers: dict[str, int]) -> None:
         state.record[name] = number
 
 
+def copied(state: State) -> State:
+    """Copies a world, so that other pods may run on the copy."""
+    copy = State(dict(state.arrays), state.record.copy())
+    changed = ("nodes", "class_counts", "resources", "counts", "totals", "floor", "feasible")
+    connect(copy, {name: state.arrays[name].copy() for name in changed}, {})
+    return copy
+
+
 def connect_gangs(state: State, plan: Plan) -> None:
     """Lays out gangs, domains in rank order, and the priorities of all lines."""
     gangs, num_pods = plan.gangs, len(plan.arrivals)
@@ -234,7 +242,9 @@ def build_world(plan: Plan, running: Running) -> State:
 def occupy(state: State, plan: Plan, running: Running) -> None:
     """Lets pods run on nodes on which nothing ran: takes what they take, and counts them."""
     arrays, at = state.arrays, _ranks(plan)[running.node]
-    pods = placed_records(plan.arrivals.taken(running.pods), running.node, plan.cluster)
+    where = np.full(len(plan.arrivals), -1)
+    where[running.pods] = running.node
+    pods = placed_records(plan.arrivals, where, plan.cluster)[running.pods]
     arrays["nodes"][:] = occupied(arrays["nodes"], pods, at, running.slots)
     has_gpu = pods["gpu_count"] > 0
     kinds = np.where(pods["gpu_milli"] < GPU_MILLI, 0, pods["gpu_count"])
