@@ -179,8 +179,9 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             f"seed {found['seed']}",
             "cluster": f"{figures.counted(found['nodes'], 'node')}, "
             f"{figures.counted(found['gpus'], 'GPU')}",
-            "pods": f"{found['pods']:,}: {found['placed']:,} placed, "
+            "pods": f"{found['pods']:,}: {_bound(found)}{found['placed']:,} placed, "
             f"{found['unplaced']:,} unplaced, {found['held']:,} held",
+            **_refusals(found),
             "GPU allocation": figures.percent(found["gpu_allocation"]),
             "CPU allocation": figures.percent(found["cpu_allocation"]),
             "memory allocation": figures.percent(found["memory_allocation"]),
@@ -192,6 +193,15 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             "digest": found["digest"],
         }
     )
+
+
+def _bound(found: dict[str, Any]) -> str:
+    return f"{found['bound']:,} bound before, " if "bound" in found else ""
+
+
+def _refusals(found: dict[str, Any]) -> dict[str, object]:
+    told = [f"{reason} {count:,}" for reason, count in found.get("refusals", {}).items()]
+    return {"not placed for": ", ".join(told)} if told else {}
 
 
 def _waiting(found: dict[str, Any]) -> dict[str, object]:

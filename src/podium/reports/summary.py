@@ -34,10 +34,12 @@ def summarise(result: Result) -> dict[str, Any]:
         "nodes": len(plan.cluster),
         "gpus": plan.cluster.gpu_total,
         "pods": len(plan.arrivals),
+        **_bound(result),
         "placed": figures.placed,
         "unplaced": figures.unplaced,
         "held": figures.held,
         "holds": figures.holds,
+        **_refusals(result),
         **_use(figures),
         **_times(figures),
         **_curve(result),
@@ -59,6 +61,20 @@ def _intensity(result: Result) -> dict[str, Any]:
     if isinstance(protocol, Replay):
         return {"load": protocol.load}
     return {"ratio": protocol.ratio} if isinstance(protocol, Inflation) else {}
+
+
+def _bound(result: Result) -> dict[str, Any]:
+    count = len(result.plan.bound)
+    return {"bound": count} if count else {}
+
+
+def _refusals(result: Result) -> dict[str, Any]:
+    """Counts the pods that were not placed by reason, where more than resources decides."""
+    if result.plan.is_plain:
+        return {}
+    from podium.sim.refusal import count_reasons
+
+    return {"refusals": count_reasons(result)}
 
 
 def _use(figures: Metrics) -> dict[str, Any]:
