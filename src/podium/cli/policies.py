@@ -122,7 +122,7 @@ def explain(
     if is_json:
         print_json(found.as_object())
     else:
-        _show_explanation(screen, found)
+        show_explanation(screen, found)
 
 
 def _loaded(reference: str, *, is_ignoring_unknown: bool) -> policies.Policy:
@@ -132,7 +132,8 @@ def _loaded(reference: str, *, is_ignoring_unknown: bool) -> policies.Policy:
         return named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
 
 
-def _show_explanation(screen: Screen, found: Explanation) -> None:
+def show_explanation(screen: Screen, found: Explanation) -> None:
+    """Prints how a pod was decided, for people."""
     against = [
         f"{figures.counted(count, 'node')}: {reason}" for reason, count in found.reasons.items()
     ]

@@ -14,6 +14,9 @@ from podium.sim.feasible import Moment, moment_at
 from podium.sim.filters import Filter, filters_of, would_fit_empty
 from podium.sim.result import HELD, HELD_BACK, NO_ROOM, PLACED, Result
 
+OTHER_REASONS = ("gang", "held", "room")
+"""Reasons that no node has; the others are those of `podium.sim.filters.Reason`."""
+
 FITS_NOW = "node(s) had room later"
 WAITING = "node(s) were not tried"
 LEVEL_NAMES = ("", "rack", "block", "zone")
@@ -26,7 +29,7 @@ Whole = npt.NDArray[np.int64]
 class Refusal:
     """Tells why no node took a pod."""
 
-    reason: str  # of `podium.sim.filters.Reason`, or gang, held, room
+    reason: str  # of `Reason` or OTHER_REASONS; empty where a node could take the pod
     message: str  # one line, in the manner of kube-scheduler
     counts: dict[str, int]  # nodes by what they said, the commonest first; all nodes are counted
     would_fit_empty: bool  # a node on which nothing runs could take it
