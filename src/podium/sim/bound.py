@@ -36,11 +36,10 @@ def is_bound(workload: Workload) -> npt.NDArray[np.bool_]:
     return np.array([bool(name) for name in workload.bound_to], bool)
 
 
-def bind(cluster: Cluster, arrivals: Workload, count: int) -> Bound:
-    """Finds nodes and GPUs of the first pods, which are bound; what nothing names is likely."""
-    if not count:
+def bind(cluster: Cluster, workload: Workload) -> Bound:
+    """Finds nodes and GPUs of bound pods; GPUs that nothing names are the most likely ones."""
+    if not len(workload):
         return NOBODY_BOUND
-    workload = arrivals.taken(np.arange(count))
     index = {name: number for number, name in enumerate(cluster.names)}
     for who, name in zip(workload.names, workload.bound_to, strict=True):
         if name not in index:

@@ -352,7 +352,7 @@ def _bound(cluster: Cluster, trace: Workload, arrivals: Workload) -> Bound:
     if not is_bound(arrivals)[:count].all() or count > len(arrivals):
         raise ValueError
     try:
-        return bind(cluster, arrivals, count)
+        return bind(cluster, arrivals.taken(np.arange(count)))
     except InputError as error:  # nobody asked for it: a file says so
         raise ValueError from error
 
