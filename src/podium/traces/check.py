@@ -45,6 +45,11 @@ def findings(trace: Trace) -> list[str]:
     return found
 
 
+def remarks(trace: Trace) -> list[str]:
+    """Lists what is not wrong, but not taken as it is written either."""
+    return [note for note in trace.notes if not note.startswith(LEFT_OUT)]
+
+
 def _name_findings(workload: Workload) -> Iterator[str]:
     twins = [name for name, count in Counter(workload.names).items() if count > 1]
     if twins:

@@ -31,14 +31,36 @@ RACK_LABELS = ("rack", "topology.kubernetes.io/rack", "network.topology.nvidia.c
 
 SERVER_LABEL = "server"
 
-GANG_KEYS = (
-    "scheduling.x-k8s.io/pod-group",
-    "pod-group.scheduling.sigs.k8s.io",
-    "kueue.x-k8s.io/pod-group-name",
-    "scheduling.k8s.io/group-name",
-    "pod-group-name",
-)
+POD_GROUP = "scheduling.x-k8s.io/pod-group"
+
+GANG_KEYS = {
+    "coscheduling": (
+        POD_GROUP,
+        "pod-group.scheduling.sigs.k8s.io",
+        "pod-group.scheduling.sigs.k8s.io/name",
+    ),
+    "kueue": ("kueue.x-k8s.io/pod-group-name",),
+    "volcano": ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"),
+    "kai": ("pod-group-name",),
+}
 """Labels or annotations that name the group a pod must start with, the first one found wins."""
+
+GANG_MINIMUMS = (
+    "pod-group.scheduling.sigs.k8s.io/min-available",
+    "kueue.x-k8s.io/pod-group-total-count",
+)
+"""Labels or annotations that say how many pods of the group must start together."""
+
+KUEUE_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
+KUEUE_SLICES = "kueue.x-k8s.io/podset-slice-required-topology"
+KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
+KUEUE_PODSET = "kueue.x-k8s.io/podset"
+KAI_TOPOLOGY = "kai.scheduler/topology-required-placement"
+
+LWS = "leaderworkerset.sigs.k8s.io"
+JOB_SET = "jobset.sigs.k8s.io/jobset-name"
+JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
+JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 
 JOB_TYPE = "app.kubernetes.io/job-type"
 

@@ -77,7 +77,7 @@ def pod_object(spec: PodSpec, is_calendar_exact: bool) -> dict[str, Any]:
     if annotations:
         metadata["annotations"] = annotations
     if spec.gang:
-        metadata["labels"] = {keys.GANG_KEYS[0]: spec.gang}
+        metadata["labels"] = {keys.POD_GROUP: spec.gang}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}
 
 

@@ -69,7 +69,9 @@ def test_manifests_of_the_hkust_simulator_are_read(read):
     trace = read(NODE + "\n---\n" + POD)
     labels = {"alibabacloud.com/gpu-card-model": "P100", "zone": "z", "rack": "rack-3"}
     assert trace.cluster.specs() == [NodeSpec("n0", 64000, 262144, 2, "P100", "rack-3", labels)]
-    assert trace.workload.specs() == [PodSpec("p0", 6000, 1024, 1, 460, "T4|G2")]
+    assert trace.workload.specs() == [
+        PodSpec("p0", 6000, 1024, 1, 460, "T4|G2", namespace="paib-gpu")
+    ]
     assert trace.notes == ()
 
 
@@ -175,11 +177,11 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
 @pytest.mark.parametrize(
     ("item", "note"),
     [
-        ({"kind": "ConfigMap"}, "only Node and Pod are read, not ConfigMap: 1 object"),
-        (node("m", spec={"unschedulable": True}), "spec.unschedulable is not honoured: 1 node"),
+        ({"kind": "ConfigMap"}, "ConfigMap is not read: 1 object"),
+        ({"kind": "ResourceQuota"}, "ResourceQuota is not honoured: 1 object"),
         (
-            node("m", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]}),
-            "NoSchedule and NoExecute taints are not honoured: 1 node",
+            node("m", spec={"taints": [{"key": "x", "effect": "PreferNoSchedule"}]}),
+            "PreferNoSchedule taints are not honoured: 1 node",
         ),
         (
             node("m", labels={"nvidia.com/gpu.count": "8"}),
@@ -190,24 +192,48 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
             "the resource nvidia.com/mig-1g.5gb is not modelled: 1 node",
         ),
         (
-            pod(spec={"nodeName": "n"}),
-            "spec.nodeName is not honoured, bound pods are read as arrivals: 1 pod",
+            pod(spec={"nodeName": "gone"}),
+            "bound to nodes that are not in the file, and left out: 1 pod",
         ),
         (
             pod() | {"status": {"phase": "Succeeded"}},
-            "status.phase is not honoured, finished pods are read as arrivals: 1 pod",
+            "finished, and therefore left out: 1 pod",
+        ),
+        (
+            pod(spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}),
+            "wait for their gates (spec.schedulingGates), and are left out: 1 pod",
+        ),
+        (
+            pod(deletionTimestamp="2026-01-01T00:00:00Z"),
+            "are being deleted, and are left out: 1 pod",
         ),
         (
             pod(annotations={"alibabacloud.com/gpu-index": "2-3"}),
             "alibabacloud.com/gpu-index is not honoured: 1 pod",
         ),
         (
-            pod(spec={"nodeSelector": {"zone": "a"}}),
-            "node selection by more than the GPU model is not honoured: 1 pod",
+            pod(spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]}),
+            "volumes and the zones they tie a pod to are not honoured: 1 pod",
         ),
         (
-            pod(spec={"nodeSelector": {"nvidia.com/gpu.product": "T4"}}),
-            "selection of a GPU model without asking for a GPU is not honoured: 1 pod",
+            pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}),
+            "spec.resourceClaims are not honoured: 1 pod",
+        ),
+        (
+            pod(spec={"runtimeClassName": "kata"}),
+            "the RuntimeClass of spec.runtimeClassName is not honoured: 1 pod",
+        ),
+        (
+            pod(spec={"schedulerName": "volcano"}),
+            "spec.schedulerName volcano is not honoured, one policy places all pods: 1 pod",
+        ),
+        (
+            pod(spec={"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}),
+            "preferences of nodes are not honoured: preferred affinity, ScheduleAnyway: 1 pod",
+        ),
+        (
+            pod(annotations={"kueue.x-k8s.io/podset-slice-required-topology": "rack"}),
+            "kueue.x-k8s.io/podset-slice-required-topology is not honoured: 1 pod",
         ),
         (
             pod(spec={"priorityClassName": "high"}),

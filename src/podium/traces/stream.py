@@ -1,0 +1,101 @@
+"""Reads a trace from standard input or from a pipe of the shell, through a file of its own."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from podium.errors import InputError, UsageError
+from podium.files.bounded import MOST_BYTES, too_large
+from podium.traces.trace import Trace
+
+STANDARD_INPUT = "-"
+
+_CHUNK_BYTES = 1 << 20
+_SNIFFED_BYTES = 1 << 12
+# Only streams that were handed to this process: a pipe with a name may never end.
+_HANDED = re.compile(r"/dev/stdin|(/dev|/proc/self|/proc/[0-9]+)/fd/[0-9]+")
+_HINT = "pipe a dump into it: kubectl get nodes,pods -A -o json | podium traces info -"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffered:
+    """Is what came out of a stream, as a file whose name says its format."""
+
+    path: Path
+    shown: str
+
+    def renamed(self, trace: Trace) -> Trace:
+        """Lets a trace speak of the stream instead of the file."""
+        return replace(
+            trace,
+            cluster=trace.cluster and replace(trace.cluster, name=self.shown),
+            workload=trace.workload and replace(trace.workload, name=self.shown),
+            notes=tuple(note.replace(str(self.path), self.shown) for note in trace.notes),
+        )
+
+
+def is_stream(reference: str) -> bool:
+    """Tells whether a reference is standard input, or a pipe that the shell opened for us."""
+    if reference == STANDARD_INPUT:
+        return True
+    return bool(_HANDED.fullmatch(reference)) and not Path(reference).is_file()
+
+
+@contextmanager
+def buffered(reference: str) -> Iterator[Buffered]:
+    """Reads a stream to its end; errors speak of the stream, not of the file that holds it."""
+    shown = "standard input" if reference in (STANDARD_INPUT, "/dev/stdin") else reference
+    with tempfile.TemporaryDirectory(prefix="podium-") as folder:
+        raw = Path(folder) / "stream"
+        _copy(reference, raw, shown)
+        file = Buffered(raw.rename(raw.with_suffix(_suffix(raw, shown))), shown)
+        try:
+            yield file
+        except InputError as error:
+            error.message = error.message.replace(str(file.path), shown)
+            error.where = error.where.replace(str(file.path), shown)
+            raise
+
+
+def _copy(reference: str, target: Path, shown: str) -> None:
+    with target.open("wb") as output:
+        if reference != STANDARD_INPUT:
+            try:
+                with Path(reference).open("rb") as stream:
+                    _drain(stream, output, shown)
+            except OSError as error:
+                raise InputError.at(shown, f"cannot be read: {error.strerror or error}") from error
+        elif sys.stdin is None or sys.stdin.isatty():
+            raise UsageError("nothing is piped into standard input", where=shown, hint=_HINT)
+        else:
+            _drain(sys.stdin.buffer, output, shown)
+
+
+def _drain(stream: IO[bytes], output: IO[bytes], shown: str) -> None:
+    size = 0
+    while chunk := stream.read(_CHUNK_BYTES):
+        size += len(chunk)
+        if size > MOST_BYTES:
+            raise too_large(Path(shown), MOST_BYTES)
+        output.write(chunk)
+
+
+def _suffix(path: Path, shown: str) -> str:
+    """Tells the format by how the text begins."""
+    with path.open("rb") as stream:
+        head = stream.read(_SNIFFED_BYTES)
+    if not head.strip():
+        raise InputError.at(shown, "is empty; what was piped can be read once", hint=_HINT)
+    if head.startswith(b"\x1f\x8b"):
+        raise InputError.at(shown, "is compressed", hint="pipe it through gunzip first")
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+        return ".json"
+    first = head.split(b"\n", 1)[0]
+    return ".csv" if b"cpu_milli," in first and b":" not in first else ".yaml"
