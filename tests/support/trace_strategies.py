@@ -66,11 +66,13 @@ def clusters(draw):
 
 
 @st.composite
-def workloads(draw):
+def workloads(draw, *, has_own_names=False):
     spec = pod_specs(draw(st.booleans()), draw(st.booleans()))
-    return Workload.of(draw(st.lists(spec, min_size=1, max_size=5)))
+    unique_by = (lambda pod: pod.name) if has_own_names else None
+    return Workload.of(draw(st.lists(spec, min_size=1, max_size=5, unique_by=unique_by)))
 
 
 @st.composite
-def traces(draw):
-    return Trace("drawn", draw(clusters()), draw(workloads()))
+def traces(draw, *, has_own_names=False):
+    workload = draw(workloads(has_own_names=has_own_names))
+    return Trace("drawn", draw(clusters()), workload)

@@ -42,10 +42,8 @@ class Buffered:
 
 
 def is_stream(reference: str) -> bool:
-    """Tells whether a reference is standard input, or a pipe that the shell opened for us."""
-    if reference == STANDARD_INPUT:
-        return True
-    return bool(_HANDED.fullmatch(reference)) and not Path(reference).is_file()
+    """Tells whether a reference is standard input, or something that the shell opened for us."""
+    return reference == STANDARD_INPUT or bool(_HANDED.fullmatch(reference))
 
 
 @contextmanager

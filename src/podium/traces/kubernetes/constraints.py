@@ -38,7 +38,7 @@ from podium.traces.fields import (
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """A label that the API server puts on every namespace."""
 
-UNKNOWN_NAMESPACES = "namespaceSelector cannot be resolved without Namespace objects: left out"
+UNKNOWN_NAMESPACES = "affinity by namespaceSelector is not honoured without Namespace objects"
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -196,12 +196,14 @@ def _required_terms(
 
 
 def _pod_terms(affinity: Mapping[str, Any], kind: str, site: Site) -> tuple[PodTerm, ...]:
-    found = []
-    for at, term in _required_terms(affinity, kind):
-        namespaces = _term_namespaces(term, at, site)
-        selector = PodSelector(_term_labels(term, at, site), namespaces)
-        found.append(PodTerm(selector, _topology_key(term, at)))
-    return tuple(found)
+    return tuple(
+        PodTerm(
+            PodSelector(_term_labels(term, at, site), _term_namespaces(term, at, site)),
+            _topology_key(term, at),
+        )
+        for at, term in _required_terms(affinity, kind)
+        if not _is_unknown(term, at, site.namespaces)
+    )
 
 
 def _topology_key(term: Mapping[str, Any], at: str) -> str:
@@ -225,12 +227,16 @@ def _term_namespaces(term: Mapping[str, Any], at: str, site: Site) -> frozenset[
 def has_unknown_namespaces(spec: Mapping[str, Any], namespaces: Namespaces) -> bool:
     """Tells whether a term selects namespaces whose labels nobody gave."""
     affinity = mapping_at(spec, "affinity", "spec.affinity")
-    for kind in ("podAffinity", "podAntiAffinity"):
-        for at, term in _required_terms(affinity, kind):
-            rules = _label_selector(term, "namespaceSelector", at)
-            if rules and namespaces.selected(rules) is None:
-                return True
-    return False
+    return any(
+        _is_unknown(term, at, namespaces)
+        for kind in ("podAffinity", "podAntiAffinity")
+        for at, term in _required_terms(affinity, kind)
+    )
+
+
+def _is_unknown(term: Mapping[str, Any], at: str, namespaces: Namespaces) -> bool:
+    rules = _label_selector(term, "namespaceSelector", at)
+    return bool(rules) and namespaces.selected(rules or ()) is None
 
 
 def same_namespaces(names: Iterable[str]) -> frozenset[str]:

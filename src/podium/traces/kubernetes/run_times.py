@@ -199,4 +199,4 @@ class RunTimes:
             yield f"run times are drawn from {finished}: {counted(self.drawn, 'pod')}"
         if self.again:
             pods = counted(self.again, "pod")
-            yield f"run as long again as until now, as nothing tells more: {pods}"
+            yield f"assumed to run as long again as they already have: {pods}"

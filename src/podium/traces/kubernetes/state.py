@@ -16,11 +16,11 @@ from podium.traces.kubernetes.run_times import RunTimes
 State = Literal["now", "empty"]
 STATES: tuple[State, ...] = ("now", "empty")
 
-FINISHED = "finished, and therefore left out"
-GATED = "wait for their gates (spec.schedulingGates), and are left out"
-DELETED = "are being deleted, and are left out"
-HOMELESS = "bound to nodes that are not in the file, and left out"
-UNBOUND = "bound, but read as arrivals, as the file has no nodes"
+FINISHED = "finished, so left out"
+GATED = "wait for their gates (spec.schedulingGates), so left out"
+DELETED = "being deleted, so left out"
+HOMELESS = "bound to nodes that are not in the file, so left out"
+UNBOUND = "bound, but read as arrivals because the file has no nodes"
 
 _DRAWS = 2  # a stream of its own beside those of generated nodes and pods
 
@@ -96,12 +96,14 @@ def _stays(draft: PodDraft) -> bool:
 
 def _duration_s(draft: PodDraft, run_times: RunTimes, rank: float) -> float | None:
     standing, now_s = draft.standing, run_times.now_s
+    if draft.spec.node and standing.deleted_s is not None and now_s is not None:
+        left_s = standing.deleted_s - now_s
+        if left_s > 0:  # one past its time hangs, and nobody knows for how long
+            return left_s
     total_s = run_times.total_s(draft.spec, standing, rank)
-    if not draft.spec.node:
+    if total_s is None or not draft.spec.node:
         return total_s
-    if standing.deleted_s is not None and now_s is not None and standing.deleted_s > now_s:
-        return standing.deleted_s - now_s
-    return None if total_s is None else total_s - run_times.age_s(standing)
+    return total_s - run_times.age_s(standing)
 
 
 def _arrivals(found: Present) -> Iterator[float | None]:

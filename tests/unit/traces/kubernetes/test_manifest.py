@@ -4,9 +4,9 @@ import json
 import pytest
 import yaml
 
-from podium.errors import InputError
+from podium.errors import InputError, UsageError
 from podium.model import NodeSpec, PodSpec
-from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.rejects import Rejects
 
 NODE = """
@@ -193,19 +193,19 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
         ),
         (
             pod(spec={"nodeName": "gone"}),
-            "bound to nodes that are not in the file, and left out: 1 pod",
+            "bound to nodes that are not in the file, so left out: 1 pod",
         ),
         (
             pod() | {"status": {"phase": "Succeeded"}},
-            "finished, and therefore left out: 1 pod",
+            "finished, so left out: 1 pod",
         ),
         (
             pod(spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}),
-            "wait for their gates (spec.schedulingGates), and are left out: 1 pod",
+            "wait for their gates (spec.schedulingGates), so left out: 1 pod",
         ),
         (
             pod(deletionTimestamp="2026-01-01T00:00:00Z"),
-            "are being deleted, and are left out: 1 pod",
+            "being deleted, so left out: 1 pod",
         ),
         (
             pod(annotations={"alibabacloud.com/gpu-index": "2-3"}),
@@ -321,9 +321,101 @@ def test_a_bad_object_is_an_input_error_with_its_place(read, tmp_path, item, fie
     assert caught.value.hint
 
 
-def test_two_nodes_cannot_share_a_name(read):
-    with pytest.raises(InputError, match='node "n": another node has the same name'):
+def test_two_nodes_cannot_share_a_name(read, tmp_path):
+    with pytest.raises(InputError, match='node "n": another node has the same name') as caught:
         read(yaml.safe_dump_all([node(), node()]))
+    assert caught.value.message.endswith(f"{tmp_path / 'm.yaml'}, line 1")
+    assert caught.value.where == f"{tmp_path / 'm.yaml'}, line 11, metadata.name"
+
+
+def test_two_pods_of_one_namespace_cannot_share_a_name(read, tmp_path):
+    message = 'pod "p": another pod of the namespace default has the same name'
+    text = yaml.safe_dump_all([pod(), pod(namespace="a"), pod(namespace="default")])
+    with pytest.raises(InputError, match=message) as caught:
+        read(text)
+    assert caught.value.message.endswith(f"{tmp_path / 'm.yaml'}, line 1")
+    trace = read(text, is_skipping=True)
+    assert trace.workload.names == ("default/p", "a/p")
+    assert message in trace.notes[0]
+
+
+def test_priority_classes_of_the_file_and_of_kubernetes_are_known(read):
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000,
+            "metadata": {"name": "high"}}  # fmt: skip
+    names = ("high", "system-node-critical", "none")
+    pods = [pod(name, spec={"priorityClassName": name}) for name in names]
+    trace = read(yaml.safe_dump_all([*pods, high]))
+    assert [spec.priority for spec in trace.workload.specs()] == [1000, 2_000_001_000, 0]
+    assert trace.notes == (
+        "spec.priorityClassName without spec.priority is read as priority 0: 1 pod",
+    )
+
+
+def by_namespace(labels):
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {},
+        "namespaceSelector": {"matchLabels": labels},
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"affinity": {"podAntiAffinity": required}}
+
+
+def test_a_namespace_selector_is_resolved_by_namespaces_that_come_later(read):
+    anti = pod(spec=by_namespace({"team": "ml"}))
+    spaces = [
+        {"kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}}}
+        for name, team in (("a", "ml"), ("b", "web"))
+    ]
+    (spec,) = read(yaml.safe_dump_all([anti, *spaces])).workload.specs()
+    assert spec.constraints.anti_affinity[0].selector.namespaces == {"a"}
+
+
+def test_a_namespace_selector_without_namespaces_is_noted(read):
+    trace = read(yaml.safe_dump(pod(spec=by_namespace({"team": "ml"}))))
+    assert trace.workload.constraints == ()
+    assert trace.notes == (
+        "affinity by namespaceSelector is not honoured without Namespace objects: 1 pod",
+    )
+
+
+def test_a_cordoned_node_and_one_that_is_not_ready_have_taints(read):
+    silent = node("silent")
+    silent["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    known = node("known", spec={"taints": [{"key": "node.kubernetes.io/unreachable",
+                                            "effect": "NoExecute"}]})  # fmt: skip
+    known["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    trace = read(yaml.safe_dump_all([node("c", spec={"unschedulable": True}), silent, known]))
+    assert [tuple(taint.key for taint in taints) for taints in trace.cluster.taints] == [
+        ("node.kubernetes.io/unschedulable",),
+        ("node.kubernetes.io/not-ready",),
+        ("node.kubernetes.io/unreachable",),
+    ]
+    assert trace.notes == (
+        "not ready by condition alone, read as the taint node.kubernetes.io/not-ready: 1 node",
+    )
+
+
+def test_a_file_of_finished_pods_alone_says_what_became_of_them(read):
+    with pytest.raises(InputError, match="finished, so left out: 1 pod"):
+        read(yaml.safe_dump(pod() | {"status": {"phase": "Succeeded"}}))
+
+
+def test_members_of_a_typed_list_have_the_version_of_the_list(read):
+    group = {"metadata": {"name": "g"}, "spec": {"minMember": 3}}
+    listed = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroupList",
+              "items": [group]}  # fmt: skip
+    member = pod(labels={"scheduling.x-k8s.io/pod-group": "g"})
+    (rule,) = read(yaml.safe_dump_all([member, listed])).workload.gang_rules
+    assert rule.minimum == 3
+
+
+def test_a_state_that_nobody_knows_is_a_usage_error(tmp_path):
+    (tmp_path / "m.yaml").write_text(POD)
+    with pytest.raises(UsageError, match='"then" is not a state'):
+        read_manifests(tmp_path / "m.yaml", Rejects(), Reading(state="then"))
+    with pytest.raises(UsageError, match="the seed -1"):
+        read_manifests(tmp_path / "m.yaml", Rejects(), Reading(seed=-1))
 
 
 def test_bad_objects_can_be_skipped_and_are_listed(read):
