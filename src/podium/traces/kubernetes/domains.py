@@ -64,6 +64,12 @@ KNOWN = Domains(
 """What is read where nobody says otherwise."""
 
 
+LEVEL_LABELS: Mapping[str, str] = {
+    "rack": KNOWN.rack[0], "block": KNOWN.block[0], "zone": KNOWN.zone[0],
+}  # fmt: skip
+"""Labels under which a level is written."""
+
+
 def chosen_domains(topology: tuple[str, ...]) -> Domains:
     """Gives the domains of a preset, or of up to three label keys from the narrowest on.
 

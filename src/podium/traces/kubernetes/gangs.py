@@ -381,14 +381,13 @@ class _Resolver:
             return None
         if key not in self.levels:
             self.levels[key] = level_of(key, self.nodes)
-        if self.levels[key] is None:
-            text = (
-                f"the required topology {key} is not honoured, as no rack, block or zone is like it"
-            )
+        level = self.levels[key]
+        if level is None:
+            text = f"the required topology {key} is not honoured, no rack, block or zone is like it"
             self.remarks[text] += [name]
-        elif any(key not in node.labels for node in self.nodes):
-            self.exists[name] = key
-        return self.levels[key]
+        elif any(getattr(node, level) and key not in node.labels for node in self.nodes):
+            self.exists[name] = key  # nodes outside of every domain are out anyway
+        return level
 
 
 def _group(member: Member) -> tuple[str, str]:
@@ -401,7 +400,7 @@ def on_labelled_nodes(constraints: Constraints, key: str) -> Constraints:
     if constraints.node_terms is None:
         return replace(constraints, node_terms=(NodeTerm((exists,)),))
     terms = tuple(
-        replace(term, labels=(*term.labels, exists))
+        replace(term, labels=tuple(dict.fromkeys((*term.labels, exists))))
         for term in constraints.node_terms
         if term.labels or term.fields  # one without requirements admits no node
     )
