@@ -230,9 +230,10 @@ def _loaded(reference: str, cluster: str | None, options: LoadOptions) -> Trace:
 
 def _save(screen: Screen, trace: Trace, target: Path) -> None:
     from podium.traces import save_trace
+    from podium.traces.save import losses
 
     print("\n".join(on_one_line(str(path)) for path in save_trace(trace, target)))
     nodes = len(trace.cluster) if trace.cluster is not None else 0
     pods = len(trace.workload) if trace.workload is not None else 0
     screen.note(f"{count(nodes)} nodes, {count(pods)} pods")
-    inform(screen, trace.notes)
+    inform(screen, (*trace.notes, *losses(trace, target)))
