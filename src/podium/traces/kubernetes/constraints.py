@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from podium.model.constraints import (
+    UNCONSTRAINED,
     Constraints,
     Effect,
     HostPort,
@@ -46,6 +47,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _POD_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _NODE_OPERATORS = (*_POD_OPERATORS, "Gt", "Lt")
 _MOST_PORT = 65535
+_FIELDS = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
 
 
 @dataclass(slots=True)
@@ -77,6 +79,9 @@ class Site:
 
 def pod_constraints(spec: Mapping[str, Any], site: Site) -> Constraints:
     """Reads every hard constraint of a pod's spec; extended resources are not among them."""
+    host_ports = tuple(dict.fromkeys(_host_ports(spec)))
+    if not host_ports and not any(spec.get(name) for name in _FIELDS):
+        return UNCONSTRAINED
     affinity = mapping_at(spec, "affinity", "spec.affinity")
     selector = texts_at(spec, "nodeSelector", "spec.nodeSelector")
     return Constraints(
@@ -86,12 +91,14 @@ def pod_constraints(spec: Mapping[str, Any], site: Site) -> Constraints:
         affinity=_pod_terms(affinity, "podAffinity", site),
         anti_affinity=_pod_terms(affinity, "podAntiAffinity", site),
         spread=tuple(_spread(spec, site)),
-        host_ports=tuple(dict.fromkeys(_host_ports(spec))),
+        host_ports=host_ports,
     )
 
 
 def has_preferences(spec: Mapping[str, Any]) -> bool:
     """Tells whether a pod prefers nodes without insisting on them."""
+    if not spec.get("affinity") and not spec.get("topologySpreadConstraints"):
+        return False
     affinity = mapping_at(spec, "affinity", "spec.affinity")
     for kind in ("nodeAffinity", "podAffinity", "podAntiAffinity"):
         field_name = f"spec.affinity.{kind}"
@@ -103,6 +110,8 @@ def has_preferences(spec: Mapping[str, Any]) -> bool:
 
 def selects_namespaces(spec: Mapping[str, Any]) -> bool:
     """Tells whether a term must be read again once every Namespace object is known."""
+    if not spec.get("affinity"):
+        return False
     affinity = mapping_at(spec, "affinity", "spec.affinity")
     return any(
         bool(term.get("namespaceSelector"))

@@ -56,6 +56,9 @@ class Marks:
 
 def read_membership(marks: Marks) -> Membership | None:
     """Finds the group of a pod; what says it most plainly counts first."""
+    named = (marks.labels, marks.annotations, marks.spec)
+    if all(_NAMES.isdisjoint(part) for part in named):
+        return None  # as most pods
     for find in _FINDERS:
         found = find(marks)
         if found is not None:
@@ -132,6 +135,10 @@ def _topology(marks: Marks) -> str:
 
 _FINDERS: tuple[Callable[[Marks], Membership | None], ...] = (
     _native, _workload_ref, _labelled, _podset, _leader_worker_set, _job_set, _indexed_job,
+)  # fmt: skip
+_NAMES = frozenset(
+    {"schedulingGroup", "workloadRef", keys.KUEUE_TOPOLOGY, f"{keys.LWS}/name", keys.JOB_SET,
+     *keys.JOB_NAMES, *(name for names in keys.GANG_KEYS.values() for name in names)}
 )  # fmt: skip
 
 

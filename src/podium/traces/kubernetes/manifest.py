@@ -157,7 +157,8 @@ class _Pile:
         name = ("pod", namespace, draft.spec.name)
         self._register(name, f"another pod of the namespace {namespace}", document, path)
         self.namespaces.seen.add(namespace)
-        self.pods.append(replace(draft, spec=self._shared(draft.spec)))
+        spec = self._shared(draft.spec)
+        self.pods.append(draft if spec is draft.spec else replace(draft, spec=spec))
         self._see(draft.standing.latest_s)
 
     def _take_namespace(self, document: Document, path: Path) -> None:
@@ -196,8 +197,10 @@ class _Pile:
         self.latest_s = max(known, default=None)
 
     def _shared(self, spec: PodSpec) -> PodSpec:
+        """Lets pods with equal constraints hold one and the same value."""
         constraints = self.constraints.setdefault(spec.constraints, spec.constraints)
-        return replace(spec, constraints=constraints)
+        is_first = constraints is spec.constraints
+        return spec if is_first else replace(spec, constraints=constraints)
 
     def _drafts(self) -> list[PodDraft]:
         """Settles what other objects had to say: priorities, and the labels of namespaces."""

@@ -48,6 +48,8 @@ class ModelConstraint:
 
 def model_constraint(spec: Mapping[str, Any]) -> ModelConstraint:
     """Reads `nodeSelector` and the required `In` terms of the node affinity."""
+    if "nodeSelector" not in spec and "affinity" not in spec:
+        return ModelConstraint((), has_others=False)
     selector = texts_at(spec, "nodeSelector", "spec.nodeSelector")
     selected = [{selector[key]: None} for key in MODEL_LABELS if key in selector]
     has_others = len(selected) < len(selector)
@@ -116,8 +118,9 @@ def pod_resources(spec: Mapping[str, Any]) -> Resources:
         _add(running, _container_request(container, f"spec.containers[{index}]"))
     sidecars, peak = _start(spec)
     _add(running, sidecars)
-    total = {key: max(running.get(key, 0), peak.get(key, 0)) for key in running.keys() | peak}
-    asked = {key: Fraction(amount) for key, amount in total.items()}
+    asked = running
+    for key, amount in peak.items():
+        asked[key] = max(running.get(key, amount), amount)
     _override(asked, spec)
     _add(asked, _quantities(mapping_at(spec, "overhead", "spec.overhead"), "spec.overhead"))
     return asked
@@ -159,7 +162,7 @@ def _quantities(amounts: Mapping[str, Any], field: str) -> Resources:
 
 def _add(total: Resources, more: Resources) -> None:
     for key, amount in more.items():
-        total[key] = total.get(key, Fraction(0)) + amount
+        total[key] = total[key] + amount if key in total else amount
 
 
 PINNED = f"{keys.GPU_INDEX} is not honoured"

@@ -44,7 +44,7 @@ def present(drafts: Sequence[PodDraft], nodes: Collection[str], state: State | N
             found.remarks[reason] += 1
             continue
         node = draft.standing.node if found.state == "now" or draft.standing.stays else ""
-        found.pods.append(replace(draft, spec=replace(draft.spec, node=node)))
+        found.pods.append(replace(draft, spec=replace(draft.spec, node=node)) if node else draft)
     if found.state == "now":
         found.pods.sort(key=_turn)
     return found
@@ -77,12 +77,15 @@ def timed(found: Present, gangs: Sequence[str], run_times: RunTimes, seed: int) 
     lots = np.random.default_rng([seed, _DRAWS]).random(len(found.pods))
     of_gang: dict[str, float] = {}
     specs = []
-    for draft, gang, lot in zip(found.pods, gangs, lots.tolist(), strict=True):
+    for draft, gang, lot, arrival_s in zip(
+        found.pods, gangs, lots.tolist(), _arrivals(found), strict=True
+    ):
         rank = of_gang.setdefault(gang, lot) if gang else lot
         duration_s = None if _stays(draft) else _duration_s(draft, run_times, rank)
-        specs.append(replace(draft.spec, gang=gang, duration_s=duration_s))
-    arrivals = _arrivals(found)
-    specs = [replace(s, arrival_s=a) for s, a in zip(specs, arrivals, strict=True)]
+        spec = replace(draft.spec, gang=gang, arrival_s=arrival_s, duration_s=duration_s)
+        specs.append(spec)
+    if not any(map(_stays, found.pods)):
+        return specs
     end_s = _end_s([s for s, d in zip(specs, found.pods, strict=True) if not _stays(d)])
     return [
         replace(spec, duration_s=end_s) if _stays(draft) else spec
