@@ -1,4 +1,4 @@
-"""Holds the one error tree of Podium.
+"""The error tree of Podium.
 
     PodiumError            anything Podium raises on purpose
     ├── UsageError         exit 2: a flag, a name or a value that cannot be used
@@ -61,7 +61,7 @@ def close_names(name: str, known: Iterable[str]) -> list[str]:
 
 
 def advice_on(name: str, known: Iterable[str]) -> str:
-    """Says which names may be meant, or which there are."""
+    """Suggests similar names, or lists all names."""
     names = sorted(known)
     close = close_names(name, names)
     if close:
@@ -72,7 +72,7 @@ def advice_on(name: str, known: Iterable[str]) -> str:
 
 
 def meant_by(error: BaseException | None) -> str:
-    """Says which field or name may be meant by one that is not there; often nothing."""
+    """Suggests a field or name similar to a missing one; often empty."""
     if isinstance(error, AttributeError):
         known: Iterable[str] = getattr(error.obj, "_fields", ())
     elif isinstance(error, NameError) and error.__traceback__ is not None:
@@ -86,7 +86,7 @@ def meant_by(error: BaseException | None) -> str:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """Says which of the known names may be meant; nothing where none is close."""
+    """Suggests the closest of the known names; empty if none is close."""
     close = close_names(name, [each for each in known if not each.startswith("_")])
     return f"did you mean {', '.join(close)}" if close else ""
 
@@ -101,7 +101,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 class PodiumError(Exception):
-    """Says what went wrong, where, and what to do next."""
+    """Anything Podium raises on purpose: what went wrong, where, and what to do next."""
 
     exit_code: ClassVar[int] = 2
 
@@ -170,12 +170,12 @@ class MissingExtra(MissingError):  # noqa: N818 - reads as the sentence it makes
 
     @classmethod
     def named(cls, extra: str, need: str) -> MissingExtra:
-        """Gives the exact install line."""
+        """Builds the error with the exact install line."""
         return cls(f"{need} needs the extra '{extra}'", hint=install_line(extra))
 
 
 def install_line(extra: str) -> str:
-    """Says how an extra is installed, for the way in which Podium itself was installed here."""
+    """Returns the command that installs an extra, for the way Podium itself was installed."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote, urlsplit

@@ -30,16 +30,16 @@ def test_candidates_are_listed_in_order_of_their_numbers(store):
 
 
 def test_a_number_is_proposed_once_and_the_rest_of_the_batch_is_not_kept(filled):
-    with pytest.raises(UsageError, match='candidate 3 of run "run-a" is in the store already'):
+    with pytest.raises(UsageError, match='candidate 3 of run "run-a" is already in the store'):
         filled.candidates.propose([bred(7), replace(bred(3), text="other")])
     assert filled.candidates.count("run-a") == 5
     assert filled.candidates.get("run-a", 3).text == bred(3).text
 
 
 def test_a_number_stands_once_in_a_batch(filled):
-    with pytest.raises(UsageError, match='candidate 8 of run "run-a" is given twice'):
+    with pytest.raises(UsageError, match='candidate 8 of run "run-a" is listed twice'):
         filled.candidates.propose([bred(8), bred(8)])
-    with pytest.raises(UsageError, match='candidate 1 of run "run-a" is given twice'):
+    with pytest.raises(UsageError, match='candidate 1 of run "run-a" is listed twice'):
         filled.candidates.judge([judged(bred(1)), judged(bred(1))])
     assert filled.candidates.count("run-a") == 5
 
@@ -105,8 +105,8 @@ def test_the_best_are_accepted_fittest_first_then_earliest(store):
         ({"cases": ({"x": float("nan")},)}, "JSON has no number nan", "cases[0].x"),
         ({"behaviour": (float("nan"),)}, "JSON has no number nan", "behaviour[0]"),
         ({"scores": {"a": np.int64(3)}}, "JSON has no int64", "scores.a"),
-        ({"scores": {"a": {1: 2}}}, "JSON has no name that is no text: 1", "scores.a"),
-        ({"fitness": float("nan")}, "NaN is no number", "fitness"),
+        ({"scores": {"a": {1: 2}}}, "JSON has no name that is not text: 1", "scores.a"),
+        ({"fitness": float("nan")}, "NaN is not a number", "fitness"),
         ({"text": "ab\ud800"}, r"character 2 is half a surrogate pair \(U\+D800\)", "text"),
         ({"operators": ("\udfff",)}, "half a surrogate pair", "operators"),
     ],

@@ -80,7 +80,7 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(filled):
 def test_a_store_of_a_newer_podium_is_refused(url):
     with open_store(url) as store:
         migrate(store.engine, (*MIGRATIONS, LATER))
-    with pytest.raises(UsageError, match=f"schema {LATER.number}, and this Podium knows") as caught:
+    with pytest.raises(UsageError, match=f"schema {LATER.number}, but this Podium knows") as caught:
         open_store(url)
     assert "install the newer Podium" in caught.value.hint
     assert "secret" not in caught.value.where

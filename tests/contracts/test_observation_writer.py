@@ -47,7 +47,7 @@ def test_threads_each_hear_of_their_own_observations(store):
 
 def test_a_bad_observation_is_told_to_its_submitter_alone(store):
     with ObservationWriter(store.observations) as writer:
-        with pytest.raises(UsageError, match="NaN is no number"):
+        with pytest.raises(UsageError, match="NaN is not a number"):
             writer.submit([seen(0, runtime_s=float("nan"))])
         assert writer.add([seen(1)]) == [1]
 
@@ -62,7 +62,7 @@ def test_what_a_database_refuses_does_not_take_its_neighbours_along(store):
             wait_until(lambda: writer.waiting == 0)
             others = [writer.submit([seen(number)]) for number in (1, 0, 2)]
         assert ids_of(first) == [1]
-        with pytest.raises(UsageError, match="the database refuses the observations"):
+        with pytest.raises(UsageError, match="the database rejected the observations"):
             others[1].result(60)
         assert [ids_of(others[0]), ids_of(others[2])] == [[2], [3]]
 
@@ -85,7 +85,9 @@ def test_a_full_queue_refuses_at_once_and_takes_more_later(store):
             wait_until(lambda: writer.waiting == 0)
             taken = writer.submit([seen(1), seen(2)])
             more = writer.submit([seen(3)])
-            with pytest.raises(MissingError, match="3 observations wait to be stored already"):
+            with pytest.raises(
+                MissingError, match="3 observations are already waiting to be stored"
+            ):
                 writer.submit([seen(4)])
         assert [ids_of(each) for each in (first, taken, more)] == [[1], [2, 3], [4]]
         assert writer.add([seen(5)]) == [5]

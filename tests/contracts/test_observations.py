@@ -149,7 +149,7 @@ def test_an_empty_store_has_no_observations(store):
 @pytest.mark.parametrize(
     ("changes", "message", "where"),
     [
-        ({"runtime_s": float("nan")}, "NaN is no number", "runtime_s"),
+        ({"runtime_s": float("nan")}, "NaN is not a number", "runtime_s"),
         ({"features": {"a": float("inf")}}, "JSON has no number inf", "features.a"),
         ({"source": "\ud800"}, "half a surrogate pair", "source"),
         ({"gpu_type": "x" * 257}, "a name of 257 characters is too long", "gpu_type"),

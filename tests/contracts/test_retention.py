@@ -88,7 +88,7 @@ def test_thousands_are_pruned_in_parts(store):
 
 
 def test_nothing_of_a_pair_cannot_be_kept(store):
-    with pytest.raises(UsageError, match="0 observations of each pair cannot be kept"):
+    with pytest.raises(UsageError, match="cannot keep 0 observations of each pair"):
         store.observations.prune(0)
 
 

@@ -41,7 +41,7 @@ def test_an_unknown_run_is_told_with_the_known_ones(store, name):
 def test_a_store_without_runs_says_so(store):
     with pytest.raises(UnknownName) as caught:
         store.runs.get("run-a")
-    assert caught.value.hint == "the store holds no runs"
+    assert caught.value.hint == "the store contains no runs"
     assert store.runs.all() == []
 
 
@@ -84,7 +84,7 @@ def test_words_outside_their_lists_are_refused(store):
 
 def test_an_id_is_given_once(store):
     store.runs.create(RUN)
-    with pytest.raises(UsageError, match='run "run-a" is in the store already'):
+    with pytest.raises(UsageError, match='run "run-a" is already in the store'):
         store.runs.create(replace(RUN, name="another"))
     assert store.runs.all() == [RUN]
 

@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_opened_is_missing(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="the folder of the store cannot be made"):
+    with pytest.raises(InputError, match="the folder of the store cannot be created"):
         open_store(str(tmp_path / "file" / "podium.db"))
 
 

@@ -153,9 +153,9 @@ def test_the_budget_ends_a_search_and_more_of_it_goes_on(server, tmp_path):
     )
     assert 0 < server.charged_tokens <= 30_000
     spend = re.search(r"^spend +.*$", done.stdout, re.MULTILINE)[0]
-    assert f"{server.charged_tokens:,} tokens at an unknown price, {len(server.calls)} " in spend
+    assert f"{server.charged_tokens:,} tokens at unknown cost, {len(server.calls)} " in spend
     run_id = re.search(r"^run +(\w+)", done.stdout)[1]
-    assert f"podium search resume {run_id} --usd N or --tokens N searches on" in done.stderr
+    assert f"podium search resume {run_id} --usd N or --tokens N continues" in done.stderr
     status = podium(tmp_path, "status", run_id, "--store", "runs.db", key="")
     assert spend in status.stdout
     calls = len(server.calls)
@@ -179,7 +179,7 @@ def test_a_wrong_key_is_an_error_and_the_right_one_goes_on(server, tmp_path):
     assert (done.returncode, done.stdout) == (3, "")
     lines = done.stderr.splitlines()[-3:]
     assert lines[0] == (
-        "error: the service does not accept the key (401): Incorrect API key provided: ********"
+        "error: the service rejects the key (401): Incorrect API key provided: ********"
     )
     assert lines[1] == f"  at:  {server.url}"
     run_id = re.search(r"fix this, then run: podium search resume (\w+)", lines[2])[1]
@@ -207,7 +207,7 @@ def test_breeding_and_models_search_together_for_a_price(server, tmp_path):
 def test_a_key_that_is_not_there_is_told_before_there_is_a_run(tmp_path):
     done = podium(tmp_path, "run", *MODELS, "--tokens", "9", "--store", "runs.db", key="")
     assert done.returncode == 3
-    assert "there is no key for a language model" in done.stderr
+    assert "no API key for a language model" in done.stderr
     assert len(done.stderr.splitlines()) == 3
     assert not (tmp_path / ".data" / "podium" / "runs").exists()
 
@@ -228,4 +228,4 @@ def test_an_address_where_nobody_answers_is_an_error(tmp_path):
         program=[sys.executable, "-c", IMPATIENT],
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (3, "")
-    assert "nobody answers at the address of the service" in done.stderr
+    assert "the service cannot be reached" in done.stderr

@@ -207,7 +207,7 @@ def test_another_version_of_podium_on_the_cluster_is_told(monkeypatch):
     monkeypatch.setattr(podium, "__version__", "0.0.7")
     executor = ray_executor(TRAINING, "inflation", 1, LIMITS, "")
     try:
-        with pytest.raises(PodiumError, match=r"is installed there, and 0\.0\.7 here"):
+        with pytest.raises(PodiumError, match=r"is installed there, but 0\.0\.7 here"):
             executor.baseline()
     finally:
         executor.close()
@@ -329,5 +329,5 @@ def test_no_workers_are_refused():
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_an_address_where_nobody_answers_is_told_at_once(address):
-    with pytest.raises(MissingError, match=f"{address}: there is no Ray to work on"):
+    with pytest.raises(MissingError, match=f"{address}: no Ray cluster is available"):
         ray_executor(TRAINING, "inflation", 1, LIMITS, address)

@@ -185,7 +185,7 @@ def test_a_finished_search_is_not_searched_on_by_itself(whole):
 def test_a_second_process_is_told_that_somebody_is_at_work(killed):
     second = killed[1]["second"]
     assert second.returncode == 2
-    assert "another process works on this run" in second.stderr
+    assert "another process is working on this run" in second.stderr
     assert json.loads(killed[1]["running"].stdout)["status"] == "running"
 
 
@@ -196,7 +196,7 @@ def test_a_killed_search_is_shown_as_interrupted(killed):
 
 def test_a_run_at_work_is_not_deleted(killed):
     assert killed[1]["deleted"].returncode == 2
-    assert "another process works on this run" in killed[1]["deleted"].stderr
+    assert "another process is working on this run" in killed[1]["deleted"].stderr
 
 
 def test_no_worker_outlives_a_killed_search(killed):

@@ -321,7 +321,7 @@ def test_a_port_that_is_taken_is_said(tmp_path):
         (["--token-file", "token"], 2, "the token cannot be read"),
         (["--port", "70000"], 2, "too large"),
         (["--log-level", "loud"], 2, "is not one of"),
-        (["--store", "mysql://x"], 2, "no store speaks"),
+        (["--store", "mysql://x"], 2, "is not a supported database"),
     ],
 )
 def test_mistakes_are_said_before_anything_listens(tmp_path, flags, code, said):

@@ -208,6 +208,40 @@ def test_requests_that_were_sent_ahead_are_all_answered_in_their_order(guarded):
     assert answers.count(b"HTTP/1.1 200 OK") == 2000
 
 
+def scored(number):
+    """Writes a request with a body."""
+    body = json.dumps(SCORE)
+    return (
+        f"POST /v1/score HTTP/1.1\r\nHost: podium\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"Content-Type: application/json\r\nX-Request-ID: n{number}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "statuses"),
+    [
+        ([HEAD + b"\r\n"], b"garbage\r\n\r\n", [200, 400]),
+        ([HEAD + b"\r\n"] * 3, b"\x00", [200, 200, 200, 400]),
+        ([scored(1)], b"garbage\r\n\r\n", [200, 400]),
+        ([scored(1), HEAD + b"\r\n", scored(2)], b"GET\r\n\r\n" * 9, [200, 200, 200, 400]),
+        ([scored(1)], HEAD + b"a:b\r\n" * 100 + b"\r\n", [200, 431]),
+        ([HEAD + b"Connection: close\r\n\r\n"], b"garbage\r\n\r\n", [200]),
+        ([], b"garbage\r\n\r\n", [400]),
+    ],
+)
+def test_what_came_before_garbage_is_answered_before_the_connection_closes(
+    guarded, good, bad, statuses
+):
+    answers = b""
+    with connected(guarded) as connection:
+        connection.sendall(b"".join(good) + bad)
+        while got := connection.recv(2**18):
+            answers += got
+    told = [int(part[:3]) for part in answers.split(b"HTTP/1.1 ")[1:]]
+    assert told == statuses
+
+
 def test_one_connection_too_many_takes_the_place_of_the_idlest(tmp_path):
     with served(tmp_path, PODIUM_SERVE_MAX_CONNECTIONS="10") as process:
         with contextlib.ExitStack() as kept:

@@ -1,5 +1,7 @@
 """Holds the tiers together on clusters that need a score index of two and three levels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,10 @@ from podium.model import Cluster, NodeSpec
 from podium.sim import Holding, Inflation, Order, Replay, Rounds, Setup, simulate, state
 from support.agreement import assert_all_tiers_agree, same_result
 from support.instances import random_cluster, random_workload
-from support.probes import PROBES
+from support.probes import PAIR_PROBES, PROBES
 
 HOLDING = Holding(hold_limit=20, max_holds=30)
+BRIEFLY = Holding(hold_limit=20, max_holds=2)
 
 
 @pytest.mark.parametrize("name", ["first", "tightest", "by-slot", "holding", "tightest-any"])
@@ -56,6 +59,30 @@ def test_cache_memo_and_scan_agree_on_five_thousand_nodes(name):
     )
     assert same_result(python, scan)
     assert same_result(cached, scan)
+
+
+ANY = [replace(PROBES[name], ties="random") for name in sorted(PAIR_PROBES)]
+
+
+@pytest.mark.parametrize("policy", ANY, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("protocol", [Replay(holding=BRIEFLY), Rounds(5, BRIEFLY), None])
+def test_ties_are_drawn_alike_from_cache_memo_and_scan(policy, protocol):
+    random = np.random.default_rng(12)
+    cluster = random_cluster(150, random)
+    workload = random_workload(250, random, num_shapes=12, pods_alive=150)
+    order = Order(random.integers(0, 250, 250), random.permutation(150))
+    protocol = protocol or Inflation(order=order, holding=BRIEFLY)
+    result = assert_all_tiers_agree(cluster, workload, policy, protocol, seed=4)
+    assert result.is_placed.any()
+
+
+@pytest.mark.parametrize("num_nodes", [64, 65, 128, 4096, 4097])
+@pytest.mark.parametrize("name", ["first-any", "tightest-any"])
+def test_any_of_all_nodes_is_drawn_across_the_edges_of_blocks(name, num_nodes):
+    alike = Cluster.of(NodeSpec(f"node-{i}", 8000, 8000, 4, "A") for i in range(num_nodes))
+    workload = random_workload(60, np.random.default_rng(num_nodes), num_shapes=4)
+    result = assert_all_tiers_agree(alike, workload, PROBES[name], Rounds())
+    assert len(set(result.node[result.is_placed].tolist())) > 2
 
 
 @pytest.mark.parametrize("name", ["tightest", "roomiest", "by-record"])

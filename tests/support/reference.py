@@ -7,7 +7,8 @@ with the core but the protocols and the numbers that stand for an outcome:
 - An arrival that fits nowhere or is held joins the queue, which is ordered by priority, then
   arrival. A pass offers every waiting pod once, except twins (pods of equal shape) of one that
   found no room in this pass, and twins of one that was held on this very state.
-- A replay makes a pass after the departures of an instant. Where some pod is held, a pass also
+- A replay makes a pass after the departures of an instant, and after placing a pod that some
+  affinity or spread looks at. Where some pod is held, a pass also
   follows an arrival once `hold_limit` decisions were made since the last pass. When nothing
   else can happen and a pass places nothing, the first held pod may no longer be held.
 - Inflation drops what fits nowhere. Rounds makes passes until one neither places nor holds.
@@ -19,7 +20,8 @@ from dataclasses import dataclass, field
 from podium.sim.protocols import Inflation, Replay, Rounds
 from podium.sim.result import HELD as STATUS_HELD
 from podium.sim.result import PLACED, UNPLACED
-from support.reference_cluster import HELD, NOWHERE, SlowCluster, shape_key
+from support.reference_cluster import HELD, NOWHERE, SlowCluster
+from support.reference_constraints import is_awaited
 
 
 @dataclass
@@ -36,11 +38,15 @@ class Outcome:
     decisions: int = 0
 
 
-def simulate_slowly(cluster, workload, policy, protocol, *, seed, ranks):
-    """Runs one simulation; `ranks` gives each node's rank in ties."""
+def simulate_slowly(cluster, workload, policy, protocol, *, seed, ranks, bound_slots=()):
+    """Runs one simulation; `ranks` gives each node's rank in ties.
+
+    `bound_slots` lists the GPUs of the pods that run already, in their order.
+    """
     world = SlowCluster(cluster, workload, policy, seed, ranks)
     pods = _arrivals(workload, protocol)
-    run = _Run(world, pods, protocol)
+    run = _Run(world, pods, protocol, workload.specs())
+    run.begin(bound_slots)
     if isinstance(protocol, Replay):
         run.replay()
     elif isinstance(protocol, Inflation):
@@ -52,15 +58,17 @@ def simulate_slowly(cluster, workload, policy, protocol, *, seed, ranks):
 
 def _arrivals(workload, protocol):
     pods = workload.specs()
+    bound = [pod for pod in pods if pod.node]
     if isinstance(protocol, Inflation):
-        return [pods[index] for index in protocol.order.arrivals]
+        return bound + [pods[index] for index in protocol.order.arrivals]
+    pending = [pod for pod in pods if not pod.node]
     if workload.arrival_s is None:
-        return pods
-    return sorted(pods, key=lambda pod: pod.arrival_s)
+        return bound + pending
+    return bound + sorted(pending, key=lambda pod: pod.arrival_s)
 
 
 class _Run:
-    def __init__(self, world, pods, protocol):
+    def __init__(self, world, pods, protocol, trace):
         count = len(pods)
         self.world = world
         self.pods = pods
@@ -75,10 +83,26 @@ class _Run:
         self.forced = None  # the pod that may no longer be held because nothing else can happen
         self.departures = []  # (time, pod, rank, slots)
         self.decisions_at_pass = 0
+        self.released = False  # whether somebody who waits may fit since the last pass
+        self.awaited = {pod.name for pod in pods if is_awaited(pod, trace)}
+        self.num_bound = 0
+
+    def begin(self, bound_slots):
+        """Lets the pods run that run already."""
+        rank_of = {node.spec.name: rank for rank, node in enumerate(self.world.nodes)}
+        for index, slots in enumerate(bound_slots):
+            self.clock = self.pods[index].arrival_s or 0.0
+            if isinstance(self.protocol, Inflation):
+                self.clock = float(index)
+            self._place(index, rank_of[self.pods[index].node], slots)
+            if isinstance(self.protocol, Inflation):
+                self.outcome.changes_after.append(len(self.outcome.changes))
+        self.num_bound = len(bound_slots)
+        self.released = False
 
     def replay(self):
         first = self.pods[0].arrival_s
-        for index, pod in enumerate(self.pods):
+        for index, pod in list(enumerate(self.pods))[self.num_bound :]:
             time = first + (pod.arrival_s - first) / self.protocol.load
             self._let_depart_until(time)
             self.clock = time
@@ -89,13 +113,13 @@ class _Run:
             self._let_depart_until(math.inf)
 
     def inflation(self):
-        for index in range(len(self.pods)):
+        for index in range(self.num_bound, len(self.pods)):
             self.clock = float(index)
             self._arrive(index)
             self.outcome.changes_after.append(len(self.outcome.changes))
 
     def rounds(self):
-        self.waiting = list(range(len(self.pods)))
+        self.waiting = list(range(self.num_bound, len(self.pods)))
         for number in range(self.protocol.max_rounds):
             self.clock = float(number)
             if self._offer_waiting() == 0:
@@ -103,10 +127,20 @@ class _Run:
 
     def _let_depart_until(self, time):
         """Plays every instant with a departure up to and including a time."""
+        self._settle()
         while self.departures and min(self.departures)[0] <= time:
             self.clock = min(self.departures)[0]
-            for departure in sorted(d for d in self.departures if d[0] == self.clock):
+            self._settle()
+
+    def _settle(self):
+        """Lets pods depart that are due, and offers those who wait as long as that may help."""
+        while True:
+            for departure in sorted(d for d in self.departures if d[0] <= self.clock):
                 self._depart(departure)
+                self.released = True
+            if not self.released:
+                return
+            self.released = False
             if self.waiting:
                 self._offer_waiting()
 
@@ -146,6 +180,8 @@ class _Run:
     def _place(self, index, rank, slots):
         pod = self.pods[index]
         self.world.nodes[rank].start(pod, slots)
+        if isinstance(self.protocol, Replay) and pod.name in self.awaited:
+            self.released = True
         self.outcome.node[index] = self.world.index_of_rank[rank]
         self.outcome.slots[index] = sum(1 << slot for slot in slots)
         self.outcome.start_s[index] = self.clock
@@ -160,7 +196,7 @@ class _Run:
         held_on = {}  # shape: how many changes there had been when it was held
         outcomes = 0
         for index in self._queue():
-            shape = shape_key(self.pods[index])
+            shape = self.world.twins[self.pods[index].name]
             if shape in without_room:
                 self._find_no_room(index)
                 continue

@@ -1,9 +1,12 @@
 """Decides one pod at a time, slowly and obviously: fit, score, choice of node and GPUs."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from podium.model.records import NODE_8, NODE_16, Node, pod_view
 from podium.policies import HOLD, ClusterPolicy
+from support.reference_constraints import may_run
 
 NOWHERE, HELD = "fits nowhere", "held"
 
@@ -45,9 +48,36 @@ class SlowNode:
         """Lists the GPUs with enough free milli, lowest slot first."""
         return [slot for slot, free in enumerate(self.gpu_milli_left) if free >= pod.gpu_milli]
 
-    def fits(self, pod):
+    def asked_here(self, pod):
+        """Gives the pod with the GPUs that its request is on this node, None where it is none."""
+        if pod.gpu_count == 0 or self.spec.gpu_count == 0:
+            return pod
+        if pod.gpu_memory_mib:
+            memory = self.spec.gpu_memory_mib
+            if pod.gpu_memory_mib > memory:
+                return None
+            share = -(-1000 * pod.gpu_memory_mib // memory)
+            return replace(pod, gpu_milli=max(pod.gpu_milli, share))
+        if pod.gpu_milli < 1000 or self.spec.gpu_replicas == 1:
+            return pod
+        replicas = self.spec.gpu_replicas
+        cards = 1
+        while cards * replicas < pod.gpu_count:
+            cards += 1
+        devices = 1
+        while cards * devices < pod.gpu_count:
+            devices += 1
+        milli = 1000 if devices == replicas else devices * (1000 // replicas)
+        return replace(pod, gpu_count=cards, gpu_milli=milli)
+
+    def fits(self, asked):
         """Tells whether CPU, memory, model and GPUs are there."""
-        if pod.cpu_milli > self.cpu_milli_left or pod.memory_mib > self.memory_mib_left:
+        pod = self.asked_here(asked)
+        if pod is None:
+            return False
+        if pod.cpu_milli > 0 and pod.cpu_milli > self.cpu_milli_left:
+            return False
+        if pod.memory_mib > 0 and pod.memory_mib > self.memory_mib_left:
             return False
         if pod.gpu_count == 0:
             return True
@@ -59,12 +89,12 @@ class SlowNode:
     def start(self, pod, slots):
         """Takes the pod's resources."""
         self.running.append(pod)
-        self._move(pod, slots, -1)
+        self._move(self.asked_here(pod), slots, -1)
 
     def stop(self, pod, slots):
         """Returns the pod's resources."""
         self.running.remove(pod)
-        self._move(pod, slots, +1)
+        self._move(self.asked_here(pod), slots, +1)
 
     def _move(self, pod, slots, sign):
         self.cpu_milli_left += sign * pod.cpu_milli
@@ -84,7 +114,9 @@ class SlowNode:
                 gpu_count=self.spec.gpu_count,
                 gpu_model=self.gpu_model,
                 rack=self.rack,
-                gpu_classes=sum({1 << gpu_class(pod) for pod in self.running if pod.gpu_count}),
+                gpu_classes=sum(
+                    {1 << gpu_class(self.asked_here(pod)) for pod in self.running if pod.gpu_count}
+                ),
                 gpu_milli_left=tuple((self.gpu_milli_left + [0] * gpu_slots)[:gpu_slots]),
             )
         return self.shown
@@ -109,15 +141,22 @@ class SlowCluster:
         self.gpu_slots = 16 if any(spec.gpu_count > 8 for spec in specs) else 8
         self.policy = policy
         self.dice = Dice(seed)
-        aligned = workload.aligned(cluster.gpu_models)
+        settled = workload.on(cluster)
         if isinstance(policy, ClusterPolicy):
             self.chooser = policy.start(seed)
         else:
-            self.table = policy.table(aligned.shapes())
+            self.table = policy.table(settled.shapes())
         self.views = {
-            shape_key(spec): pod_view(record)
-            for spec, record in zip(workload.specs(), aligned.pods, strict=True)
+            spec.name: pod_view(record)
+            for spec, record in zip(workload.specs(), settled.pods, strict=True)
         }
+        # Twins are the core's own notion: pods that it would decide alike.
+        classes = settled.class_of if settled.class_of is not None else [0] * len(workload)
+        self.twins = {
+            spec.name: (spec.gpu_spec, spec.gpu_memory_mib, spec.gpu_count, spec.gpu_milli,
+                        tuple(record), int(kind))
+            for spec, record, kind in zip(workload.specs(), settled.pods, classes, strict=True)
+        }  # fmt: skip
 
     def decide(self, pod, *, may_hold):
         """Gives (rank of the node, slots), NOWHERE or HELD."""
@@ -126,14 +165,18 @@ class SlowCluster:
         else:
             rank, slot = self._best(pod, may_hold=may_hold)
         if rank == HELD and not may_hold:
-            rank = next(rank for rank, node in enumerate(self.nodes) if node.fits(pod))
+            rank = next(rank for rank, node in enumerate(self.nodes) if self.fits(pod, node))
         return rank if rank in (NOWHERE, HELD) else (rank, self._slots(pod, rank, slot))
+
+    def fits(self, pod, node):
+        """Tells whether a node has what the pod asks for, and everybody's constraints hold."""
+        return node.fits(pod) and may_run(pod, node, self.nodes)
 
     def _best(self, pod, *, may_hold):
         scored = [
             (*self._score(pod, node), rank)
             for rank, node in enumerate(self.nodes)
-            if node.fits(pod)
+            if self.fits(pod, node)
         ]
         if not scored:
             return NOWHERE, None
@@ -146,40 +189,43 @@ class SlowCluster:
 
     def _score(self, pod, node):
         """Gives the best (score, slot) on a node; the lowest slot among equal scores."""
-        is_scored_by_slot = self.policy.takes_gpu and 0 < pod.gpu_milli < 1000
-        slots = node.fitting_slots(pod) if is_scored_by_slot else [-1]
-        view, shown = self.views[shape_key(pod)], node.view(self.gpu_slots)
+        here = node.asked_here(pod)
+        is_scored_by_slot = (
+            self.policy.takes_gpu and here.gpu_count == 1 and 0 < here.gpu_milli < 1000
+        )
+        slots = node.fitting_slots(here) if is_scored_by_slot else [-1]
+        view, shown = self.views[pod.name], node.view(self.gpu_slots)
+        if node.spec.gpu_count:
+            view = view._replace(gpu_count=here.gpu_count, gpu_milli=here.gpu_milli)
         scores = [self.policy.score_pair(view, shown, slot, self.table) for slot in slots]
         best = scores.index(max(scores))
         return scores[best], slots[best] if is_scored_by_slot else None
 
     def _choose(self, pod):
-        feasible = np.array([node.fits(pod) for node in self.nodes])
+        feasible = np.array([self.fits(pod, node) for node in self.nodes])
         if not feasible.any():
             return NOWHERE
         rows = [tuple(node.view(self.gpu_slots)) for node in self.nodes]
         records = np.array(rows, NODE_16 if self.gpu_slots == 16 else NODE_8)
-        choice = self.chooser.choose(self.views[shape_key(pod)], records, feasible)
+        choice = self.chooser.choose(self.views[pod.name], records, feasible)
         return HELD if choice == HOLD else int(choice)
 
     def _slots(self, pod, rank, scored_slot):
         if pod.gpu_count == 0:
             return []
         node = self.nodes[rank]
+        pod = node.asked_here(pod)
         slots = node.fitting_slots(pod)
         if pod.gpu_milli == 1000:
             return slots[: pod.gpu_count]
         if scored_slot is not None:
             return [scored_slot]
+        if pod.gpu_count > 1:
+            if self.policy.gpu_choice != "random":
+                sign = -1 if self.policy.gpu_choice == "worst" else 1
+                slots = sorted(slots, key=lambda slot: (sign * node.gpu_milli_left[slot], slot))
+            return slots[: pod.gpu_count]
         if self.policy.gpu_choice == "random":
             return [slots[self.dice.index_below(len(slots))]]
         sign = -1 if self.policy.gpu_choice == "worst" else 1
         return [min(slots, key=lambda slot: (sign * node.gpu_milli_left[slot], slot))]
-
-
-def shape_key(pod):
-    """Names a pod's shape: everything that its record holds, and its constraint as written."""
-    return (
-        pod.cpu_milli, pod.memory_mib, pod.gpu_count, pod.gpu_milli, pod.gpu_spec, pod.priority,
-        pod.gang,
-    )  # fmt: skip

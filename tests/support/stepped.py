@@ -15,7 +15,11 @@ def step_through(plan):
     """Steps a plan to its end with the decisions of its own policy."""
     episode, decide = Episode(plan), decider(plan)
     while episode.offer is not None:
-        episode.apply(*decide(episode.offer))
+        node, slot = decide(episode.offer)
+        if node == HOLD_ACTION:
+            episode.hold()
+        else:
+            episode.apply(node, slot)
     return episode.result()
 
 

@@ -44,7 +44,7 @@ def bench(
     wanted = [name for name in MEASURES if not only or any(part in name for part in only)]
     if not wanted:
         raise UsageError(
-            "nothing is measured under that name",
+            "no figure has that name",
             where=f"flag --only {' '.join(only or [])}",
             hint=f"one of {', '.join(MEASURES)}",
         )

@@ -27,7 +27,9 @@ ProtocolName = Annotated[
 ]
 Load = Annotated[
     float | None,
-    typer.Option("--load", help="Divides the time between arrivals (replay).", show_default=False),
+    typer.Option(
+        "--load", help="Divide the time between arrivals by this (replay).", show_default=False
+    ),
 ]
 Ratio = Annotated[
     float | None,
@@ -43,30 +45,32 @@ Pods = Annotated[int | None, typer.Option("--pods", help="Pods of a generated tr
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out bad rows and list them.")]
 NodeOrder = Annotated[
     Literal["shuffled", "listed"],
-    typer.Option("--node-order", help="Who wins ties: a seeded shuffle, or the order listed."),
+    typer.Option(
+        "--node-order", help="Which node wins ties: a seeded shuffle, or the listed order."
+    ),
 ]
 TierName = Annotated[
     str | None,
     typer.Option("--tier", help="auto, python, cached or scan; never changes a result."),
 ]
 HoldLimit = Annotated[
-    int | None, typer.Option("--hold-limit", help="Decisions until a held pod returns.")
+    int | None, typer.Option("--hold-limit", help="Decisions until a held pod is offered again.")
 ]
 MaxHolds = Annotated[int | None, typer.Option("--max-holds", help="Holds allowed per pod.")]
 MaxRounds = Annotated[
-    int | None, typer.Option("--max-rounds", help="How often the queue is offered (rounds).")
+    int | None, typer.Option("--max-rounds", help="Number of times the queue is offered (rounds).")
 ]
 IgnoreUnknown = Annotated[
     bool,
     typer.Option(
-        "--ignore-unknown-plugins", help="Leave unknown scheduler plugins out, and name them."
+        "--ignore-unknown-plugins", help="Leave out unknown scheduler plugins and list them."
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseOptions:
-    """Holds the options of every verb that simulates a case."""
+    """The options of every verb that simulates a case."""
 
     trace: TraceName = None
     cluster: ClusterName = None
@@ -82,7 +86,7 @@ class CaseOptions:
     traces: TracesFolder = None
 
     def settings(self) -> dict[str, Any]:
-        """Gives the options that are settings, by path."""
+        """Returns the options that are settings, by path."""
         return {
             "simulate.trace": self.trace,
             "simulate.cluster": self.cluster,
@@ -93,7 +97,7 @@ class CaseOptions:
         }
 
     def inputs(self) -> Inputs:
-        """Gives the options that are none."""
+        """Returns the options that are not settings, as inputs of a case."""
         from podium.experiments.case import Inputs
 
         return Inputs(self.orders, self.nodes, self.pods, self.is_skipping_bad, self.node_order)

@@ -24,11 +24,11 @@ Check = Callable[[Settings], Iterator[Finding]]
 
 LOW_MEMORY_BYTES = 2**30
 UNUSED = ("kube", "rl")
-"""Extras that nothing in this release imports: they are not worth a word."""
+"""Extras that nothing in this release imports: they are not reported."""
 
 
 def check_python(settings: Settings) -> Iterator[Finding]:
-    """Names the interpreter; an older one than Podium supports would not have come this far."""
+    """Reports the interpreter; one older than Podium supports would have failed before."""
     del settings
     found = f"{platform.python_implementation()} {platform.python_version()}"
     yield Finding("python", "ok", f"{found}, {platform.machine()}")
@@ -66,8 +66,8 @@ def check_cache(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "compile cache",
             "warning",
-            f"{folder} cannot be written ({error.strerror}): every start compiles again",
-            "set PODIUM_COMPILE_CACHE to a folder that can be written",
+            f"{folder} is not writable ({error.strerror}): every start compiles again",
+            "set PODIUM_COMPILE_CACHE to a writable folder",
         )
     else:
         yield Finding("compile cache", "ok", str(folder))
@@ -89,7 +89,7 @@ def check_machine(settings: Settings) -> Iterator[Finding]:
 
 
 def memory_bytes(limit_file: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
-    """Gives the memory of the machine, or of the container where that is less."""
+    """Returns the memory of the machine, or of the container where that is less."""
     try:
         machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -101,7 +101,7 @@ def memory_bytes(limit_file: Path = Path("/sys/fs/cgroup/memory.max")) -> int | 
 
 
 def check_sandbox(settings: Settings) -> Iterator[Finding]:
-    """Locks a process in as candidates are, and looks which walls stand."""
+    """Confines a process as candidates are, and reports which walls stand."""
     from podium.search.sandbox.confinement import WALLS
     from podium.search.sandbox.pool import missing_walls
 
@@ -109,16 +109,16 @@ def check_sandbox(settings: Settings) -> Iterator[Finding]:
         missing = missing_walls()
     except PodiumError as error:
         # Its own advice is to run this very check.
-        advice = "reinstall Podium; in a container, allow it processes of its own"
+        advice = "reinstall Podium; in a container, allow it to start processes"
         yield Finding("sandbox", "broken", str(error), advice)
         return
     standing = [wall for wall in WALLS if wall not in missing]
     if not missing:
         yield Finding("sandbox", "ok", ", ".join(standing))
         return
-    told = "they are judged all the same" if settings.search.allow_unconfined else "none is judged"
+    told = "they run anyway" if settings.search.allow_unconfined else "none is run"
     yield Finding(
-        "sandbox", "warning", f"no wall of {', '.join(missing)} around candidates: {told}",
+        "sandbox", "warning", f"candidates lack the walls {', '.join(missing)}: {told}",
         "use Linux on x86-64 or arm64, with seccomp allowed",
     )  # fmt: skip
 
@@ -138,7 +138,7 @@ def check_traces(settings: Settings) -> Iterator[Finding]:
         detail = f"{folder} lacks {counted(len(missing), 'file')}: {some(missing)}"
         yield Finding("traces", "warning", detail, _FETCH)
     if changed:
-        detail = f"{counted(len(changed), 'file')} in {folder} not as published: {some(changed)}"
+        detail = f"{folder} has {counted(len(changed), 'changed file')}: {some(changed)}"
         yield Finding("traces", "warning", detail, _FETCH)
     if not missing and not changed:
         yield Finding("traces", "ok", f"{folder} is complete")
@@ -148,7 +148,7 @@ _FETCH = "podium traces fetch openb, or set PODIUM_TRACES to a folder with the o
 
 
 def compare_openb(folder: Path) -> tuple[list[str], list[str]]:
-    """Names the original files that a folder lacks, and those that differ from the published."""
+    """Lists the original files that a folder lacks, and those that were changed."""
     from podium.traces.openb.files import find_file, openb_index
 
     missing, changed = [], []
@@ -183,7 +183,7 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
 
 
 def missing_distributions(requirements: list[str]) -> dict[str, list[str]]:
-    """Maps each extra of a distribution's requirements to what is not installed of it."""
+    """Maps each extra of a distribution to its requirements that are not installed."""
     missing: dict[str, list[str]] = {}
     for requirement in requirements:
         match = re.fullmatch(r"\s*([\w.-]+)[^;]*;.*extra\s*==\s*['\"]([\w-]+)['\"].*", requirement)

@@ -43,11 +43,11 @@ TITLES = {
     "makespan_s": "makespan",
 }
 BESIDE = ("gpu_allocation", "fragmentation", "placed", "wait_mean_s")
-"""What is shown beside the metric that ranks."""
+"""The metrics that are shown besides the one that ranks."""
 
 NOBODY_WAITED = (
-    "note: nobody waited, so there is nothing to compare; --protocol inflation fills the cluster, "
-    "--load N lets pods come N times as fast"
+    "note: no pod waited, so there is nothing to compare; --protocol inflation fills the cluster, "
+    "--load N makes pods arrive N times as fast"
 )
 
 
@@ -67,11 +67,15 @@ def compare(
     metric: Annotated[
         str | None,
         typer.Option(
-            "--metric", help="What to rank by: gpu_allocation, wait_mean_s, ...", show_default=False
+            "--metric",
+            help="Metric to rank by: gpu_allocation, wait_mean_s, ...",
+            show_default=False,
         ),
     ] = None,
     case: CaseOptions,
-    jobs: Annotated[int, typer.Option("--jobs", help="Threads; 0 = all cores.", min=0)] = 0,
+    jobs: Annotated[
+        int, typer.Option("--jobs", help="Number of threads; 0: one per core.", min=0)
+    ] = 0,
     save: Save = None,
     store: StoreUrl = None,
     is_json: Json = False,

@@ -27,8 +27,8 @@ BAR_CELLS = 24
 NEXT = {
     "podium simulate --policy fgd --protocol inflation": "one run in full",
     "podium compare fgd my_policy.py --protocol inflation": "your own score(pod, node)",
-    "podium policies list": "everything that ships",
-    "podium search run --time 10m": "a longer search, kept and resumable",
+    "podium policies list": "all policies that ship",
+    "podium search run --time 10m": "a longer search that can be resumed",
 }
 
 
@@ -57,11 +57,11 @@ def demo(ctx: typer.Context, is_json: Json = False) -> None:
 
 
 def _found(screen: Screen, settings: Settings) -> Found | None:
-    """Searches; nothing where candidates cannot be confined, which is no reason to show less."""
+    """Searches; returns None where candidates cannot be confined: the demo goes on without it."""
     try:
         return search_from_nothing(screen, settings)
     except MissingError as error:
-        screen.note(f"no search here: {error.message}")
+        screen.note(f"search skipped: {error.message}")
         return None
 
 

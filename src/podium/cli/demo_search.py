@@ -19,7 +19,7 @@ BESIDE = ("first-fit", "best-fit", "fgd")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Holds what the search came to, on held-out clusters, beside policies that ship."""
+    """What the search found, measured on held-out clusters beside policies that ship."""
 
     seed: int
     evaluations: int

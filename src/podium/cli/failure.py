@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 LONGEST_TEXT = 2_000
-"""Errors quote files, and files hold texts of any length."""
+"""Errors quote files, which may contain texts of any length."""
 
 
 class Told(int):
-    """Is an exit code whose reason has been told already."""
+    """An exit code whose reason has been printed already."""
 
 
 class InternalError(PodiumError):
@@ -43,7 +43,7 @@ class InternalError(PodiumError):
 
 
 def fail(error: Exception, arguments: list[str]) -> int:
-    """Prints an error to standard error, without secrets, and gives its exit code."""
+    """Prints an error to standard error, without secrets, and returns its exit code."""
     from podium.settings import configured_secrets
 
     secrets = configured_secrets(arguments)
@@ -60,12 +60,12 @@ def fail(error: Exception, arguments: list[str]) -> int:
 
 
 def is_debugging(arguments: list[str]) -> bool:
-    """Tells whether tracebacks are wanted."""
+    """Returns whether tracebacks are wanted."""
     return "--debug" in arguments or os.environ.get("PODIUM_DEBUG", "0") not in ("", "0", "false")
 
 
 def as_object(error: PodiumError) -> dict[str, str]:
-    """Gives the error's one JSON shape."""
+    """Returns the error as a JSON object, the same everywhere."""
     return {
         "code": error.code,
         "message": error.message,
@@ -75,7 +75,7 @@ def as_object(error: PodiumError) -> dict[str, str]:
 
 
 def in_three_lines(error: PodiumError) -> str:
-    """Says what happened, where, and what to do next; several places take a line each."""
+    """Writes what happened, where, and what to do next; several places take a line each."""
     label = style("error:", fg="red", bold=True) if _has_color() else "error:"
     places = [f"  at:  {_short(place)}" for place in error.where.split("\n") if place]
     advice = [f"  try: {_short(error.hint)}"] if error.hint else []
@@ -98,8 +98,8 @@ def as_podium_error(error: Exception) -> PodiumError:
             return found
     if isinstance(error, MemoryError):
         return MissingError(
-            "there is not enough memory",
-            hint="give a smaller file, or more memory to this process",
+            "out of memory",
+            hint="use a smaller file, or give this process more memory",
         )
     return InternalError(
         f"internal error: {type(error).__name__}: {error}",
@@ -122,7 +122,7 @@ def _usage_error(error: TyperException) -> UsageError:
         message, guess = error.message, ", ".join(possible)
     advice = f"did you mean {guess.rstrip('?')}; " if guess else ""
     return UsageError(
-        message.rstrip("."), where=command, hint=f"{advice}{command} --help lists what there is"
+        message.rstrip("."), where=command, hint=f"{advice}{command} --help shows the usage"
     )
 
 

@@ -8,13 +8,13 @@ MISSING = "-"
 
 
 class Figure(str):
-    """Is the text of a number; tables align it right."""
+    """The text of a number, which tables align to the right."""
 
     __slots__ = ()
 
 
 def count(value: int) -> Figure:
-    """Writes a whole number with thousands apart."""
+    """Writes a whole number with thousands separators."""
     return Figure(f"{value:,}")
 
 

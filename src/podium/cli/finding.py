@@ -1,4 +1,4 @@
-"""Holds what a check of `podium doctor` found."""
+"""What a check of `podium doctor` found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Status = Literal["ok", "note", "warning", "broken"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Says how one thing stands, and what to do about it."""
+    """The state of one thing, and what to do about it."""
 
     check: str
     status: Status

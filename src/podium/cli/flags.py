@@ -1,4 +1,4 @@
-"""Lets verbs share blocks of options: one parameter stands for all options of a dataclass."""
+"""Shares blocks of options between verbs: one parameter stands for all fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 
 def with_blocks(verb: Callable[..., None]) -> Callable[..., None]:
-    """Gives a verb one option for every field of each parameter whose type is a dataclass."""
+    """Replaces each parameter of a verb that is a dataclass by one option per field."""
     hints = get_type_hints(verb, include_extras=True)
     blocks: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = [

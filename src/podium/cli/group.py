@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from typer._click.core import Command, Context
 
 ANYWHERE = ("--debug", "--no-progress", "--quiet")
-"""Flags of `podium` itself that may also stand behind the verb."""
+"""Flags of `podium` itself that may also follow the verb."""
 
 GRACE_S = 0.5
-"""Work that was interrupted has so long to end by itself."""
+"""How long interrupted work may take to end by itself."""
 
 
 class Verb(NamedTuple):
@@ -39,7 +39,7 @@ class Verb(NamedTuple):
     help: str = ""  # empty: the first line of the module, which says the same
 
     def sentence(self) -> str:
-        """Gives the line in the help; the module is read, but not imported."""
+        """Returns the verb's line in the help; the module is read, but not imported."""
         spec = None if self.help else importlib.util.find_spec(self.module)
         if spec is None or spec.origin is None:
             return self.help
@@ -56,7 +56,7 @@ class NounGroup(TyperGroup):
 
 
 class VerbGroup(NounGroup):
-    """Knows its verbs by name; a verb's module is imported when the verb is called."""
+    """Lists its verbs by name; a verb's module is imported when the verb is called."""
 
     verbs: ClassVar[Sequence[Verb]] = ()
 
@@ -127,7 +127,7 @@ def hoisted(arguments: list[str]) -> list[str]:
 
 
 def leave_work_behind() -> None:
-    """Ends the process where threads do not end after an interrupt.
+    """Ends the process if threads do not end after an interrupt.
 
     Nothing can stop compiled code from outside, and the interpreter would wait for it.
     """
@@ -157,7 +157,7 @@ def _silenced() -> int:
 
 
 def _close_output() -> None:
-    """Flushes the output; one that takes nothing more must not fail again at the very end."""
+    """Flushes the output; a closed one must not fail again at the very end."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -27,7 +27,7 @@ Number = TypeVar("Number", int, float)
 AGENT = "online"
 JOBS = 1000
 NEIGHBOURS = 0.2
-"""Share of jobs that run beside another one, unless set otherwise."""
+"""Default share of jobs that run beside another one."""
 
 MOST_JOBS, MOST_JOB_TYPES, MOST_GPU_TYPES = 100_000, 1000, 64
 WIDEST = 2.0
@@ -64,7 +64,7 @@ def learn(
         float | None,
         typer.Option(
             "--pair-spread",
-            help="How far jobs differ in which GPUs suit them, in ln(run time).",
+            help="How much jobs differ in which GPUs suit them, in ln(run time).",
             show_default=False,
         ),
     ] = None,
@@ -82,8 +82,8 @@ def learn(
 ) -> None:
     """Shows how the online agent learns where jobs run fast, in simulated worlds.
 
-    The agent is that of `podium serve`. Run times are hidden from it; an oracle that knows them
-    tells how much each decision loses.
+    The agent is the one in `podium serve`. Run times are hidden from it; an oracle that knows them
+    shows how much each decision loses.
     """
     settings = read_settings(ctx, {"simulate.seed": seed})
     screen = Screen(settings.display)
@@ -163,7 +163,7 @@ def _seeds(settings: Settings, text: str | None) -> tuple[int, ...]:
         return (_within("seed", settings.simulate.seed, 0, 0, 2**63 - 1),)
     if settings.origins["simulate.seed"].startswith("flag"):
         raise UsageError(
-            "--seed and --seeds are both given", where="flag --seeds", hint="give one of them"
+            "--seed and --seeds exclude each other", where="flag --seeds", hint="give one of them"
         )
     from podium.experiments.compare import read_seeds
 
@@ -213,7 +213,7 @@ def _worlds(seeds: list[int]) -> str:
 
 
 def _regret(screen: Screen, found: dict[str, Any]) -> None:
-    print("\nregret per decision: how much longer a job takes than where the oracle sends it")
+    print("\nregret per decision: how much longer a job takes than on the oracle's choice")
     ways = found["ways"]
     rows = [
         [
@@ -244,7 +244,7 @@ def _strategies(screen: Screen, ways: dict[str, Any], late: int) -> None:
 
 
 def _learned(screen: Screen, found: dict[str, Any]) -> None:
-    print(f"\nwhat was learned of hidden run times, seed {found['seeds'][0]}")
+    print(f"\nlearned and hidden run times, seed {found['seeds'][0]}")
     rows = [
         [
             f"{each['job_type']} on {each['gpu_type']}",
@@ -259,7 +259,7 @@ def _learned(screen: Screen, found: dict[str, Any]) -> None:
     screen.table(["pair", "observed", "true", "mu", "sigma", "error"], rows)
     if not found["slowdowns"]:
         return
-    print("\nand of hidden slowdowns, for the pairs that met most often")
+    print("\nlearned and hidden slowdowns, for the pairs that ran together most often")
     rows = [
         [
             f"{each['job_type']} beside {each['beside']}",

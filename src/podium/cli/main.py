@@ -1,4 +1,4 @@
-"""Is the entry point: `podium VERB`."""
+"""The entry point: `podium VERB`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podium.cli.group import Verb, VerbGroup
 
 
 class Podium(VerbGroup):
-    """Holds every verb of Podium."""
+    """All verbs of Podium."""
 
     verbs = (
         Verb("demo", "podium.cli.demo"),

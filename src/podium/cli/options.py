@@ -1,4 +1,4 @@
-"""Declares the options that verbs share, and leads from options to settings."""
+"""Declares the options that verbs share, and reads settings with them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ TracesFolder = Annotated[
 
 RunId = Annotated[
     str,
-    typer.Argument(metavar="RUN", help="Id of a run, a unique beginning of one, or its name."),
+    typer.Argument(metavar="RUN", help="Id of a run, a unique prefix of it, or its name."),
 ]
 StoreUrl = Annotated[
     str | None,
-    typer.Option("--store", help="Database: a file or an address.", show_default=False),
+    typer.Option("--store", help="Database: a file or a URL.", show_default=False),
 ]
 Save = Annotated[
     str | None,
     typer.Option(
-        "--save", metavar="NAME", help="Keep the run in the store under a name.",
+        "--save", metavar="NAME", help="Save the run in the store under this name.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -48,10 +48,10 @@ def read_settings(ctx: typer.Context, flags: Mapping[str, Any] | None = None) ->
 
 
 def typed_command() -> tuple[str, ...]:
-    """Gives the command as it was typed."""
+    """Returns the command line as it was typed."""
     return ("podium", *sys.argv[1:])
 
 
 def kept_note(record: RunRecord) -> str:
-    """Says where an outcome is kept."""
-    return f"kept as run {record.id} ({record.name}); podium runs show {record.id} shows it"
+    """Writes the note that says where an outcome is stored."""
+    return f"saved as run {record.id} ({record.name}); podium runs show {record.id} shows it"

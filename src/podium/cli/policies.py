@@ -47,7 +47,7 @@ def show(
     is_ignoring_unknown: IgnoreUnknown = False,
     is_json: Json = False,
 ) -> None:
-    """Prints what a policy is, and its source."""
+    """Prints the description and the source of a policy."""
     policy = _loaded(reference, is_ignoring_unknown=is_ignoring_unknown)
     text = policy.source.text if policy.source else ""
     facts = {
@@ -78,9 +78,9 @@ def check(
     is_ignoring_unknown: IgnoreUnknown = False,
     is_json: Json = False,
 ) -> None:
-    """Runs the contract on a policy.
+    """Checks that a policy keeps its contract.
 
-    Exits with 1 when the policy breaks it.
+    Exits with 1 when it does not.
     """
     from podium.experiments.simulate import interruptible
     from podium.testing import check_policy
@@ -105,12 +105,12 @@ def check(
 def explain(
     ctx: typer.Context,
     reference: Reference,
-    pod: Annotated[str, typer.Option("--pod", help="Name of a pod of the trace.")],
+    pod: Annotated[str, typer.Option("--pod", help="Name of a pod in the trace.")],
     case: CaseOptions,
     seed: Seed = None,
     is_json: Json = False,
 ) -> None:
-    """Says why a pod of a simulated run went where it went."""
+    """Explains why a pod of a simulated run was placed where it was."""
     settings = read_settings(ctx, {**case.settings(), "simulate.seed": seed})
     screen = Screen(settings.display)
 

@@ -22,7 +22,7 @@ GAP = 2
 """Spaces between columns."""
 
 LOG_S = 30.0
-"""So often a log hears how far the work is."""
+"""Seconds between progress lines in a log."""
 
 
 class Advance(Protocol):
@@ -34,7 +34,7 @@ class Advance(Protocol):
 
 @dataclass(slots=True)
 class Rhythm:
-    """Says when a log is to hear of progress again."""
+    """Decides when the next progress line is due in a log."""
 
     every_s: float = LOG_S
     clock: Callable[[], float] = time.monotonic
@@ -44,7 +44,7 @@ class Rhythm:
         self._last_s = self.clock()
 
     def is_due(self) -> bool:
-        """Tells whether the time is over, and begins a new one if so."""
+        """Returns whether the interval is over, and starts the next one if so."""
         now_s = self.clock()
         if now_s - self._last_s < self.every_s:
             return False
@@ -131,7 +131,7 @@ class Screen:
         console.print(table)
 
     def console(self, stream: IO[str]) -> Console:
-        """Gives what draws on a stream."""
+        """Returns the console that draws on a stream."""
         from rich.console import Console
 
         return Console(
@@ -144,7 +144,7 @@ class Screen:
 
 @dataclass(slots=True)
 class Log:
-    """Moves no bar on, but says how far the work is now and then: logs have no bars."""
+    """Prints a progress line now and then instead of moving a bar: logs have no bars."""
 
     screen: Screen
     label: str

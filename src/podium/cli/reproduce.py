@@ -1,4 +1,4 @@
-"""Repeats published experiments."""
+"""Reproduces published experiments."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def fgd(
         list[str] | None,
         typer.Option(
             "--policy",
-            help="Only these published policies, such as fgd; or any others, by name or file, "
-            "beside the published FGD: for a report only, these seeds are not for tuning.",
+            help="Only these published policies, such as fgd; or any others, by name or file, to "
+            "compare with the published FGD: for reports only, do not tune on these seeds.",
         ),
     ] = None,
     is_complete: Annotated[bool, typer.Option("--all-seeds", help="One row per seed.")] = False,
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
-    """Repeats the experiments of FGD.
+    """Reproduces the FGD experiments.
 
     Runs the published policies on the published orders; exits with 1 when a figure differs by
-    more than 0.01 points. Policies that were never published are set beside the published FGD.
+    more than 0.01 points. Policies that were never published are compared with the published FGD.
     Its seeds, 42 to 51, are test seeds: report on them, never tune or choose a policy on them.
     """
     settings = read_settings(ctx, {"traces.folder": traces})
@@ -120,13 +120,13 @@ def _signed(points: float) -> figures.Figure:
 
 
 def _judge(screen: Screen, outcomes: list[Outcome]) -> None:
-    """Says how many runs are as published; exits with 1 where one is not."""
+    """Prints how many runs match the published ones; exits with 1 if one does not."""
     from podium.reports.fgd_experiment import NOT_REPRODUCIBLE, TOLERANCE
 
     judged = [each for each in outcomes if each.experiment.policy not in NOT_REPRODUCIBLE]
     reproduced = sum(each.is_reproduced for each in judged)
     verdict = f"{reproduced} of {len(judged)} deterministic runs within {TOLERANCE} points at "
-    drawn = "; random is drawn afresh by design" if len(judged) < len(outcomes) else ""
+    drawn = "; random differs by design" if len(judged) < len(outcomes) else ""
     screen.note(f"{verdict}100 % and 130 %{drawn}")
     if reproduced < len(judged):
         raise typer.Exit(1)
@@ -168,9 +168,9 @@ def _means(group: list[Outcome]) -> list[figures.Figure]:
 @app.command()
 @stoppable
 def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = False) -> None:
-    """Repeats the table of FunSearch.
+    """Reproduces the FunSearch table.
 
-    Shows its policies by its own rules, and beside them by Podium's, with waiting times.
+    Shows its policies under its own rules and under Podium's, with waiting times.
     """
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)
@@ -217,5 +217,7 @@ def _show_funsearch(screen: Screen, views: list[TwoViews]) -> None:
     ]
     screen.table(titles, rows)
     print()
-    print("All pods finish, so use over time is the same work over nearly the same time: it cannot")
-    print("rank policies here. The original's score rises when pods fail and retry; waiting tells.")
+    print(
+        "All pods finish, so the use of GPUs over time is nearly the same and cannot rank policies."
+    )
+    print("The original's score rises when pods fail and retry; waiting times tell them apart.")

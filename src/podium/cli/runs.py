@@ -1,8 +1,9 @@
-"""Lists, shows, compares and deletes runs that the store keeps."""
+"""Lists, shows, compares and deletes stored runs."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from podium.cli.group import new_app
 from podium.cli.options import Json, RunId, StoreUrl, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.terminal import on_one_line
-from podium.errors import UsageError
+from podium.errors import UnknownName, UsageError
 from podium.experiments import runs as experiments
 from podium.experiments.places import blaming
 from podium.experiments.plain import plain
@@ -27,7 +28,12 @@ app = new_app(__doc__)
 
 PLACE = "argument RUN"
 LONGEST_CELL = 60
-"""Characters of an input that are shown; `--json` has them all."""
+"""Characters of an input that are shown; `--json` shows them all."""
+
+DIGEST_CHARACTERS = 12
+"""Characters of a digest that tell two apart at a glance; `--json` has them all."""
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @app.command("list")
@@ -50,9 +56,12 @@ def list_runs(
     rows: list[dict[str, Any]] = []
     if not experiments.is_new(settings):
         with experiments.open_runs(settings) as opened:
+            _check_kind(kind, opened)
             rows = [_listed(opened, run) for run in opened.runs.all(kind)]
             for damaged in opened.runs.damaged(kind):
                 screen.note(f"{damaged}; podium runs delete removes it")
+    else:
+        _check_kind(kind)
     if is_json:
         print_json(rows)
     elif rows:
@@ -61,7 +70,7 @@ def list_runs(
         from podium.store.address import label_of, read_address
 
         label = label_of(read_address(settings.store.url))
-        screen.note(f"{label} holds no runs{f' of kind {kind}' if kind else ''}")
+        screen.note(f"{label} contains no runs{f' of kind {kind}' if kind else ''}")
 
 
 @app.command()
@@ -69,12 +78,12 @@ def show(
     ctx: typer.Context,
     run: RunId,
     best: Annotated[
-        int, typer.Option("--best", help="How many of the fittest candidates.", min=0)
+        int, typer.Option("--best", help="Number of best candidates to show.", min=0)
     ] = 10,
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
-    """Shows what a run was asked for, how far it came, and its best candidates."""
+    """Shows the inputs, the progress and the best candidates of a run."""
     settings = read_settings(ctx, {"store.url": store})
     with experiments.open_runs(settings) as opened:
         record = experiments.standing(_found(opened, run))
@@ -94,7 +103,7 @@ def diff(
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
-    """Sets two runs of one kind side by side: what differs in their inputs, and every figure."""
+    """Compares two runs of one kind: the inputs that differ, and every figure."""
     settings = read_settings(ctx, {"store.url": store})
     with experiments.open_runs(settings) as opened:
         records = [
@@ -112,12 +121,12 @@ def delete(
     ctx: typer.Context,
     run: Annotated[
         str | None,
-        typer.Argument(metavar="RUN", help="Id of a run, a unique beginning of one, or its name."),
+        typer.Argument(metavar="RUN", help="Id of a run, a unique prefix of it, or its name."),
     ] = None,
     are_failed: Annotated[
         bool, typer.Option("--failed", help="Delete every run that failed.")
     ] = False,
-    is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
@@ -125,7 +134,12 @@ def delete(
     settings = read_settings(ctx, {"store.url": store})
     screen = Screen(settings.display)
     if (run is None) != are_failed:
-        raise UsageError("name a run or give --failed, not both", where=PLACE)
+        raise UsageError(
+            "no run is named" if run is None else "a run and --failed exclude each other",
+            where=PLACE,
+            hint="name a run or give --failed to delete all that failed; podium runs list shows "
+            "the runs there are",
+        )
     with experiments.open_runs(settings) as opened:
         chosen = [_deletable(opened, run)] if run is not None else _failed(opened)
         counts = [opened.candidates.count(record.id) for record in chosen]
@@ -138,6 +152,16 @@ def delete(
         print_json(done[0] if run is not None else done)
     else:
         _show_deleted(screen, chosen, counts)
+
+
+def _check_kind(kind: str | None, opened: Store | None = None) -> None:
+    """Refuses a kind that is neither Podium's nor that of a run in the store."""
+    if kind is None or kind in experiments.KINDS:
+        return
+    kept = [] if opened is None else [run.kind for run in opened.runs.all()]
+    damaged = [] if opened is None or kind in kept else opened.runs.damaged(kind)
+    if kind not in kept and not damaged:
+        raise UnknownName.among("kind", kind, {*experiments.KINDS, *kept}, where="flag --kind")
 
 
 def _found(opened: Store, run: str, place: str = PLACE) -> RunRecord:
@@ -275,6 +299,8 @@ def _cell(value: object) -> object:
     if isinstance(value, int | float):
         return figures.Figure(figures.text_of(value))
     written = _written(value)
+    if isinstance(written, str) and _DIGEST.fullmatch(written):
+        return written[:DIGEST_CHARACTERS]
     if not isinstance(written, str) or len(written) <= LONGEST_CELL:
         return written
     return f"{written[: LONGEST_CELL - 3]}..."

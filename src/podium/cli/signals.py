@@ -1,4 +1,4 @@
-"""Ends a verb in good order when the system asks for it, as ctrl-C does."""
+"""Ends a verb in an orderly way when the system asks for it, as ctrl-C does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASKING = ("SIGTERM", "SIGHUP")
 
 
 def stoppable(verb: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Lets a verb close what it has open, and write down how far it is, before it ends."""
+    """Makes a verb close what it has open, and save its progress, before it ends."""
 
     @functools.wraps(verb)
     def stopped(*arguments: _P.args, **options: _P.kwargs) -> _R:
@@ -28,7 +28,7 @@ def stoppable(verb: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Takes a request to end as ctrl-C; one that is ignored, as under nohup, stays so."""
+    """Treats a request to end as ctrl-C; an ignored signal, as under nohup, stays ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 app = new_app()
 
 ONLINE = "online"
-"""The agent that learns run times; it was a policy here once, and is a verb of its own."""
+"""The agent that learns run times: once a policy here, now a verb of its own."""
 
 ARGUMENTS = "podium.cli.simulate.arguments"
 
 
 class SimulateCommand(TyperCommand):
-    """Sends whoever asks for the online agent, with whatever options, to its own verb."""
+    """Points whoever asks for the online agent, with any options, to its own verb."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Reads the arguments, unless they are those of the other verb."""
@@ -74,7 +74,7 @@ def simulate(
     ] = None,
     timeline: Annotated[
         Path | None,
-        typer.Option("--timeline", help="Write what was in use over time (.csv or .json)."),
+        typer.Option("--timeline", help="Write the resources in use over time (.csv or .json)."),
     ] = None,
     tier: TierName = None,
     hold_limit: HoldLimit = None,
@@ -151,13 +151,13 @@ def _keep(
 
 
 def _writers(placements: Path | None, timeline: Path | None) -> list[tuple[Writer, Path, str]]:
-    """Lists what is to be written, and refuses what cannot be before the run begins."""
+    """Lists the files to write, and refuses what cannot be written before the run begins."""
     from podium.reports import tables
 
     found: list[tuple[Writer, Path, str]] = []
     if placements is not None and placements == timeline:
         raise UsageError(
-            "placements and timeline would be one file",
+            "--placements and --timeline name the same file",
             where=str(timeline),
             hint="name two files",
         )

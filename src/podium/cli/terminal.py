@@ -1,6 +1,6 @@
-"""Is the door to the terminal: what files and names hold is shown there, never acted upon.
+"""Guards the terminal: what files and names contain is shown there, never acted upon.
 
-A name may hold an escape sequence that clears the screen, retitles the window, or turns the
+A name may contain an escape sequence that clears the screen, retitles the window, or turns the
 letters after it round. `Visible` stands before standard output and standard error for as long as
 a command runs, and writes such characters as Python would; only what draws tables and bars, and
 has made its texts visible before, writes past it.
@@ -50,7 +50,7 @@ class Visible:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Writes a text; says how much of it was taken: all."""
+        """Writes a text; returns its full length."""
         self.stream.write(visible(text))
         return len(text)
 
@@ -75,7 +75,7 @@ def guarding() -> Iterator[None]:
 
 
 def unguarded(stream: TextIO) -> TextIO:
-    """Gives the stream itself, to those who style what they have made visible."""
+    """Returns the stream itself, for callers that style what they have made visible."""
     return stream.stream if isinstance(stream, Visible) else stream
 
 

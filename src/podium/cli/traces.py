@@ -1,4 +1,4 @@
-"""Lists, checks, makes and converts traces."""
+"""Lists, checks, generates and converts traces."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ ClusterReference = Annotated[
     str | None, typer.Option("--cluster", help="Take the nodes from another name or file.")
 ]
 Seed = Annotated[
-    int | None, typer.Option(min=0, help="Draws the embedded trace; by default [simulate] seed.")
+    int | None, typer.Option(min=0, help="Seed of the embedded trace; default: [simulate] seed.")
 ]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad rows out, and list them.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out bad rows and list them.")]
 Target = Annotated[
-    Path, typer.Argument(metavar="OUT", help="Ends in .csv, .yaml, .yml or .json, also .gz.")
+    Path,
+    typer.Argument(metavar="OUT", help="File that ends in .csv, .yaml, .yml or .json, also .gz."),
 ]
 
 
 @app.command("list")
 def list_verb(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = False) -> None:
-    """Lists the traces that have a name."""
+    """Lists the traces that are known by name."""
     from podium.traces import list_traces
 
     settings = read_settings(ctx, {"traces.folder": traces})
@@ -91,7 +92,7 @@ def check(
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
-    """Looks for what would spoil a simulation.
+    """Checks a trace for problems.
 
     Exits with 1 when something is found.
     """
@@ -122,11 +123,11 @@ def check(
 def generate(
     ctx: typer.Context,
     target: Target,
-    nodes: Annotated[int | None, typer.Option(min=1, help="How many nodes.")] = None,
-    pods: Annotated[int | None, typer.Option(min=1, help="How many pods.")] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="Number of nodes.")] = None,
+    pods: Annotated[int | None, typer.Option(min=1, help="Number of pods.")] = None,
     seed: Seed = None,
 ) -> None:
-    """Draws a trace of any size from the profile of OpenB.
+    """Generates a trace of any size from the profile of OpenB.
 
     Nodes and pods become two CSV files, NAME-nodes.csv and NAME-pods.csv, or one file of
     Kubernetes manifests.
@@ -160,8 +161,8 @@ def convert(
 def topology(
     ctx: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="IN", help="A file of Kubernetes manifests.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The same with labels.")],
-    servers_per_rack: Annotated[int, typer.Option(min=1, help="Nodes that share a rack.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write, with labels.")],
+    servers_per_rack: Annotated[int, typer.Option(min=1, help="Nodes per rack.")],
 ) -> None:
     """Labels nodes with racks and servers, in their order."""
     from podium.traces.kubernetes.topology import write_topology
@@ -180,9 +181,9 @@ def fetch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="openb")],
     traces: TracesFolder = None,
 ) -> None:
-    """Downloads original traces and checks them.
+    """Downloads original traces and verifies them.
 
-    Shows how to cite them. Files that are there and whole are kept.
+    Shows how to cite them. Files that are there and intact are kept.
     """
     from podium.traces.openb.fetch import fetch_openb
     from podium.traces.openb.files import CITATION, openb_index
@@ -201,7 +202,7 @@ def fetch(
 
         files = fetch_openb(target, follow)
     print(target)
-    screen.note(f"{len(files)} files, whole by their checksums. Please cite:\n{CITATION}")
+    screen.note(f"{len(files)} files with correct checksums. Please cite:\n{CITATION}")
 
 
 def _options(settings: Settings, is_skipping_bad: bool) -> LoadOptions:
@@ -223,7 +224,9 @@ def _loaded(reference: str, cluster: str | None, options: LoadOptions) -> Trace:
     nodes = load_trace(cluster, options)
     if nodes.cluster is None:
         raise UsageError(
-            "it holds no nodes", where=f"--cluster {cluster}", hint="give a node list or manifests"
+            "it contains no nodes",
+            where=f"--cluster {cluster}",
+            hint="give a node list or manifests of nodes",
         )
     return replace(trace, cluster=nodes.cluster, notes=(*trace.notes, *nodes.notes))
 

@@ -56,13 +56,13 @@ def watching(screen: Screen) -> Iterator[ScreenListener]:
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Keeps what a policy prints out of the results: it goes where words for people go."""
+    """Sends what a policy prints to standard error, so that it stays out of the results."""
     with redirect_stdout(sys.stderr):
         yield
 
 
 def announce_compilation(screen: Screen) -> None:
-    """Says so before the first start, which takes longer than any other."""
+    """Announces the first start, which takes longer than any other."""
     announce(ScreenListener(screen, ExitStack()))
 
 

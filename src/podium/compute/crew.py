@@ -43,7 +43,7 @@ class Host(Protocol):
         ...
 
     def call(self, worker: Any, task: Values, shared: Any) -> Any:
-        """Hands a task to an idle worker; returns the answer to wait for."""
+        """Sends a task to an idle worker; returns the answer to wait for."""
         ...
 
     def wait(self, answers: Sequence[Any], timeout_s: float) -> Sequence[Any]:
@@ -63,17 +63,17 @@ class Host(Protocol):
         ...
 
     def close(self, workers: Sequence[Any]) -> None:
-        """Lets workers end in order, then kills them."""
+        """Asks workers to end, then kills them."""
         ...
 
     def advice(self, reason: str) -> tuple[str, str]:
-        """Says where workers were to start, and what to do when none can."""
+        """Returns where workers were to start, and what to do when none can."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """Is one worker, and what it is doing."""
+    """One worker, and what it is doing."""
 
     worker: Any
     answer: Any = None  # that is waited for
@@ -86,7 +86,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Is what became of a call: the worker's reply, or none if the worker was lost."""
+    """The outcome of a call: the worker's reply, or none if the worker was lost."""
 
     call: Call
     values: Values | None
@@ -120,7 +120,7 @@ class Crew:
         return [each for each in self.members if each.is_ready and each.answer is None]
 
     def assign(self, member: Member, call: Call, shared: Any) -> None:
-        """Hands a call to an idle worker."""
+        """Sends a call to an idle worker."""
         member.call, member.answer = call, self.host.call(member.worker, call.task, shared)
         member.until = time.monotonic() + call.limit_s + PATIENCE_S
 
@@ -188,7 +188,7 @@ class Crew:
 
     def _nobody(self, reason: str) -> MissingError:
         where, hint = self.host.advice(reason)
-        return MissingError(f"no worker gets ready: {reason}", where=where, hint=hint)
+        return MissingError(f"no worker could be started: {reason}", where=where, hint=hint)
 
     def _new_member(self) -> Member:
         until = time.monotonic() + self.spec.start_s + PATIENCE_S
@@ -196,7 +196,7 @@ class Crew:
 
 
 class CrewExecutor:
-    """Has a crew answer calls; what a worker was doing when it died is done by another."""
+    """Runs calls on a crew; the call of a worker that died is repeated by another."""
 
     def __init__(self, host: Host, spec: WorkerSpec, workers: int, welcome: Welcome) -> None:
         self.crew = Crew(host, spec, workers, welcome)

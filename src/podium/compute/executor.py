@@ -1,4 +1,4 @@
-"""Says what every executor does: it has workers answer calls, and yields replies as they come."""
+"""The interface of executors: workers answer calls, and replies are yielded as they come."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Is what a worker made of a call."""
+    """A worker's reply to a call."""
 
     key: int
     values: Values
 
 
 class Executor(Protocol):
-    """Has workers answer calls, on this machine or on others."""
+    """Runs calls on workers, on this machine or on others."""
 
     def get_ready(self) -> None:
         """Waits until a worker can work.

@@ -40,7 +40,7 @@ _BOOT = (
 
 
 class ThreadExecutor:
-    """Has threads share one worker: for work that waits for other processes, or leaves the GIL."""
+    """Runs calls on threads that share one worker: for work that waits, or releases the GIL."""
 
     def __init__(self, spec: WorkerSpec, threads: int, welcome: Welcome = welcome_all) -> None:
         check_workers(threads)
@@ -84,7 +84,7 @@ class ProcessExecutor(CrewExecutor):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkerProcess:
-    """Is a child process and the connection to the worker in it."""
+    """A child process and the connection to the worker in it."""
 
     process: subprocess.Popen[bytes]
     connection: Connection[Any, Any]
@@ -116,7 +116,7 @@ class ProcessHost:
         return values
 
     def call(self, worker: WorkerProcess, task: Values, shared: Values) -> WorkerProcess:
-        """Hands a task to an idle worker."""
+        """Sends a task to an idle worker."""
         _send(worker.connection, (dict(task), dict(shared)))
         return worker
 
@@ -149,9 +149,9 @@ class ProcessHost:
             self.kill(each)
 
     def advice(self, reason: str) -> tuple[str, str]:
-        """Says what to do when no process starts."""
+        """Returns what to do when no process starts."""
         del reason
-        return "this machine", "see what the workers wrote to standard error"
+        return "this machine", "see the standard error output of the workers"
 
 
 def serve(handle: int) -> None:
@@ -171,7 +171,7 @@ def _take_calls(
     worker: HostedWorker,
     calls: SimpleQueue[tuple[Values, Values]],
 ) -> None:
-    """Takes calls until the employer hangs up or dies; then nothing is worth finishing."""
+    """Answers calls until the parent hangs up or dies; then nothing is worth finishing."""
     try:
         while True:
             calls.put(connection.recv())
@@ -192,7 +192,7 @@ def _death_of(process: subprocess.Popen[bytes]) -> str:
         process.wait(_FAREWELL_S)
     code = process.returncode
     if code is None:
-        return "its process hung up"
+        return "its process closed the connection"
     return (
         f"its process was killed by {signal.Signals(-code).name}"
         if code < 0

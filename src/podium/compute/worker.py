@@ -32,14 +32,14 @@ _KINDS = {kind.__name__: kind for kind in (*INPUT_ERRORS, MissingError)}
 
 
 class Worker(Protocol):
-    """Does tasks, one at a time or on as many threads as its factory was told."""
+    """Performs tasks, one at a time or on the number of threads passed to its factory."""
 
     def get_ready(self) -> Values:
         """Starts up, and reports facts about this machine that the employer wants to know."""
         ...
 
     def perform(self, task: Values, shared: Values) -> Values:
-        """Does one task; whatever can be expected of it, failure included, is in the reply.
+        """Performs one task; every expected outcome, failure included, is in the reply.
 
         Raises:
             PodiumError: this machine cannot do it; another worker is asked, unless the error is
@@ -62,7 +62,7 @@ class WorkerSpec:
     version: str = field(default_factory=lambda: podium.__version__)
 
     def build(self, threads: int = 1) -> Worker:
-        """Makes a worker that as many threads may use at a time.
+        """Builds a worker that this many threads may use at a time.
 
         Raises:
             MissingError: this machine lacks the module of the factory.
@@ -74,7 +74,7 @@ class WorkerSpec:
             raise MissingError(
                 f"{self.factory} cannot be imported: {error}",
                 where=socket.gethostname(),
-                hint="install what the worker is made of on every machine",
+                hint="install the module of the worker on every machine",
             ) from error
         return factory(self.setup, threads)
 
@@ -93,7 +93,7 @@ Welcome = Callable[[Greeting], None]
 
 
 def welcome_all(_greeting: Greeting) -> None:
-    """Takes every worker."""
+    """Accepts every worker."""
 
 
 class HostedWorker:
@@ -108,7 +108,7 @@ class HostedWorker:
         return _answered(FACTS, self._start)
 
     def perform(self, task: Values, shared: Values) -> dict[str, Any]:
-        """Has the worker do one task."""
+        """Performs one task on the worker."""
         worker = self._worker
         assert worker is not None
         return _answered(REPLY, lambda: worker.perform(task, shared))
@@ -122,7 +122,7 @@ class HostedWorker:
         theirs = self._spec["version"]
         if theirs != podium.__version__:
             raise UsageError(
-                f"Podium {podium.__version__} is installed there, and {theirs} here",
+                f"Podium {podium.__version__} is installed there, but {theirs} here",
                 where=socket.gethostname(),
                 hint="install the same version of Podium on every machine of the cluster",
             )

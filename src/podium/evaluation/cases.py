@@ -46,13 +46,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Says in a word which case it is."""
+        """Returns a short name of the case."""
         kind = "perturbed " if self.is_perturbed else ""
         trace = Path(self.trace).name if Path(self.trace).is_absolute() else self.trace
         return f"{kind}{trace} {self.protocol} seed {self.seed}"
 
     def plan(self, policy: Policy) -> Plan:
-        """Settles the run of a policy on this case; any other policy gets the same pods."""
+        """Plans the run of a policy on this case; any other policy gets the same pods."""
         return self.plan_on(self.read(), policy)
 
     def read(self) -> Trace:
@@ -63,7 +63,7 @@ class Case:
         return load_trace(self.trace, LoadOptions(folder, self.seed, self.nodes, self.pods))
 
     def plan_on(self, trace: Trace, policy: Policy) -> Plan:
-        """Settles the run on a trace that was loaded before."""
+        """Plans the run on a trace that is already loaded."""
         if trace.cluster is None or trace.workload is None:
             raise UsageError(f"{self.trace} has no nodes or no pods, and cannot be trained on")
         cluster = trace.cluster
@@ -80,7 +80,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSet:
-    """Holds the cases that a candidate is judged on, in order, and how it is run."""
+    """The cases that a candidate is judged on, in order, and how it is run."""
 
     cases: tuple[Case, ...]
     is_compiled: bool = False  # run as machine code whatever that costs
@@ -98,7 +98,7 @@ class TrainingSet:
         return tuple(f"{case.trace} {case.protocol}" for case in self.cases)
 
     def held_out(self) -> TrainingSet:
-        """Gives the same cases with validation seeds, numbered as the training seeds are."""
+        """Returns the same cases with validation seeds, numbered as the training seeds are."""
         moved = [replace(case, seed=validation_seed(case.seed)) for case in self.cases]
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
 
@@ -118,7 +118,7 @@ class TrainingSet:
 def trace_cases(
     traces: Sequence[str], seeds: int, nodes: int | None = None, folder: str = ""
 ) -> tuple[Case, ...]:
-    """Makes cases of the FGD experiment on traces, so many of each; traces take turns.
+    """Builds cases of the FGD experiment on traces, a number of each; traces take turns.
 
     Every second round is on perturbed clusters: a formula must not lean on one mix of nodes.
     """
@@ -136,7 +136,7 @@ def trace_cases(
 
 
 def demo_cases(kinds: Iterable[str], seeds: int) -> tuple[Case, ...]:
-    """Makes small cases for the kinds of experiment that a fitness needs, so many of each."""
+    """Builds small cases for the kinds of experiment that a fitness needs, a number of each."""
     return tuple(_demo_case(kind, i) for kind in kinds for i in range(seeds))
 
 

@@ -29,7 +29,7 @@ METRICS = {
 
 @dataclass(frozen=True, slots=True)
 class RankedPolicy:
-    """Holds one policy's standing on one metric."""
+    """One policy's standing on one metric."""
 
     rank: int
     policy: str
@@ -45,7 +45,7 @@ class RankedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Holds the ranking of policies on one metric."""
+    """The ranking of policies on one metric."""
 
     metric: str
     seeds: tuple[int, ...]

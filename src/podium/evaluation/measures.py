@@ -42,7 +42,7 @@ measured from the first arrival to the last: one job of months outlasts all that
 
 
 def measure_case(result: Result) -> dict[str, float]:
-    """Takes the figures of a run that fitness rules are made of."""
+    """Measures the figures of a run that fitness rules use."""
     if result.plan.protocol.name == REPLAY:
         return _replayed(result)
     usage = usage_of(result)
@@ -76,7 +76,7 @@ def _replayed(result: Result) -> dict[str, float]:
 
 
 def queue_busy(result: Result) -> float:
-    """Gives the share of a replay, from first to last arrival, in which a pod waits for room.
+    """Returns the share of a replay, from first to last arrival, in which a pod waits for room.
 
     Pods that no empty node could take are not counted: they wait whatever the policy does.
     """
@@ -92,7 +92,7 @@ def queue_busy(result: Result) -> float:
 
 
 def contradictions(result: Result, values: Values) -> list[str]:
-    """Says which figures of a run do not follow from its placements, taken pod by pod."""
+    """Lists the figures of a run that do not follow from its placements, pod by pod."""
     expected = _replayed_again(result) if _is_replay(result) else _inflated_again(result)
     allocated = expected.pop(_AVERAGE)
     found = [
@@ -115,7 +115,7 @@ def _is_replay(result: Result) -> bool:
 
 
 def _inflated_again(result: Result) -> dict[str, float]:
-    pods, count = result.plan.arrivals.pods, len(result.node)
+    pods, count = result.pods, len(result.node)
     start = np.where(result.is_placed, result.start_s, np.inf)
     percent = 100.0 * gpu_demand(pods) / max(1, result.plan.cluster.gpu_milli_total)
     is_cpu_only = pods["gpu_count"] == 0
@@ -131,7 +131,7 @@ def _inflated_again(result: Result) -> dict[str, float]:
 def _replayed_again(result: Result) -> dict[str, float]:
     is_placed, arrival_s = result.is_placed, result.arrival_s
     last_s, start_s = arrival_s[-1], result.start_s[is_placed]
-    demand = gpu_demand(result.plan.arrivals.pods)[is_placed]
+    demand = gpu_demand(result.pods)[is_placed]
     within_s = np.minimum(result.finish_s[is_placed], last_s) - np.minimum(start_s, last_s)
     # The mean is taken from the first arrival to the last, or to the last change before it.
     end_s = min(float(last_s), float(result.finish_s[is_placed].max(initial=-np.inf)))
@@ -148,7 +148,7 @@ def _replayed_again(result: Result) -> dict[str, float]:
 
 
 def bounds_of(plan: Plan) -> dict[str, float]:
-    """Gives the most that any run of a case can reach, and where in it figures are taken.
+    """Returns the most that any run of a case can reach, and where in it figures are taken.
 
     `after_100` and `after_130` are the shares of the arrivals from those on at which 100 % and
     130 % arrived load is taken: allocation never falls from there.
@@ -178,7 +178,7 @@ _SLACK = 1e-6
 
 
 def is_measurement(values: object, kind: str, bounds: Values | None = None) -> bool:
-    """Tells whether a report has the figures of a protocol, all of them possible together."""
+    """Returns whether a report has the figures of a protocol, all of them possible together."""
     if not isinstance(values, dict) or set(values) != set(FIGURES[kind]):
         return False
     for key, value in values.items():
@@ -202,7 +202,7 @@ def _are_possible_together(values: Values, kind: str, bounds: Values) -> bool:
 
 
 def _allocation(result: Result, usage: Usage, ratio: float) -> float:
-    """Gives the percent of GPUs in use when the arrived demand is last within a ratio.
+    """Returns the percent of GPUs in use when the arrived demand is last within a ratio.
 
     Small clusters skip whole percents of arrived demand, so no average over one is taken.
     """
@@ -211,7 +211,7 @@ def _allocation(result: Result, usage: Usage, ratio: float) -> float:
 
 
 def last_within(result: Result, ratio: float) -> int:
-    """Gives the last arrival with which the arrived demand is within a ratio of the GPUs."""
+    """Returns the last arrival with which the arrived demand is within a ratio of the GPUs."""
     return _last(arrived_ratio(result), ratio)
 
 

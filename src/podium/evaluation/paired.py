@@ -20,7 +20,7 @@ Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Holds the mean of paired differences to another policy, and its confidence interval."""
+    """The mean of paired differences to another policy, and its confidence interval."""
 
     mean: float
     low: float
@@ -37,7 +37,7 @@ class Difference:
 def interval(
     values: Values, random: np.random.Generator, level: float = 0.95
 ) -> tuple[float, float]:
-    """Gives the bootstrap interval of the mean; a point where there is one value.
+    """Returns the bootstrap interval of the mean; a point where there is one value.
 
     >>> interval(np.array([2.0, 2.0, 2.0]), np.random.default_rng(0))
     (2.0, 2.0)

@@ -49,7 +49,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """Says in a few words which cases these are."""
+        """Returns a short description of the cases."""
         kind = " perturbed" if self.is_perturbed else ""
         return f"{self.trace}{kind}" + (" replay" if self.protocol == "replay" else "")
 
@@ -59,7 +59,7 @@ Selection = Callable[[Group], bool]
 
 @dataclass(frozen=True, slots=True)
 class GroupResults:
-    """Sets a policy beside the baselines on one group of cases."""
+    """A policy beside the baselines on one group of cases."""
 
     group: Group
     is_trained_on: bool  # whether the search saw this trace, with other seeds
@@ -88,7 +88,7 @@ class GroupResults:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationResults:
-    """Holds the figures of every policy on every case."""
+    """The figures of every policy on every case."""
 
     cases: tuple[Case, ...]
     values: Mapping[str, tuple[Values, ...]] = field(repr=False)  # by policy, case by case
@@ -109,11 +109,11 @@ class ValidationResults:
         return tuple(key for key in rows[0] if all(key in each for each in rows))
 
     def column(self, policy: str, figure: str, group: Group) -> Column:
-        """Gives one figure, seed by seed."""
+        """Returns one figure, seed by seed."""
         return np.array([values[figure] for _, values in self._rows(policy, group.__eq__)])
 
     def seed_gains(self, policy: str, other: str, figure: str, selection: Selection) -> Column:
-        """Gives for each seed the mean difference over the selected groups that know the figure.
+        """Returns for each seed the mean difference over the selected groups that have the figure.
 
         Cases of one seed share pods or perturbed nodes: the seed is what is drawn independently.
         """
@@ -175,7 +175,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Says which held-out cases there are."""
+    """Which held-out cases there are."""
 
     seeds: int = len(VALIDATION)
     folder: str = ""  # of original traces; those of the FGD experiment that lie there are used
@@ -188,7 +188,7 @@ class HeldOut:
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= len(VALIDATION):
             raise UsageError(
-                f"{self.seeds} seeds of validation are asked for",
+                f"validation on {self.seeds} seeds is not possible",
                 hint=f"there are {len(VALIDATION)}, from {VALIDATION.start}",
             )
 
@@ -262,7 +262,7 @@ def _measured(plan: Plan, policy: Policy) -> tuple[dict[str, float], Held]:
 
 
 def placed_shares(result: Result) -> dict[str, float]:
-    """Gives the percent of arrived pods of each class that run at 100 % and 130 % arrived load."""
+    """Returns the percent of arrived pods that run at 100 % and 130 % arrived load, by class."""
     if result.plan.protocol.name != INFLATION:
         return {}
     classes, arrived = class_of(result.plan.arrivals.pods), arrived_ratio(result)

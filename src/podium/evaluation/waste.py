@@ -31,7 +31,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class MedianPod:
-    """Is what the median pod of a trace asks for: half of them ask for no more."""
+    """What the median pod of a trace asks for: half of them ask for no more."""
 
     cpu_milli: float = 0.0  # of the pods that ask for a GPU
     memory_mib: float = 0.0
@@ -52,14 +52,14 @@ class MedianPod:
 
 
 def measure_losses(result: Result, median_pod: MedianPod) -> dict[str, float]:
-    """Takes stock at the end of a run; of a replay, when the last pod arrives."""
+    """Measures losses at the end of a run; in a replay, when the last pod arrives."""
     is_running, is_begun = _at_the_end(result)
     found = {**_lost(result, median_pod, is_running), **_placed(result, is_begun)}
     return {key: min(100.0, max(0.0, round(value, _DIGITS))) for key, value in found.items()}
 
 
 def are_losses(values: object, figures: Mapping[str, float]) -> bool:
-    """Tells whether a report has what is measured here, all of it possible beside the figures."""
+    """Returns whether a report has what is measured here, all of it possible beside the figures."""
     if not isinstance(values, dict) or not set(LOSSES) <= set(values) <= {*LOSSES, *POD_CLASSES}:
         return False
     if not all(type(v) in (int, float) and 0 <= v <= 100 + _SLACK for v in values.values()):
@@ -70,7 +70,7 @@ def are_losses(values: object, figures: Mapping[str, float]) -> bool:
 
 
 def _at_the_end(result: Result) -> tuple[Flags, Flags]:
-    """Says of every pod whether it runs at the end, and whether it was placed by then."""
+    """Returns for every pod whether it runs at the end, and whether it was placed by then."""
     if result.plan.protocol.name != "replay" or not len(result.arrival_s):
         return result.is_placed, result.is_placed
     last_s = result.arrival_s[-1]
@@ -80,7 +80,7 @@ def _at_the_end(result: Result) -> tuple[Flags, Flags]:
 
 def _lost(result: Result, median_pod: MedianPod, is_running: Flags) -> dict[str, float]:
     nodes = result.plan.cluster.nodes
-    pods, where = result.plan.arrivals.pods[is_running], result.node[is_running]
+    pods, where = result.pods[is_running], result.node[is_running]
 
     def left(field: str, asked: str) -> npt.NDArray[np.float64]:
         return nodes[field] - np.bincount(where, pods[asked], len(nodes))
@@ -97,10 +97,10 @@ def _lost(result: Result, median_pod: MedianPod, is_running: Flags) -> dict[str,
 
 
 def _free_gpu_milli(result: Result, is_running: Flags) -> npt.NDArray[np.float64]:
-    """Gives what is free of each GPU, by node and slot."""
+    """Returns what is free of each GPU, by node and slot."""
     milli = result.plan.cluster.nodes["gpu_milli_left"]
     where, masks = result.node[is_running], result.slots[is_running]
-    asked = result.plan.arrivals.pods["gpu_milli"][is_running]
+    asked = result.pods["gpu_milli"][is_running]
     pod, slot = np.nonzero(masks[:, None] >> np.arange(milli.shape[1]) & 1)
     cells = where[pod].astype(np.int64) * milli.shape[1] + slot
     used = np.bincount(cells, asked[pod], milli.size)

@@ -22,7 +22,7 @@ from podium.traces.trace import Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
-    """Holds what a case is loaded from besides the settings; objects go before references."""
+    """What a case is loaded from besides the settings; objects take precedence over references."""
 
     orders: Path | None = None
     nodes: int | None = None
@@ -35,7 +35,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """Is one loaded simulation, less the policy."""
+    """One loaded simulation, less the policy."""
 
     cluster: Cluster
     workload: Workload
@@ -51,7 +51,7 @@ class TraceDigest:
         self._hasher = hashlib.sha256()
 
     def add(self, case: Case) -> None:
-        """Takes in one case."""
+        """Adds one case to the digest."""
         workload = case.workload
         times = (workload.arrival_s, workload.duration_s)
         for array in (case.cluster.nodes, workload.pods, *(t for t in times if t is not None)):
@@ -59,7 +59,7 @@ class TraceDigest:
 
     @property
     def digest(self) -> str:
-        """Gives the digest of all cases so far, in their order."""
+        """Returns the digest of all cases so far, in their order."""
         return self._hasher.hexdigest()
 
 
@@ -74,7 +74,7 @@ def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = Fals
 
 
 def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Case:
-    """Loads cluster and workload and settles protocol and seed; a seed given here stays."""
+    """Loads cluster and workload and chooses protocol and seed; a seed passed here wins."""
     drawn = settings.simulate.seed if seed is None else seed
     options = LoadOptions(
         traces_folder(settings), drawn, inputs.nodes, inputs.pods, inputs.is_skipping_bad
@@ -106,18 +106,18 @@ class _Sources:
 
     @property
     def has_own_trace(self) -> bool:
-        """Tells whether somebody named a trace."""
+        """Returns whether the user named a trace."""
         is_named = self.settings.origins["simulate.trace"] != "default"
         return self.inputs.trace is not None or is_named
 
     def trace(self, options: LoadOptions) -> Trace:
         if self.inputs.trace is not None:
-            return _as_it_is(self.inputs.trace, options)
+            return loaded_already(self.inputs.trace, options)
         return self._loaded("simulate.trace", options)
 
     def cluster(self, options: LoadOptions) -> Trace:
         if self.inputs.cluster is not None:
-            return _as_it_is(self.inputs.cluster, options)
+            return loaded_already(self.inputs.cluster, options)
         return self._loaded("simulate.cluster", options)
 
     def _loaded(self, path: str, options: LoadOptions) -> Trace:
@@ -126,11 +126,12 @@ class _Sources:
             return _named(load_trace(reference, options), reference)
 
 
-def _as_it_is(trace: Trace, options: LoadOptions) -> Trace:
+def loaded_already(trace: Trace, options: LoadOptions) -> Trace:
+    """Gives a trace as it is; what would have to be settled before it is loaded is refused."""
     for what, count in (("nodes", options.nodes), ("pods", options.pods)):
         if count is not None:
             raise UsageError(
-                f"the number of {what} cannot be chosen for a trace that is loaded already",
+                f"{what} cannot be set for a trace that is already loaded",
                 where=f"argument {what}",
                 hint=f"load the trace with {what}={count}, or name it by reference",
             )
@@ -138,13 +139,13 @@ def _as_it_is(trace: Trace, options: LoadOptions) -> Trace:
 
 
 def _traces(sources: _Sources, options: LoadOptions) -> list[Trace]:
-    """Loads what is named; the trace first, and then the cluster where there is one."""
+    """Loads the trace, and then the cluster where one is named."""
     if not sources.has_cluster:
         return [sources.trace(options)]
     given = sources.cluster(replace(options, pods=None))
     if given.cluster is None:
         raise UsageError(
-            f"{given.name} holds no nodes",
+            f"{given.name} contains no nodes",
             where=place_of(sources.settings, "simulate.cluster"),
             hint="give a node list or manifests of nodes; pods go to --trace",
         )
@@ -178,7 +179,7 @@ def _workload(settings: Settings, traces: list[Trace]) -> Workload:
         if trace.workload is not None:
             return trace.workload
     raise UsageError(
-        "no pods are given",
+        "there are no pods to place",
         where=place_of(settings, "simulate.trace"),
         hint="name a trace that has pods with --trace",
     )
@@ -188,12 +189,12 @@ def _notes(traces: list[Trace]) -> Iterator[str]:
     for trace in traces:
         yield from trace.notes
     if not any(trace.cluster for trace in traces):
-        yield f"the trace has no nodes: the cluster {EMBEDDED} is used (--cluster changes)"
+        yield f"the trace has no nodes: the cluster {EMBEDDED} is used (--cluster changes it)"
 
 
 def _lacks(cluster: Cluster) -> Iterator[str]:
     if not cluster.gpu_total:
-        yield "the cluster has no GPUs that can be modelled: every figure of GPUs is 0"
+        yield "the cluster has no GPUs that can be modelled: every GPU figure is 0"
 
 
 def _tier(settings: Settings) -> Any:

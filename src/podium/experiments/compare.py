@@ -26,7 +26,7 @@ MOST_SEEDS = 10_000
 _SEEDS = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*")
 
 Summaries = Mapping[str, Sequence[dict[str, Any]]]
-"""What every policy came to on each seed, by the policy's name."""
+"""The summary of every policy on each seed, by the policy's name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class ComparisonRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicyComparison:
-    """Is a finished comparison: the ranking, and the figures of every run."""
+    """A finished comparison: the ranking, and the figures of every run."""
 
     ranking: Comparison
     runs: Summaries
@@ -49,7 +49,7 @@ class PolicyComparison:
 
     @property
     def is_replay(self) -> bool:
-        """Tells whether pods were replayed in time, so that waiting counts."""
+        """Returns whether pods were replayed in time, so that waiting counts."""
         return str(next(iter(self.runs.values()))[0]["protocol"]) == "replay"
 
     @property
@@ -58,7 +58,7 @@ class PolicyComparison:
         return self.ranking.rows[0].policy
 
     def mean(self, policy: str, metric: str) -> float:
-        """Gives a policy's mean of a metric over the seeds."""
+        """Returns a policy's mean of a metric over the seeds."""
         runs = self.runs[policy]
         return float(sum(run[metric] for run in runs) / len(runs))
 
@@ -111,12 +111,12 @@ def check_metric(metric: str | None) -> None:
 
 
 def load_policies(references: Sequence[str], *, is_ignoring_unknown: bool = False) -> list[Policy]:
-    """Loads policies to compare; those that share a name are called by their references."""
+    """Loads policies to compare; those that share a name are named by their references."""
     from podium.experiments.case import named_policy
 
     if len(set(references)) < len(references):
         raise UsageError(
-            "a policy is named twice", where="argument POLICY", hint="give every policy once"
+            "a policy is named twice", where="argument POLICY", hint="name every policy once"
         )
     loaded = [
         named_policy(each, "argument POLICY", is_ignoring_unknown=is_ignoring_unknown)
@@ -126,7 +126,7 @@ def load_policies(references: Sequence[str], *, is_ignoring_unknown: bool = Fals
 
 
 def told_apart(policies: Sequence[Policy], titles: Sequence[str]) -> list[Policy]:
-    """Calls policies that share a name by their titles."""
+    """Renames policies that share a name to their titles."""
     names = [policy.name for policy in policies]
     return [
         replace(policy, name=title) if names.count(policy.name) > 1 else policy
@@ -137,7 +137,7 @@ def told_apart(policies: Sequence[Policy], titles: Sequence[str]) -> list[Policy
 def run_all(
     settings: Settings, inputs: Inputs, request: ComparisonRequest, listener: Listener = SILENT
 ) -> dict[str, list[dict[str, Any]]]:
-    """Runs every policy on every seed, in threads; gives the summaries in order of seeds."""
+    """Runs every policy on every seed, in threads; returns the summaries in order of seeds."""
     return _run_all(settings, inputs, request, listener)[0]
 
 
@@ -165,7 +165,7 @@ def _run_all(
 
 @dataclass(slots=True)
 class _Counter:
-    """Counts the runs that are done, and lets the listener be heard while it waits."""
+    """Counts the runs that are done, and reports them to the listener while it waits."""
 
     listener: Listener
     total: int
@@ -193,7 +193,7 @@ def _run(case: Case, policy: Policy) -> dict[str, Any]:
 
 
 def _holding(policies: Sequence[Policy], found: Summaries, listener: Listener) -> frozenset[str]:
-    """Names the policies that say they may hold pods, and those that did; the latter are noted."""
+    """Lists the policies that may hold pods or did; notes those that did without saying so."""
     from podium.reports.summary import hold_note
 
     notes = {policy.name: hold_note(policy, found[policy.name]) for policy in policies}
@@ -208,7 +208,7 @@ def read_seeds(text: str) -> list[int]:
     if len(bounds) < len(ranges):
         raise _seeds_error(f'"{text}" is not a list of seeds')
     if any(first > last for first, last in bounds):
-        raise _seeds_error(f'"{text}" has a range that ends before it begins')
+        raise _seeds_error(f'"{text}" contains a range that ends before it begins')
     if sum(last - first + 1 for first, last in bounds) > MOST_SEEDS:
         raise _seeds_error(f"more than {MOST_SEEDS:,} seeds")
     seeds = [seed for first, last in bounds for seed in range(first, last + 1)]

@@ -27,7 +27,7 @@ class EvaluationRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """Is a judgement with the formula of its fitness."""
+    """A judgement with the formula of its fitness."""
 
     judgement: Judgement
     formula: str
@@ -36,7 +36,7 @@ class Evaluation:
 def evaluate(
     settings: Settings, request: EvaluationRequest, listener: Listener = SILENT
 ) -> Evaluation:
-    """Sends a text through every gate."""
+    """Evaluates a text with every gate."""
     from podium.evaluation.cases import TrainingSet, demo_cases
     from podium.search.judging.fitness import fitness_named
     from podium.search.judging.judge import Judge

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from podium.errors import PodiumError, UnknownName, UsageError
+from podium.errors import UsageError
+from podium.experiments import arguments, search_plan
 from podium.experiments import compare as comparing
 from podium.experiments import search as searching
-from podium.experiments import search_plan
-from podium.experiments.case import Inputs, named_policy
+from podium.experiments.arguments import python_face
+from podium.experiments.case import Inputs, loaded_already, named_policy
 from podium.experiments.listener import Listener
 from podium.experiments.places import traces_folder
-from podium.experiments.runs import check_keeping
+from podium.experiments.runs import check_keeping, check_name
 from podium.experiments.simulate import simulate as simulate_case
 from podium.model import Cluster
-from podium.policies import ClusterPolicy, PairPolicy, Policy, from_function
+from podium.policies import Policy, taken_as_policy
 from podium.settings import Settings, load_settings
 from podium.sim import Result
 from podium.traces import LoadOptions, Trace
@@ -38,21 +41,11 @@ AnyTrace = Trace | str | Path
 """A trace by name or file, or a loaded trace."""
 
 _FIRST_SEED = 1000
-_FLAG = re.compile(r"flag --([a-z-]+)(, \[\w+\] \w+)?")
+_STARTS = ("seeds", "random")
+_NODE_ORDERS: tuple[Literal["shuffled", "listed"], ...] = ("shuffled", "listed")
 
 
-class Warner(Listener):
-    """Passes notes and warnings on as Python warnings; the rest goes unheard."""
-
-    def note(self, text: str) -> None:
-        """Warns with a note."""
-        warnings.warn(text, stacklevel=2)
-
-    def warn(self, text: str) -> None:
-        """Warns."""
-        warnings.warn(text, stacklevel=2)
-
-
+@python_face
 def simulate(  # noqa: PLR0913 - the options of the command
     policy: AnyPolicy = "fgd",
     trace: AnyTrace | None = None,
@@ -88,18 +81,19 @@ def simulate(  # noqa: PLR0913 - the options of the command
         skip_bad: leaves bad rows of a file out.
         listener: hears of progress and can cancel.
     """
-    with _in_python():
-        flags = {"protocol": protocol, "seed": seed, "load": load, "ratio": ratio}
-        inputs = Inputs(_path(orders), nodes, pods, skip_bad, _node_order(node_order))
-        settings, inputs = _case(flags, inputs, trace, cluster)
-        return simulate_case(settings, inputs, as_policy(policy), listener or Warner()).result
+    hears = arguments.listener_or_warner(listener)
+    flags = {"protocol": protocol, "seed": seed, "load": load, "ratio": ratio}
+    inputs = _inputs(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
+    settings, inputs = _case(flags, inputs, trace, cluster)
+    return simulate_case(settings, inputs, as_policy(policy), hears).result
 
 
+@python_face
 def compare(  # noqa: PLR0913 - the options of the command
     policies: Sequence[AnyPolicy] = comparing.DEFAULT_POLICIES,
     trace: AnyTrace | None = None,
     *,
-    seeds: int | str | Sequence[int] = 10,
+    seeds: int | str | Iterable[int] = 10,
     metric: str | None = None,
     cluster: AnyTrace | Cluster | None = None,
     protocol: Literal["replay", "inflation", "rounds"] | None = None,
@@ -134,21 +128,24 @@ def compare(  # noqa: PLR0913 - the options of the command
         jobs: threads; 0 means one per core.
         listener: hears of progress and can cancel.
     """
-    with _in_python():
-        flags = {"protocol": protocol, "load": load, "ratio": ratio}
-        inputs = Inputs(_path(orders), nodes, pods, skip_bad, _node_order(node_order))
-        settings, inputs = _case(flags, inputs, trace, cluster)
-        request = comparing.ComparisonRequest(_policies(policies), _seeds(seeds), metric, jobs)
-        return comparing.compare(settings, inputs, request, listener or Warner())
+    hears, threads = arguments.listener_or_warner(listener), arguments.whole("jobs", jobs, 0)
+    if metric is not None:
+        arguments.text("metric", metric, "name one, such as gpu_allocation")
+    flags = {"protocol": protocol, "load": load, "ratio": ratio}
+    inputs = _inputs(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
+    settings, inputs = _case(flags, inputs, trace, cluster)
+    request = comparing.ComparisonRequest(_policies(policies), _seeds(seeds), metric, threads)
+    return comparing.compare(settings, inputs, request, hears)
 
 
+@python_face
 def search(  # noqa: PLR0913 - the options of the command
     *,
     evaluations: int | None = None,
-    time: str | None = None,
+    time: str | float | None = None,
     target: float | None = None,
     fitness: str = "inflation",
-    trace: str | Path | Sequence[str] = (),
+    trace: AnyTrace | Sequence[AnyTrace] = (),
     seeds: int = 8,
     nodes: int | None = None,
     generator: str = "genetic",
@@ -159,17 +156,18 @@ def search(  # noqa: PLR0913 - the options of the command
     keep: str | None = None,
     listener: Listener | None = None,
 ) -> SearchOutcome:
-    """Searches for a policy and gives what it found: `.best` is a policy like any other.
+    """Searches for a policy and returns what it found: `.best` is a policy like any other.
 
     Candidates are bred here, offline, and judged in sandboxed processes. Nothing stays on disk
     unless `keep` names the run.
 
     Args:
         evaluations: most evaluations, 2000 where no time is given either.
-        time: ends the search after this: "90s", "10m", "2h".
+        time: ends the search after this: "90s", "10m", "2h", or a number of seconds.
         target: ends the search at this fitness.
         fitness: inflation, waiting, fragmentation, holding:84, or mix:A=1,B=2.
-        trace: traces to train on; small cases of the embedded one by default.
+        trace: what to train on: a name, a file, a loaded trace, or a list of these; small cases
+            of the embedded one by default.
         seeds: training cases of each trace or kind.
         nodes: draws so many nodes of a trace's cluster.
         generator: who writes candidates: genetic or random; llm where the settings name models.
@@ -180,79 +178,134 @@ def search(  # noqa: PLR0913 - the options of the command
         keep: keeps the run in the store under this name, to be resumed and promoted.
         listener: hears of progress and can cancel.
     """
-    with _in_python():
-        _check_least("evaluations", evaluations, 1)
-        _check_least("seed", seed, 0)
-        settings = load_settings()
-        traces = (str(trace),) if isinstance(trace, str | Path) else tuple(trace)
-        cases = search_plan.CasesRequest(fitness, traces, seeds, nodes)
-        writers = search_plan.GeneratorRequest(search_plan.read_weights([generator]))
-        plan = search_plan.plan_of(
-            settings,
-            search_plan.SearchRequest(cases, writers, seed, start, may_hold=may_hold),
-        )
-        means = search_plan.means_of(settings, search_plan.MeansRequest(workers))
-        budget = search_plan.budget_of(evaluations, time, target)
-        hears = listener or Warner()
-        if keep is not None:
-            check_keeping(settings, keep)
+    hears = arguments.listener_or_warner(listener)
+    most, count = _size("evaluations", evaluations), arguments.whole("seeds", seeds, 1)
+    first, size = arguments.whole("seed", seed, 0), _size("nodes", nodes)
+    processes = arguments.whole_or_none("workers", workers, 0)
+    begins = arguments.one_of("start", start, _STARTS)
+    aim = arguments.text("fitness", fitness, "name one, such as inflation")
+    writer = arguments.text("generator", generator, "name one, such as genetic")
+    budget = search_plan.budget_of(most, _span(time), arguments.number_or_none("target", target))
+    settings = load_settings()
+    if keep is not None:
+        check_name(arguments.text("keep", keep, "give the run a name"))
+    with _references(settings, trace, is_kept=keep is not None) as traces:
+        cases = search_plan.CasesRequest(aim, traces, count, size)
+        writers = search_plan.GeneratorRequest(search_plan.read_weights([writer]))
+        request = search_plan.SearchRequest(cases, writers, first, begins, may_hold=may_hold)
+        plan = search_plan.plan_of(settings, request)
+        means = search_plan.means_of(settings, search_plan.MeansRequest(processes))
         if keep is None:
             return searching.begin_in_passing(settings, plan, means, budget, hears)
+        check_keeping(settings, keep)
         return searching.begin_in_store(searching.Entry(settings, keep), plan, means, budget, hears)
 
 
+@python_face
 def explain(result: Result, pod: str, most: int = 5) -> Explanation:
-    """Explains why a pod of a run went where it went: who could take it, and who scored what."""
+    """Explains why a pod of a run went where it went: who could take it, and who scored what.
+
+    Args:
+        result: what `simulate` gave.
+        pod: the name of a pod of that run.
+        most: at most so many nodes that could take the pod are listed.
+    """
     from podium.reports.explanation import explain as explain_pod
 
-    with _in_python():
-        return explain_pod(result, pod, most)
+    if not isinstance(result, Result):
+        raise UsageError(
+            f"{type(result).__name__} is not a result", where="argument result",
+            hint="give what podium.simulate(...) returned, or Result.load(path)",
+        )  # fmt: skip
+    name = arguments.text("pod", pod, "give a name; result.plan.arrivals.names lists them")
+    return explain_pod(result, name, arguments.whole("most", most, 1))
 
 
+@python_face
 def load_policy(reference: AnyPolicy) -> Policy:
     """Loads a policy by name, file, or `run:ID`; makes one of a function `score(pod, node)`."""
-    with _in_python():
-        return as_policy(reference)
+    return as_policy(reference)
 
 
+@python_face
 def load_trace(
-    reference: str | Path, *, seed: int = 0, nodes: int | None = None, pods: int | None = None,
+    reference: AnyTrace, *, seed: int = 0, nodes: int | None = None, pods: int | None = None,
     skip_bad: bool = False,
 ) -> Trace:  # fmt: skip
     """Loads a trace by name, file or folder; the embedded ones are drawn by the seed."""
-    with _in_python():
-        folder = traces_folder(load_settings())
-        return load_named(str(reference), LoadOptions(folder, seed, nodes, pods, skip_bad))
+    folder = traces_folder(load_settings())
+    first, node_count = arguments.whole("seed", seed, 0), _size("nodes", nodes)
+    options = LoadOptions(folder, first, node_count, _size("pods", pods), skip_bad)
+    if isinstance(reference, Trace):
+        return loaded_already(reference, options)
+    return load_named(_reference("reference", reference), options)
 
 
-def _node_order(name: str) -> Literal["shuffled", "listed"]:
-    known: dict[str, Literal["shuffled", "listed"]] = {"shuffled": "shuffled", "listed": "listed"}
-    if name not in known:
-        raise UnknownName.among("node order", name, known, where="argument node_order")
-    return known[name]
+def _size(name: str, value: object) -> int | None:
+    return arguments.whole_or_none(name, value, 1)
 
 
-def _check_least(name: str, value: object, least: int) -> None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if value is not None and not (is_whole and value >= least):  # type: ignore[operator]
-        raise UsageError(
-            f"{name} is {value!r}", where=f"argument {name}",
-            hint=f"give a whole number from {least}",
+def _span(time: object) -> str | None:
+    """Takes a time span as text; a number counts seconds."""
+    if time is None or isinstance(time, str):
+        return time
+    return f"{arguments.number_or_none('time', time):f}"
+
+
+def _inputs(
+    orders: object, nodes: object, pods: object, node_order: object, *, is_skipping_bad: bool
+) -> Inputs:
+    node_count, pod_count = _size("nodes", nodes), _size("pods", pods)
+    order = arguments.one_of("node_order", node_order, _NODE_ORDERS)
+    path = arguments.path_or_none("orders", orders)
+    return Inputs(path, node_count, pod_count, is_skipping_bad, order)
+
+
+def _reference(name: str, value: object) -> str:
+    """Takes the reference of a trace."""
+    if isinstance(value, str | os.PathLike):
+        return os.fspath(value)
+    raise UsageError(
+        f"{type(value).__name__} is not a trace", where=f"argument {name}",
+        hint="give a name, a file, or a loaded trace",
+    )  # fmt: skip
+
+
+@contextmanager
+def _references(settings: Settings, trace: object, *, is_kept: bool) -> Iterator[tuple[str, ...]]:
+    """Names traces for the processes that judge candidates; loaded ones are written to files.
+
+    A run that is kept reads them again whenever it is resumed: its files stay beside the runs.
+    """
+    several = trace if isinstance(trace, list | tuple) else (trace,)
+    with tempfile.TemporaryDirectory(prefix="podium-traces-") as passing:
+        kept = settings.search.folder / "traces" if is_kept else None
+        yield tuple(
+            str(_written(each, Path(passing), kept)) if isinstance(each, Trace)
+            else _reference("trace", each)
+            for each in several
         )  # fmt: skip
+
+
+def _written(trace: Trace, passing: Path, kept: Path | None) -> Path:
+    """Writes a loaded trace, named by what it holds; gives the file, which is kept in a folder."""
+    from podium.traces import save_trace
+
+    draft = passing / "trace.json"
+    save_trace(trace, draft)
+    name = f"trace-{hashlib.sha256(draft.read_bytes()).hexdigest()[:12]}.json"
+    if kept is None:
+        return draft.rename(passing / name)
+    kept.mkdir(parents=True, exist_ok=True)
+    save_trace(trace, kept / name)
+    return kept / name
 
 
 def as_policy(policy: AnyPolicy) -> Policy:
     """Makes a policy of a reference, a function, or what is one already."""
-    if isinstance(policy, PairPolicy | ClusterPolicy):
-        return policy
     if isinstance(policy, str | Path):
         return named_policy(str(policy), "argument policy")
-    if callable(policy) and not isinstance(policy, type):
-        return from_function(policy)
-    raise UsageError(
-        f"{type(policy).__name__} is not a policy", where="argument policy",
-        hint="give a name, a file, a function score(pod, node), or a loaded policy",
-    )  # fmt: skip
+    return taken_as_policy(policy)
 
 
 def _policies(given: Sequence[AnyPolicy]) -> list[Policy]:
@@ -265,17 +318,21 @@ def _policies(given: Sequence[AnyPolicy]) -> list[Policy]:
     names = [policy.name for policy in policies]
     if len(set(names)) < len(names):
         raise UsageError(
-            "two policies have one name", where="argument policies",
-            hint="give every policy once, and every function a name of its own",
+            "two policies have the same name", where="argument policies",
+            hint="pass every policy once, and give every function its own name",
         )  # fmt: skip
     return policies
 
 
-def _seeds(seeds: int | str | Sequence[int]) -> list[int]:
+def _seeds(seeds: int | str | Iterable[int]) -> list[int]:
     if isinstance(seeds, str):
         return comparing.read_seeds(seeds)
-    listed = range(_FIRST_SEED, _FIRST_SEED + seeds) if isinstance(seeds, int) else seeds
-    return comparing.read_seeds(",".join(str(int(seed)) for seed in listed))
+    if isinstance(seeds, Iterable):
+        some = islice(seeds, comparing.MOST_SEEDS + 1)  # a list may go on without end
+        listed = [str(arguments.whole("seeds", each, 0)) for each in some]
+        return comparing.read_seeds(",".join(listed))
+    count = arguments.whole("seeds", seeds, 1)
+    return comparing.read_seeds(f"{_FIRST_SEED}-{_FIRST_SEED + count - 1}")
 
 
 def _case(
@@ -283,7 +340,7 @@ def _case(
     cluster: AnyTrace | Cluster | None,
 ) -> tuple[Settings, Inputs]:  # fmt: skip
     """Sorts what is given by reference from what is loaded already."""
-    given = {f"simulate.{name}": value for name, value in flags.items()}
+    given = {f"simulate.{name}": arguments.plain_number(value) for name, value in flags.items()}
     loaded: dict[str, Any] = {}
     for name, value in (("trace", trace), ("cluster", cluster)):
         if isinstance(value, Cluster):
@@ -291,19 +348,5 @@ def _case(
         if isinstance(value, Trace):
             loaded[name] = value
         elif value is not None:
-            given[f"simulate.{name}"] = str(value)
+            given[f"simulate.{name}"] = _reference(name, value)
     return load_settings(given), replace(inputs, **loaded)
-
-
-def _path(path: str | Path | None) -> Path | None:
-    return None if path is None else Path(path)
-
-
-@contextmanager
-def _in_python() -> Iterator[None]:
-    """Names arguments where commands name flags."""
-    try:
-        yield
-    except PodiumError as error:
-        error.where = _FLAG.sub(lambda flag: f"argument {flag[1].replace('-', '_')}", error.where)
-        raise

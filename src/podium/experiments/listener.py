@@ -14,26 +14,26 @@ class Cancelled(Exception):  # noqa: N818 - an answer to the caller, not a fault
 
 
 class Listener:
-    """Hears what happens; this one ignores it all.
+    """Receives what happens while an experiment runs; this base class ignores it all.
 
     Every method is called in the thread that started the experiment, several times a second at
     most. One that raises `Cancelled` stops the experiment: a search can be resumed afterwards.
     """
 
     def note(self, text: str) -> None:
-        """Hears what the user should know about inputs and results."""
+        """Receives what the user should know about inputs and results."""
 
     def warn(self, text: str) -> None:
-        """Hears of something that makes the run less safe or less sure."""
+        """Receives a warning that the run is less safe or less certain."""
 
     def status(self, text: str) -> None:
-        """Hears what is being done."""
+        """Receives a line on what is being done."""
 
     def progress(self, stage: str, done: int, total: int | None) -> None:
-        """Hears how much of a stage is done; the total is None where nobody knows it."""
+        """Receives how much of a stage is done; the total is None where it is unknown."""
 
     def search_progress(self, progress: Progress) -> None:
-        """Hears how far a search is, once per judged candidate and batch."""
+        """Receives the progress of a search, once per judged candidate and batch."""
 
 
 SILENT = Listener()
@@ -59,4 +59,4 @@ def announce_compilation(listener: Listener) -> None:
     from podium.sim.kernel import is_core_on_disk
 
     if not is_core_on_disk():
-        listener.status("compiling the simulator's core, once; this takes about ten seconds ...")
+        listener.status("compiling the simulator's core (once, about ten seconds) ...")

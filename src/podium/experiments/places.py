@@ -13,7 +13,7 @@ _LISTS = {"policy": "podium policies list", "trace": "podium traces list"}
 
 
 def place_of(settings: Settings, path: str) -> str:
-    """Names where a setting was made, for errors about its value; nothing for a default."""
+    """Describes where a setting was made, for errors about its value; empty for a default."""
     section, name = path.split(".")
     origin = settings.origins[path]
     return "" if origin == "default" else f"{origin}, [{section}] {name}"
@@ -27,7 +27,7 @@ def traces_folder(settings: Settings) -> Path | None:
 
 @contextmanager
 def blaming(where: str, advice: str = "") -> Iterator[None]:
-    """Adds a place and advice to errors that have none, and names the list of all names."""
+    """Adds a place and advice to errors that have none, and the command that lists all names."""
     try:
         yield
     except PodiumError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Gives a value as JSON types; NaN and infinity become None."""
+    """Converts a value to JSON types; NaN and infinity become None."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
     if isinstance(value, Mapping):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FIGURES = {"inflation": "allocation_130", "holding": "allocation_130", "waiting": "wait_mean_s",
            "fragmentation": "fragmentation"}  # fmt: skip
-"""By which figure the best of a fitness is judged on held-out cases; mixtures by allocation."""
+"""The figure by which each fitness is judged on held-out cases; mixtures by allocation."""
 
 CANDIDATE_S = 60.0
 """Time limit of one candidate."""
@@ -68,13 +68,13 @@ def promote(settings: Settings, request: PromotionRequest, listener: Listener = 
 
 
 def check_summary(summary: str) -> None:
-    """Refuses words that the first line of a docstring has no room for."""
+    """Refuses a summary that does not fit on the first line of a docstring."""
     from podium.search.promotion.card import WIDTH
 
     if len(summary) > WIDTH or not summary.isprintable():
         raise UsageError(
-            f"the summary is not one line of at most {WIDTH} characters", where="flag --summary",
-            hint="say in one sentence what the policy does",
+            f"the summary must be one line of at most {WIDTH} characters", where="flag --summary",
+            hint="describe in one sentence what the policy does",
         )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def _decide(
 
 
 def rule_of(plan: RunPlan, request: PromotionRequest) -> Rule:
-    """Settles by which figure nominees are judged, and against whom."""
+    """Chooses the figure that nominees are judged by, and the policy they must beat."""
     from podium.search.promotion.decision import Rule
 
     figure = FIGURES.get(plan.fitness.partition(":")[0], "allocation_130")
@@ -134,10 +134,12 @@ def nominees_of(
     if not found:
         raise UsageError(
             f"run {record.id} has no accepted candidate",
-            hint=f"podium search resume {record.id} searches on",
+            hint=f"podium search resume {record.id} continues the search",
         )
     if request.name and len(found) > 1:
-        raise UsageError("one name for several policies", hint="leave --name out, or --best 1")
+        raise UsageError(
+            "--name cannot name several policies", hint="leave --name out, or --best 1"
+        )
     return [
         Nominee(each.text, provenance_of(store, record, plan, each), request.name, request.summary)
         for each in found
@@ -148,14 +150,14 @@ def provenance_of(
     store: Store, record: RunRecord, plan: RunPlan, found: CandidateRecord,
     seen: frozenset[str] = frozenset(),
 ) -> Provenance:  # fmt: skip
-    """Says where a candidate was found: in an earlier run, if this one only began with it."""
+    """Describes where a candidate was found: in an earlier run, if this one started with it."""
     from podium.search.judging.fitness import fitness_named
     from podium.search.promotion.card import Provenance
 
     origin = _origin(store, found)
     seen |= {record.id}
     if origin is not None and origin[0] in seen:
-        raise _corrupt(record, f"candidate {found.number} comes from its own run")
+        raise _corrupt(record, f"candidate {found.number} claims to come from its own run")
     if origin is not None:
         earlier, nominee = store.runs.get(origin[0]), store.candidates.get(*origin)
         return provenance_of(store, earlier, _plan_of(earlier), nominee, seen)
@@ -212,5 +214,5 @@ def _figures(record: RunRecord) -> dict[str, Any]:
 def _corrupt(record: RunRecord, problem: str) -> InputError:
     return InputError(
         f"the record of run {record.id} is corrupt: {problem}", where="the store",
-        hint="podium runs show lists what it holds; promote from a run that nobody changed",
+        hint="podium runs show shows its contents; promote from an intact run",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Settles the protocol and the seed of a run from the settings and what a trace brings along."""
+"""Chooses the protocol and the seed of a run from the settings and the trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podium.sim import Holding, Inflation, Order, Protocol, Replay, Rounds, read
 from podium.sim.orders import check_order
 from podium.traces.trace import Experiment
 
-ORDER_HINT = "give a .jsonl or .jsonl.gz file with one order a line, made for this trace"
+ORDER_HINT = "give a .jsonl or .jsonl.gz file with one order per line, made for this trace"
 
 _USED_IN = {
     "simulate.load": "replay",
@@ -25,21 +25,21 @@ _USED_IN = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Holds what a protocol is chosen from; flags go before what the trace brings along."""
+    """What a protocol is chosen from; flags take precedence over the trace."""
 
     settings: Settings
     experiment: Experiment | None  # of a Config of the published simulator
     orders: Path | None
 
     def seed(self) -> int:
-        """Gives the seed of a run that was given none of its own."""
+        """Returns the seed of a run that has none of its own."""
         is_free = self.settings.origins["simulate.seed"] == "default"
         if is_free and self.experiment and self.experiment.seed is not None:
             return self.experiment.seed
         return self.settings.simulate.seed
 
     def protocol(self, seed: int) -> Protocol:
-        """Gives the protocol, with the order of the seed where there is one."""
+        """Returns the protocol, with the order of the seed where there is one."""
         chosen = self.settings.simulate
         holding = Holding(chosen.hold_limit, chosen.max_holds)
         if self._is_inflation():
@@ -48,7 +48,7 @@ class Choice:
                 return Inflation(self._ratio(), order, holding)
         if self.orders:
             raise UsageError(
-                f"an order cannot be used in {chosen.protocol}",
+                f"arrival orders cannot be used with {chosen.protocol}",
                 where=place_of(self.settings, "simulate.protocol"),
                 hint="leave out --orders, or choose --protocol inflation",
             )
@@ -57,13 +57,13 @@ class Choice:
         return Replay(chosen.load, holding)
 
     def unused(self, protocol: Protocol) -> Iterator[str]:
-        """Names flags that were given and change nothing."""
+        """Lists flags that were given but have no effect."""
         for path, used_in in _USED_IN.items():
             origin = self.settings.origins[path]
             if origin.startswith("flag ") and protocol.name != used_in:
-                yield f"{origin.removeprefix('flag ')} changes nothing in {protocol.name}"
+                yield f"{origin.removeprefix('flag ')} has no effect with {protocol.name}"
             elif origin.startswith("flag ") and path == "simulate.ratio" and self.orders:
-                yield "--ratio changes nothing: the order says what arrives"
+                yield "--ratio has no effect: the order says what arrives"
 
     def _is_inflation(self) -> bool:
         is_free = self.settings.origins["simulate.protocol"] == "default"
@@ -78,13 +78,13 @@ class Choice:
 
 
 def read_order_of(path: Path, seed: int) -> Order:
-    """Reads the order of a seed; an error says what such a file holds."""
+    """Reads the order of a seed; an error says what such a file must contain."""
     with blaming(f"flag --orders, {path}", ORDER_HINT):
         return read_order(path, seed)
 
 
 def check_order_of(path: Path, protocol: Protocol, cluster: Cluster, workload: Workload) -> None:
-    """Refuses an order that speaks of other pods or nodes, by its file."""
+    """Refuses an order for other pods or nodes, naming its file."""
     if isinstance(protocol, Inflation) and protocol.order is not None:
         with blaming(f"flag --orders, {path}", ORDER_HINT):
             check_order(protocol.order, cluster, workload)

@@ -1,4 +1,4 @@
-"""Repeats published experiments on the original files, and sets other policies beside them."""
+"""Reproduces published experiments on the original files, and compares other policies with them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Work = Callable[
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Holds what was published: the results, and where the orders are."""
+    """The published results, and where the arrival orders are."""
 
     results: Published
     orders: Path
@@ -50,15 +50,15 @@ def original_folder(settings: Settings) -> Path:
 
 
 def rivals_among(references: Sequence[str], published: Published) -> list[str]:
-    """Lists the policies that were never published; all of them are, or none."""
+    """Lists the policies that were never published; refuses a mixture of both."""
     known = {experiment.policy for experiment in published}
     found = [each for each in dict.fromkeys(references) if each not in known]
     if found and len(found) < len(set(references)):
         others = ", ".join(each for each in dict.fromkeys(references) if each in known)
         raise UsageError(
-            f"{others} was published, {', '.join(found)} was not: they are reported differently",
+            f"{others} was published, {', '.join(found)} was not: their reports differ",
             where="flag --policy",
-            hint="ask for published policies and for others in two commands",
+            hint="use two commands, one for published policies and one for others",
         )
     return found
 
@@ -126,7 +126,7 @@ def runs_with_orders(
 
     runs = with_orders(wanted, material.orders)
     if len(runs) < len(wanted):
-        listener.note(f"{len(wanted) - len(runs)} published runs have no order here")
+        listener.note(f"{len(wanted) - len(runs)} published runs have no arrival order here")
     return runs
 
 

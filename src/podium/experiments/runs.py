@@ -27,15 +27,15 @@ KINDS = (SEARCH, SIMULATION, COMPARISON)
 
 _NUMBERS_OF_CANDIDATES = ("best", "validated")
 _TOLD_APART = ("command",)
-"""Inputs that differ with every run, and mean nothing for what came of it."""
+"""Inputs that differ with every run, and do not affect its results."""
 
 _NOT_READABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-"""What reading a summary raises that somebody else wrote."""
+"""What reading a summary may raise that somebody else wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Says under what an outcome is kept, and what was typed to get it."""
+    """The name under which an outcome is stored, and the command that produced it."""
 
     name: str
     command: Sequence[str] = ()
@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def change(self) -> float | None:
-        """Gives how much more the second is, where both are numbers."""
+        """Returns how much larger the second value is, where both are numbers."""
         if not (_is_number(self.first) and _is_number(self.second)):
             return None
         try:
@@ -84,7 +84,7 @@ class RunDiff:
 
 
 def open_runs(settings: Settings, *, is_made: bool = False) -> Store:
-    """Opens the store that the settings name; a file that is not there is made only on demand."""
+    """Opens the store that the settings name; a missing file is created only on demand."""
     from podium.store import open_store
 
     with blaming(place_of(settings, "store.url")):
@@ -92,14 +92,14 @@ def open_runs(settings: Settings, *, is_made: bool = False) -> Store:
         if not is_made and file is not None and not _has_content(file):
             raise MissingError(
                 f"there is no store at {file}",
-                hint="check the path in --store or PODIUM_STORE_URL; podium search run makes "
+                hint="check the path in --store or PODIUM_STORE_URL; podium search run creates "
                 "a store",
             )
         return open_store(settings.store.url)
 
 
 def is_new(settings: Settings) -> bool:
-    """Tells whether nobody has named a store, and nothing was kept in the default one so far."""
+    """Returns whether no store was named, and nothing was stored in the default one so far."""
     file = _file(settings)
     return file is not None and not file.exists() and settings.origins["store.url"] == "default"
 
@@ -203,7 +203,7 @@ def _keep(
 
 
 def check_keeping(settings: Settings, name: str) -> None:
-    """Refuses what could not be kept, before the work begins: a bad name, or no store."""
+    """Refuses what could not be stored, before the work begins: a bad name, or no store."""
     check_name(name)
     with open_runs(settings, is_made=True):
         pass
@@ -219,14 +219,14 @@ def check_name(name: str) -> None:
 
 
 def standing(record: RunRecord) -> RunRecord:
-    """Gives a run as it stands: one that was killed is not running any more."""
+    """Returns the present state of a run: one that was killed is no longer running."""
     from podium.store.run_status import status_of
 
     return replace(record, status=status_of(record))
 
 
 def reached_outside(record: RunRecord) -> tuple[str, ...]:
-    """Lists the programs and services that a resumed search would use, as its folder has it."""
+    """Lists the programs and services that a resumed search would use, according to its folder."""
     from podium.search.run.folder import PLAN, RunFolder
     from podium.search.run.plan import RunPlan
     from podium.search.run.trust import outside_work
@@ -241,7 +241,7 @@ def reached_outside(record: RunRecord) -> tuple[str, ...]:
 
 
 def delete(store: Store, record: RunRecord) -> None:
-    """Deletes a run that no process works on; its folder stays."""
+    """Deletes a run that no process is working on; its folder stays."""
     from podium.store.run_folder import RunFolder
 
     folder = RunFolder(Path(record.folder))
@@ -264,7 +264,7 @@ def diff(first: RunRecord, second: RunRecord) -> RunDiff:
             f"{first.id} is a {first.kind} and {second.id} is a {second.kind}: they have no "
             "figures in common",
             where="arguments A and B",
-            hint=f"podium runs list --kind {first.kind} lists what {first.id} can be set beside",
+            hint=f"podium runs list --kind {first.kind} lists what {first.id} can be compared with",
         )
     asked = _pairs(_flat(first.settings), _flat(second.settings))
     changed = tuple(
@@ -297,11 +297,11 @@ def _means(record: RunRecord) -> dict[str, Any]:
         ranking = record.summary["comparison"]
         return {f"{row['policy']} {ranking['metric']}": row["mean"] for row in ranking["rows"]}
     except _NOT_READABLE as error:
-        raise DamagedRow.of("runs", record.id, "summary is not one of a comparison") from error
+        raise DamagedRow.of("runs", record.id, "the summary is not that of a comparison") from error
 
 
 def headline(record: RunRecord) -> str:
-    """Says in a few words what came of a simulation or a comparison; nothing of a search."""
+    """Describes the result of a simulation or a comparison in a few words; empty for a search."""
     try:
         return _headline(record)
     except _NOT_READABLE:  # one damaged summary must not hide the other runs of a list

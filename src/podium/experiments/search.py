@@ -1,4 +1,4 @@
-"""Runs searches: begins one, goes on with one, and tells how a session ended."""
+"""Runs searches: begins or resumes one, and records how a session ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Says under what a new run is kept."""
+    """How a new run is entered in the store: settings, name and command."""
 
     settings: Settings
     name: str
@@ -40,7 +40,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchOutcome:
-    """Is what a session of a search came to."""
+    """The outcome of one session of a search."""
 
     run_id: str
     folder: str
@@ -50,7 +50,7 @@ class SearchOutcome:
 
     @property
     def best(self) -> Policy:
-        """Loads the best candidate, once it has passed again what candidates pass.
+        """Loads the best candidate, after it has passed the gates again.
 
         Raises:
             UsageError: no candidate was accepted.
@@ -65,7 +65,7 @@ class SearchOutcome:
 
     @property
     def fitness(self) -> float | None:
-        """Gives the training fitness of the best candidate."""
+        """Returns the training fitness of the best candidate."""
         fitness: float | None = self.summary["fitness"]
         return fitness
 
@@ -107,7 +107,7 @@ def begin_in_store(
 def begin_in_passing(
     settings: Settings, plan: RunPlan, means: Means, budget: Budget, listener: Listener = SILENT
 ) -> SearchOutcome:
-    """Searches in a store of its own that is gone afterwards; the outcome stays."""
+    """Searches in a temporary store; only the outcome stays."""
     from podium.store import open_store
 
     with tempfile.TemporaryDirectory(prefix="podium-search-") as name:
@@ -120,7 +120,7 @@ def begin_in_passing(
 
 
 class _Passing(Listener):
-    """Passes on what is true of a run that is gone afterwards: nobody can resume it."""
+    """Passes on what still applies to a run that is deleted afterwards: it cannot be resumed."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -157,7 +157,7 @@ def work_on(
 def warn_of_walls(listener: Listener, missing: Sequence[str]) -> None:
     """Warns that candidates run less confined than they should."""
     if missing:
-        listener.warn(f"candidates are not confined here: no wall of {', '.join(missing)}")
+        listener.warn(f"candidates are not fully confined: missing {', '.join(missing)}")
 
 
 def create(store: Store, entry: Entry, plan: RunPlan, budget: Budget) -> RunRecord:
@@ -187,7 +187,7 @@ def create(store: Store, entry: Entry, plan: RunPlan, budget: Budget) -> RunReco
 
 @contextmanager
 def entered(store: Store, entry: Entry, plan: RunPlan, budget: Budget) -> Iterator[RunRecord]:
-    """Enters a run for a block; a run that fails before its first candidate leaves no trace."""
+    """Enters a run for a block; a run that fails before its first candidate is removed again."""
     from podium.store.records import FAILED
 
     record = create(store, entry, plan, budget)

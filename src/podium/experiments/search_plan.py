@@ -1,4 +1,4 @@
-"""Makes the plan of a search from what is asked for: cases, generators, starters, budget, means."""
+"""Builds the plan of a search from a request: cases, generators, starters, budget, means."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 DEFAULT_EVALUATIONS = 2000
 MOST_STARTERS = 24
-"""So many candidates that decide differently are taken from an earlier run."""
+"""How many candidates that decide differently are taken from an earlier run."""
 
 MOST_WORKERS = 8
-"""So many processes for each core at most: each takes its memory, and more do not judge faster."""
+"""Most processes per core: each takes its memory, and more do not judge faster."""
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -42,7 +42,7 @@ class CasesRequest:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorRequest:
-    """Names who writes candidates, and what they are given to do it."""
+    """The generators that write candidates, and their options."""
 
     generators: tuple[tuple[str, float], ...] = (("genetic", 1.0),)  # by name, with weights
     prices: tuple[str, ...] = ()  # of models: MODEL=IN,OUT
@@ -77,7 +77,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class MeansRequest:
-    """Says with what a search works; none of it changes what it finds."""
+    """The resources that a search works with; none of them changes what it finds."""
 
     workers: int | None = None  # None: as the settings say
     executor: str = "local"
@@ -90,7 +90,7 @@ class MeansRequest:
 
 
 def plan_of(settings: Settings, request: SearchRequest) -> RunPlan:
-    """Makes the plan; what is wrong with the request is told before anything is kept."""
+    """Builds the plan; reports what is wrong with the request before anything is stored."""
     from podium.search.judging.fitness import fitness_named
     from podium.search.population.archive import IslandSettings
     from podium.search.run.plan import RunPlan, Tuning
@@ -110,7 +110,7 @@ def plan_of(settings: Settings, request: SearchRequest) -> RunPlan:
 
 
 def means_of(settings: Settings, request: MeansRequest) -> Means:
-    """Settles workers, limits and where candidates are judged."""
+    """Chooses workers, limits and where candidates are judged."""
     from podium.search.run.setup import Means
     from podium.search.sandbox.limits import Limits
 
@@ -137,13 +137,13 @@ def _workers(settings: Settings, request: MeansRequest) -> int:
         raise UsageError(
             f"{wanted:,} workers are too many for {cores:,} core{'' if cores == 1 else 's'}",
             where="flag --workers" if is_flag else place_of(settings, "search.workers"),
-            hint=f"0 means one per core; at most {MOST_WORKERS * cores} are started here",
+            hint=f"0 means one per core; at most {MOST_WORKERS * cores} can be started here",
         )
     return wanted or cores
 
 
 def budget_of(evaluations: int | None, time_span: str | None, target: float | None) -> Budget:
-    """Gives the budget that is asked for; without a number or a time it is a default number."""
+    """Returns the requested budget; without a number or a time, the default number."""
     from podium.search.run.plan import Budget
 
     span = read_time(time_span)
@@ -155,7 +155,7 @@ def budget_of(evaluations: int | None, time_span: str | None, target: float | No
 def renewed_budget(
     saved: Mapping[str, Any], evaluations: int | None, time_span: str | None, target: float | None
 ) -> Budget:
-    """Gives the budget of a session: what is asked for now, else what the run began with."""
+    """Returns the budget of a session: what is asked for now, else what the run began with."""
     from podium.search.run.plan import Budget
 
     if target is None:
@@ -204,7 +204,7 @@ def read_weights(texts: Sequence[str]) -> tuple[tuple[str, float], ...]:
 
 
 def training_set(settings: Settings, request: CasesRequest) -> TrainingSet:
-    """Makes the training cases: small ones of the embedded profile, or those of given traces."""
+    """Builds the training cases: small ones of the embedded profile, or those of given traces."""
     from podium.evaluation.cases import TrainingSet, demo_cases, trace_cases
     from podium.search.judging.fitness import fitness_named
 
@@ -216,7 +216,7 @@ def training_set(settings: Settings, request: CasesRequest) -> TrainingSet:
         return TrainingSet(demo_cases(kinds, request.seeds))
     if "replay" in kinds:
         raise UsageError(
-            "waiting is trained on the embedded profile alone", where="flag --trace",
+            "the fitness waiting only trains on the embedded profile", where="flag --trace",
             hint="leave --trace out, or choose another fitness",
         )  # fmt: skip
     folder = traces_folder(settings)
@@ -228,7 +228,7 @@ def training_set(settings: Settings, request: CasesRequest) -> TrainingSet:
 
 
 def absolute(reference: str) -> str:
-    """Names a trace so that it means the same in the folder of a worker, and in any other."""
+    """Makes a trace reference absolute, so that it means the same in every folder."""
     from podium.traces.catalogue import is_name
 
     path = Path(reference)
@@ -236,7 +236,7 @@ def absolute(reference: str) -> str:
 
 
 def _check_traces(cases: Sequence[Case]) -> None:
-    """Reads every trace once, so that what is wrong with one is told before there is a run."""
+    """Reads every trace once, so that errors in one are reported before a run exists."""
     from podium.policies import load
 
     with blaming("flag --trace"):
@@ -247,7 +247,7 @@ def _check_traces(cases: Sequence[Case]) -> None:
 def find_starters(
     settings: Settings, policies: Sequence[Path], origin: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """Gives texts with their names: those of files, and the best of an earlier run."""
+    """Returns texts with their names: those of files, and the best of an earlier run."""
     from podium.experiments.runs import find_search, open_runs
 
     found = [read_starter(path) for path in policies]
@@ -263,13 +263,13 @@ def find_starters(
 
 
 def read_starter(path: Path) -> tuple[str, str]:
-    """Reads a policy file to begin with."""
+    """Reads a policy file to start from."""
     with blaming(f"policy {path}", "give a policy file"):
         return path.stem, read_text(path, MOST_BYTES)
 
 
 def check_names(generators: Sequence[str]) -> None:
-    """Refuses generators that nobody knows, before there is a run or a store."""
+    """Refuses unknown generators before a run or a store exists."""
     from podium.search.run.plan import GENERATORS
 
     for name in generators:
@@ -278,7 +278,7 @@ def check_names(generators: Sequence[str]) -> None:
 
 
 def refuse_unused(request: GeneratorRequest) -> None:
-    """Refuses flags that no generator of the search would heed."""
+    """Refuses flags that no generator of the search uses."""
     unused = [flag for flag, value in (request.unused or {}).items() if value is not None]
     if unused and "llm" not in request.names:
         raise UsageError(
@@ -289,14 +289,14 @@ def refuse_unused(request: GeneratorRequest) -> None:
         )
     if request.command is not None and "command" not in request.names:
         raise UsageError(
-            "--command is for the generator command, which is not used",
+            "--command only applies to the generator command, which is not used",
             where="flag --generator",
             hint="add --generator command, or leave --command out",
         )
 
 
 def generator_options(settings: Settings, request: GeneratorRequest) -> dict[str, dict[str, Any]]:
-    """Gives the options of each generator that has any, and refuses what none can work with."""
+    """Returns the options of each generator that has any, and refuses unusable ones."""
     from podium.search.generators.command import CommandSettings, open_command
 
     found: dict[str, dict[str, Any]] = {}
@@ -304,7 +304,7 @@ def generator_options(settings: Settings, request: GeneratorRequest) -> dict[str
         found["llm"] = _llm_options(settings, request)
     if "command" in request.names:
         if not request.command:
-            raise UsageError("the generator command has no command", hint="add --command PROGRAM")
+            raise UsageError("the generator command needs a command", hint="add --command PROGRAM")
         with blaming("flag --command"):
             open_command(CommandSettings(request.command, keep=request.command_env), os.environ)
         found["command"] = _command_options(request)
@@ -312,7 +312,7 @@ def generator_options(settings: Settings, request: GeneratorRequest) -> dict[str
 
 
 def repeated_options(settings: Settings, request: GeneratorRequest) -> dict[str, dict[str, Any]]:
-    """Gives the options of generators as far as they are given again to resume a run."""
+    """Returns the options of generators that are given again to resume a run."""
     found: dict[str, dict[str, Any]] = {}
     if settings.search.models.strip(", "):
         found["llm"] = _described(settings, request)
@@ -322,13 +322,13 @@ def repeated_options(settings: Settings, request: GeneratorRequest) -> dict[str,
 
 
 def _command_options(request: GeneratorRequest) -> dict[str, Any]:
-    """Settles what is run; the folder is kept, as ./writer.sh is another program elsewhere."""
+    """Chooses the command to run; its folder is stored, as ./writer.sh differs elsewhere."""
     keep = list(request.command_env)
     return {"command": request.command, "keep": keep, "folder": str(Path.cwd())}
 
 
 def _llm_options(settings: Settings, request: GeneratorRequest) -> dict[str, Any]:
-    """Settles which language models a plan asks, where, and for how much."""
+    """Chooses which language models a plan asks, where, and with what budget."""
     if not settings.search.models.strip(", "):
         raise UsageError("no language model is named", hint="add --model NAME")
     _check_llm(settings, request.replay)
@@ -350,7 +350,7 @@ def _described(settings: Settings, request: GeneratorRequest) -> dict[str, Any]:
 
 
 def _check_llm(settings: Settings, replay: Path | None) -> None:
-    """Refuses what language models cannot be asked with, before there is a run."""
+    """Refuses unusable options of language models before a run exists."""
     from podium.search.generators.llm.cassette import read_cassette
     from podium.search.generators.llm.endpoint import find_endpoint
 
@@ -362,6 +362,6 @@ def _check_llm(settings: Settings, replay: Path | None) -> None:
         find_endpoint(os.environ, search.base_url)
     if not search.usd and not search.tokens:
         raise UsageError(
-            "there is no budget for language models", where="flags --usd and --tokens",
+            "no budget is set for language models", where="flags --usd and --tokens",
             hint="add --usd 2, or --tokens 1000000, or both",
         )  # fmt: skip

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from podium.sim import Result
 
 WORK = "podium-work"
-"""Begins the names of threads that simulate; an interrupted program leaves them behind."""
+"""Prefix of the names of threads that simulate; an interrupted program leaves them behind."""
 
 POLL_S = 0.1
 
@@ -27,7 +27,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
-    """Is a finished simulation with its figures."""
+    """A finished simulation with its figures."""
 
     case: Case
     result: Result
@@ -77,10 +77,10 @@ def run_case(case: Case, policy: Policy, listener: Listener = SILENT) -> Result:
 
 
 def interruptible(work: Callable[[], Found], follow: Callable[[], object] = lambda: None) -> Found:
-    """Does the work in a thread of its own, and follows it in this one.
+    """Runs the work in another thread, and follows it in this one.
 
-    Compiled code does not hear ctrl-C, and a policy may never come back from a loop: who waits for
-    it hears ctrl-C at once.
+    Compiled code ignores ctrl-C, and a policy may never come back from a loop; this thread only
+    waits, so ctrl-C takes effect at once.
     """
     with cancelling(ThreadPoolExecutor(1, WORK)) as pool:
         future = pool.submit(work)
@@ -91,19 +91,19 @@ def interruptible(work: Callable[[], Found], follow: Callable[[], object] = lamb
 
 @contextmanager
 def advising(policy: Policy) -> Iterator[None]:
-    """Adds to errors of policies how to look into the policy, where they give no advice."""
+    """Adds advice on how to check the policy to errors of policies that have none."""
     try:
         yield
     except PolicyError as error:
         reference = policy.source.path if policy.source and policy.origin == "file" else policy.name
-        advice = f"podium policies check {reference} looks for what is wrong"
+        advice = f"podium policies check {reference} finds out what is wrong"
         error.hint = meant_by(error.__cause__) or error.hint or advice
         raise
 
 
 @contextmanager
 def cancelling(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
-    """Leaves a pool when the work is done, or drops what has not begun when it fails.
+    """Closes a pool when the work is done, or drops what has not begun when it fails.
 
     Whoever presses ctrl-C does not wait for what has begun either: it may never end.
     """

@@ -42,7 +42,7 @@ class StrategiesRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StrategyComparison:
-    """Is a finished comparison of strategies."""
+    """A finished comparison of strategies."""
 
     rows: tuple[Row, ...]
     trials: tuple[StrategyRun, ...]
@@ -57,7 +57,7 @@ class StrategyComparison:
 
 
 def plans_of(settings: Settings, request: StrategiesRequest) -> list[tuple[str, RunPlan]]:
-    """Makes the plan of every run, seed by seed."""
+    """Builds the plan of every run, seed by seed."""
     from podium.search.run.plan import RunPlan
     from podium.search.run.strategies import plan_of
 

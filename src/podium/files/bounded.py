@@ -33,7 +33,7 @@ class NotText(Exception):  # noqa: N818 - never leaves this room
 
 
 class BoundedBytes(io.RawIOBase):
-    """Gives the bytes of a file for as long as they keep within the bounds."""
+    """Reads the bytes of a file as long as they are within the bounds."""
 
     def __init__(self, path: Path, most_bytes: int, longest_line: int) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class BoundedBytes(io.RawIOBase):
         self._line = 0  # bytes since the last end of a line
 
     def readable(self) -> bool:
-        """Says that it can be read."""
+        """Returns True: it can be read."""
         return True
 
     def readinto(self, buffer: object) -> int:
@@ -80,7 +80,7 @@ class BoundedBytes(io.RawIOBase):
             raise InputError.at(
                 self.path,
                 f"the gzip data grows more than {EXPANSION} times",
-                hint="if you trust the file, decompress it with gunzip and give what comes out",
+                hint="if you trust the file, decompress it with gunzip and use the result",
             )
 
 

@@ -16,7 +16,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def drafted(path: Path) -> Iterator[Path]:
-    """Gives a path to write to; the file takes its name when the block ends well.
+    """Yields a path to write to; the file takes its name when the block succeeds.
 
     A device or a pipe is written to as it is.
     """
@@ -46,7 +46,7 @@ def in_words(path: Path) -> Iterator[None]:
 
 
 def unwritable(where: str, error: OSError) -> PodiumError:
-    """Says that there is no room, or what else the system objects to."""
+    """Builds the error for a full disk, or for whatever else the system refuses."""
     if error.errno in FULL:
         return MissingError(
             f"no space left to write: {error.strerror}", where=where,

@@ -42,7 +42,7 @@ def parse_value(text: str) -> Any:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Tells whether lists and objects are nested more than they may be."""
+    """Returns whether lists and objects are nested more than they may be."""
     level = [value] if type(value) in _NESTING else []
     for _ in range(MAX_DEPTH):
         children = (part.values() if type(part) is dict else part for part in level)

@@ -26,12 +26,12 @@ _CHUNK_BYTES = 1 << 16
 
 
 def is_gzip(path: Path) -> bool:
-    """Tells whether the name says that the file is compressed."""
+    """Returns whether the name says that the file is compressed."""
     return path.suffix.lower() == ".gz"
 
 
 def format_suffix(path: Path) -> str:
-    """Gives the suffix that names the format, in lower case and without `.gz`.
+    """Returns the suffix that names the format, in lower case and without `.gz`.
 
     >>> format_suffix(Path("nodes.YAML.gz"))
     '.yaml'

@@ -45,7 +45,7 @@ _BY_LOOKS = "?"
 
 @dataclass(slots=True, eq=False)
 class YamlNode:
-    """Stands for one scalar, list or mapping of a document."""
+    """One scalar, list or mapping of a document."""
 
     kind: str  # scalar, list or mapping
     line: int  # from 1
@@ -78,7 +78,7 @@ class YamlNode:
         return list(zip(self.items[::2], self.items[1::2], strict=True))
 
     def value(self) -> Any:
-        """Gives plain dicts, lists, texts and None; shared parts stay shared."""
+        """Returns plain dicts, lists, texts and None; shared parts stay shared."""
         if self.kind == "scalar":
             return self.text
         if self.value_memo is None:
@@ -89,7 +89,7 @@ class YamlNode:
         return self.value_memo
 
     def typed_value(self, path: Path) -> Any:
-        """Gives plain values with numbers and booleans as YAML means them; nothing is shared."""
+        """Returns plain values with numbers and booleans as YAML means them; nothing is shared."""
         if self.kind == "list":
             return [item.typed_value(path) for item in self.items]
         if self.kind == "mapping":
@@ -154,7 +154,7 @@ def parse_yaml(stream: TextIO, path: Path) -> Iterator[YamlNode]:
 
 
 class _Feed:
-    """Lets the parser read for as long as it makes something of what it reads."""
+    """Feeds the parser as long as it turns what it reads into something."""
 
     def __init__(self, stream: TextIO, path: Path) -> None:
         self.stream = stream
@@ -184,7 +184,7 @@ class _Composer:
         self.copied = 0  # parts that its aliases stand for
 
     def take(self, event: Any) -> YamlNode | None:
-        """Adds an event; gives the tree when its document ends."""
+        """Adds an event; returns the tree when its document ends."""
         kind = type(event).__name__
         if kind == "ScalarEvent":
             self._place(_scalar(event), event.anchor)

@@ -6,9 +6,13 @@ code, and on the read-only views that plain Python policies are given.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+
+from podium.errors import UsageError
 
 GPU_MILLI = 1000
 """One whole GPU."""
@@ -91,3 +95,69 @@ def node_view(record: np.void) -> Node:
 def pod_view(record: np.void) -> Pod:
     """Reads a pod record into a view."""
     return Pod(*record.item())
+
+
+def pod_record(given: np.void | Pod) -> np.void:
+    """Takes a pod as its record, and makes the record of a view.
+
+    Raises:
+        UsageError: it is no pod.
+    """
+    if type(given) is np.void and given.dtype == POD:
+        return given
+    if isinstance(given, Pod):
+        return _record(given, POD)
+    raise UsageError(
+        f"{_kind_of(given)} is not a pod", where="argument pod",
+        hint="give a record such as workload.pods[0], or the pod of an offer",
+    )  # fmt: skip
+
+
+def node_records(
+    given: npt.NDArray[Any] | Iterable[np.void | Node] | np.void | Node,
+) -> npt.NDArray[Any]:
+    """Takes nodes as their records, and makes the records of views, or of one node alone.
+
+    Raises:
+        UsageError: they are no nodes, or of both kinds of record.
+    """
+    if isinstance(given, np.ndarray):
+        return _checked(given)
+    some: Any = [given] if isinstance(given, Node | np.void) else given
+    if not isinstance(some, Iterable):
+        raise _no_nodes(given)
+    records = [_node_record(each) for each in some]
+    if len({each.dtype for each in records}) > 1:
+        raise _no_nodes(given)
+    return np.array(records, records[0].dtype if records else NODE_8)
+
+
+def _checked(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if nodes.ndim == 1 and nodes.dtype in (NODE_8, NODE_16):
+        return nodes
+    raise _no_nodes(nodes)
+
+
+def _node_record(given: object) -> np.void:
+    if isinstance(given, Node):
+        kind = NODE_8 if len(given.gpu_milli_left) == NODE_8["gpu_milli_left"].shape[0] else NODE_16
+        return _record(given, kind)
+    if isinstance(given, np.void) and given.dtype in (NODE_8, NODE_16):
+        return given
+    raise _no_nodes(given)
+
+
+def _record(view: Pod | Node, kind: np.dtype[np.void]) -> np.void:
+    record: np.void = np.array([tuple(view)], kind)[0]
+    return record
+
+
+def _no_nodes(given: object) -> UsageError:
+    return UsageError(
+        f"{_kind_of(given)} is not an array of nodes", where="argument nodes",
+        hint="give records such as cluster.nodes, or the nodes of an offer",
+    )  # fmt: skip
+
+
+def _kind_of(given: object) -> str:
+    return "a record of another kind" if isinstance(given, np.void) else type(given).__name__

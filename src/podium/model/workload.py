@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from podium.errors import InputError
 from podium.files.excerpt import escaped
-from podium.model.cluster import LIMIT
+from podium.model.classes import ConstraintTables, constraint_tables
+from podium.model.cluster import LIMIT, Cluster
 from podium.model.constraints import UNCONSTRAINED, Constraints, Gang
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
+from podium.model.shares import gpu_shares, usual_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,10 @@ class Workload:
     constraints: tuple[Constraints, ...] = ()  # (num_pods,) or empty
     bound_to: tuple[str, ...] = ()  # (num_pods,) names of nodes, "" = pending, or empty
     bound_slots: tuple[tuple[int, ...], ...] = ()  # (num_pods,) where bound pods run, or empty
+    # What `on` works out for one cluster, where it matters there.
+    gpu_shares: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, 2): count and milli
+    class_of: npt.NDArray[np.int32] | None = None  # (num_pods,) an index into tables.classes
+    tables: ConstraintTables | None = None
     # What was derived from the fields above and is asked for in every run.
     _derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -149,6 +155,40 @@ class Workload:
         """Sums the GPU demand of all pods."""
         return int(gpu_demand(self.pods).sum())
 
+    def on(self, cluster: Cluster) -> Workload:
+        """Works out what the pods are on a cluster: models, shares of its GPUs, constraints."""
+        known = self._derived.get("on")
+        if known is None or known[0] is not cluster:
+            known = self._derived["on"] = (cluster, self._settled(cluster))
+        workload: Workload = known[1]
+        return workload
+
+    def _settled(self, cluster: Cluster) -> Workload:
+        aligned = self.aligned(cluster.gpu_models)
+        settled = aligned._shared(cluster)
+        if not self.constraints and not cluster.taints and not cluster.extended:
+            return settled
+        count = len(self)
+        tables, class_of = constraint_tables(
+            cluster,
+            self.constraints or (UNCONSTRAINED,) * count,
+            self.namespaces or ("",) * count,
+            self.labels or ({},) * count,
+        )
+        return replace(settled, tables=tables, class_of=class_of)
+
+    def _shared(self, cluster: Cluster) -> Workload:
+        is_plain = self.gpu_memory_mib is None and not cluster.gpu_replicas
+        if is_plain or not cluster.gpu_models:
+            return self
+        memory = (
+            np.zeros(len(self), np.int32) if self.gpu_memory_mib is None else self.gpu_memory_mib
+        )
+        shares = gpu_shares(self.pods, memory, cluster.gpu_kinds)
+        pods = self.pods.copy()
+        pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, cluster)
+        return replace(self, pods=pods, gpu_shares=shares)
+
     def aligned(self, gpu_models: tuple[str, ...]) -> Workload:
         """Numbers the model constraints by another list of models, a cluster's."""
         if gpu_models == self.gpu_models:
@@ -191,6 +231,8 @@ class Workload:
             constraints=_taken(self.constraints, picked),
             bound_to=_taken(self.bound_to, picked),
             bound_slots=_taken(self.bound_slots, picked),
+            gpu_shares=None if self.gpu_shares is None else self.gpu_shares[order],
+            class_of=None if self.class_of is None else self.class_of[order],
         )
 
     def shapes(self) -> Shapes:

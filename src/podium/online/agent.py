@@ -137,7 +137,7 @@ class Agent:
             return jobs, {*self._runtime.gpu_types, *self._interference.gpu_types}
 
     def merge(self, other: Agent) -> None:
-        """Takes over all that another agent has learned; decisions are not added up."""
+        """Adds everything that another agent has learned; decisions are not added up."""
         with self._learning, other._learning, self._lock:
             self._runtime.merge(other._runtime)
             self._interference.merge(other._interference)

@@ -29,7 +29,7 @@ class Answer:
 
     @property
     def exploration(self) -> bool:
-        """Is true if the choice is made to learn."""
+        """Returns whether the choice is exploratory."""
         return self.decision_type == EXPLORATION
 
     @property

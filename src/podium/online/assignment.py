@@ -59,7 +59,7 @@ def round_plan(plan: Array, room: Array) -> Columns:
 
 
 def _weighable(costs: Array) -> Array:
-    """Makes what may not be dearer than everything else together."""
+    """Makes forbidden choices dearer than everything else together."""
     above = costs - costs.min(axis=1, keepdims=True)
     finite = above[np.isfinite(above)]
     return np.where(np.isfinite(above), above, (float(finite.max()) + 1.0) * (len(costs) + 1))
@@ -115,7 +115,7 @@ class Moves:
             self._weigh(column)
 
     def improve(self) -> None:
-        """Takes rings as long as they lower the cost."""
+        """Applies cyclic exchanges as long as they lower the cost."""
         most = 50 * (len(self.columns) + len(self._room))
         for _ in range(most):
             ring = self._ring()

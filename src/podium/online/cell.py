@@ -28,12 +28,12 @@ class Cell:
 
     @classmethod
     def empty(cls, features: int) -> Cell:
-        """Makes a cell that saw nothing."""
+        """Returns a cell without observations."""
         size = features + 1
         return cls(0, 0.0, np.zeros(size), np.zeros((size, size)), np.zeros(features))
 
     def add(self, log_runtime: float, features: tuple[float | None, ...]) -> None:
-        """Takes one row; a feature that is not given counts as zero."""
+        """Adds one row; a missing feature counts as zero."""
         row = np.array([log_runtime, *(value or 0.0 for value in features)])
         self.observations += 1
         self.weight += 1.0
@@ -43,13 +43,13 @@ class Cell:
         self.given += [value is not None for value in features]
 
     def fade(self, share: float) -> None:
-        """Lets what was seen weigh less."""
+        """Reduces the weight of what was seen."""
         self.weight *= share
         self.scatter *= share
         self.given *= share
 
     def merge(self, other: Cell) -> None:
-        """Takes all rows of another cell."""
+        """Adds all rows of another cell."""
         total = self.weight + other.weight
         if total > 0.0:
             apart = other.mean - self.mean

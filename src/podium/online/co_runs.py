@@ -24,7 +24,7 @@ class Runs:
 
     @classmethod
     def empty(cls, size: int) -> Runs:
-        """Makes sums of nothing."""
+        """Returns empty sums."""
         return cls(0.0, 0.0, np.zeros(size), np.zeros((size, size)), np.zeros(size))
 
     def excess(self, solo: float) -> Array:
@@ -61,7 +61,7 @@ class Runs:
         )
 
     def times(self, share: float) -> Runs:
-        """Lets what was seen weigh less."""
+        """Reduces the weight of what was seen."""
         return Runs(
             self.weight * share,
             self.total * share,
@@ -79,19 +79,19 @@ class CoRuns:
     runs: dict[str, Runs] = field(default_factory=dict)
 
     def add(self, gpu_type: str, log_runtime: float, beside: Mapping[str, int]) -> None:
-        """Takes one run."""
+        """Adds one run."""
         self._meet(beside)
         counts = np.array([beside.get(name, 0) for name in self.neighbours], dtype=np.float64)
         run = Runs(1.0, log_runtime, counts, np.outer(counts, counts), counts * log_runtime)
         self.runs[gpu_type] = self._known(gpu_type).plus(run)
 
     def fade(self, share: float) -> None:
-        """Lets what was seen weigh less."""
+        """Reduces the weight of what was seen."""
         if share < 1.0:
             self.runs = {gpu_type: runs.times(share) for gpu_type, runs in self.runs.items()}
 
     def merge(self, other: CoRuns) -> None:
-        """Takes all runs of another."""
+        """Adds all runs of another."""
         self._meet(other.neighbours)
         place = np.array([self.neighbours.index(name) for name in other.neighbours], dtype=np.intp)
         for gpu_type, runs in other.runs.items():

@@ -32,7 +32,7 @@ class Estimate:
 
     @classmethod
     def of(cls, mean: float, variance: float, noise: float, observations: int) -> Estimate:
-        """Takes the moments of the log-normal distribution."""
+        """Computes the moments of the log-normal distribution."""
         spread = min(max(variance, 0.0), WIDEST**2)
         mu = math.exp(min(mean + 0.5 * (noise + spread), 700.0))
         return cls(mean, variance, noise, observations, mu, mu * math.sqrt(math.expm1(spread)))

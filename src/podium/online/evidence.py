@@ -30,7 +30,7 @@ FADED = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a job type tells about the shared effects, and what is left about itself."""
+    """What a job type shows about the shared effects, and what remains about itself."""
 
     precision: Matrix
     shift: Vector  # the precision times the estimate
@@ -45,7 +45,7 @@ class Evidence:
 
     @classmethod
     def none(cls, prior: Prior, width: int, features: int) -> Evidence:
-        """Makes the evidence of a job type that was never seen."""
+        """Returns the evidence of a job type that was never seen."""
         places = width - features
         zeros, precision = np.zeros(width), prior.job_spread**-2
         return cls(

@@ -55,7 +55,7 @@ class ExplorationCap:
         return self._explored - leaving + 1 <= math.floor(self._cap * size + _ROUNDING)
 
     def count(self, decision_type: str) -> None:
-        """Takes a decision into account."""
+        """Counts a decision."""
         self._totals[decision_type] += 1
         if decision_type == FORCED:
             return
@@ -77,7 +77,7 @@ class ExplorationCap:
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Takes counters over; of a longer window only the last decisions."""
+        """Restores counters; of a longer window, only the last decisions."""
         self._recent = deque((bool(each) for each in data["recent"]), maxlen=self._window)
         self._explored = sum(self._recent)
         wait = data.get("wait")

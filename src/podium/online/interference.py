@@ -57,7 +57,7 @@ class Interference:
         return observation.gpu_type in co_runs.runs and beside <= set(co_runs.neighbours)
 
     def observe(self, observation: Observation, forgetting: float) -> None:
-        """Takes a run with neighbours."""
+        """Adds a run with neighbours."""
         self.check(observation)
         co_runs = self._co_runs.setdefault(observation.job_type, CoRuns())
         co_runs.fade(forgetting)
@@ -69,7 +69,7 @@ class Interference:
         self._note(observation.job_type)
 
     def merge(self, other: Interference) -> None:
-        """Takes over all runs with neighbours that another has seen."""
+        """Adds all runs with neighbours that another model has seen."""
         for job_type, co_runs in other._co_runs.items():
             self._co_runs.setdefault(job_type, CoRuns()).merge(co_runs)
             self._note(job_type)

@@ -54,7 +54,7 @@ class Parameters:
 
     @classmethod
     def of(cls, settings: Online) -> Parameters:
-        """Takes the parameters from the settings."""
+        """Reads the parameters from the settings."""
         names = [name.strip() for name in settings.features.split(",")]
         return cls(
             lambda_uncertainty=settings.lambda_uncertainty,

@@ -91,7 +91,7 @@ class Posterior:
         self._follow(prior.pair_spread)
 
     def _follow(self, pair_spread: float) -> None:
-        """Takes all evidence anew for another spread of pairs; that is seldom."""
+        """Recomputes all evidence for another spread of pairs, which happens rarely."""
         self._pair_spread = pair_spread
         self._evidence = []
         self._totals = Totals(self.width)
@@ -148,7 +148,7 @@ class Totals:
         self._stale: set[int] = set()
 
     def put(self, job: int, evidence: Evidence) -> None:
-        """Takes the evidence of a job type, in place of what it said before."""
+        """Replaces the evidence of a job type."""
         block, place = divmod(job, BLOCK)
         if block >= len(self._precision):
             self._grow(block + 1 - len(self._precision))

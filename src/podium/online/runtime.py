@@ -87,7 +87,7 @@ class RuntimeModel:
         self._update(observation.job_type)
 
     def merge(self, other: RuntimeModel) -> None:
-        """Takes over all that another model has seen."""
+        """Adds everything that another model has seen."""
         if self._parameters.forgetting < 1.0:
             raise UsageError(
                 "models with forgetting cannot be merged",

@@ -96,7 +96,7 @@ def hidden_s(world: World, jobs: Jobs) -> Array:
 
 
 def requests(world: World, jobs: Jobs) -> Iterator[Request]:
-    """Makes the requests to the agent, job by job."""
+    """Yields the requests to the agent, job by job."""
     names, gpu_types = world.job_types, tuple(world.gpu_types)
     for job_type, neighbour in zip(jobs.job_type.tolist(), jobs.neighbour.tolist(), strict=True):
         beside = (names[neighbour],) if neighbour >= 0 else ()

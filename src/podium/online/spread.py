@@ -32,7 +32,7 @@ class PairSpread:
         self._expected = -0.5 * doubt**2
 
     def update(self, job: int, rows: Rows) -> None:
-        """Takes the rows of a job type anew; job types come in the order of their numbers."""
+        """Replaces the rows of a job type; job types come in the order of their numbers."""
         if job >= MOST_JOB_TYPES:
             return
         shared = Shared.of(rows, self._prior, SPREADS)

@@ -40,7 +40,7 @@ class LearningTrial:
 
 
 def run_trial(trial: LearningTrial, advance: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Lets every strategy decide the jobs of every seed; returns the figures as JSON types.
+    """Runs every strategy on the jobs of every seed; returns the figures as JSON types.
 
     The pairs and slowdowns are those that the agent has learned by the end of the first seed.
     """

@@ -35,7 +35,7 @@ def score_nodes(
 ) -> tuple[Scores, Slots, int]:
     """Scores a pod on the picked nodes, by slot or not.
 
-    Gives the scores, the best slots (-1 where slots are not scored), and the index of the first
+    Returns the scores, the best slots (-1 where slots are not scored), and the index of the first
     node on which the policy failed, or -1. A score of NaN or of plus infinity is a failure.
     """
     pods, nodes = np.array([pod], POD), np.ascontiguousarray(nodes)
@@ -55,7 +55,7 @@ def score_nodes(
 
 
 def score_states(native: Native, states: States, table: Scores) -> tuple[Scores, bool]:
-    """Scores copies of the states, and tells whether the policy changed what it was given."""
+    """Scores copies of the states, and returns whether the policy changed its arguments."""
     pods, nodes, numbers = states.pods.copy(), states.nodes.copy(), table.copy()
     found = np.empty(len(states))
     _compiled(_call_states)(

@@ -28,7 +28,7 @@ NO_MATCH = -1.0
 
 
 def dot_product(pod: Any, node: Any, method: int, norm: int) -> int:
-    """Gives 100 for the least dot product and less for larger ones; 0 without a match."""
+    """Returns 100 for the least dot product and less for larger ones; 0 without a match."""
     left = idle = used = 0
     for slot in range(node.gpu_count):
         milli = node.gpu_milli_left[slot]
@@ -52,12 +52,12 @@ def dot_product(pod: Any, node: Any, method: int, norm: int) -> int:
 
 
 def is_match(milli: int, wanted: int, method: int) -> bool:
-    """Tells whether a GPU in use can take the pod by itself; a full one is no dimension."""
+    """Returns whether a GPU in use can take the pod by itself; a full one is no dimension."""
     return wanted <= milli < GPU_MILLI and (method != EXTEND or milli > 0)
 
 
 def cpu_part(node: Any, milli: int, left: int, method: int) -> float:
-    """Gives the CPU that goes with some of the free GPU: all of it, or its part."""
+    """Returns the CPU that goes with some of the free GPU: all of it, or its part."""
     if method != DIVIDE:
         return float(node.cpu_milli_left)
     # Without any free GPU upstream divides by 0, and its NaN never becomes the best match.
@@ -65,7 +65,7 @@ def cpu_part(node: Any, milli: int, left: int, method: int) -> float:
 
 
 def match(pod: Any, node: Any, cpu: float, gpu: int, norm: int, size: int) -> float:
-    """Gives 1 less the normalised dot product of one match."""
+    """Returns 1 less the normalised dot product of one match."""
     wanted = pod.gpu_count * pod.gpu_milli
     cpu_unit, gpu_unit = CPU_MILLI_MAX, GPU_MILLI_MAX
     if norm == BY_NODE:

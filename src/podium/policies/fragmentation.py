@@ -24,13 +24,13 @@ HALF = 32
 CLASSES = (
     "q1_lack_both", "q2_lack_gpu", "q4_lack_cpu", "xl_satisfied", "xr_lack_cpu", "no_access",
 )  # fmt: skip
-"""Why the idle GPU of a node is a fragment; what is left of it is q3_satisfied."""
+"""Why the idle GPU of a node is a fragment; the rest is q3_satisfied."""
 
 FITS = 1 << 16
 """Stands for a slot that fits in a sum of smaller ones: 16 slots are at most 16,000 milli."""
 
 DEFAULT_THRESHOLD, DEFAULT_STEP = 60, 10
-"""What the published program takes for a threshold or a step of 0."""
+"""The value that the published program uses for a threshold or a step of 0."""
 
 _Key = tuple[int, int, int, str]
 

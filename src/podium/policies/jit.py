@@ -18,11 +18,11 @@ from types import CodeType, FunctionType
 from typing import Any
 
 COMPILING = threading.RLock()
-"""Held while something is compiled: other threads wait for it instead of compiling it again."""
+"""Locked while something is compiled: other threads wait instead of compiling it again."""
 
 
 def cache_folder() -> Path | None:
-    """Names the folder for machine code; nothing when it cannot be written."""
+    """Finds the folder for machine code; None if it is not writable."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(os.environ.get("PODIUM_COMPILE_CACHE") or Path(home) / "podium" / "compiled")
     try:
@@ -47,7 +47,7 @@ def compiled(function: FunctionType, mark: str = "fresh") -> Any:
 
 
 def marked(function: Any, mark: str) -> Any:
-    """Gives a function a name of its own in machine code.
+    """Returns a function a unique name in machine code.
 
     Numba tells functions of one name apart by a number that every process counts anew. Two
     that were kept on disk by two processes can bear the same, and the second one read back
@@ -110,7 +110,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def keep_on_disk(compiler: Any, function: Any, stamp: str) -> None:
-    """Gives a Numba dispatcher or C function the content-keyed cache."""
+    """Attaches the content-keyed cache to a Numba dispatcher or C function."""
     folder = kept_folder(stamp)
     if folder is not None:
         function.__podium_cache__ = (str(folder), stamp)

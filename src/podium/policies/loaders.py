@@ -22,16 +22,16 @@ from podium.policies.source import read_source
 from podium.policies.weights import LARGEST_BYTES, NETWORK, load_network
 
 MOST_BYTES = 1 << 20
-"""Bytes of a policy file."""
+"""Most bytes of a policy file."""
 
 ENDINGS = (".py", ".yaml", ".yml", ".json", ".npz")
-"""How the names of files end that can be policies."""
+"""Suffixes of files that can be policies."""
 
 Shipped = Callable[[str], str | None]
 """Reads the text of the policy of that name that ships with Podium, if there is one."""
 
 LONGEST_NAME = 100
-"""Characters of the name that a card gives its policy."""
+"""Most characters of the name that a card gives its policy."""
 
 _KINDS = (
     "a policy is a Python file, a KubeSchedulerConfiguration, the card of a promoted policy, or "
@@ -84,7 +84,7 @@ def _load_weights(path: Path, shipped: Shipped) -> Policy:
     for file, other in ((path, "the card"), (card_path, "the weights")):
         if not file.exists():
             raise InputError.at(
-                file, f"no such file, although {other} beside it is there",
+                file, f"no such file beside {other}",
                 hint="keep the weights (.npz) and their card (.json) in one folder",
             )  # fmt: skip
     card = _parsed(card_path, MOST_BYTES)
@@ -97,7 +97,7 @@ def _load_weights(path: Path, shipped: Shipped) -> Policy:
 
 
 def _check_digest(card_path: Path, path: Path, card: Mapping[str, Any], content: bytes) -> None:
-    """Refuses what is not, to the byte, what was validated."""
+    """Refuses a file that differs by a single byte from what was validated."""
     wanted = card.get("sha256")
     if not isinstance(wanted, str):
         raise InputError.at(
@@ -107,9 +107,9 @@ def _check_digest(card_path: Path, path: Path, card: Mapping[str, Any], content:
         )  # fmt: skip
     if wanted != hashlib.sha256(content).hexdigest():
         raise PolicyError(
-            "the file was changed after it was validated: its digest is not that of its card",
+            "the file was changed after it was validated: its digest does not match its card",
             where=str(path),
-            hint=f"restore it, or load {path.name} itself if the change is meant"
+            hint=f"restore it, or load {path.name} itself if the change is intended"
             if path.suffix == ".py"
             else "restore it, or train again",
         )
@@ -119,7 +119,7 @@ def _check_shipped(path: Path, name: str, shipped: str | None, text: str | None)
     """Refuses a card that passes something else off as a policy that ships with Podium."""
     if shipped is not None and shipped != text:
         raise InputError.at(
-            path, f"{name} is a policy that ships with Podium, and this is not its text",
+            path, f"{name} is a policy that ships with Podium, but this is not its text",
             column="name", hint="give the card a name of its own",
         )  # fmt: skip
 

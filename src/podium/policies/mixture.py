@@ -81,7 +81,7 @@ def stretched(scores: Scores) -> Scores:
 
 
 def _explain(function: FunctionType, pod: np.void, nodes: npt.NDArray[Any]) -> None:
-    """Lets plain Python raise what compiled code could only fail at."""
+    """Raises, in plain Python, the error at which compiled code could only fail."""
     plain = _translated(function).plain()
     for node in nodes:
         plain(pod_view(pod), node_view(node))

@@ -22,23 +22,23 @@ DEFAULT_MEMORY_MIB = 200
 """What a pod without a memory request counts for."""
 
 LEFT_OUT = -1.0
-"""Stands for the used share of a resource that does not count."""
+"""The used share of a resource that is left out."""
 
 
 def cpu_requested(pod: Any, node: Any) -> int:
-    """Gives the CPU requested on the node with the pod, its default included."""
+    """Returns the CPU requested on the node with the pod, its default included."""
     own = pod.cpu_milli if pod.cpu_milli > 0 else DEFAULT_CPU_MILLI
     return node.cpu_milli_total - node.cpu_milli_left + own  # type: ignore[no-any-return]
 
 
 def memory_requested(pod: Any, node: Any) -> int:
-    """Gives the memory requested on the node with the pod, its default included."""
+    """Returns the memory requested on the node with the pod, its default included."""
     own = pod.memory_mib if pod.memory_mib > 0 else DEFAULT_MEMORY_MIB
     return node.memory_mib_total - node.memory_mib_left + own  # type: ignore[no-any-return]
 
 
 def gpu_requested(pod: Any, node: Any) -> int:
-    """Gives the GPU milli requested on the node with the pod."""
+    """Returns the GPU milli requested on the node with the pod."""
     total = GPU_MILLI * node.gpu_count + pod.gpu_count * pod.gpu_milli
     for slot in range(len(node.gpu_milli_left)):
         total -= node.gpu_milli_left[slot]
@@ -46,19 +46,19 @@ def gpu_requested(pod: Any, node: Any) -> int:
 
 
 def gpu_capacity(pod: Any, node: Any) -> int:
-    """Gives the GPU milli of the node; 0, and so left out, for a pod that asks for no GPU."""
+    """Returns the GPU milli of the node; 0, and so left out, for a pod that asks for no GPU."""
     return GPU_MILLI * node.gpu_count if pod.gpu_count > 0 else 0
 
 
 def free_percent(requested: int, capacity: int) -> int:
-    """Gives the share left, in percent, rounded down."""
+    """Returns the share left, in percent, rounded down."""
     if capacity == 0 or requested > capacity:
         return 0
     return (capacity - requested) * 100 // capacity
 
 
 def used_percent(requested: int, capacity: int) -> int:
-    """Gives the share in use, in percent, rounded down."""
+    """Returns the share in use, in percent, rounded down."""
     return min(requested, capacity) * 100 // capacity if capacity > 0 else 0
 
 
@@ -94,7 +94,7 @@ def _weights(
 
 
 def utilization(requested: int, capacity: int) -> int:
-    """Gives the argument of a RequestedToCapacityRatio shape."""
+    """Returns the argument of a RequestedToCapacityRatio shape."""
     return 100 if requested > capacity else requested * 100 // capacity
 
 
@@ -104,19 +104,19 @@ def rounded_average(points: int, weights: int) -> int:
 
 
 def cpu_share(pod: Any, node: Any, is_placed: int) -> float:
-    """Gives the CPU share in use, with the pod or without."""
+    """Returns the CPU share in use, with the pod or without."""
     used = node.cpu_milli_total - node.cpu_milli_left + is_placed * pod.cpu_milli
     return _share(used, node.cpu_milli_total)
 
 
 def memory_share(pod: Any, node: Any, is_placed: int) -> float:
-    """Gives the memory share in use, with the pod or without."""
+    """Returns the memory share in use, with the pod or without."""
     used = node.memory_mib_total - node.memory_mib_left + is_placed * pod.memory_mib
     return _share(used, node.memory_mib_total)
 
 
 def gpu_share(pod: Any, node: Any, is_placed: int) -> float:
-    """Gives the GPU share in use, with the pod or without."""
+    """Returns the GPU share in use, with the pod or without."""
     own = pod.gpu_count * pod.gpu_milli
     return _share(gpu_requested(pod, node) - own + is_placed * own, gpu_capacity(pod, node))
 

@@ -12,17 +12,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import PolicyError, meant_by
+from podium.errors import PolicyError, UsageError, meant_by
 from podium.files.html import html_code
+from podium.model.records import Pod
 from podium.model.workload import Shapes
 from podium.policies.jit import COMPILING, fingerprints, stamp_of
 from podium.policies.language.kind import MOST_ROWS, NotPortable
-from podium.policies.language.translation import Translation, translate
-from podium.policies.session import Chooser, ClusterSession, PairSession
-from podium.policies.source import REFUSALS, Source, number_of, pair_form, words_of
+from podium.policies.language.translation import Translation, text_of, translate
+from podium.policies.session import Chooser, ClusterSession, Nodes, PairSession
+from podium.policies.source import REFUSALS, Source, callable_form, number_of, pair_form, words_of
 
 _NO_TABLE = np.zeros(0)
-_STARTED = "class Policy is started with the seed of a run: def __init__(self, seed)"
+_STARTED = "class Policy is created with the seed of a run: def __init__(self, seed)"
+_AS_FUNCTION = "write def score(pod, node) for compiled code; or run it in the python tier"
 _PLAINLY = "use numbers, if, for and math only; or run it in the python tier"
 
 Ties = Literal["rank", "random"]
@@ -40,6 +42,7 @@ class PairPolicy:
     summary: str = ""
     origin: Origin = "file"
     source: Source | None = None
+    text: str = field(default="", repr=False)  # of a function, which has no source of its own
     prepare: Callable[[Shapes], Any] | None = None
     may_hold: bool = False
     ties: Ties = "rank"
@@ -82,12 +85,12 @@ class PairPolicy:
 
     @property
     def takes_gpu(self) -> bool:
-        """Tells whether a share pod is scored once per GPU slot."""
+        """Returns whether a share pod is scored once per GPU slot."""
         return "gpu" in self.form
 
     @property
     def takes_table(self) -> bool:
-        """Tells whether the policy reads what `prepare` returned."""
+        """Returns whether the policy reads what `prepare` returned."""
         return "table" in self.form
 
     def table(self, shapes: Shapes) -> npt.NDArray[np.float64]:
@@ -100,14 +103,16 @@ class PairPolicy:
             )
         table = self._prepared(shapes)
         if table.ndim not in (1, 2):
-            raise PolicyError(f"prepare gave {table.ndim} dimensions, not 1 or 2", where=self.name)
+            raise PolicyError(
+                f"prepare returned {table.ndim} dimensions, not 1 or 2", where=self.name
+            )
         if len(table) > MOST_ROWS:
-            raise PolicyError(f"prepare gave more than {MOST_ROWS:,} rows", where=self.name)
+            raise PolicyError(f"prepare returned more than {MOST_ROWS:,} rows", where=self.name)
         table.flags.writeable = False
         return table
 
     def _prepared(self, shapes: Shapes) -> npt.NDArray[np.float64]:
-        """Runs `prepare`, which is the user's own code, and takes what it gives as numbers."""
+        """Runs `prepare`, which is the user's own code, and converts its result to numbers."""
         assert self.prepare is not None
         try:
             given = self.prepare(shapes)
@@ -117,7 +122,7 @@ class PairPolicy:
             raise PolicyError(
                 f"prepare failed: {type(error).__name__}: {error}",
                 where=place,
-                hint="podium policies check runs prepare by itself; mend it there",
+                hint="podium policies check runs prepare on its own",
             ) from error
         try:
             found = np.asarray(given)
@@ -126,7 +131,7 @@ class PairPolicy:
             is_numbers, told = False, str(error)
         if not is_numbers:
             raise PolicyError(
-                f"prepare gave no table of numbers: it gave {told}", where=self.name,
+                f"prepare did not return a table of numbers: {told}", where=self.name,
                 hint="return numbers in one row, or in rows of the same length",
             )  # fmt: skip
         return np.ascontiguousarray(found, np.float64)
@@ -142,11 +147,11 @@ class PairPolicy:
         *,
         seed: int = 0,  # noqa: ARG002 - both kinds are opened alike
     ) -> PairSession:
-        """Opens a session; the shapes are those that `prepare` makes the table of."""
+        """Opens a session; `prepare` builds its table from the shapes."""
         return PairSession(self, _NO_TABLE if shapes is None else self.table(shapes))
 
     def scores(
-        self, pod: np.void, nodes: npt.NDArray[Any], table: npt.NDArray[np.float64] | None = None
+        self, pod: np.void | Pod, nodes: Nodes, table: npt.NDArray[np.float64] | None = None
     ) -> npt.NDArray[np.float64]:
         """Scores the pod on every node; minus infinity where it does not fit or is refused."""
         return PairSession(self, _NO_TABLE if table is None else table).scores(pod, nodes).scores
@@ -222,11 +227,11 @@ class ClusterPolicy:
         *,
         seed: int = 0,
     ) -> ClusterSession:
-        """Opens a session, whose chooser is started here and remembers from call to call."""
+        """Opens a session with one chooser, which remembers from call to call."""
         return ClusterSession(self, self.chooser(seed))
 
     def chooser(self, seed: int) -> Chooser:
-        """Starts the chooser of one run; a class that cannot be started is the policy's error."""
+        """Creates the chooser of one run; a class that cannot be created is the policy's error."""
         try:
             return self.start(seed)
         except PolicyError:
@@ -234,7 +239,7 @@ class ClusterPolicy:
         except (Exception, SystemExit) as error:
             line = self.source.line_of(error) if self.source is not None else 0
             raise PolicyError(
-                f"the policy cannot be started: {words_of(error)}",
+                f"the policy could not be created: {words_of(error)}",
                 where=(f"line {line} of " if line else "") + self.name,
                 hint=_STARTED if isinstance(error, TypeError) else meant_by(error),
             ) from error
@@ -245,11 +250,11 @@ class ClusterPolicy:
 
     def scores(
         self,
-        pod: np.void,
-        nodes: npt.NDArray[Any],
+        pod: np.void | Pod,
+        nodes: Nodes,
         table: npt.NDArray[np.float64] | None = None,  # noqa: ARG002 - both kinds are called alike
     ) -> npt.NDArray[np.float64]:
-        """Scores one pod as the first of a session; hold a session to score more of them."""
+        """Scores one pod as the first of a session; open a session to score more of them."""
         return self.session().scores(pod, nodes).scores
 
 
@@ -269,23 +274,55 @@ def policy_of(source: Source, name: str, origin: Origin = "file") -> Policy:
     return policy
 
 
-def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
-    """Makes a pair policy of a Python function, for programs and tests.
+def taken_as_policy(given: object) -> Policy:
+    """Takes a policy as it is, and makes one of a function or of what is called like one.
 
-    It is compiled if its source is at hand: in a file or a notebook, for instance.
+    Raises:
+        UsageError: it is neither.
     """
+    if isinstance(given, PairPolicy | ClusterPolicy):
+        return given
+    if callable(given) and not isinstance(given, type):
+        return from_function(given)
+    raise UsageError(
+        f"{type(given).__name__} is not a policy", where="argument policy",
+        hint="give a name, a file, a function score(pod, node), or a loaded policy",
+    )  # fmt: skip
+
+
+def from_function(function: Callable[..., float], name: str = "") -> PairPolicy:
+    """Builds a pair policy from a Python function, for programs and tests.
+
+    It is compiled if its source is at hand: in a file or a notebook, for instance. What is called
+    like a function, such as `functools.partial(...)` or a method, runs in plain Python.
+    """
+    if not isinstance(function, FunctionType):
+        return _from_callable(function, name)
     form = pair_form(function, name or function.__name__)
-    assert isinstance(function, FunctionType)
     translation, reason, hint = _translated(function)
     return replace(
         from_trusted_function(function, name), form=form, translation=translation,
+        text=text_of(function),
         function=translation.plain() if translation else function,
         not_compiled=reason, compiling_hint=hint,
     )  # fmt: skip
 
 
+def _from_callable(called: Callable[..., float], name: str) -> PairPolicy:
+    own = getattr(called, "func", called)  # of a partial
+    title = name or getattr(own, "__name__", type(own).__name__)
+    doc = (getattr(own, "__doc__", None) or "").strip().splitlines()
+    code = getattr(own, "__code__", None) or getattr(type(own).__call__, "__code__", None)
+    return PairPolicy(
+        title, called, callable_form(called, title), doc[0] if doc else "",
+        may_hold=any(word in getattr(code, "co_names", ()) for word in REFUSALS),
+        not_compiled=f"{type(called).__name__} is not a plain function",
+        compiling_hint=_AS_FUNCTION,
+    )  # fmt: skip
+
+
 def from_trusted_function(function: Callable[..., float], name: str = "") -> PairPolicy:
-    """Makes a pair policy of a function of Podium's own, which is compiled as it is written."""
+    """Builds a pair policy from a function of Podium's own, which is compiled as it is written."""
     title = name or function.__name__
     doc = (function.__doc__ or "").strip().splitlines()
     form, summary = pair_form(function, title), doc[0] if doc else ""
@@ -294,7 +331,7 @@ def from_trusted_function(function: Callable[..., float], name: str = "") -> Pai
 
 
 def _translated(function: FunctionType) -> tuple[Translation | None, str, str]:
-    """Translates a function, or says why it cannot be, and what may be meant instead."""
+    """Translates a function, or explains why that is impossible, with a suggestion."""
     try:
         return translate(function), "", ""
     except NotPortable as error:

@@ -51,17 +51,17 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
         return policy_of(_source(reference), reference, origin)
     if reference.startswith(RUN):
         raise UsageError(
-            f"{reference} has to pass the gates of candidates first",
+            f"{reference} must pass the gates of candidates first",
             where="podium.policies.load",
-            hint="podium.search.run.found.load_found(reference) sees to that, as commands do",
+            hint="podium.load_policy(reference) sees to that, as commands do",
         )
     path = Path(reference)
     if path.suffix in ENDINGS:
         return load_file(path, _shipped_text, ignore_unknown_plugins=ignore_unknown_plugins)
     if path.is_file():
         raise InputError.at(
-            path, f"a policy file ends in {', '.join(ENDINGS)}, and this one does not",
-            hint="rename it if it is one of these",
+            path, f"a policy file ends in {', '.join(ENDINGS)}",
+            hint="rename the file if it is one of these",
         )  # fmt: skip
     raise UnknownName.among("policy", reference, _files())
 

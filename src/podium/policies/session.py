@@ -1,4 +1,4 @@
-"""Scores pods on all nodes at once, one after another: what a live service holds of a policy.
+"""Scores pods one after another, each on all nodes at once, for a live service.
 
 A policy is a value and remembers nothing. Its session holds what lives longer than one decision:
 the table that `prepare` made of recent pods, and the chooser of a cluster policy. Any number of
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from podium.errors import PolicyError, meant_by
 from podium.model.fit import fitting_nodes, fitting_slots
-from podium.model.records import GPU_MILLI, Pod, node_view, pod_view
+from podium.model.records import GPU_MILLI, Node, Pod, node_records, node_view, pod_record, pod_view
 from podium.model.workload import Shapes
 from podium.policies.source import NoNumber, Source, words_of
 
@@ -26,10 +27,12 @@ HOLD = -math.inf
 
 Scores = npt.NDArray[np.float64]
 Slots = npt.NDArray[np.int64]
+Nodes = npt.NDArray[Any] | Sequence[np.void | Node] | np.void | Node
+"""Records of nodes in one array, which is not copied; or a list of records and views, or one."""
 
 
 class NotANumberError(PolicyError, NoNumber):
-    """A policy returned something else than a number, for this pod on this node."""
+    """A policy returned something other than a number, for this pod on this node."""
 
 
 class Chooser(Protocol):
@@ -40,7 +43,7 @@ class Chooser(Protocol):
 
 
 class Named(Protocol):
-    """Is what an error tells of a policy."""
+    """What an error reports about a policy."""
 
     @property
     def name(self) -> str:
@@ -52,11 +55,11 @@ class Named(Protocol):
 
 
 class PairScoring(Named, Protocol):
-    """Is what a session needs of a pair policy."""
+    """What a session needs of a pair policy."""
 
     @property
     def takes_gpu(self) -> bool:
-        """Tells whether a share pod is scored once per GPU slot."""
+        """Returns whether a share pod is scored once per GPU slot."""
 
     def table(self, shapes: Shapes) -> Scores:
         """Prepares the table."""
@@ -70,7 +73,7 @@ class PairScoring(Named, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeScores:
-    """Tells what a policy thinks of every node for one pod.
+    """A policy's scores of all nodes for one pod.
 
     A node on which the pod does not fit has the score HOLD and no slot, as if it were refused.
     """
@@ -87,11 +90,12 @@ class PairSession:
         self._table = table
 
     def refresh(self, shapes: Shapes) -> None:
-        """Prepares the table anew, of the pods that came of late; scoring goes on meanwhile."""
+        """Prepares the table again from recent pods; scoring continues meanwhile."""
         self._table = self._policy.table(shapes)
 
-    def scores(self, pod: np.void, nodes: npt.NDArray[Any]) -> NodeScores:
+    def scores(self, pod: np.void | Pod, nodes: Nodes) -> NodeScores:
         """Scores a pod on every node; the records must not change meanwhile."""
+        pod, nodes = pod_record(pod), node_records(nodes)
         table = self._table  # a refresh may replace it in the midst of this
         scores, gpu_slots = np.full(len(nodes), HOLD), np.full(len(nodes), -1)
         picked = np.flatnonzero(fitting_nodes(pod, nodes))
@@ -155,17 +159,18 @@ class ClusterSession:
         self._turn = threading.RLock()  # a chooser is not written for two threads
 
     def refresh(self, shapes: Shapes) -> None:
-        """Passes the pods that came of late to a chooser that has a `refresh`."""
+        """Passes recent pods to a chooser that has a `refresh`."""
         if hasattr(self._chooser, "refresh"):
             with self._turn:
                 self._chooser.refresh(shapes)
 
-    def scores(self, pod: np.void, nodes: npt.NDArray[Any]) -> NodeScores:
+    def scores(self, pod: np.void | Pod, nodes: Nodes) -> NodeScores:
         """Scores a pod on every node; where the chooser only chooses, its choice gets 1.
 
-        Such a chooser takes this for a decision: round-robin moves on. A pod that it holds is
+        Such a chooser treats this as a decision: round-robin moves on. A pod that it holds is
         refused by all nodes.
         """
+        pod, nodes = pod_record(pod), node_records(nodes)
         scores, feasible = np.full(len(nodes), HOLD), fitting_nodes(pod, nodes)
         if feasible.any():
             view = pod_view(pod)
@@ -197,7 +202,7 @@ class ClusterSession:
 
 
 def is_feasible(choice: float, feasible: npt.NDArray[np.bool_]) -> bool:
-    """Tells whether a choice is the index of a node on which the pod fits."""
+    """Returns whether a choice is the index of a node on which the pod fits."""
     return 0 <= choice < len(feasible) and choice == int(choice) and bool(feasible[int(choice)])
 
 

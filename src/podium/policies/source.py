@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 import reprlib
 from collections.abc import Callable
@@ -27,11 +28,11 @@ _HINT = "define score(pod, node), or a class Policy with choose(self, pod, nodes
 
 
 class NoNumber(TypeError):  # noqa: N818 - reads as the sentence it makes
-    """A score function gave something else than a number."""
+    """A score function returned something other than a number."""
 
 
 def number_of(score: Any) -> float:
-    """Takes what a score function gave as a number; raises NoNumber."""
+    """Converts the result of a score function to a number; raises NoNumber."""
     try:
         return float(score)
     except (TypeError, ValueError):
@@ -45,7 +46,7 @@ def no_number(score: object) -> NoNumber:
 
 
 def words_of(error: BaseException) -> str:
-    """Words what a policy raised: errors of Podium's own speak for themselves."""
+    """Describes what a policy raised; errors of Podium's own are used as they are."""
     is_plain = isinstance(error, PodiumError | NoNumber)
     return str(error) if is_plain else f"{type(error).__name__}: {error}"
 
@@ -60,7 +61,7 @@ class Source:
     code: CodeType = field(repr=False)
 
     def namespace(self) -> dict[str, Any]:
-        """Runs the text afresh and gives its names."""
+        """Runs the text in a new namespace and returns it."""
         # A real module's name: machine code read back from disk looks it up.
         names: dict[str, Any] = {"__name__": __name__, "__file__": self.path, TEXT: self.text}
         try:
@@ -71,7 +72,7 @@ class Source:
 
     @property
     def summary(self) -> str:
-        """Takes the first line of the module's docstring, or of score's."""
+        """Returns the first line of the module's docstring, or of score's."""
         text = ast.get_docstring(self.tree) or next(
             (ast.get_docstring(f) or "" for f in self.functions().values()), ""
         )
@@ -93,12 +94,12 @@ class Source:
 
     @property
     def is_pair(self) -> bool:
-        """Tells a pair policy from a cluster policy."""
+        """Returns whether it is a pair policy, not a cluster policy."""
         return "score" in self.functions()
 
     @property
     def mentions_hold(self) -> bool:
-        """Tells whether the policy names the score that refuses a node.
+        """Returns whether the policy names HOLD, the score that refuses a node.
 
         It may still refuse by a number that becomes infinite: what counts is what a run did.
         """
@@ -128,8 +129,8 @@ def _no_policy(path: str, tree: ast.Module) -> PolicyError:
     line = next((node.lineno for node in ast.walk(tree) if _sets_score(node)), 0)
     if not line:
         return PolicyError("the file defines no policy", where=path, hint=_HINT)
-    problem = "score is no function that is defined at the top of the file"
-    hint = "write def score(pod, node): at the top of the file, and what it does below it"
+    problem = "score is not a function defined at the top level of the file"
+    hint = "write def score(pod, node): at the top level of the file"
     return PolicyError(problem, where=_where(path, line), hint=hint)
 
 
@@ -153,9 +154,22 @@ def _impure(path: str, found: list[tuple[int, str]]) -> PolicyError:
 def pair_form(function: Callable[..., Any], path: str) -> tuple[str, ...]:
     """Reads which of the four argument lists a score function has."""
     if not isinstance(function, FunctionType):
-        raise PolicyError("score is not a plain function", where=path, hint="take decorators off")
+        raise PolicyError("score is not a plain function", where=path, hint="remove the decorators")
     code = function.__code__
-    form = code.co_varnames[: code.co_argcount]
+    return _known_form(code.co_varnames[: code.co_argcount], path)
+
+
+def callable_form(called: Callable[..., Any], path: str) -> tuple[str, ...]:
+    """Reads the same of a partial, a method or an object; what has a default is left to it."""
+    try:
+        parameters = inspect.signature(called).parameters.values()
+    except (TypeError, ValueError) as error:
+        hint = "give a function score(pod, node)"
+        raise PolicyError("its arguments are not known", where=path, hint=hint) from error
+    return _known_form(tuple(each.name for each in parameters if each.default is each.empty), path)
+
+
+def _known_form(form: tuple[str, ...], path: str) -> tuple[str, ...]:
     if form not in PAIR_FORMS:
         known = "; ".join(f"score({', '.join(names)})" for names in PAIR_FORMS)
         raise PolicyError(f"score takes ({', '.join(form)})", where=path, hint=f"use {known}")

@@ -1,4 +1,4 @@
-"""Makes random states in which a pod fits a node, awkward ones among them."""
+"""Generates random states in which a pod fits a node, including awkward ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class States:
         return States(self.pods[fitting], nodes, self.gpus[fitting])
 
     def shapes(self) -> Shapes:
-        """Takes some of the pods for a workload, so that a policy can prepare its table."""
+        """Returns some of the pods as a workload, so that a policy can prepare its table."""
         pods = self.pods[:NUM_SHAPES]
         return Shapes(pods, ("",) * len(pods), np.arange(1.0, len(pods) + 1))
 

@@ -8,7 +8,7 @@ from podium.errors import PolicyError
 
 
 def tunable(value: float, low: float, high: float) -> float:
-    """Gives the value of a constant that may lie anywhere from low to high.
+    """Returns the value of a constant that may lie anywhere from low to high.
 
     >>> tunable(1, 0.0, 2.0)
     1.0

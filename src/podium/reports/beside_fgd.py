@@ -1,6 +1,6 @@
-"""Sets any policy beside the published figures of FGD, on the published orders.
+"""Compares any policy with the published figures of FGD, on the published orders.
 
-The published seeds are for reports alone: no policy is tuned on them or chosen by them.
+The published seeds are for reports only: no policy is tuned on them or chosen by them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from podium.sim.result import HELD
 
 FGD = "fgd"
 NAMED = ("default", "cpu250", "gpushare60", "gpushare100", "gpuspec33", "multigpu20")
-"""The traces that a policy is first of all compared on: one of each kind, and the hardest."""
+"""The traces that a policy is compared on first: one of each kind, and the hardest."""
 
 SHOWN = ("alloc_100", "alloc_130", "frag_130")
 TOLERANCE = 0.5
-"""Points below FGD at 100 % that are no loss to speak of."""
+"""Points below FGD at 100 % that do not count as a loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Holds what a policy reached in one published run of FGD, and the pods it held back."""
+    """What a policy reached in one published run of FGD, and the pods it held back."""
 
     outcome: Outcome
     held: int  # pods that were held at least once
@@ -42,7 +42,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Holds the means of a policy and of FGD over some runs, in percent of all GPUs."""
+    """The means of a policy and of FGD over some runs, in percent of all GPUs."""
 
     name: str  # of a trace, or of several
     ours: dict[str, float]
@@ -50,11 +50,11 @@ class Row:
     held: int  # in all runs together
 
     def difference(self, column: str) -> float:
-        """Gives the points by which the policy is above FGD."""
+        """Returns the points by which the policy is above FGD."""
         return self.ours[column] - self.published[column]
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the figures under their stable names."""
+        """Returns the figures under their stable names."""
         return {
             "trace": self.name, "ours": self.ours, "published": self.published,
             "difference": {column: self.difference(column) for column in SHOWN},
@@ -64,7 +64,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Sets a policy beside FGD, trace by trace."""
+    """Compares a policy with FGD, trace by trace."""
 
     policy: str
     may_hold: bool
@@ -72,11 +72,11 @@ class Comparison:
 
     @property
     def named(self) -> tuple[Row, ...]:
-        """Gives the rows of the named traces."""
+        """Returns the rows of the named traces."""
         return tuple(row for row in self.rows if row.name in NAMED)
 
     def verdict(self) -> str:
-        """Says in one line where the policy stands."""
+        """Sums up in one line how the policy compares with FGD."""
         groups = (
             (self.named, f"the {len(self.named)} named traces"),
             (self.rows, f"all {len(self.rows)}"),
@@ -118,7 +118,7 @@ def attempt(
 
 
 def compare(policy: str, *, names_hold: bool, attempts: Sequence[Attempt]) -> Comparison:
-    """Averages over the seeds of each trace; who held may hold, whatever it names."""
+    """Averages over the seeds of each trace; a policy that held pods counts as one that may."""
     traces = dict.fromkeys(each.outcome.experiment.trace for each in attempts)
     rows = [
         _row(trace, [each for each in attempts if each.outcome.experiment.trace == trace])

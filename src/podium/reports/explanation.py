@@ -1,4 +1,4 @@
-"""Explains one decision of a run: who could take the pod, why others could not, who scored what."""
+"""Explains one decision of a run: the nodes that could take the pod, their scores, and the rest."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from podium.sim.state_at import state_at
 
 CPU_SHORT = "not enough CPU"
 MEMORY_SHORT = "not enough memory"
-WRONG_MODEL = "another GPU model is asked for"
+WRONG_MODEL = "another GPU model is required"
 GPU_SHORT = "not enough free GPUs"
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Holds a node that could take the pod."""
+    """A node that could take the pod."""
 
     node: str
     score: float | None  # None: the policy refused it
@@ -35,7 +35,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Says how a pod was decided."""
+    """How one pod was decided."""
 
     pod: str
     policy: str
@@ -49,7 +49,7 @@ class Explanation:
 
 
 def explain(result: Result, name: str, most: int = 5) -> Explanation:
-    """Rebuilds the state on which a pod was decided and scores it again."""
+    """Rebuilds the state in which a pod was decided and scores it again."""
     pod = _find(result, name)
     nodes = state_before(result, pod)
     record = result.plan.arrivals.pods[pod]
@@ -80,7 +80,7 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
 
 
 def state_before(result: Result, pod: int) -> npt.NDArray[Any]:
-    """Gives the nodes as they were when the pod was decided.
+    """Returns the nodes as they were when the pod was decided.
 
     That is before it was placed, before an arrival that was dropped, and at the end for a pod
     that was still offered then.
@@ -104,10 +104,10 @@ def _find(result: Result, name: str) -> int:
         raise UsageError(
             f'pod "{name}" is in the trace, but was not drawn in this run',
             where=f"{result.plan.protocol.name}, seed {result.plan.seed}",
-            hint="give another --seed or a higher --ratio, or use --protocol replay or rounds",
+            hint="use another --seed or a higher --ratio, or --protocol replay or rounds",
         )
     if name not in names:
-        raise UnknownName.among("pod", name, names)
+        raise UnknownName.among("pod", name, set(names))  # some arrive several times
     return names.index(name)
 
 

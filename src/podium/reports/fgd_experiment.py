@@ -1,4 +1,4 @@
-"""Repeats the published FGD experiments and sets our figures beside the published ones.
+"""Reproduces the published FGD experiments and compares our figures with the published ones.
 
 Weng et al., "Beware of Fragmentation", USENIX ATC 2023; results of
 hkust-adsl/kubernetes-scheduler-simulator.
@@ -31,7 +31,7 @@ POLICY_NAMES = {
 """Published names and ours."""
 
 NOT_REPRODUCIBLE = frozenset({"random"})
-"""Drawn afresh in every published run; compared by eye only."""
+"""Drawn anew in every published run; compared by eye only."""
 
 TOLERANCE = 0.01  # points
 COLUMNS = ("alloc_95", "alloc_100", "alloc_130", "frag_100", "frag_130")
@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def largest_difference(self) -> float:
-        """Gives the largest difference of allocation at 100 % and 130 %, in points.
+        """Returns the largest difference of allocation at 100 % and 130 %, in points.
 
         NaN where one of the two loads was not reached.
         """
@@ -66,7 +66,7 @@ class Outcome:
 
     @property
     def is_reproduced(self) -> bool:
-        """Tells whether every judged figure is within 0.01 points, as printed."""
+        """Returns whether every judged figure is within 0.01 points, as printed."""
         return self.largest_difference <= TOLERANCE + 1e-9
 
 
@@ -77,7 +77,7 @@ def read_published(path: Path) -> Published:
     """Reads the published results."""
     if not path.is_file():
         raise MissingError(
-            "the published results were not found",
+            "no published results found",
             where=str(path),
             hint="name the file with --published (columns: trace, policy, seed, alloc_95, ...)",
         )
@@ -87,7 +87,7 @@ def read_published(path: Path) -> Published:
         lacking = {"trace", "policy", "seed", *COLUMNS} - set(rows.fieldnames or ())
         if lacking:
             problem = f"the columns {', '.join(sorted(lacking))} are missing"
-            raise InputError.at(path, problem, line=1, hint="give the published table as it is")
+            raise InputError.at(path, problem, line=1, hint="use the published table unchanged")
         for line, row in enumerate(rows, 2):
             experiment, figures = _published_row(row, path, line)
             found[experiment] = figures
@@ -106,12 +106,12 @@ def _published_row(
         return experiment, {column: float(row[column]) for column in COLUMNS}
     except (TypeError, ValueError) as error:
         problem = f"not a published result: {error}"
-        raise InputError.at(path, problem, line=line, hint="give numbers") from error
+        raise InputError.at(path, problem, line=line, hint="use finite numbers") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Says which published runs are wanted; nothing named means all."""
+    """Which published runs are wanted; no names mean all."""
 
     traces: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ def with_orders(experiments: list[Experiment], orders: Path) -> list[Experiment]
     found = [each for each in experiments if each.seed in seeds.get(each.trace, ())]
     if not found:
         raise MissingError(
-            "no arrival orders were found for published runs",
+            "no arrival orders found for published runs",
             where=str(orders),
             hint="name the folder of TRACE.jsonl.gz files with --orders",
         )
@@ -177,7 +177,7 @@ def run_again(
 
 
 def figures_of(result: Result) -> dict[str, float]:
-    """Takes the published columns of a run, rounded as they are published."""
+    """Returns the published columns of a run, rounded as in the publication."""
     require_possible(recount(result), result.plan.policy.name)
     curve = load_curve(result)
     found = {}

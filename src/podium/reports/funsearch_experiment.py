@@ -20,7 +20,7 @@ _OWN_NAMES = {"best_fit": "funsearch-best-fit"}
 
 @dataclass(frozen=True, slots=True)
 class TwoViews:
-    """Holds one policy's figures under both sets of rules."""
+    """One policy's figures under both sets of rules."""
 
     policy: str
     compatible: FunsearchResult  # the original's events and metrics, a compatibility mode

@@ -31,7 +31,7 @@ _TOP = 200.0
 
 
 def courses_of(found: Mapping[str, Any]) -> Courses:
-    """Takes what is drawn from what a trial found: the oracle regrets nothing."""
+    """Selects the curves to draw from the findings of a trial; the oracle has no regret."""
     courses: dict[str, dict[str, list[float]]] = {}
     for run in found["runs"]:
         if run["way"] in _STYLES:
@@ -75,7 +75,7 @@ def draw_learning(jobs: int, courses: Courses) -> Figure:
 
 
 def _smooth(curves: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Takes means over the last points, fewer at the start."""
+    """Averages over the last points, fewer at the start."""
     sums = np.cumsum(curves, axis=1)
     sums[:, _LAST:] -= sums[:, :-_LAST].copy()
     return np.asarray(sums / np.minimum(np.arange(1, curves.shape[1] + 1), _LAST))

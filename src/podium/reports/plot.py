@@ -1,4 +1,4 @@
-"""Draws in one style: words of a middle brightness, colours that everybody can tell apart.
+"""Draws in one style: text of medium brightness, colours that everybody can tell apart.
 
 Pictures have a clear ground, so that they can be read on white and on dark pages alike, and the
 same data gives the same bytes.
@@ -56,7 +56,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def tidy(axes: Axes) -> None:
-    """Leaves nothing but what helps to read values."""
+    """Removes whatever does not help to read values."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color=INK, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -17,9 +17,9 @@ from podium.sim.result import Result, unnamed_hold
 
 
 def summarise(result: Result) -> dict[str, Any]:
-    """Gives every figure of a run under its stable name; allocations are fractions.
+    """Returns every figure of a run under its stable name; allocations are fractions.
 
-    The run is counted again first: what cannot be is refused.
+    The run is recounted first, and impossible results are refused.
     """
     plan = result.plan
     figures = measure(result)
@@ -49,7 +49,7 @@ def summarise(result: Result) -> dict[str, Any]:
 
 
 def hold_note(policy: Policy, summaries: Sequence[dict[str, Any]]) -> str:
-    """Says of a policy that never names HOLD how often it held in some runs, if it did."""
+    """Notes how often a policy that never names HOLD held pods, if it did."""
     held, decisions = (sum(each[name] for each in summaries) for name in ("holds", "decisions"))
     return unnamed_hold(held, decisions, is_named=policy.may_hold)
 

@@ -17,7 +17,7 @@ from podium.sim.timeline import Timeline, timeline
 
 
 def checked_target(path: Path, suffixes: tuple[str, ...]) -> str:
-    """Gives the suffix that names the format; refuses a file that could not be written."""
+    """Returns the suffix that names the format; refuses a file that cannot be written."""
     suffix = path.suffix.lower()
     if suffix not in suffixes:
         raise UsageError(
@@ -37,7 +37,7 @@ PLACEMENT_SUFFIXES = (".csv", ".parquet")
 
 
 def check_placements(path: Path) -> str:
-    """Gives the format that a file's name asks for; refuses what could not be written."""
+    """Returns the format that a file's name asks for; refuses what cannot be written."""
     suffix = checked_target(path, PLACEMENT_SUFFIXES)
     if suffix == ".parquet" and importlib.util.find_spec("polars") is None:
         raise MissingExtra.named("plots", "writing Parquet")
@@ -45,7 +45,7 @@ def check_placements(path: Path) -> str:
 
 
 def write_placements(result: Result, path: Path) -> int:
-    """Writes one row per pod in order of arrival; gives how many."""
+    """Writes one row per pod in order of arrival; returns how many."""
     write = {".csv": _write_placement_rows, ".parquet": _write_parquet}[check_placements(path)]
     with drafted(path) as draft:
         return write(result, draft)
@@ -84,7 +84,7 @@ TIMELINE_SUFFIXES = (".csv", ".json")
 
 
 def write_timeline(result: Result, path: Path) -> int:
-    """Writes the sampled moments in their order; gives how many."""
+    """Writes the sampled moments in order; returns how many."""
     write = {".csv": _write_moments, ".json": _write_json}[checked_target(path, TIMELINE_SUFFIXES)]
     sampled = timeline(result)
     with drafted(path) as draft:

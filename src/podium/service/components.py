@@ -47,7 +47,7 @@ class JsonRoute:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a component welcomes work, and the reason if it does not."""
+    """Whether a component accepts work, and the reason if it does not."""
 
     reason: str = ""  # why it is not ready; empty: it is
     hint: str = TRY_AGAIN
@@ -55,24 +55,24 @@ class Readiness:
 
     @property
     def is_ready(self) -> bool:
-        """Is true where there is no reason against it."""
+        """Returns whether there is no reason against it."""
         return not self.reason
 
 
 class Component(Protocol):
-    """One part of the service; whoever derives from this defines what differs from nothing.
+    """One part of the service; a subclass overrides what it needs of these empty defaults.
 
     All methods are called on the event loop.
     """
 
     name: str
-    """In settings, logs and probes, and as the OpenAPI tag of its routes."""
+    """Its name in settings, logs and probes, and as the OpenAPI tag of its routes."""
 
     description: str
-    """Of its routes, in OpenAPI."""
+    """Describes its routes in OpenAPI."""
 
     sections: Sequence[str] = ()
-    """Sections of settings that `GET /` shows for it."""
+    """Sections of the settings that `GET /` shows for it."""
 
     ready_fields: Mapping[str, Any] = MappingProxyType({})
     """Types of the details of its readiness, as `pydantic.create_model` takes them."""
@@ -107,7 +107,7 @@ class Component(Protocol):
         return {}
 
     def readiness(self) -> Readiness:
-        """Reports whether it welcomes work; asked by every probe, so it must not wait."""
+        """Reports whether it accepts work; called by every probe, so it must not wait."""
         return Readiness()
 
 
@@ -124,7 +124,7 @@ class Life:
     def readiness(self) -> Readiness:
         """Returns the readiness of the component, which has to start first."""
         if self.has_failed:
-            return Readiness("it could not start", hint="see the log of the service")
+            return Readiness("it could not start", hint="see the service's log")
         readiness = self.component.readiness()
         if readiness.is_ready and not self.is_started:
             return Readiness("it is still starting")

@@ -1,4 +1,4 @@
-"""Makes the service from the settings: opens its store, composes it, and runs it to its end."""
+"""Builds the service from the settings: opens its store, composes it, and runs it to its end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_service(settings: Settings, on_listening: Callable[[str, Store], None]) 
 
     Args:
         settings: of everything.
-        on_listening: hears the address and the store once the service listens.
+        on_listening: called with the address and the store once the service listens.
     """
     token, is_encrypted = read_token(settings.serve), check_tls(settings.serve)
     names = component_names(settings)
@@ -64,7 +64,7 @@ def run_service(settings: Settings, on_listening: Callable[[str, Store], None]) 
 def compose(
     settings: Settings, store: Store, log: FilteringBoundLogger, token: str | None = None
 ) -> Service:
-    """Makes a service of the components that are switched on, on an open store."""
+    """Builds a service from the components that are switched on, on an open store."""
     made = [MAKERS[name](settings, store, log) for name in component_names(settings)]
     return Service(settings, Components(made, log), log, token)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Says what a setting is for and which values it takes."""
+    """What a setting is for and which values it takes."""
 
     help: str
     short_env: str = ""  # a second, shorter environment name
@@ -26,7 +26,7 @@ class About:
 
     @property
     def bounds(self) -> str:
-        """Says which numbers it takes."""
+        """Describes the numbers that it takes."""
         limits = [
             (f"at least {self.at_least:g}", self.at_least > -math.inf),
             (f"more than {self.above:g}", self.above > -math.inf),
@@ -35,7 +35,7 @@ class About:
         return ", ".join(text for text, is_set in limits if is_set)
 
     def objection(self, value: object) -> str:
-        """Says why a value of the right type cannot be used, or nothing."""
+        """Explains why a value of the right type cannot be used; empty if it can."""
         if self.choices and value not in self.choices:
             return f'"{value}" is not one of {", ".join(self.choices)}'
         if isinstance(value, int | float):
@@ -49,7 +49,7 @@ class About:
 
 
 def about(help: str, **details: Any) -> dict[str, About]:
-    """Makes the metadata of a section's field."""
+    """Builds the metadata of a section's field."""
     return {"about": About(help, **details)}
 
 

@@ -42,7 +42,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Holds a setting as it may be printed."""
+    """A setting as it may be printed."""
 
     path: str
     value: Any

@@ -75,7 +75,7 @@ def user_folder(environ: Mapping[str, str]) -> Path:
 
 
 def together(problems: list[SettingsError]) -> SettingsError:
-    """Makes one error of many: one line for each place, with what is wrong there."""
+    """Joins many errors into one: one line for each place, with what is wrong there."""
     if len(problems) == 1:
         return problems[0]
     lines = [f"{p.where}: {p.message}" + (f"; {p.hint}" if p.hint else "") for p in problems]
@@ -87,7 +87,7 @@ def together(problems: list[SettingsError]) -> SettingsError:
 
 
 def default_settings() -> Settings:
-    """Gives every default, without reading any source."""
+    """Returns every default, without reading any source."""
     return _settings(Reading())
 
 

@@ -66,12 +66,12 @@ _KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{8,}")
 
 @dataclass(frozen=True)
 class Secrets:
-    """Holds what is known to be secret; it is not printed by accident."""
+    """Known secrets, which are not printed by accident."""
 
     values: frozenset[str] = field(default=frozenset(), repr=False)
 
     def hide(self, text: str) -> str:
-        """Gives a text without secrets, known ones and what stands where secrets stand."""
+        """Returns a text without secrets: known ones, and whatever is where secrets usually are."""
         return hidden(self.hide_known(text))
 
     def hide_known(self, text: str) -> str:
@@ -79,7 +79,7 @@ class Secrets:
         return self._pattern.sub(MASK, text) if self._pattern else text
 
     def hide_command(self, words: Sequence[str]) -> str:
-        """Gives a command line as it may be kept."""
+        """Returns a command line without secrets, so that it can be stored."""
         return shlex.join(_hidden_words([self.hide_known(word) for word in words]))
 
     def hide_all(self, value: Any) -> Any:
@@ -133,7 +133,7 @@ def hidden_command(command: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Tells whether an option or a variable of this name holds a secret.
+    """Returns whether an option or a variable of this name holds a secret.
 
     >>> [is_secret_name(name) for name in ("PGPASSWORD", "--api-key", "--tokens", "--token-file")]
     [True, True, False, False]
@@ -156,7 +156,7 @@ def known_secrets(
 
 
 def secrets_of_address(address: str) -> set[str]:
-    """Gives the secrets of an address that do not stand openly in it as well."""
+    """Returns the secrets of an address that do not also appear openly in it."""
     start = _SCHEME.search(address)
     if start is None:
         return set()

@@ -12,7 +12,7 @@ from podium.settings.serve import Serve
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """Says where traces lie."""
+    """Where traces are."""
 
     folder: Path | None = field(
         default=None,
@@ -25,7 +25,7 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class Simulate:
-    """Says what is simulated where a flag does not."""
+    """What is simulated, where no flag says otherwise."""
 
     policy: str = field(default="fgd", metadata=about("policy by name or file"))
     trace: str = field(default="openb", metadata=about("trace by name or file"))
@@ -44,19 +44,19 @@ class Simulate:
         default=1.3, metadata=about("arrived GPU demand over capacity (inflation)", above=0)
     )
     hold_limit: int = field(
-        default=100, metadata=about("decisions until a held pod returns", at_least=1)
+        default=100, metadata=about("decisions until a held pod is offered again", at_least=1)
     )
     max_holds: int = field(
         default=1000, metadata=about("how often one pod may be held", at_least=0)
     )
     max_rounds: int = field(
-        default=10, metadata=about("how often the queue is offered (rounds)", at_least=1)
+        default=10, metadata=about("number of times the queue is offered (rounds)", at_least=1)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """Says how results are shown."""
+    """How results are shown."""
 
     progress: bool = field(default=True, metadata=about("show progress bars", flag="--no-progress"))
     quiet: bool = field(default=False, metadata=about("print results only"))
@@ -67,7 +67,7 @@ class Display:
 
 @dataclass(frozen=True, slots=True)
 class Compile:
-    """Says how policies become machine code."""
+    """How policies are compiled."""
 
     cache: Path = field(
         default_factory=cache_folder("compiled"), metadata=about("folder for compiled policies")
@@ -82,13 +82,13 @@ class Compile:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Says where runs are kept."""
+    """Where runs are stored."""
 
     url: str = field(
         default_factory=lambda: data_file_url("podium.db"),
         repr=False,
         metadata=about(
-            "database of runs and observations: a SQLite file or a PostgreSQL address",
+            "database of runs and observations: a SQLite file or a PostgreSQL URL",
             short_env="SCHEDULER_SQLITE_PATH",
             flag="--store",
             is_url=True,
@@ -98,7 +98,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Says how policies are searched for where a flag does not."""
+    """How policies are searched for, where no flag says otherwise."""
 
     folder: Path = field(
         default_factory=data_folder("runs"), metadata=about("folder for the files of runs")
@@ -108,7 +108,7 @@ class Search:
     )
     allow_unconfined: bool = field(
         default=False,
-        metadata=about("evaluate candidates even where a sandbox wall is missing"),
+        metadata=about("evaluate candidates even if a wall of the sandbox is missing"),
     )
     models: str = field(
         default="",
@@ -117,7 +117,7 @@ class Search:
     base_url: str = field(
         default="",
         repr=False,
-        metadata=about("address of an OpenAI-compatible service", flag="--base-url", is_url=True),
+        metadata=about("URL of an OpenAI-compatible service", flag="--base-url", is_url=True),
     )
     usd: float = field(
         default=0.0,
@@ -128,7 +128,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Online:
-    """Says how run times are learned, and how what is known is weighed against learning more."""
+    """How run times are learned, and how what is known is weighed against learning more."""
 
     lambda_uncertainty: float = field(
         default=0.3,
@@ -164,7 +164,7 @@ class Online:
     )
     horizon: float = field(
         default=200.0,
-        metadata=about("runs of a job type that profit from what one run teaches", above=0),
+        metadata=about("runs of a job type that benefit from what one run teaches", above=0),
     )
     exploration_cap: float = field(
         default=0.25,
@@ -176,7 +176,8 @@ class Online:
         ),
     )
     exploration_window: int = field(
-        default=100, metadata=about("last decisions over which the cap holds", at_least=1)
+        default=100,
+        metadata=about("recent decisions over which the cap applies", at_least=1),
     )
     enable_interference: bool = field(
         default=False,
@@ -212,7 +213,7 @@ class Online:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Holds the value of every setting and where it came from."""
+    """The value of every setting and where it came from."""
 
     traces: Traces
     simulate: Simulate

@@ -12,7 +12,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Says where the service listens, whom it answers and what it bears."""
+    """Where the service listens, whom it answers, and its limits."""
 
     host: str = field(
         default="127.0.0.1", metadata=about("address to listen on", short_env="SCHEDULER_HOST")
@@ -36,7 +36,7 @@ class Serve:
         metadata=about("bearer token that callers must send", is_secret=True),
     )
     token_file: Path | None = field(
-        default=None, metadata=about("file that holds the bearer token")
+        default=None, metadata=about("file that contains the bearer token")
     )
     tls_cert: Path | None = field(
         default=None, metadata=about("certificate chain, a PEM file; needs the key too")

@@ -24,7 +24,7 @@ _SERVICE_LINK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Holds one value that a source gives."""
+    """One value from a source."""
 
     value: Any
     origin: str
@@ -92,7 +92,7 @@ class Reading:
                 self._take(key, value, f"environment {name}", Path())
 
     def add_flags(self, flags: Mapping[str, Any]) -> None:
-        """Takes values given on the command line, by path; None is not given."""
+        """Adds values from the command line, by path; None means not given."""
         for path, value in flags.items():
             key = keys()[path]
             if value is not None:
@@ -117,7 +117,7 @@ def _is_given(environ: Mapping[str, str], name: str) -> bool:
 
 
 def _in_capitals(environ: Mapping[str, str]) -> dict[str, str]:
-    """Gives names that others gave settings as Podium knows them: they were heard in any case."""
+    """Returns the older names of settings in capitals: they were read in any case."""
     names = {name: name.upper() for name in environ}
     return {upper: environ[name] for name, upper in names.items() if upper.startswith("SCHEDULER_")}
 
@@ -143,7 +143,7 @@ def _stray(document: Document, name: str, value: Any) -> SettingsError:
         return _unknown("section", name, list(sections()), place)
     hint = " or ".join(f"[{section}]" for section in homes)
     return SettingsError(
-        f'"{name}" stands outside a section',
+        f'"{name}" is outside any section',
         where=place,
         hint=f"move it below {hint or f'[{name}]'}",
     )

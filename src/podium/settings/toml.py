@@ -18,7 +18,7 @@ LONGEST_STATEMENT = 50
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Holds the content of a TOML file with the lines of its keys."""
+    """The content of a TOML file with the lines of its keys."""
 
     data: Mapping[str, Any]
     lines: Mapping[tuple[str, ...], int]
@@ -57,7 +57,7 @@ def read_document(path: Path, label: str) -> Document:
 def key_lines(text: str) -> dict[tuple[str, ...], int]:
     """Maps the path of each key and table to the line where it begins.
 
-    The parser tells no lines, so it is fed one statement at a time: the lines that have to be
+    The parser reports no lines, so it is fed one statement at a time: the lines that have to be
     taken together until they parse.
     """
     import tomllib

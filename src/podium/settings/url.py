@@ -1,4 +1,4 @@
-"""Tells what is secret in an address from what may be shown.
+"""Separates what is secret in an address from what may be shown.
 
 What is known to be harmless is shown and everything else is hidden: a password under an option
 that nobody has heard of stays one, and what is hidden by mistake does no harm.
@@ -42,7 +42,7 @@ Piece = tuple[str, bool]
 
 
 def without_password(url: str) -> str:
-    """Gives an address as it may be printed.
+    """Returns an address as it may be printed.
 
     >>> without_password("postgresql://ada:secret@db/podium?password=secret&sslmode=require")
     'postgresql://ada:********@db/podium?password=********&sslmode=require'
@@ -51,7 +51,7 @@ def without_password(url: str) -> str:
 
 
 def secrets_in(url: str) -> list[str]:
-    """Gives what `without_password` hides in an address, as it stands there.
+    """Returns what `without_password` hides in an address, exactly as written.
 
     >>> secrets_in("postgresql://ada:s3%40cret@db/podium")
     ['s3%40cret']
@@ -60,7 +60,7 @@ def secrets_in(url: str) -> list[str]:
 
 
 def pieces(url: str) -> Iterator[Piece]:
-    """Takes an address apart, in order; a text that is none is one open piece."""
+    """Splits an address into pieces, in order; a text that is not one is one open piece."""
     scheme, separator, rest = url.partition("://")
     yield scheme + separator, False
     if not separator:
@@ -89,7 +89,7 @@ def _account(scheme: str, told: str) -> Iterator[Piece]:
 
 
 def _place(text: str) -> Iterator[Piece]:
-    """Takes host, port, path and options apart."""
+    """Splits host, port, path and options."""
     authority = re.split(r"[/?#]", text, maxsplit=1)[0]
     port = _PORT.search(authority)
     if port is not None and port["port"].strip("0123456789"):

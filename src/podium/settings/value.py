@@ -1,4 +1,4 @@
-"""Turns what a source gives into a value of the type that a key declares."""
+"""Converts what a source provides to the type that a key declares."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def checked(key: Key, value: Any, folder: Path) -> Any:
 
 
 def advice(key: Key, given: object) -> str:
-    """Says what the key takes, with the closest choice first."""
+    """Describes what the key takes, with the closest choice first."""
     if key.about.choices:
         return UnknownName.among(key.name, str(given), key.about.choices).hint
     wanted = (

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.workload import gpu_demand
+from podium.sim.bound import overcommitted_milli
 from podium.sim.metrics import Metrics, Waiting
 from podium.sim.recount import Recount, recount
 from podium.sim.result import HELD, PLACED, UNPLACED, Result
@@ -31,9 +32,9 @@ def audit(result: Result, metrics: Metrics) -> Recount:
 
 def _usage(result: Result, usage: Usage) -> Found:
     """At every moment, what is in use and what is fragmented are parts of what there is."""
-    total = result.plan.cluster.gpu_milli_total
+    total = _gpu_milli(result)
     pods = np.abs(result.changes) - 1
-    milli = result.plan.arrivals.pods["gpu_milli"][pods].astype(np.int64)
+    milli = result.pods["gpu_milli"][pods].astype(np.int64)
     steps = np.sign(result.changes) * np.bitwise_count(result.slots[pods]) * milli
     used = np.concatenate([[0], np.cumsum(steps)])
     if not np.array_equal(used, usage.gpu_milli):
@@ -51,13 +52,19 @@ def _figures(result: Result, metrics: Metrics) -> Found:
     for name, value in (*_shares(result), *_counts(result), *_times(result)):
         if not math.isclose(told[name], value, rel_tol=_SLACK, abs_tol=_SLACK):
             yield f"{name} is {told[name]}, and {value} by the placements"
-    yield from _parts(metrics)
+    yield from _parts(metrics, _gpu_milli(result) / max(1, result.plan.cluster.gpu_milli_total))
 
 
-def _parts(metrics: Metrics) -> Found:
+def _gpu_milli(result: Result) -> int:
+    """Sums what there is of GPUs, or what bound pods hold of one where that is more."""
+    plan = result.plan
+    return plan.cluster.gpu_milli_total + overcommitted_milli(plan.cluster, result.pods, plan.bound)
+
+
+def _parts(metrics: Metrics, whole: float) -> Found:
     """Says where parts of a whole are more than it."""
     both = metrics.gpu_allocation + metrics.fragmentation
-    if metrics.fragmentation < -_SLACK or both > 1 + _SLACK:
+    if metrics.fragmentation < -_SLACK or both > max(1.0, whole) + _SLACK:
         yield (
             f"{100 * metrics.gpu_allocation:.2f} % allocated and {100 * metrics.fragmentation:.2f} "
             f"% fragmented are {100 * both:.2f} % of the GPUs"
@@ -67,7 +74,7 @@ def _parts(metrics: Metrics) -> Found:
 
 
 def _shares(result: Result) -> Iterator[tuple[str, float]]:
-    cluster, pods = result.plan.cluster, result.plan.arrivals.pods
+    cluster, pods = result.plan.cluster, result.pods
     for name, amounts, total in (
         ("gpu_allocation", gpu_demand(pods), cluster.gpu_milli_total),
         ("cpu_allocation", pods["cpu_milli"], cluster.cpu_milli_total),
@@ -94,15 +101,16 @@ def _span_s(result: Result) -> float:
 
 def _counts(result: Result) -> Iterator[tuple[str, float]]:
     for name, status in (("placed", PLACED), ("unplaced", UNPLACED), ("held", HELD)):
-        yield name, int((result.status == status).sum())
+        yield name, int(((result.status == status) & ~result.is_bound).sum())
     yield "holds", int(result.holds.sum(dtype=np.int64))
 
 
 def _times(result: Result) -> Iterator[tuple[str, float]]:
     is_replay = result.plan.protocol.name == "replay"
-    waits = (result.start_s - result.arrival_s)[result.is_placed]
+    is_counted = result.is_placed & ~result.is_bound
+    waits = (result.start_s - result.arrival_s)[is_counted]
     waits = waits if is_replay and len(waits) else np.zeros(1)
-    ends = (result.finish_s - result.arrival_s)[result.is_placed] if is_replay else np.zeros(0)
+    ends = (result.finish_s - result.arrival_s)[is_counted] if is_replay else np.zeros(0)
     yield "wait_mean_s", float(waits.sum()) / len(waits)
     for name, percent in (("wait_p50_s", 50), ("wait_p95_s", 95), ("wait_p99_s", 99)):
         yield name, float(np.percentile(waits, percent))

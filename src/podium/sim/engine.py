@@ -12,6 +12,7 @@ import numpy.typing as npt
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy, load
+from podium.sim.bound import NOBODY_BOUND, Bound, bind, is_bound
 from podium.sim.orders import Order, check_order, inflate, shuffled_rank
 from podium.sim.plan import Plan
 from podium.sim.preparation import Preparation
@@ -54,9 +55,9 @@ def make_plan(
     cluster: Cluster, workload: Workload, policy: Policy, protocol: Protocol, setup: Setup
 ) -> Plan:
     """Settles everything about a run before it begins: arrivals, ranks and tier."""
-    aligned = workload.aligned(cluster.gpu_models)
+    aligned = workload.on(cluster)
     order = _order(cluster, aligned, protocol, setup)
-    arrivals = _arrivals(aligned, protocol, order)
+    arrivals, bound = _arrivals(cluster, aligned, protocol, order)
     ranks = order.node_rank if order.node_rank is not None else _ranks(cluster, setup)
     preparation = Preparation()
     prepare = functools.partial(preparation.table, trace=aligned)
@@ -70,6 +71,7 @@ def make_plan(
         seed=setup.seed,
         tier=choose_tier(setup.tier, policy, arrivals, protocol, cluster, prepare),
         preparation=preparation,
+        bound=bound,
     )
 
 
@@ -100,16 +102,34 @@ def _order(cluster: Cluster, workload: Workload, protocol: Protocol, setup: Setu
     return order
 
 
-def _arrivals(workload: Workload, protocol: Protocol, order: Order) -> Workload:
-    if isinstance(protocol, Inflation):
-        return workload.taken(order.arrivals)
+def _arrivals(
+    cluster: Cluster, workload: Workload, protocol: Protocol, order: Order
+) -> tuple[Workload, Bound]:
+    """Puts the pods in order: those that run already, then those that arrive."""
     if isinstance(protocol, Replay) and not workload.has_times:
         raise UsageError(
             "the trace has no times, so it cannot be replayed",
             where=workload.name,
             hint="use --protocol inflation or --protocol rounds",
         )
-    return workload.by_arrival()
+    bound = np.flatnonzero(is_bound(workload))
+    if len(bound) == 0:
+        is_inflated = isinstance(protocol, Inflation)
+        arriving = workload.taken(order.arrivals) if is_inflated else workload.by_arrival()
+        return arriving, NOBODY_BOUND
+    if isinstance(protocol, Inflation):
+        listed = order.arrivals
+    else:
+        order_of_all = _by_arrival(workload)
+        listed = order_of_all[~np.isin(order_of_all, bound)]
+    first = workload.taken(bound)
+    return workload.taken(np.concatenate([bound, listed])), bind(cluster, first)
+
+
+def _by_arrival(workload: Workload) -> npt.NDArray[np.int64]:
+    if workload.arrival_s is None:
+        return np.arange(len(workload))
+    return np.argsort(workload.arrival_s, kind="stable").astype(np.int64)
 
 
 def _ranks(cluster: Cluster, setup: Setup) -> npt.NDArray[np.int64]:

@@ -15,6 +15,7 @@ from podium.model.state import occupied
 from podium.policies import ClusterPolicy, PairPolicy
 from podium.policies.abi import Native, python_callback
 from podium.policies.source import NoNumber
+from podium.sim.bound import placed_records
 from podium.sim.callback import ClusterCallback, PairCallback
 from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
@@ -22,6 +23,7 @@ from podium.sim.kernel.offers import PLACED
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
+from podium.sim.shapes import core_shapes
 from podium.sim.state import (
     State,
     build_state,
@@ -74,7 +76,7 @@ class Execution:
         table = _table(plan)
         _compile(plan, table)
         began = time.perf_counter()
-        state = build_state(plan.cluster, plan.rank_order, plan.arrivals, plan.protocol)
+        state = build_state(plan)
         call = _native_call(plan, state, table)
         connect_policy(state, plan.policy, call.native.address, call.table, plan.seed)
         connect_memo(state, has_memo=plan.tier == "python")
@@ -120,7 +122,7 @@ def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> Na
 
 
 def _is_cached(plan: Plan) -> bool:
-    if not isinstance(plan.policy, PairPolicy) or plan.policy.ties == "random":
+    if not isinstance(plan.policy, PairPolicy):
         return False
     if plan.tier == "python":
         return is_cache_worthwhile(plan.arrivals, len(plan.cluster))
@@ -206,7 +208,7 @@ def _line(plan: Plan, error: BaseException) -> str:
 def _is_conserved(plan: Plan, state: State) -> bool:
     """Tells whether the records are what the placements, and nothing else, make of them."""
     shapes = _words(state.arrays["shapes"])
-    if not np.array_equal(shapes, _words(plan.arrivals.shapes().pods)):
+    if not np.array_equal(shapes, _words(core_shapes(plan.arrivals).records)):
         return False
     return np.array_equal(_words(state.arrays["nodes"]), _words(_expected_nodes(plan, state)))
 
@@ -222,4 +224,5 @@ def _expected_nodes(plan: Plan, state: State) -> npt.NDArray[Any]:
         return nodes
     placed = np.flatnonzero(state.arrays["status"] == PLACED)
     at, slots = state.arrays["node"][placed], state.arrays["slots"][placed]
-    return occupied(nodes, plan.arrivals.pods[placed], at, slots)
+    pods = placed_records(plan.arrivals.taken(placed), plan.rank_order[at], plan.cluster)
+    return occupied(nodes, pods, at, slots)

@@ -2,7 +2,8 @@
 
 Allocation is the share of capacity that pods hold: averaged over the time from the first
 arrival to the last departure under replay, and at the end otherwise. Failed attempts weigh in
-no average.
+no average. Pods that ran before the run began hold their share, and are otherwise not counted:
+nobody decided about them.
 """
 
 from __future__ import annotations
@@ -59,13 +60,16 @@ def measure(result: Result) -> Metrics:
     gpu_total = max(1, cluster.gpu_milli_total)
     idle = cluster.gpu_milli_total - usage.gpu_milli
     shares = np.divide(usage.fragment_milli, idle, out=np.zeros_like(idle), where=idle > 0)
+    if len(result.plan.bound):
+        # A GPU that gives more than it has makes the idle rest look smaller than it is.
+        shares = np.minimum(shares, 1.0)
     return Metrics(
         gpu_allocation=usage.mean(usage.gpu_milli) / gpu_total,
         cpu_allocation=usage.mean(usage.cpu_milli) / max(1, cluster.cpu_milli_total),
         memory_allocation=usage.mean(usage.memory_mib) / max(1, cluster.memory_mib_total),
         fragmentation=usage.mean(usage.fragment_milli) / gpu_total,
         fragmentation_ratio=usage.mean(shares),
-        placed=int((result.status == PLACED).sum()),
+        placed=int(((result.status == PLACED) & ~result.is_bound).sum()),
         unplaced=int((result.status == UNPLACED).sum()),
         held=int((result.status == HELD).sum()),
         holds=result.held_decisions,
@@ -80,7 +84,7 @@ def measure(result: Result) -> Metrics:
 
 def measure_waiting(result: Result) -> Waiting:
     """Summarises the waiting of placed pods; zeros when none was, or when no time passes."""
-    waits = (result.start_s - result.arrival_s)[result.is_placed]
+    waits = (result.start_s - result.arrival_s)[result.is_placed & ~result.is_bound]
     if result.plan.protocol.name != "replay" or len(waits) == 0:
         waits = np.zeros(1)
     p50, p95, p99 = np.percentile(waits, [50, 95, 99])
@@ -103,15 +107,17 @@ def class_of(pods: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
 
 def placed_share(result: Result) -> dict[str, float]:
     """Gives the share of placed pods in each class that occurs."""
-    classes = class_of(result.plan.arrivals.pods)
+    is_arriving = ~result.is_bound
+    classes = class_of(result.plan.arrivals.pods)[is_arriving]
+    is_placed = result.is_placed[is_arriving]
     return {
-        name: float(result.is_placed[classes == index].mean())
+        name: float(is_placed[classes == index].mean())
         for index, name in enumerate(POD_CLASSES)
         if (classes == index).any()
     }
 
 
 def _completion(result: Result) -> float:
-    times = (result.finish_s - result.arrival_s)[result.is_placed]
+    times = (result.finish_s - result.arrival_s)[result.is_placed & ~result.is_bound]
     times = times[np.isfinite(times)]
     return float(times.mean()) if len(times) else 0.0

@@ -16,6 +16,7 @@ from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import reading
 from podium.model import Cluster, Workload
 from podium.model.workload import gpu_demand
+from podium.sim.bound import is_bound
 
 RANK_STREAM, ORDER_STREAM = 1, 2
 
@@ -49,8 +50,12 @@ def inflate(cluster: Cluster, workload: Workload, ratio: float, seed: int) -> Or
     limit = ratio * cluster.gpu_milli_total
     arrivals = random.permutation(len(workload)).astype(np.int64)
     total = int(demand.sum())
+    if workload.bound_to:
+        # What runs already has arrived; only pending pods come, and copies of either.
+        arrivals = arrivals[~is_bound(workload)[arrivals]]
     if total > limit:
-        return Order(_thinned(arrivals, demand, total, limit, random))
+        gone = min(total - limit, float(demand[arrivals].sum()))
+        return Order(_thinned(arrivals, demand, total, total - gone, random))
     extra: list[int] = []
     per_gpu = workload.pods["gpu_milli"]
     if demand.max(initial=0) > 0:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from podium.files.excerpt import escaped
 from podium.model import Cluster, Workload
 from podium.policies import Policy
+from podium.sim.bound import NOBODY_BOUND, Bound
 from podium.sim.preparation import Preparation
 from podium.sim.protocols import Protocol
 from podium.sim.tiers import Tier
@@ -21,13 +22,14 @@ class Plan:
 
     cluster: Cluster
     rank_order: npt.NDArray[np.int64]  # (num_nodes,) node indices, the lowest rank first
-    arrivals: Workload  # pods in order of arrival
+    arrivals: Workload  # pods in order of arrival; those that run already come first
     trace: Workload  # pods as in the trace, before shuffling and inflation
     policy: Policy
     protocol: Protocol
     seed: int
     tier: Tier
     preparation: Preparation = field(default_factory=Preparation, repr=False)
+    bound: Bound = NOBODY_BOUND  # where the first pods are when the run begins
 
     def __repr__(self) -> str:
         return (

@@ -17,10 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PolicyError
+from podium.model import Workload
 from podium.model.records import ANY_MODEL
+from podium.model.state import occupied
 from podium.sim.plan import Plan
 from podium.sim.protocols import Inflation, Replay, Rounds
 from podium.sim.result import HELD, PLACED, UNPLACED, Result, slots_of
+from podium.sim.shapes import core_shapes
 
 IMPOSSIBLE = "impossible"
 """Begins every refusal of a run that cannot be."""
@@ -76,7 +79,12 @@ def seal(plan: Plan) -> str:
     """Digests all that a recount reads of a plan, to be compared after its policy has run."""
     arrivals = plan.arrivals
     hasher = hashlib.blake2b(digest_size=16)
-    for array in (plan.cluster.nodes, arrivals.pods, arrivals.arrival_s, arrivals.duration_s):
+    tables = arrivals.tables
+    for array in (
+        plan.cluster.nodes, arrivals.pods, arrivals.arrival_s, arrivals.duration_s,
+        plan.bound.node, plan.bound.slots, arrivals.gpu_shares, arrivals.class_of,
+        None if tables is None else tables.admits,
+    ):  # fmt: skip
         if array is not None:
             hasher.update(np.ascontiguousarray(array).view(np.uint8).data)
     return hasher.hexdigest()
@@ -94,6 +102,7 @@ class _Ledger:
     is_placed: Flags
     has_holds: bool
     has_departures: bool
+    has_affinity: bool  # placing a pod may make room for another
 
     @classmethod
     def of(cls, result: Result) -> _Ledger:
@@ -101,10 +110,11 @@ class _Ledger:
         nodes = plan.cluster.nodes
         by_slot = nodes["gpu_milli_left"]
         left = (nodes["cpu_milli_left"], nodes["memory_mib_left"], by_slot.ravel())
+        there = _stretched(result, np.concatenate(left).astype(np.int64))
         return cls(
-            result, nodes, plan.arrivals.pods, np.concatenate(left).astype(np.int64),
+            result, nodes, result.pods, there,
             by_slot.shape[1], result.status == PLACED, bool(result.holds.any()),
-            isinstance(plan.protocol, Replay),
+            isinstance(plan.protocol, Replay), _has_affinity(plan),
         )  # fmt: skip
 
     @cached_property
@@ -141,6 +151,18 @@ class _Ledger:
             yield f"{self.pod(index)} {told}"
 
 
+def _stretched(result: Result, there: Whole) -> Whole:
+    """Lets a node have what it gives already, should that be more than it has."""
+    count = len(result.plan.bound)
+    if not count:
+        return there
+    nodes = result.plan.cluster.nodes
+    where, slots = result.node[:count], result.slots[:count]
+    began = occupied(nodes, result.pods[:count], where, slots)
+    left = (began["cpu_milli_left"], began["memory_mib_left"], began["gpu_milli_left"].ravel())
+    return there - np.minimum(np.concatenate(left).astype(np.int64), 0)
+
+
 def _outcomes(ledger: _Ledger) -> Found:
     """Every pod has one outcome, and who was not placed has nothing."""
     result, count = ledger.result, len(ledger.pods)
@@ -159,7 +181,8 @@ def _holds(ledger: _Ledger) -> Found:
     result = ledger.result
     most = result.plan.protocol.holding.max_holds
     yield from ledger.wrong((result.holds < 0) | (result.holds > most), "was held too often")
-    decided = int(ledger.is_placed.sum()) + int(result.holds.sum(dtype=np.int64))
+    is_decided = ledger.is_placed & ~result.is_bound
+    decided = int(is_decided.sum()) + int(result.holds.sum(dtype=np.int64))
     if result.decisions < decided:
         yield f"{decided:,} decisions placed or held a pod, and {result.decisions:,} were made"
     is_held = result.status == HELD
@@ -192,11 +215,23 @@ def _places(ledger: _Ledger) -> Found:
         (np.bitwise_count(slots) == gpus, "has other GPUs than it asked for"),
         (slots >> ledger.nodes["gpu_count"][where] == 0, "has a GPU that its node does not"),
         (is_allowed, "is on a GPU model that it does not allow"),
+        (_is_admitted(ledger, placed), "is on a node that its constraints do not admit"),
     ):
         for index in placed[~is_right].tolist():
             listed = ", ".join(map(str, slots_of(max(0, int(result.slots[index]))))) or "none"
             where_told = f"{ledger.node(int(result.node[index]))}, GPU {listed}"
             yield f"{ledger.pod(index)} {told}: {where_told}"
+
+
+def _is_admitted(ledger: _Ledger, pods: Whole) -> Flags:
+    """Tells of placed pods whether node selection and tolerations let them be there."""
+    result, arrivals = ledger.result, ledger.result.plan.arrivals
+    if arrivals.tables is None or arrivals.class_of is None:
+        return np.ones(len(pods), bool)
+    filters = np.array([each.node_filter for each in arrivals.tables.classes], np.int64)
+    admitted: Flags = arrivals.tables.admits[filters[arrivals.class_of[pods]], result.node[pods]]
+    # Who runs already was put there by somebody else.
+    return admitted | result.is_bound[pods]
 
 
 def _is_allowed(models: npt.NDArray[Any], own: npt.NDArray[Any]) -> Flags:
@@ -218,10 +253,11 @@ def _moments(ledger: _Ledger) -> Found:
         ends = result.finish_s[result.finish_s > start]
         known = np.concatenate([result.arrival_s, ends]) if ledger.has_holds else ends
         late = np.flatnonzero(is_late)
-        is_sudden = ~np.isin(start[late], known)
+        is_sudden = ~np.isin(start[late], known) & (not ledger.has_affinity)
         yield from ledger.wrong_at(late, is_sudden, "started when nothing happened")
     elif is_late.any():  # what is never released is missed for good by who was not held
-        yield from ledger.wrong(is_late & ~_of_held_shape(ledger), "started late and was not held")
+        is_unheld = ~_of_held_shape(ledger) & (not ledger.has_affinity)
+        yield from ledger.wrong(is_late & is_unheld, "started late and was not held")
         protocol, count = result.plan.protocol, len(start)
         last = protocol.max_rounds if isinstance(protocol, Rounds) else count
         is_step = (start < last) & (start == np.floor(start))
@@ -278,7 +314,9 @@ def _order_in_time(ledger: _Ledger, pods: Whole, is_placing: Flags) -> Found:
     begun = np.maximum.accumulate(np.where(is_placing, moments, -np.inf))
     is_behind = ~is_placing & (begun == moments) & (result.start_s[pods] < moments)
     yield from ledger.wrong_at(pods, is_behind, "was released after others began")
-    if not ledger.has_holds:  # who waits for room starts when some is released
+    if (
+        not ledger.has_holds and not ledger.has_affinity
+    ):  # who waits for room starts when some is released
         freed = np.maximum.accumulate(np.where(is_placing, -np.inf, moments))
         is_late = is_placing & (result.start_s[pods] > result.arrival_s[pods])
         yield from ledger.wrong_at(pods, is_late & (freed != moments), "started on no release")
@@ -349,7 +387,8 @@ def _left_over(ledger: _Ledger) -> Found:
     behind = np.flatnonzero(result.status == UNPLACED)
     if not len(behind):
         return
-    shapes = result.plan.arrivals.shape_of()
+    shapes = core_shapes(result.plan.arrivals).shape_of
+    behind = behind[~_is_intricate(result.plan.arrivals)[behind]]
     one_of = np.full(int(shapes.max()) + 1, -1)
     one_of[shapes[behind]] = behind  # pods of one shape fit alike
     few = one_of[one_of >= 0]
@@ -373,4 +412,24 @@ def _fitting(ledger: _Ledger, which: Whole) -> Flags:
     enough &= (gpus <= ledger.slots) & _is_allowed(models, ledger.nodes["gpu_model"])
     fit: Flags = (cpu <= free[:count]) & (memory <= free[count : 2 * count])
     fit &= (gpus == 0) | enough
+    arrivals = ledger.result.plan.arrivals
+    if arrivals.tables is not None and arrivals.class_of is not None:
+        filters = np.array([each.node_filter for each in arrivals.tables.classes], np.int64)
+        fit &= arrivals.tables.admits[filters[arrivals.class_of[which]]]
     return fit
+
+
+def _is_intricate(arrivals: Workload) -> Flags:
+    """Tells of which pods it depends on more than free resources whether they fit a node."""
+    is_intricate = np.zeros(len(arrivals), bool)
+    if arrivals.gpu_shares is not None:
+        is_intricate |= arrivals.pods["gpu_count"] > 0
+    if arrivals.tables is not None and arrivals.class_of is not None:
+        bounded = [bool(each.rules) or any(each.needs) for each in arrivals.tables.classes]
+        is_intricate |= np.array(bounded, bool)[arrivals.class_of]
+    return is_intricate
+
+
+def _has_affinity(plan: Plan) -> bool:
+    tables = plan.arrivals.tables
+    return tables is not None and bool(tables.is_enabling.any())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import MissingExtra
+from podium.errors import MissingExtra, UsageError
 from podium.files.excerpt import escaped
 from podium.files.html import html_fields
 from podium.model.fit import fits
 from podium.policies import Policy
+from podium.sim.bound import placed_records
 from podium.sim.plan import Plan
 
 if TYPE_CHECKING:
@@ -112,18 +114,27 @@ class Result:
         save_result(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, policy: Policy | None = None) -> Result:
+    def load(
+        cls, path: str | Path, policy: Policy | str | Path | Callable[..., float] | None = None
+    ) -> Result:
         """Reads a saved result, and checks its digest; nothing in the file is executed.
 
         Policies that ship with Podium are found by name. Another one is needed only to score
-        again, as explanations do, and has to be given.
+        again, as explanations do, and has to be given: by name or file, as a function, or loaded.
 
         Raises:
             InputError: the file is no saved result, or was changed.
+            UsageError: the policy that is given is not the one that decided.
         """
         from podium.sim.result_file import load_result
+        from podium.sim.saved_policy import policy_given
 
-        return load_result(Path(path), policy)
+        if not isinstance(path, str | os.PathLike):
+            raise UsageError(
+                f"{type(path).__name__} is not a path", where="argument path",
+                hint="give a file that Result.save wrote",
+            )  # fmt: skip
+        return load_result(Path(path), None if policy is None else policy_given(policy))
 
     def to_frame(self) -> Any:
         """Gives one row per pod, in order of arrival, as a Polars data frame."""
@@ -143,6 +154,21 @@ class Result:
     def held_decisions(self) -> int:
         """Counts the decisions at which a pod fitted somewhere and the policy held it back."""
         return int(self.holds.sum(dtype=np.int64))
+
+    @property
+    def pods(self) -> npt.NDArray[Any]:
+        """Gives the pods in order of arrival, as they are on the GPUs that they were given."""
+        if self.plan.arrivals.gpu_shares is None:
+            return self.plan.arrivals.pods
+        if "pods" not in self.derived:
+            self.derived["pods"] = placed_records(self.plan.arrivals, self.node, self.plan.cluster)
+        found: npt.NDArray[Any] = self.derived["pods"]
+        return found
+
+    @property
+    def is_bound(self) -> npt.NDArray[np.bool_]:
+        """Tells for each pod whether it ran before the run began."""
+        return np.arange(len(self.status)) < len(self.plan.bound)
 
     @property
     def is_placed(self) -> npt.NDArray[np.bool_]:

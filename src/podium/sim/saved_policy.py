@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from podium.errors import PolicyError, UsageError
-from podium.policies import ClusterPolicy, PairPolicy, Policy, catalogue, load
+from podium.policies import ClusterPolicy, PairPolicy, Policy, catalogue, load, taken_as_policy
 
 _TEXTS = ("name", "kind", "origin", "summary")
 _HINT = "load the result with the policy: Result.load(path, policy=...)"
@@ -30,20 +31,31 @@ def restore_policy(described: Mapping[str, Any], given: Policy | None = None) ->
     elsewhere is not executed.
 
     Raises:
-        UsageError: the text of the policy that is given is another one.
+        UsageError: the policy that is given is another one.
     """
     decided = str(described["text_digest"])
     if given is not None:
-        if decided and text_digest(given) not in ("", decided):
-            raise UsageError(
-                f"{given.name} is not the policy of the result: its text differs",
-                where="argument policy", hint=f"give {described['name']!s} as it was then",
-            )  # fmt: skip
+        _check_same(described, given)
         return given
     name = str(described["name"])
     if name in {each.name for each in catalogue()} and text_digest(load(name)) == decided:
         return load(name)
     return _stand_in(described)
+
+
+def _check_same(described: Mapping[str, Any], given: Policy) -> None:
+    """Compares texts where both are known, and names otherwise."""
+    decided, own = str(described["text_digest"]), text_digest(given)
+    if decided and own:
+        is_same, differs = decided == own, "its text differs"
+    else:
+        is_same = (given.name, given.kind) == (described["name"], described["kind"])
+        differs = "its name differs"
+    if not is_same:
+        raise UsageError(
+            f"{given.name} is not the policy of the result: {differs}",
+            where="argument policy", hint=f"give {described['name']!s} as it was then",
+        )  # fmt: skip
 
 
 def _stand_in(described: Mapping[str, Any]) -> Policy:
@@ -63,6 +75,18 @@ def _stand_in(described: Mapping[str, Any]) -> Policy:
 
 
 def text_digest(policy: Policy) -> str:
-    """Digests the text of a policy; nothing where it has none, as a function has not."""
-    text = policy.source.text if policy.source is not None else ""
+    """Digests the text of a policy; nothing where none is at hand."""
+    text = policy.text if isinstance(policy, PairPolicy) else ""
+    text = policy.source.text if policy.source is not None else text
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
+
+
+def policy_given(policy: Policy | str | Path | Callable[..., float]) -> Policy:
+    """Takes the policy of a result by name or file, as a function, or as it is.
+
+    Raises:
+        UsageError: it is nothing of that.
+    """
+    if isinstance(policy, str | Path):
+        return load(str(policy))
+    return taken_as_policy(policy)

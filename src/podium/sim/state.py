@@ -9,18 +9,31 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model import Cluster, Workload
+from podium.model.classes import ConstraintTables
+from podium.model.records import GPU_MILLI
+from podium.model.state import occupied
 from podium.policies import ClusterPolicy, Policy
+from podium.sim.bound import placed_records
 from podium.sim.kernel.layout import ARRAYS, RUN
-from podium.sim.kernel.offers import INFLATION, NOT_BEGUN, NOT_DRAINING, REPLAY, ROUNDS
+from podium.sim.kernel.offers import INFLATION, NOT_BEGUN, NOT_DRAINING, PLACED, REPLAY, ROUNDS
 from podium.sim.kernel.ranking import FAN
 from podium.sim.kernel.scores import NO_STATE
 from podium.sim.kernel.waiting import NOBODY
 from podium.sim.kernel.world import CLASSES
+from podium.sim.plan import Plan
 from podium.sim.protocols import Inflation, Protocol, Replay, Rounds
+from podium.sim.shapes import CoreShapes, core_shapes
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 _CHOICES = {"best": 0, "worst": 1, "random": 2}
+_CONSTRAINT_ARRAYS: dict[str, Any] = {
+    "class_of": np.int32, "filter_of": np.int32, "admits": np.bool_, "needs": np.int64,
+    "resources": np.int64, "rules": np.int32, "rule_start": np.int32, "span_start": np.int32,
+    "floor": np.int64, "members": np.int32, "member_start": np.int32, "is_enabling": np.bool_,
+    "domain_of": np.int32, "is_counted": np.bool_, "counts": np.int32, "count_start": np.int32,
+    "num_eligible": np.int32, "totals": np.int64,
+}  # fmt: skip
 _PROTOCOLS = {"replay": REPLAY, "inflation": INFLATION, "rounds": ROUNDS}
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 _MEMO_KEYS = 1 << 18
@@ -29,7 +42,8 @@ _MEMO_STATES = 1 << 16
 
 CHANGED = (
     *("nodes", "class_counts", "random_state", "last_change", "head", "tail", "is_held"),
-    *("node", "slots", "start", "holds", "status", "changes_after"),
+    *("node", "slots", "start", "holds", "status", "changes_after", "change"),
+    *("heap_time", "heap_pod", "resources", "counts", "totals"),
 )
 """The arrays that must be as they were, where a run that keeps no scores is to begin again."""
 
@@ -46,12 +60,12 @@ class State:
         return int(self.record[name][0])
 
 
-def build_state(
-    cluster: Cluster, rank_order: npt.NDArray[np.int64], workload: Workload, protocol: Protocol
-) -> State:
+def build_state(plan: Plan) -> State:
     """Lays out nodes in rank order, shapes, the queue and room for the outcome."""
-    arrays = _world(cluster, rank_order, workload)
-    num_pods, num_shapes = len(workload), len(arrays["shapes"])
+    cluster, workload, protocol = plan.cluster, plan.arrivals, plan.protocol
+    shapes = core_shapes(workload)
+    arrays = _world(cluster, plan.rank_order, shapes)
+    num_pods, num_shapes = len(workload), shapes.num_shapes
     arrays |= _queue(num_pods, num_shapes) | _outcome(num_pods) | _times(workload, protocol)
     numbers = {
         "num_nodes": len(cluster),
@@ -71,7 +85,18 @@ def build_state(
     }
     state = State(arrays, np.zeros(1, RUN))
     connect(state, arrays, numbers)
+    connect(state, {"shares": shapes.shares}, _share_numbers(shapes))
+    connect_constraints(state, workload.tables, shapes.class_of, plan.rank_order)
+    if len(plan.bound):
+        begin_bound(state, plan)
     return state
+
+
+def _share_numbers(shapes: CoreShapes) -> dict[str, int]:
+    return {
+        "has_shares": len(shapes.records) > shapes.num_shapes,
+        "num_kinds": shapes.shares.shape[1],
+    }
 
 
 def gpu_slots(cluster: Cluster) -> int:
@@ -88,6 +113,87 @@ def connect(state: State, arrays: Arrays, numbers: dict[str, int]) -> None:
         state.record[name] = array.ctypes.data
     for name, number in numbers.items():
         state.record[name] = number
+
+
+def connect_constraints(
+    state: State, tables: ConstraintTables | None, class_of: npt.NDArray[np.int32],
+    rank_order: npt.NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Lays out the constraint tables, nodes in rank order, or says that there are none."""
+    if tables is None:
+        empty = {name: np.zeros(1, kind) for name, kind in _CONSTRAINT_ARRAYS.items()}
+        connect(state, empty, {"has_constraints": 0, "num_resources": 0})
+        return
+    classes = tables.classes
+    rules = [rule for each in classes for rule in each.rules]
+    starts = np.cumsum([0, *(len(each.rules) for each in classes)])
+    found: dict[str, Any] = {
+        "class_of": class_of,
+        "filter_of": [each.node_filter for each in classes],
+        "admits": tables.admits[:, rank_order],
+        "needs": [each.needs for each in classes],
+        "resources": tables.capacity[rank_order],
+        "rules": rules,
+        "rule_start": starts,
+        "span_start": starts[:-1] + [each.num_local for each in classes],
+        "floor": np.zeros(len(rules)),
+        "members": [group for each in classes for group in each.members],
+        "member_start": np.cumsum([0, *(len(each.members) for each in classes)]),
+        "is_enabling": tables.is_enabling,
+        "domain_of": tables.domain_of[:, rank_order],
+        "is_counted": tables.is_counted[:, rank_order],
+        "counts": np.zeros(int(tables.num_domains.sum())),
+        "count_start": np.cumsum([0, *tables.num_domains.tolist()]),
+        "num_eligible": tables.num_eligible,
+        "totals": np.zeros(len(tables.num_domains)),
+    }
+    arrays = {
+        name: np.ascontiguousarray(found[name], kind) for name, kind in _CONSTRAINT_ARRAYS.items()
+    }
+    connect(state, arrays, {"has_constraints": 1, "num_resources": len(tables.resources)})
+
+
+def begin_bound(state: State, plan: Plan) -> None:
+    """Lets the pods that run already run, before the first event."""
+    count, arrays = len(plan.bound), state.arrays
+    first = plan.arrivals.taken(np.arange(count))
+    ranks = np.empty(len(plan.cluster), np.int64)
+    ranks[plan.rank_order] = np.arange(len(ranks))
+    at = ranks[plan.bound.node]
+    pods = placed_records(first, plan.bound.node, plan.cluster)
+    arrays["nodes"][:] = occupied(arrays["nodes"], pods, at, plan.bound.slots)
+    _count_bound(state, pods, at)
+    arrays["node"][:count], arrays["slots"][:count] = at, plan.bound.slots
+    arrays["status"][:count] = PLACED
+    arrays["start"][:count] = arrays["arrival"][:count]
+    arrays["change"][:count] = np.arange(1, count + 1)
+    arrays["changes_after"][:count] = np.arange(1, count + 1)
+    numbers = {"arrived": count, "changes": count}
+    if isinstance(plan.protocol, Replay):
+        ends = arrays["start"][:count] + arrays["duration"][:count]
+        # A sorted list is a heap.
+        order = np.lexsort((np.arange(count), ends))
+        arrays["heap_time"][:count], arrays["heap_pod"][:count] = ends[order], order
+        numbers["departures"] = count
+    connect(state, {}, numbers)
+
+
+def _count_bound(state: State, pods: npt.NDArray[Any], at: npt.NDArray[np.int64]) -> None:
+    arrays = state.arrays
+    has_gpu = pods["gpu_count"] > 0
+    kinds = np.where(pods["gpu_milli"] < GPU_MILLI, 0, pods["gpu_count"])
+    np.add.at(arrays["class_counts"], (at[has_gpu], kinds[has_gpu]), 1)
+    if not state.number("has_constraints"):
+        return
+    for pod, node in enumerate(at.tolist()):
+        kind = arrays["class_of"][arrays["shape_of"][pod]]
+        arrays["resources"][node] -= arrays["needs"][kind]
+        begin, end = arrays["member_start"][kind : kind + 2]
+        for group in arrays["members"][begin:end].tolist():
+            domain = arrays["domain_of"][group, node]
+            if domain >= 0 and arrays["is_counted"][group, node]:
+                arrays["counts"][arrays["count_start"][group] + domain] += 1
+                arrays["totals"][group] += 1
 
 
 def connect_policy(
@@ -135,7 +241,7 @@ def connect_ranking(state: State, *, is_cached: bool) -> None:
     """Makes room for the score cache, or only for a scan."""
     num_nodes, num_shapes = state.number("num_nodes"), state.number("num_shapes")
     starts = _level_starts(num_nodes)
-    kinds = _kinds(state.arrays["nodes"])
+    kinds = _kinds(state)
     num_kinds = int(kinds.max()) + 1
     rows = num_shapes if is_cached else 0
     arrays: Arrays = {
@@ -154,18 +260,17 @@ def connect_ranking(state: State, *, is_cached: bool) -> None:
     connect(state, arrays, numbers)
 
 
-def _world(cluster: Cluster, rank_order: npt.NDArray[np.int64], workload: Workload) -> Arrays:
-    shapes = workload.shapes().pods
+def _world(cluster: Cluster, rank_order: npt.NDArray[np.int64], shapes: CoreShapes) -> Arrays:
     nodes = cluster.nodes[rank_order]
     # A class that a node has from the start never leaves it.
     classes = nodes["gpu_classes"][:, np.newaxis] >> np.arange(CLASSES) & 1
     return {
         "nodes": aligned(nodes),
-        "shapes": aligned(shapes),
-        "shape_of": workload.shape_of(),
+        "shapes": aligned(shapes.records),
+        "shape_of": shapes.shape_of,
         "class_counts": np.ascontiguousarray(classes, np.int32),
         "feasible": np.zeros(len(cluster), np.bool_),
-        "priority": shapes["priority"].astype(np.int64),
+        "priority": shapes.records["priority"][: shapes.num_shapes].astype(np.int64),
     }
 
 
@@ -223,8 +328,22 @@ def _level_starts(num_nodes: int) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _kinds(nodes: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+def _admission_words(state: State) -> npt.NDArray[np.uint64]:
+    """Tells apart nodes that look alike and admit different pods."""
+    arrays = state.arrays
+    admits = np.packbits(arrays["admits"], axis=0).T.astype(np.uint64)
+    # Whoever runs on a node may keep others off it.
+    is_used = np.isin(np.arange(len(admits)), arrays["node"])
+    own = np.where(is_used, 1 + np.arange(len(admits)), 0).astype(np.uint64)
+    left = arrays["resources"].reshape(len(admits), -1).view(np.uint64)
+    return np.concatenate([admits, left, own[:, np.newaxis]], axis=1)
+
+
+def _kinds(state: State) -> npt.NDArray[np.int32]:
+    nodes = state.arrays["nodes"]
     words = nodes.view(np.uint64).reshape(len(nodes), -1)
+    if state.number("has_constraints"):
+        words = np.concatenate([words, _admission_words(state)], axis=1)
     factors = _MIXER * np.arange(1, 2 * words.shape[1], 2, dtype=np.uint64) ** np.uint64(5)
     codes = (words * factors).sum(axis=1)
     first, kinds = np.unique(codes, return_index=True, return_inverse=True)[1:]

@@ -22,7 +22,7 @@ Records = npt.NDArray[Any]
 def state_at(result: Result, changes: int) -> Records:
     """Gives the nodes after the first so many changes, as the cluster lists them."""
     running = running_at(result, changes)
-    pods = result.plan.arrivals.pods[running]
+    pods = result.pods[running]
     return occupied(result.plan.cluster.nodes, pods, result.node[running], result.slots[running])
 
 

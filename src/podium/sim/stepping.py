@@ -8,7 +8,7 @@ imports Numba.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
-from podium.model.records import POD, Pod, pod_view
-from podium.policies import ClusterPolicy
+from podium.model.records import POD, Node, Pod, node_view, pod_view
+from podium.policies import HOLD, ClusterPolicy
 from podium.sim.engine import Setup, make_plan
 from podium.sim.execution import collect
 from podium.sim.interrupt import insistent
@@ -92,7 +92,7 @@ class VectorEnvironment:
     def __init__(self, plans: Sequence[Plan]) -> None:
         with insistent():
             self._step = stepper()
-        self._plans = list(plans)
+        self._plans = _plans(plans)
         kind = _record_kind(self._plans)
         size, width = len(self._plans), max(len(plan.cluster) for plan in self._plans)
         self._nodes = aligned(np.zeros((size, width), kind))
@@ -117,8 +117,9 @@ class VectorEnvironment:
                 self._restore(i, plan)
             self._step(*self._batch(slice(None), self._any_slots, self._any_slots))
         else:
-            self._restore(environment, plan)
-            only = slice(environment, environment + 1)
+            i = self._number(environment)
+            self._restore(i, plan)
+            only = slice(i, i + 1)
             self._step(*self._batch(only, self._any_slots[only], self._any_slots[only]))
         return self.observation
 
@@ -140,30 +141,40 @@ class VectorEnvironment:
 
     def result(self, environment: int) -> Result:
         """Collects the result of an environment that is done."""
-        state, plan = self._states[environment], self._plans[environment]
-        if not self._is_done[environment]:
+        i = self._number(environment)
+        state, plan = self._states[i], self._plans[i]
+        if not self._is_done[i]:
             raise UsageError(
-                f"pod {self.offered(environment)} is still to be decided",
+                f"pod {self.offered(i)} is still to be decided",
                 where=f"environment {environment}",
                 hint="step until it is done",
             )
         arrays = {name: array.copy() for name, array in state.arrays.items()}
-        return collect(plan, State(arrays, state.record.copy()), self._began[environment])
+        return collect(plan, State(arrays, state.record.copy()), self._began[i])
 
     def offered(self, environment: int) -> int:
         """Gives the number of the offered pod in order of arrival, -1 when all is over."""
-        return self._states[environment].number("offered")
+        return self._states[self._number(environment)].number("offered")
 
     def arguments(self, actions: npt.NDArray[np.int64]) -> tuple[Any, ...]:
         """Gives what `kernel.stepper()` takes, for actors that are compiled together with it."""
         return self._batch(slice(None), actions, self._any_slots)
+
+    def _number(self, environment: int) -> int:
+        """Takes the number of an environment; one from behind would be taken for another."""
+        if _is_whole(environment) and 0 <= environment < len(self):
+            return int(environment)
+        raise UsageError(
+            f"there is no environment {environment!r}", where="argument environment",
+            hint=f"give a whole number from 0 to {len(self) - 1}",
+        )  # fmt: skip
 
     def _batch(self, which: slice, actions: Any, slots: Any) -> tuple[Any, ...]:
         shown = (self._pods[which], self._may_hold[which], self._is_done[which])
         return (self._runs[which], actions, slots, *shown)
 
     def _laid_out(self, i: int, plan: Plan) -> State:
-        built = build_state(plan.cluster, plan.rank_order, plan.arrivals, plan.protocol)
+        built = build_state(plan)
         connect_policy(built, plan.policy, 0, np.zeros(1), plan.seed)
         connect_memo(built, has_memo=False)
         connect_ranking(built, is_cached=False)
@@ -189,6 +200,7 @@ class VectorEnvironment:
         self._began[i] = time.perf_counter()
 
     def _check(self, plan: Plan) -> None:
+        _plans([plan])
         width = self._nodes.shape[1]
         if plan.cluster.nodes.dtype != self._nodes.dtype or len(plan.cluster) > width:
             raise UsageError(
@@ -226,9 +238,39 @@ class VectorEnvironment:
         )
 
 
+def _is_whole(given: object) -> bool:
+    return isinstance(given, int | np.integer) and not isinstance(given, bool)
+
+
+def _rank(node: int, count: int) -> int:
+    """Takes the number of a node; one from behind would be taken for another."""
+    if _is_whole(node) and 0 <= node < count:
+        return int(node)
+    raise UsageError(
+        f"there is no node {node!r}", where="argument node",
+        hint=f"give a whole number from 0 to {count - 1}",
+    )  # fmt: skip
+
+
 def _name_of(plan: Plan, rank: int) -> str:
     name: str = plan.cluster.names[plan.rank_order[rank]]
     return name
+
+
+def _plans(given: Any) -> list[Plan]:
+    """Takes plans, one for each environment."""
+    plans: list[Plan] = list(given) if isinstance(given, Iterable) else [given]
+    wrong = given if isinstance(given, Plan) else next(
+        (each for each in plans if not isinstance(each, Plan)), None
+    )  # fmt: skip
+    if wrong is None:
+        return plans
+    is_alone = isinstance(wrong, Plan)
+    raise UsageError(
+        "one plan is no list of plans" if is_alone else f"{type(wrong).__name__} is not a plan",
+        where="argument plans" if is_alone else "argument plan",
+        hint="give a list of what stepped_plan(cluster, workload) makes",
+    )
 
 
 def _record_kind(plans: Sequence[Plan]) -> np.dtype[Any]:
@@ -272,6 +314,10 @@ class Offer:
     may_hold: bool  # else holding takes the first node that fits
     clock_s: float
 
+    def node(self, number: int) -> Node:
+        """Shows one node as it is now, to read its fields as those of the pod."""
+        return node_view(self.nodes[_rank(number, len(self.nodes))])
+
 
 class Episode:
     """Steps one run by hand, offer by offer; its result is that of `simulate`."""
@@ -289,21 +335,36 @@ class Episode:
         """Begins a run on a cluster and a workload."""
         return cls(stepped_plan(cluster, workload, protocol, setup))
 
-    def apply(self, node: int, slot: int = ANY_SLOT) -> Offer | None:
-        """Places the offered pod; gives the next offer, or nothing when all is over."""
+    def apply(self, node: float, slot: int = ANY_SLOT) -> Offer | None:
+        """Places the offered pod on a node; gives the next offer, or nothing when all is over.
+
+        HOLD in the place of a node holds the pod back, as it does for a policy that chooses.
+        """
         if self.offer is None:
             raise UsageError("the run is over", hint="result() gives what came of it")
-        self._one.step(np.array([node]), np.array([slot]))
-        self.offer = self._next()
-        return self.offer
+        if isinstance(node, float) and node == HOLD:
+            return self._decide(HOLD_ACTION, ANY_SLOT)
+        where = f'environment 0, pod "{self.offer.name}"'
+        if not _is_whole(node) or node == HOLD_ACTION:  # what finds no node often says -1
+            hint = "choose among the nodes marked feasible; hold() holds the pod back"
+            raise UsageError(f"{node!r} is not the number of a node", where=where, hint=hint)
+        if not _is_whole(slot) or slot < ANY_SLOT:
+            hint = f"give a GPU of the node, or {ANY_SLOT} for the rule of the run"
+            raise UsageError(f"{slot!r} is not the number of a GPU", where=where, hint=hint)
+        return self._decide(int(node), int(slot))
 
     def hold(self) -> Offer | None:
         """Holds the offered pod back; gives the next offer, or nothing when all is over."""
-        return self.apply(HOLD_ACTION)
+        return self.apply(HOLD)
+
+    def _decide(self, action: int, slot: int) -> Offer | None:
+        self._one.step(np.array([action]), np.array([slot]))
+        self.offer = self._next()
+        return self.offer
 
     def node_name(self, node: int) -> str:
         """Gives the name of a node by its number in an offer."""
-        return _name_of(self._plan, node)
+        return _name_of(self._plan, _rank(node, len(self._plan.cluster)))
 
     def result(self) -> Result:
         """Collects the result, once no offer is left."""

@@ -42,10 +42,8 @@ def choose_tier(
         table = prepare(policy) if prepare else policy.table(workload.shapes())
         if not _compiles(policy, table, cluster):
             return "python"
-    if asked == "cached" and policy.ties == "rank":
-        return "cached"
-    if asked == "scan" or policy.ties == "random":
-        return "scan"
+    if asked in ("cached", "scan"):
+        return asked
     return "cached" if is_cache_worthwhile(workload, len(cluster)) else "scan"
 
 

@@ -47,7 +47,7 @@ def _walk(result: Result) -> Usage:
     plan, changes = result.plan, result.changes
     written = np.zeros((2, len(changes) + 1))
     typical = typical_pods(plan.trace.shapes())
-    pods = plan.arrivals.pods
+    pods = result.pods
     nodes = plan.cluster.nodes.copy()
     with unbroken():
         walker()(nodes, pods, result.node, result.slots, changes, typical, written)

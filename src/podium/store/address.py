@@ -23,7 +23,7 @@ _DRIVERS = {
 }
 _ADVICE = "write sqlite:///FILE, postgresql://USER@HOST/DATABASE, or the path of a file"
 _MEMORY = ":memory:"
-_ENCODE = "percent-encode what is special in it: @ is %40, / is %2F, ? is %3F, # is %23"
+_ENCODE = "percent-encode special characters: @ is %40, / is %2F, ? is %3F, # is %23"
 
 
 def read_address(text: str) -> URL:
@@ -35,7 +35,7 @@ def read_address(text: str) -> URL:
     """
     scheme, separator, _ = text.partition("://")
     if not text.strip():
-        raise UsageError("a store needs an address", hint=_ADVICE)
+        raise UsageError("the address of the store is empty", hint=_ADVICE)
     if not separator:
         _refuse_strange(text)
         return _sqlite_file(text)
@@ -43,7 +43,9 @@ def read_address(text: str) -> URL:
         known = UnknownName.among("scheme", scheme, (SQLITE, POSTGRESQL)).hint
         shown = f'"{scheme}"' if re.fullmatch(r"[\w+.-]+", scheme) else "this"
         where = without_password(text)
-        raise UsageError(f"no store speaks {shown}", where=where, hint=f"{known}; {_ADVICE}")
+        raise UsageError(
+            f"{shown} is not a supported database", where=where, hint=f"{known}; {_ADVICE}"
+        )
     url = _parsed(text).set(drivername=_DRIVERS[scheme.lower()])
     if url.get_backend_name() == SQLITE:
         return _sqlite_url(url, text)
@@ -73,11 +75,11 @@ def _parsed(text: str) -> URL:
     except (ArgumentError, ValueError):
         where = without_password(text)
         # Not "from error": that would quote a part of the address, which may be of the password.
-        raise UsageError("this is no address", where=where, hint=_ADVICE) from None
+        raise UsageError("this is not a valid address", where=where, hint=_ADVICE) from None
     if "@" in (url.host or "") or re.search(r"\?\w+=", str(url.password or "")):
         # A part of the password would be taken for a host, and be named in messages.
         raise UsageError(
-            "where its password ends cannot be told", where=without_password(text), hint=_ENCODE
+            "it is unclear where its password ends", where=without_password(text), hint=_ENCODE
         )
     return url
 
@@ -87,12 +89,12 @@ def _refuse_strange(text: str) -> None:
     scheme = text.partition(":")[0].lower()
     if (scheme != text.lower() and scheme in _DRIVERS) or hidden(text) != text:
         # Not quoted: where a password begins and ends in it cannot be told.
-        raise UsageError("this is no address", hint=_ADVICE)
+        raise UsageError("this is not a valid address", hint=_ADVICE)
 
 
 def _sqlite_url(url: URL, text: str) -> URL:
     if url.host or url.query:
-        problem = "an address of a SQLite file has neither a host nor options"
+        problem = "the address of a SQLite file has neither a host nor options"
         advice = "write sqlite:///FILE with three slashes, four for a path from the root"
         raise UsageError(problem, where=without_password(text), hint=advice)
     return _sqlite_file(url.database or _MEMORY)
@@ -102,7 +104,7 @@ def _sqlite_file(path: str) -> URL:
     from sqlalchemy import URL
 
     if path == _MEMORY:
-        problem = "a store in memory keeps nothing"
+        problem = "a store in memory would be lost"
         raise UsageError(problem, where=path, hint="name a file: sqlite:///FILE")
     return URL.create(_DRIVERS[SQLITE], database=str(Path(path).expanduser()))
 

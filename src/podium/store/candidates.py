@@ -126,7 +126,7 @@ def _rows(records: Iterable[CandidateRecord]) -> list[dict[str, Any]]:
     rows = [candidate_row(record) for record in records]
     twice = [key for key, times in Counter(_keys(rows)).items() if times > 1]
     if twice:
-        raise UsageError(f"{label_of(*twice[0])} is given twice", hint="give each number once")
+        raise UsageError(f"{label_of(*twice[0])} is listed twice", hint="give each number once")
     return rows
 
 
@@ -144,9 +144,9 @@ def _refusal(connection: Connection, rows: Sequence[dict[str, Any]]) -> PodiumEr
         if not _has_run(connection, run_id):
             return unknown_run(connection, run_id)
         if _has_candidate(connection, run_id, number):
-            problem = f"{label_of(run_id, number)} is in the store already"
+            problem = f"{label_of(run_id, number)} is already in the store"
             return UsageError(problem, hint="propose it under the next free number")
-    return UsageError("the database refuses the candidates", hint="try it again")
+    return UsageError("the database rejected the candidates", hint="try again")
 
 
 def _absence(connection: Connection, rows: Sequence[dict[str, Any]]) -> UnknownName:

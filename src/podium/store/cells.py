@@ -41,13 +41,13 @@ class Damage(ValueError):  # noqa: N818 - reads as the sentence it makes
 
 
 def text_of(cell: str) -> str:
-    """Gives a text back.
+    """Reads a text.
 
     Raises:
         Damage: it is none.
     """
     if not isinstance(cell, str):  # SQLite keeps whatever it is given
-        raise Damage("is no text")
+        raise Damage("is not text")
     if _ESCAPE not in cell:
         return cell
     parts = cell.split(_ESCAPED_ESCAPE)
@@ -66,18 +66,18 @@ def json_of(cell: str) -> Any:
         Damage: it is none, or none that can be read.
     """
     if not isinstance(cell, str):
-        raise Damage("is no text")
+        raise Damage("is not text")
     try:
         return json.loads(cell)
     except (ValueError, RecursionError) as error:
-        raise Damage("is no JSON") from error
+        raise Damage("is not JSON") from error
 
 
 def mapping_of(cell: str) -> dict[str, Any]:
     """Reads a JSON object back."""
     found = json_of(cell)
     if not isinstance(found, dict):
-        raise Damage("is no JSON object")
+        raise Damage("is not a JSON object")
     return found
 
 
@@ -85,28 +85,28 @@ def list_of(cell: str, kinds: tuple[type, ...] = (object,)) -> list[Any]:
     """Reads a JSON list back, all of whose entries are of some kinds."""
     found = json_of(cell)
     if not isinstance(found, list) or not all(isinstance(each, kinds) for each in found):
-        raise Damage("is no JSON list of what belongs there")
+        raise Damage("is not a JSON list of the expected values")
     return found
 
 
 def number_of(cell: float) -> float:
-    """Gives a number back."""
+    """Reads a number."""
     if isinstance(cell, bool) or not isinstance(cell, int | float):
-        raise Damage("is no number")
+        raise Damage("is not a number")
     return cell
 
 
 def whole_of(cell: int) -> int:
-    """Gives a whole number back."""
+    """Reads a whole number."""
     if isinstance(cell, bool) or not isinstance(cell, int):
-        raise Damage("is no whole number")
+        raise Damage("is not a whole number")
     return cell
 
 
 def number_cell(value: float, where: str) -> float:
     """Prepares a number; NaN would come back as nothing."""
     if math.isnan(value):
-        raise UsageError("NaN is no number", where=where, hint="leave out what was not measured")
+        raise UsageError("NaN is not a number", where=where, hint="leave out what was not measured")
     return float(value)
 
 
@@ -120,7 +120,7 @@ def _plain(value: object, where: str, path: Path = ()) -> object:
     if isinstance(value, Mapping):
         for name in value:
             if not isinstance(name, str):
-                _refuse(f"name that is no text: {name!r}", where, path)
+                _refuse(f"name that is not text: {name!r}", where, path)
         return {name: _plain(each, where, (path, name)) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each, where, (path, index)) for index, each in enumerate(value)]

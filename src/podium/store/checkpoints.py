@@ -20,7 +20,7 @@ class Checkpoints:
     engine: Engine
 
     def save(self, record: CheckpointRecord) -> bool:
-        """Replaces the checkpoint of that name unless it contains more; tells whether it did.
+        """Replaces the checkpoint of that name unless it contains more; returns whether it did.
 
         Raises:
             UsageError: a value cannot be kept as it is.
@@ -39,7 +39,7 @@ class Checkpoints:
             return True
 
     def load(self, name: str) -> CheckpointRecord | None:
-        """Gives the latest checkpoint of a name, or nothing.
+        """Returns the latest checkpoint of a name, or nothing.
 
         Raises:
             DamagedRow: it cannot be read.
@@ -56,7 +56,7 @@ class Checkpoints:
             return [checkpoint_of(row) for row in connection.execute(query)]
 
     def delete(self, name: str) -> bool:
-        """Deletes the checkpoint of a name that nobody uses; tells whether there was one."""
+        """Deletes an unused checkpoint by name; returns whether there was one."""
         with writing(self.engine) as connection:
             return bool(connection.execute(delete(CHECKPOINTS).where(_is(name))).rowcount)
 

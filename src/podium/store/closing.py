@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Closing(ABC):
-    """Lets a class that can be closed be used in a `with` block."""
+    """Makes a class with `close` usable in a `with` block."""
 
     __slots__ = ()
 

@@ -49,7 +49,7 @@ class LostStore(MissingError):  # noqa: N818 - reads as the sentence it makes
 
 
 def open_engine(url: URL, limit_s: float = BUSY_S) -> Engine:
-    """Makes the engine of a database; the folder of a SQLite file is made with it.
+    """Opens the engine of a database, and creates the folder of a SQLite file.
 
     Args:
         url: the address.
@@ -62,7 +62,7 @@ def open_engine(url: URL, limit_s: float = BUSY_S) -> Engine:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        problem = f"the folder of the store cannot be made: {error.strerror}"
+        problem = f"the folder of the store cannot be created: {error.strerror}"
         raise InputError.at(file.parent, problem, hint="name another file for the store") from error
     engine = create_engine(url, connect_args={"timeout": limit_s})
     event.listen(engine, "connect", functools.partial(_set_up_sqlite, limit_s, file))
@@ -101,14 +101,14 @@ def _open_postgresql(url: URL, limit_s: float) -> Engine:
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """Gives a connection that sees one state of the database."""
+    """Yields a connection that sees one state of the database."""
     with in_words(engine.url), engine.begin() as connection:
         yield connection
 
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """Gives a connection whose changes are all kept, once the block ends, or none of them."""
+    """Yields a connection whose changes are all committed when the block ends, or none of them."""
     with in_words(engine.url), engine.connect() as connection:
         connection.execution_options(is_writing=True)
         _check_files(connection.info)
@@ -118,7 +118,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def surest(engine: Engine) -> Engine:
-    """Gives an engine on the same connections whose writes survive a power failure too.
+    """Returns an engine on the same connections whose writes survive a power failure too.
 
     PostgreSQL promises that by itself; SQLite has to wait for the disk at the end of a transaction.
     """
@@ -142,7 +142,7 @@ def in_words(url: URL) -> Iterator[None]:
         raise MissingError(
             "the store is too busy: no connection became free",
             where=label_of(url),
-            hint="try it again, or let fewer threads use it",
+            hint="try again, or use fewer threads",
         ) from error
     except DBAPIError as error:
         raise _objection(url, error) from error
@@ -169,7 +169,7 @@ def _objection(url: URL, error: DBAPIError) -> PodiumError:
     if error.connection_invalidated:  # PostgreSQL hung up
         problem = f"the store cannot be used: {_first_line(error)}"
         return MissingError(problem, where=label_of(url), hint=_advice(url))
-    problem = f"the database objects: {_first_line(error)}"
+    problem = f"the database reports: {_first_line(error)}"
     advice = "name another file or database for the store"
     return InputError.at(label_of(url), problem, hint=advice)
 
@@ -180,12 +180,12 @@ def _first_line(error: DBAPIError) -> str:
 
 def _advice(url: URL, problem: str = "") -> str:
     if "locked" in problem:
-        return "look which other process holds it, and try it again when that is done"
+        return "find out which process holds the lock, and try again when it is done"
     if "already exists" in problem or "no such" in problem:
-        return "the tables were changed by hand: put a copy back, or name another store"
+        return "the tables were changed by hand: restore a backup, or name another store"
     if url.get_backend_name() == POSTGRESQL:
-        return "look whether the server runs, and at user, password and database in the address"
-    return "look at the file's path and rights, and at the space on its disk"
+        return "check that the server runs, and the user, password and database in the address"
+    return "check the file's path and permissions, and the space on its disk"
 
 
 def _set_up_postgresql(words: str, connection: Any, _record: Any) -> None:
@@ -253,7 +253,7 @@ def _check_files(info: MutableMapping[Any, Any]) -> None:
             raise LostStore(
                 "the file of the store was deleted, moved or replaced while it was open",
                 where=str(path),
-                hint="put it back, or start again: what is written meanwhile would be lost",
+                hint="put it back, or start again: anything written now would be lost",
             )
 
 

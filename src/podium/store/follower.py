@@ -27,7 +27,7 @@ class Learner(Protocol):
         """Becomes as though each "job_type" or "gpu_type" of a name had never been observed."""
 
     def state(self) -> Mapping[str, Any]:
-        """Gives all that was learned as JSON, in objects of its own."""
+        """Returns all that was learned as JSON, in objects of its own."""
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replaces all that was learned, or raises whatever a damaged state leads to."""
@@ -71,7 +71,7 @@ class Follower:
 
     @property
     def progress(self) -> Progress:
-        """Tells how far it is."""
+        """Returns how far it has followed."""
         return self._progress
 
     def catch_up(self) -> int:
@@ -88,7 +88,7 @@ class Follower:
                 self._catch_up()
 
     def checkpoint(self) -> bool:
-        """Saves what is learned, unless another replica has saved more; tells whether it did."""
+        """Saves what is learned, unless another replica has saved more; returns whether it did."""
         with self._lock:
             last_id, state = self._progress.last_id, self._learner.state()
         if not last_id:

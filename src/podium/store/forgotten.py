@@ -23,7 +23,7 @@ _BESIDE = select(OBSERVATIONS.c.id, OBSERVATIONS.c.colocated_job_types).where(
 
 
 def is_under(row: Mapping[str, Any], marker: Mapping[str, Any]) -> bool:
-    """Tells whether an observation goes with what a marker forgets."""
+    """Returns whether an observation belongs to what a marker forgets."""
     kind = marker["forgets"]
     if row["forgets"]:
         return False
@@ -33,7 +33,7 @@ def is_under(row: Mapping[str, Any], marker: Mapping[str, Any]) -> bool:
 
 
 def free_names(connection: Connection, markers: Iterable[Mapping[str, Any]]) -> None:
-    """Lets keys and jobs of all that is forgotten be used anew, at once."""
+    """Frees the keys and jobs of everything that is forgotten, at once."""
     names: dict[str, list[str]] = {JOB_TYPE: [], GPU_TYPE: []}
     for marker in markers:
         names[marker["forgets"]].append(marker[marker["forgets"]])

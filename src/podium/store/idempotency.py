@@ -43,7 +43,7 @@ class ReusedName(UsageError):  # noqa: N818 - reads as the sentence it makes
         return cls(
             f'the {shown} "{text_of(name)[:64]}" was used for another observation',
             where=shown,
-            hint="name every observation anew; to repeat one, send the same again",
+            hint="use a new name for every observation; to repeat one, send exactly the same",
         )
 
 
@@ -58,7 +58,7 @@ class Register:
         self.fresh: list[dict[str, Any]] = []
 
     def enter(self, group: Sequence[Cells]) -> list[Receipt] | ReusedName:
-        """Gives a receipt for each of a group, or the name that speaks against the group."""
+        """Returns a receipt for each of a group, or the name that is already used."""
         begun, receipts = len(self.fresh), list[Receipt]()
         for row in group:
             earlier = self._earlier(row)
@@ -94,7 +94,7 @@ class Register:
         return Receipt(self._newest)
 
     def _free(self, marker: Cells) -> None:
-        """Lets the names of what is forgotten be used anew, by what comes after."""
+        """Frees the names of what is forgotten, for observations that come after."""
         for each in self.fresh:
             if is_under(each, marker):
                 each[KEY] = each[JOB_ID] = None

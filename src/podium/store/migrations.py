@@ -20,9 +20,9 @@ _LOCK = 0x706F6469756D
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """Holds one step: its number, what it is for, and SQL that both databases understand.
+    """One step: its number, what it is for, and SQL that both databases understand.
 
-    A step that has been released is never edited; what it got wrong is mended by a later one.
+    A step that has been released is never edited; what it got wrong is fixed by a later one.
     """
 
     number: int
@@ -48,7 +48,7 @@ def migrate(engine: Engine, migrations: Sequence[Migration]) -> None:
 
 
 def version_of(connection: Connection) -> int:
-    """Gives the number of the newest step that was applied; 0 for an empty database."""
+    """Returns the number of the newest step that was applied; 0 for an empty database."""
     if not inspect(connection).has_table(TABLE):
         return 0
     return int(connection.scalar(text(f"SELECT max(version) FROM {TABLE}")) or 0)
@@ -94,7 +94,7 @@ def _spoken(statement: str, dialect: str) -> str:
 
 def _too_new(engine: Engine, found: int, newest: int) -> UsageError:
     return UsageError(
-        f"the store has schema {found}, and this Podium knows schemas up to {newest}",
+        f"the store has schema {found}, but this Podium knows schemas only up to {newest}",
         where=label_of(engine.url),
         hint="install the newer Podium that wrote it, or name another store",
     )

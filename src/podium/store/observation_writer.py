@@ -65,7 +65,7 @@ class ObservationWriter(Closing):
     def submit(
         self, records: Iterable[ObservationRecord], wait_s: float = 0.0
     ) -> Future[list[Receipt]]:
-        """Hands observations over; the result comes once they are kept, all or none.
+        """Submits observations; the result comes once all of them are stored, or none.
 
         The result may also be a ReusedName, raised: a key or job was that of another observation.
 
@@ -81,9 +81,11 @@ class ObservationWriter(Closing):
         with self._changed:
             has_room = self._changed.wait_for(lambda: self._takes(len(made.rows)), wait_s)
             if self._is_closed:
-                raise UsageError("the writer of observations is closed", hint="open the store anew")
+                raise UsageError(
+                    "the writer of observations is closed", hint="open the store again"
+                )
             if not has_room:
-                problem = f"{self._size:,} observations wait to be stored already"
+                problem = f"{self._size:,} observations are already waiting to be stored"
                 raise MissingError(problem, hint="send them again in a moment")
             made.stored.set_running_or_notify_cancel()  # from here on nobody can cancel it
             self._waiting.append(made)
@@ -92,7 +94,7 @@ class ObservationWriter(Closing):
         return made.stored
 
     def withdraw(self, promised: Future[list[Receipt]]) -> bool:
-        """Takes back what nobody waits for any more; tells whether it is certain not to be kept."""
+        """Withdraws observations nobody waits for; returns True if they are surely not stored."""
         with self._changed:
             found = next((each for each in self._waiting if each.stored is promised), None)
             if found is None:
@@ -103,7 +105,7 @@ class ObservationWriter(Closing):
             return True
 
     def add(self, records: Iterable[ObservationRecord], wait_s: float = 60.0) -> list[int]:
-        """Submits observations and waits until they are kept; gives their ids."""
+        """Submits observations and waits until they are stored; returns their ids."""
         return [each.id for each in self.submit(records, wait_s).result()]
 
     def close(self) -> None:

@@ -60,9 +60,9 @@ class Observations:
     engine: Engine
 
     def add(self, records: Iterable[ObservationRecord]) -> list[int]:
-        """Adds observations, all or none, and gives their ids; they are kept once this returns.
+        """Adds observations, all or none, and returns their ids; they are stored once this returns.
 
-        One whose key or job is in the store already is not added: it has the id of the first.
+        One whose key or job is already in the store is not added: it has the id of the first.
 
         Raises:
             ReusedName: the key or the job was that of another observation.
@@ -99,8 +99,8 @@ class Observations:
         try:
             return self._add_in_turn(groups, check)
         except IntegrityError as error:
-            problem = f"the database refuses the observations: {error.orig}"
-            raise UsageError(problem, hint="try it again") from error
+            problem = f"the database rejected the observations: {error.orig}"
+            raise UsageError(problem, hint="try again") from error
 
     def _add_in_turn(
         self, groups: Sequence[Sequence[dict[str, Any]]], check: Callable[[], None]
@@ -152,10 +152,10 @@ class Observations:
         query = select(OBSERVATIONS.c.id).where(OBSERVATIONS.c.id >= MOST_ID).limit(most)
         with reading(self.engine) as connection:
             ids = connection.scalars(query).all()
-        return [DamagedRow.of("observations", id, "id is no number that was given") for id in ids]
+        return [DamagedRow.of("observations", id, "the id was never assigned") for id in ids]
 
     def newest(self) -> int:
-        """Gives the highest id that was ever given; 0 where there is none."""
+        """Returns the highest id that was ever assigned; 0 if there is none."""
         with reading(self.engine) as connection:
             return _newest(connection)
 

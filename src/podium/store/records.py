@@ -1,4 +1,4 @@
-"""Holds what a store keeps, as values."""
+"""The rows of a store, as values."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ class DamagedRow(InputError):  # noqa: N818 - reads as the sentence it makes
 
     @classmethod
     def of(cls, table: str, id: Any, problem: str) -> DamagedRow:
-        """Says which row it is, and what is wrong with it."""
+        """Builds the error that names a row and what is wrong with it."""
         shown = id if isinstance(id, int | float) else f'"{str(id)[:64]}"'
-        advice = f"mend or delete the row in table {table}"
+        advice = f"repair or delete the row in table {table}"
         made = cls(problem, where=f"table {table}, row {shown}", hint=advice)
         made.table, made.id = table, id
         return made
@@ -107,7 +107,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRecord:
-    """Holds what was learned from all observations up to one."""
+    """What was learned from all observations up to one."""
 
     name: str
     last_id: int  # of the last observation in it

@@ -51,14 +51,14 @@ _COVERED = select(func.min(CHECKPOINTS.c.last_id))
 def prune(engine: Engine, keep: int) -> int:
     """Deletes all observations but the newest of each pair that every checkpoint contains."""
     if keep < 1:
-        problem = f"{keep} observations of each pair cannot be kept"
+        problem = f"cannot keep {keep} observations of each pair"
         raise UsageError(problem, hint="keep at least 1")
     deleted = sum(_delete(engine, pair) for pair in _excess(engine, keep))
     return deleted + sum(_drop(engine, marker) for marker in _forgotten(engine))
 
 
 def _excess(engine: Engine, keep: int) -> Iterator[dict[str, Any]]:
-    """Gives the pairs with too many observations, and the first id that stays of each."""
+    """Returns the pairs with too many observations, and the first id that stays of each."""
     with reading(engine) as connection:
         covered = _covered(connection)
         found = connection.execute(_OLDEST_KEPT, {"keep": keep}).all() if covered else []

@@ -44,7 +44,7 @@ LONGEST_NAME = 256
 
 
 def run_row(record: RunRecord) -> dict[str, Any]:
-    """Gives the row of a run.
+    """Returns the row of a run.
 
     Raises:
         UsageError: a value cannot be kept as it is.
@@ -58,12 +58,12 @@ def run_row(record: RunRecord) -> dict[str, Any]:
 
 
 def is_id(text: str) -> bool:
-    """Tells whether a text can be the id of a run: it is typed at command lines."""
+    """Returns whether a text can be the id of a run: it is typed at command lines."""
     return text.isprintable() and bool(text) and " " not in text
 
 
 def candidate_row(record: CandidateRecord) -> dict[str, Any]:
-    """Gives the row of a candidate.
+    """Returns the row of a candidate.
 
     Raises:
         UsageError: a value cannot be kept as it is.
@@ -75,7 +75,7 @@ def candidate_row(record: CandidateRecord) -> dict[str, Any]:
 
 
 def run_of(row: Row[Any]) -> RunRecord:
-    """Gives the record of a run's row.
+    """Returns the record of a run's row.
 
     Raises:
         DamagedRow: it cannot be read.
@@ -90,7 +90,7 @@ def without_secrets(record: RunRecord) -> RunRecord:
 
 
 def candidate_of(row: Row[Any]) -> CandidateRecord:
-    """Gives the record of a candidate's row.
+    """Returns the record of a candidate's row.
 
     Raises:
         DamagedRow: it cannot be read.
@@ -100,7 +100,7 @@ def candidate_of(row: Row[Any]) -> CandidateRecord:
 
 
 def observation_row(record: ObservationRecord) -> dict[str, Any]:
-    """Gives the row of an observation, without its id: that is the store's to give.
+    """Returns the row of an observation, without its id: the store assigns it.
 
     Raises:
         UsageError: a value cannot be kept as it is.
@@ -114,7 +114,7 @@ def observation_row(record: ObservationRecord) -> dict[str, Any]:
 
 
 def checkpoint_row(record: CheckpointRecord) -> dict[str, Any]:
-    """Gives the row of a checkpoint.
+    """Returns the row of a checkpoint.
 
     Raises:
         UsageError: a value cannot be kept as it is.
@@ -125,7 +125,7 @@ def checkpoint_row(record: CheckpointRecord) -> dict[str, Any]:
 
 
 def observation_of(row: Row[Any]) -> ObservationRecord | DamagedRow:
-    """Gives the record of an observation's row, or what is wrong with it."""
+    """Returns the record of an observation's row, or what is wrong with it."""
     try:
         return _record(ObservationRecord, row, _OBSERVATION_VALUES, ("observations", row.id))
     except DamagedRow as damaged:
@@ -133,7 +133,7 @@ def observation_of(row: Row[Any]) -> ObservationRecord | DamagedRow:
 
 
 def checkpoint_of(row: Row[Any]) -> CheckpointRecord:
-    """Gives the record of a checkpoint's row.
+    """Returns the record of a checkpoint's row.
 
     Raises:
         DamagedRow: it cannot be read.
@@ -142,7 +142,7 @@ def checkpoint_of(row: Row[Any]) -> CheckpointRecord:
 
 
 def is_number(id: Any) -> bool:
-    """Tells whether this can be the id of an observation."""
+    """Returns whether this can be the id of an observation."""
     return isinstance(id, int) and 0 <= id < MOST_ID
 
 
@@ -208,7 +208,7 @@ def _texts(cell: str) -> tuple[str, ...]:
     try:
         "".join(found).encode()
     except UnicodeEncodeError as error:
-        raise Damage("holds half a surrogate pair") from error
+        raise Damage("contains half a surrogate pair") from error
     return tuple(found)
 
 
@@ -234,7 +234,7 @@ def _kind(cell: str) -> str:
 
 def _id(cell: int) -> int:
     if not is_number(whole_of(cell)):
-        raise Damage("is no number of an observation")
+        raise Damage("is not the id of an observation")
     return cell
 
 

@@ -44,7 +44,7 @@ class RunFolder:
         self._lock: int | None = None
 
     def create(self) -> None:
-        """Makes the folder.
+        """Creates the folder.
 
         Raises:
             UsageError: it is there already, or cannot be made.
@@ -54,12 +54,12 @@ class RunFolder:
             try:
                 self.path.mkdir()
             except FileExistsError as error:
-                problem = f"there is a run {self.path.name} already"
+                problem = f"the run {self.path.name} already exists"
                 raise UsageError(problem, where=str(self.path)) from error
 
     @property
     def is_locked(self) -> bool:
-        """Tells whether a process works on the run.
+        """Returns whether a process works on the run.
 
         Raises:
             PermissionError: this user may not know.
@@ -81,7 +81,7 @@ class RunFolder:
         return False
 
     def lock(self) -> None:
-        """Makes sure that nobody else works on this run until `unlock`, or the process's end.
+        """Locks the run against other processes until `unlock`, or the end of this process.
 
         Raises:
             UsageError: somebody does.
@@ -98,7 +98,7 @@ class RunFolder:
         self._take(handle)
 
     def lock_if_used(self) -> None:
-        """Takes the lock of a run that somebody has worked on; where there is none, makes none."""
+        """Takes the lock of a run that has one; does not create one."""
         try:
             handle = open_regular(self.path / LOCK, os.O_RDWR)
         except (OSError, ValueError):  # a path may hold what no path can
@@ -121,13 +121,13 @@ class RunFolder:
                 raise _taken(self.path) from error
 
     def unlock(self) -> None:
-        """Lets others work on the run."""
+        """Releases the lock, so that others can work on the run."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def has(self, name: str) -> bool:
-        """Tells whether the run has a file."""
+        """Returns whether the run has a file."""
         return os.path.lexists(self.path / name)
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
@@ -203,7 +203,7 @@ class RunFolder:
             raise self.corrupt(name, f"version is {excerpt(version)}")
         if version > newest:
             raise UsageError(
-                f"{name} has version {version}, and this Podium reads versions up to {newest}",
+                f"{name} has version {version}, but this Podium reads versions only up to {newest}",
                 where=str(self.path), hint="install the newer Podium that wrote it",
             )  # fmt: skip
 
@@ -213,7 +213,7 @@ class RunFolder:
         return InputError.at(self.path / name, f"cannot be read: {error.strerror or error}")
 
     def corrupt(self, name: str, problem: str) -> InputError:
-        """Says that nothing wrote a file so."""
+        """Builds the error for a file that no run can have written."""
         path = self.path / name
         return InputError.at(path, f"corrupt run file: {problem}", hint="begin a new run")
 
@@ -221,7 +221,7 @@ class RunFolder:
 def create_run(
     store: Store, record: RunRecord, folder: RunFolder, files: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Makes the folder of a new run with its first files, and enters the run: both or neither."""
+    """Creates the folder of a new run with its first files, and enters the run: both or neither."""
     folder.create()
     try:
         for name, content in files.items():
@@ -234,7 +234,7 @@ def create_run(
 
 def _taken(path: Path) -> UsageError:
     return UsageError(
-        "another process works on this run",
+        "another process is working on this run",
         where=str(path),
         hint="podium runs list shows it; wait for it, or stop it first",
     )

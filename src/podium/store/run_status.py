@@ -44,7 +44,7 @@ class Stopwatch:
 
 
 def status_of(record: RunRecord) -> str:
-    """Gives the status of a run; one that is said to run, and that no process holds, is cut off.
+    """Returns the status of a run; one stored as running that no process has locked is interrupted.
 
     A process that is killed writes nothing down, but the system takes its lock away. A folder
     that is not here, or that this user may not read, may be on the machine of whoever shares the

@@ -30,7 +30,7 @@ class Runs:
             with writing(self.engine) as connection:
                 connection.execute(insert(RUNS), row)
         except IntegrityError as error:
-            problem = f'run "{record.id}" is in the store already'
+            problem = f'run "{record.id}" is already in the store'
             raise UsageError(problem, hint="give the new run another id") from error
 
     def get(self, reference: str) -> RunRecord:
@@ -115,7 +115,7 @@ def unknown_run(connection: Connection, id: str) -> UnknownName:
     """Names runs whose ids are close to one that is in no store."""
     ids = [id for id in connection.scalars(select(RUNS.c.id)) if isinstance(id, str)]
     if not ids:
-        return UnknownName(f'unknown run "{id}"', hint="the store holds no runs")
+        return UnknownName(f'unknown run "{id}"', hint="the store contains no runs")
     cells = connection.scalars(select(RUNS.c.name))
     names = {text_of(cell) for cell in cells if isinstance(cell, str)}
     return UnknownName.among("run", id, [*ids, *close_names(id, names)])

@@ -33,26 +33,26 @@ class Store(Closing):
 
     @property
     def runs(self) -> Runs:
-        """Gives the runs."""
+        """Returns the table of runs."""
         return Runs(self.engine)
 
     @property
     def candidates(self) -> Candidates:
-        """Gives the candidates."""
+        """Returns the table of candidates."""
         return Candidates(self.engine)
 
     @property
     def observations(self) -> Observations:
-        """Gives the observations."""
+        """Returns the table of observations."""
         return Observations(surest(self.engine))
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """Gives the checkpoints."""
+        """Returns the table of checkpoints."""
         return Checkpoints(self.engine)
 
     def close(self) -> None:
-        """Lets go of all connections."""
+        """Closes all connections."""
         self.engine.dispose()
 
 

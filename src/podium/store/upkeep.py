@@ -15,7 +15,7 @@ from podium.store.observations import Observations
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """Says how often what is done."""
+    """How often each task of the upkeep is done."""
 
     poll_s: float = 1.0  # between looks for what other replicas stored
     checkpoint_s: float = 300.0
@@ -23,7 +23,7 @@ class Rhythm:
 
 
 class Upkeep(Closing):
-    """Does the work in a thread of its own between `start` and `close`.
+    """Runs the upkeep in a thread of its own between `start` and `close`.
 
     A store that cannot be reached for a while stops nothing: the trouble is reported and the work
     done later.
@@ -63,7 +63,7 @@ class Upkeep(Closing):
         return self
 
     def nudge(self) -> None:
-        """Says that there is something new: no need to wait for the next look."""
+        """Wakes the upkeep, since there is something new."""
         self._wake.set()
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ def check_cluster(policy: ClusterPolicy, seed: int) -> list[Finding]:
 
 
 class _Trial:
-    """Lets one chooser decide on a row of random situations."""
+    """Has one chooser decide a series of random situations."""
 
     def __init__(self, policy: ClusterPolicy, seed: int) -> None:
         self.choices: list[float] = []

@@ -27,7 +27,7 @@ class Report:
 
     @property
     def is_ok(self) -> bool:
-        """Tells whether all promises are kept."""
+        """Returns whether all promises are kept."""
         return all(finding.is_ok for finding in self.findings)
 
     @property

@@ -59,6 +59,6 @@ def test_a_figure_that_is_not_measured_is_told_with_those_that_are(run):
     result = run("--only", "colour")
     assert (result.exit_code, result.stdout) == (2, "")
     first, second, third = result.stderr.splitlines()
-    assert first == "error: nothing is measured under that name"
+    assert first == "error: no figure has that name"
     assert second == "  at:  flag --only colour"
     assert all(name in third for name in MEASURES)

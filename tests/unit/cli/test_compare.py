@@ -142,7 +142,7 @@ def test_notes_are_told_once(run):
     )
     assert result.exit_code == 0, result.stderr
     assert result.stderr.count("HouseRules") == 1
-    assert result.stderr.count("--ratio changes nothing in replay") == 1
+    assert result.stderr.count("--ratio has no effect with replay") == 1
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_what_a_policy_prints_stays_out_of_the_data(runner, verb):
 
 def test_a_comparison_in_which_nobody_waited_says_so(runner):
     given = ["compare", "fgd", "best-fit", "--seeds", "1-2", "--nodes", "40", "--pods", "60"]
-    assert "nobody waited, so there is nothing to compare" in runner.invoke(app, given).stderr
+    assert "no pod waited, so there is nothing to compare" in runner.invoke(app, given).stderr
     filled = runner.invoke(app, [*given, "--protocol", "inflation"])
     assert (filled.exit_code, "nobody waited" in filled.stderr) == (0, False)
 

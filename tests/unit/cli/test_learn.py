@@ -162,7 +162,7 @@ def test_values_that_cannot_be_are_refused(run, option, value):
 def test_one_seed_and_several_are_not_given_together(run):
     result = run("--seed", "1", "--seeds", "1-2")
     assert result.exit_code == 2
-    assert "--seed and --seeds are both given" in result.stderr
+    assert "--seed and --seeds exclude each other" in result.stderr
 
 
 def test_seeds_that_cannot_be_read_are_refused(run):

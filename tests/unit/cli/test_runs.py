@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli.main import app
-from podium.store import open_store
+from podium.store import RunRecord, open_store
 from podium.store.run_folder import RunFolder
 from support.binary import PODIUM, clean_environment
 from support.stored import RUN, bred, judged
@@ -65,8 +65,9 @@ def test_a_store_without_runs_is_told(run):
     open_store("here.db").close()
     result = run("list", "--store", "sqlite:///here.db")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "here.db holds no runs\n"
-    assert run("list", "--kind", "x", "--store", "here.db").stderr.endswith("runs of kind x\n")
+    assert result.stderr == "here.db contains no runs\n"
+    told = run("list", "--kind", "simulation", "--store", "here.db").stderr
+    assert told.endswith("runs of kind simulation\n")
     assert json.loads(run("list", "--json", "--store", "here.db").stdout) == []
 
 
@@ -157,13 +158,15 @@ def test_a_store_that_cannot_be_used_is_told_with_its_origin(run, monkeypatch):
     monkeypatch.setenv("PODIUM_STORE_URL", "mysql://ada:secret@host/db")
     result = run("list")
     assert result.exit_code == 2
-    assert result.stderr.startswith('error: no store speaks "mysql"\n  at:  mysql://ada:****')
+    assert result.stderr.startswith(
+        'error: "mysql" is not a supported database\n  at:  mysql://ada:****'
+    )
     assert "secret" not in result.stderr
 
 
 def test_the_store_lies_in_the_users_data_folder(run, tmp_path):
     file = tmp_path / "data" / "podium" / "podium.db"
-    assert run("list").stderr == f"{file} holds no runs\n"
+    assert run("list").stderr == f"{file} contains no runs\n"
     assert json.loads(run("list", "--json").stdout) == []
     assert not file.parent.exists(), "a list makes nothing"
     open_store(str(file)).close()
@@ -191,7 +194,7 @@ def test_a_store_that_is_not_there_is_not_made_by_whoever_reads(runner, argument
     assert result.stderr.splitlines() == [
         "error: there is no store at nope/x.db",
         "  at:  flag --store, [store] url",
-        "  try: check the path in --store or PODIUM_STORE_URL; podium search run makes a store",
+        "  try: check the path in --store or PODIUM_STORE_URL; podium search run creates a store",
     ]
     assert path.exists() == is_empty
     assert not is_empty or path.stat().st_size == 0
@@ -224,7 +227,7 @@ def test_every_verb_knows_a_run_that_nobody_works_on_any_more(run, runner, store
 def test_a_run_that_a_process_works_on_is_not_deleted(run, store, at_work):
     result = run("delete", "alive", "--yes")
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: another process works on this run\n")
+    assert result.stderr.startswith("error: another process is working on this run\n")
     assert store.runs.get("alive")
     at_work.unlock()
     assert run("delete", "alive", "--yes").exit_code == 0
@@ -239,6 +242,20 @@ def test_all_runs_that_failed_are_deleted_at_once(run, store):
     assert [each.id for each in store.runs.all()] == ["other"]
     for wrong in (("delete",), ("delete", "other", "--failed")):
         assert "name a run or give --failed" in run(*wrong).stderr
+    assert run("delete").stderr.startswith("error: no run is named\n")
+
+
+@pytest.mark.parametrize("more", [(), ("--store", "new.db")])
+def test_a_kind_that_is_not_there_is_told(run, store, more):
+    store.runs.create(RunRecord("mine", "count", "to five", 0.0))
+    if more:
+        open_store("new.db").close()
+    result = run("list", "--kind", "simulaton", *more)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [
+        'error: unknown kind "simulaton"', "  at:  flag --kind", "  try: did you mean simulation",
+    ]  # fmt: skip
+    assert run("list", "--kind", "count", *more).exit_code == (2 if more else 0)
 
 
 def spoil(store, statement, *values):
@@ -311,7 +328,7 @@ def test_the_status_of_a_run_with_a_strange_summary_is_refused(runner, store):
     spoil(store, "UPDATE runs SET summary = ? WHERE id = 'run-a'", '{"a": 1}')
     done = runner.invoke(app, ["search", "status", "run-a"])
     assert done.exit_code == 2
-    assert "summary is none of a search" in done.stderr
+    assert "the summary is not that of a search" in done.stderr
 
 
 def test_tables_that_were_changed_by_hand_are_not_blamed_on_the_disk(run, store):

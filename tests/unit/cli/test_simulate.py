@@ -170,9 +170,9 @@ def test_quiet_leaves_nothing_but_the_result(run):
 @pytest.mark.parametrize(
     ("arguments", "note"),
     [
-        (["--ratio", 2], "--ratio changes nothing in replay"),
-        (["--load", 2, "--protocol", "rounds"], "--load changes nothing in rounds"),
-        (["--ratio", 2, "--orders", "o.jsonl.gz"], "--ratio changes nothing: the order"),
+        (["--ratio", 2], "--ratio has no effect with replay"),
+        (["--load", 2, "--protocol", "rounds"], "--load has no effect with rounds"),
+        (["--ratio", 2, "--orders", "o.jsonl.gz"], "--ratio has no effect: the order"),
     ],
 )
 def test_a_flag_that_changes_nothing_is_told(run, arguments, note):
@@ -253,7 +253,7 @@ def policy_files():
 MISTAKES = [
     ("--policy fdg", 2, 'unknown policy "fdg"', "flag --policy", "did you mean fgd"),
     ("--policy none.py", 2, "no such file", "none.py", "policy file"),
-    ("--policy run:ab12", 3, 'no policy is kept of a run "ab12"', "runs", "podium runs list"),
+    ("--policy run:ab12", 3, 'no policy is stored for a run "ab12"', "runs", "podium runs list"),
     ("--policy nan.py", 2, "NaN or infinite", 'nan, pod "p0" on node "a"', "finite number"),
     ("--policy zero.py", 2, "ZeroDivisionError", 'pod "p0" on node "a"', "policies check zero.py"),
     ("--policy broken.py", 2, "not Python: expected ':'", "broken.py, line 1", "correct the file"),
@@ -261,11 +261,11 @@ MISTAKES = [
     ("--trace opneb", 2, 'unknown trace "opneb"', "flag --trace", "did you mean openb"),
     ("--trace none.csv", 2, 'no file or folder "none.csv"', "flag --trace", "traces list"),
     ("--trace openb:default", 3, "openb:default was not found", "flag --trace", "fetch openb"),
-    ("--trace nodes.csv", 2, "no pods are given", "flag --trace", "--trace"),
+    ("--trace nodes.csv", 2, "there are no pods to place", "flag --trace", "--trace"),
     ("--trace untimed.csv", 2, "cannot be replayed", "untimed.csv", "--protocol inflation"),
     ("--trace pods.csv --pods 5", 2, "number of pods cannot be chosen", "flag --trace", "openb"),
     ("--cluster openb:none", 2, "unknown trace", "flag --cluster", "traces list"),
-    ("--cluster pods.csv", 2, "pods.csv holds no nodes", "flag --cluster", "--trace"),
+    ("--cluster pods.csv", 2, "pods.csv contains no nodes", "flag --cluster", "--trace"),
     ("--nodes 5", 2, "number of nodes cannot be chosen", "flag --cluster", "openb"),
     ("--nodes 0", 2, "'--nodes'", "simulate", "simulate --help"),
     ("--protocol reply", 2, '"reply" is not one of', "flag --protocol", "did you mean replay"),
@@ -276,7 +276,7 @@ MISTAKES = [
     (f"--seed {2**70}", 2, "seed is", "flag --seed", "a whole number"),
     ("--protocol inflation --ratio 1000", 2, "ratio is 1000", "flag --ratio", "up to 100"),
     ("--policy folder.py", 2, "cannot be read", "folder.py", "name another one"),
-    ("--placements p.csv --timeline p.csv", 2, "would be one file", "p.csv", "name two files"),
+    ("--placements p.csv --timeline p.csv", 2, "name the same file", "p.csv", "name two files"),
     ("--hold-limit 0", 2, "0 is too small", "flag --hold-limit", "at least 1"),
     ("--tier fast", 2, '"fast" is not one of', "flag --tier", "auto"),
     ("--orders o.jsonl.gz --seed 9", 2, "no order for seed 9", "o.jsonl.gz", "seeds: 7, 8, 10"),

@@ -82,14 +82,14 @@ def test_a_failing_run_leaves_no_thread_behind():
     before = threading.active_count()
     with pytest.raises(PolicyError) as caught:
         run_watched(SCREEN, case, load("zero.py"))
-    assert caught.value.hint == "podium policies check zero.py looks for what is wrong"
+    assert caught.value.hint == "podium policies check zero.py finds out what is wrong"
     assert threading.active_count() == before
 
 
 def test_a_first_start_is_announced(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PODIUM_COMPILE_CACHE", str(tmp_path / "empty"))
     announce_compilation(SCREEN)
-    assert "compiling the simulator's core, once" in capsys.readouterr().err
+    assert "compiling the simulator's core (once" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_warm_cache")
@@ -111,7 +111,7 @@ def test_advice_that_is_there_stays():
     assert caught.value.hint == "do this"
     with pytest.raises(PolicyError) as caught:
         fail(load("fgd"), "")
-    assert caught.value.hint == "podium policies check fgd looks for what is wrong"
+    assert caught.value.hint == "podium policies check fgd finds out what is wrong"
 
 
 def test_notes_are_told_once(capsys):
@@ -178,7 +178,7 @@ def test_whoever_interrupts_does_not_wait_for_what_has_begun():
     ("line", "hint"),
     [
         ("node.cpu_left", "did you mean cpu_milli_left"),
-        ("pod.gpu_num", "podium policies check typo.py looks for what is wrong"),
+        ("pod.gpu_num", "podium policies check typo.py finds out what is wrong"),
     ],
 )
 def test_a_field_that_is_misspelt_is_told_with_the_one_that_may_be_meant(line, hint):

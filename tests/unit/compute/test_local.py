@@ -144,7 +144,7 @@ def test_a_silent_worker_is_replaced(monkeypatch, expected):
 
 def test_workers_that_die_at_once_are_given_up():
     spec = replace(SPEC, setup={**SPEC.setup, "dies_at_start": True})
-    with pytest.raises(MissingError, match=r"no worker gets ready: .* killed by SIGKILL"):
+    with pytest.raises(MissingError, match=r"no worker could be started: .* killed by SIGKILL"):
         _greet(spec)
 
 
@@ -161,7 +161,7 @@ def test_a_factory_that_is_nowhere_is_named(kind):
 
 
 def test_another_version_of_podium_is_reported():
-    with pytest.raises(PodiumError, match=r"is installed there, and 0\.0\.7 here"):
+    with pytest.raises(PodiumError, match=r"is installed there, but 0\.0\.7 here"):
         _greet(replace(SPEC, version="0.0.7"))
 
 

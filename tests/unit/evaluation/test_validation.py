@@ -30,7 +30,7 @@ def test_cases_are_all_held_out_plain_and_perturbed():
 
 @pytest.mark.parametrize("seeds", [0, 21])
 def test_there_are_twenty_seeds_of_validation(seeds):
-    with pytest.raises(UsageError, match="seeds of validation"):
+    with pytest.raises(UsageError, match="validation on"):
         HeldOut(seeds=seeds)
 
 

@@ -110,7 +110,7 @@ def test_an_error_about_a_default_blames_no_setting():
 
 
 def test_a_cluster_without_nodes_is_refused():
-    with pytest.raises(UsageError, match=r"pods\.csv holds no nodes"):
+    with pytest.raises(UsageError, match=r"pods\.csv contains no nodes"):
         case_of(trace="pods.csv", cluster="pods.csv")
 
 

@@ -1,6 +1,10 @@
+import functools
+import inspect
 import json
+import pydoc
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -8,9 +12,11 @@ import pytest
 import podium
 from podium.cli.main import app
 from podium.errors import InputError, PodiumError, UnknownName, UsageError
+from podium.experiments import face
 from podium.model import Cluster, NodeSpec
 from podium.policies import from_function, load
 from podium.store import open_store
+from podium.traces import save_trace
 
 SMALL = {"trace": "openb:16", "pods": 200, "protocol": "inflation"}
 CHEAP = """
@@ -67,6 +73,47 @@ def test_policies_are_names_files_functions_or_objects():
         podium.simulate(3, **SMALL)
 
 
+def weighed(weight, pod, node):  # noqa: ARG001
+    return -weight * sum(node.gpu_milli_left)
+
+
+class Weighing:
+    """Prefers the fullest node."""
+
+    def __init__(self, weight):
+        self.weight = weight
+
+    def __call__(self, pod, node):
+        return weighed(self.weight, pod, node)
+
+    def score(self, pod, node):
+        return podium.HOLD if node.gpu_count > 99 else self(pod, node)
+
+
+@pytest.mark.usefixtures("_warm_cache")
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (functools.partial(weighed, 2.0), "weighed"),
+        (Weighing(2.0), "Weighing"),
+        (Weighing(2.0).score, "score"),
+        (functools.lru_cache(least_free), "least_free"),
+    ],
+)
+def test_whatever_is_called_like_a_function_is_a_policy(given, name):
+    result = podium.simulate(given, **SMALL)
+    assert result.digest == podium.simulate(least_free, **SMALL).digest
+    policy = result.plan.policy
+    assert (policy.name, policy.may_hold) == (name, name == "score")
+
+
+@pytest.mark.parametrize("given", [functools.partial(weighed, 2.0, 3), max, Weighing])
+def test_what_is_called_otherwise_is_no_policy(given):
+    with pytest.raises(PodiumError) as caught:
+        podium.load_policy(given)
+    assert caught.value.hint
+
+
 @pytest.mark.usefixtures("_warm_cache")
 def test_traces_are_references_or_objects():
     trace = podium.load_trace("openb:16", pods=200)
@@ -77,9 +124,10 @@ def test_traces_are_references_or_objects():
     assert podium.simulate("fgd", trace, cluster=cluster).plan.cluster is cluster
     named = podium.simulate("fgd", trace, cluster="openb", nodes=20)
     assert len(named.plan.cluster) == 20
-    with pytest.raises(UsageError, match="number of pods cannot be chosen") as caught:
+    with pytest.raises(UsageError, match="pods cannot be set") as caught:
         podium.simulate("fgd", trace, pods=3)
     assert caught.value.where == "argument pods"
+    assert podium.load_trace(trace) is trace
 
 
 @pytest.mark.usefixtures("_warm_cache")
@@ -134,6 +182,20 @@ def test_notes_are_warnings():
         podium.simulate("first-fit", "pods.csv")
 
 
+@pytest.mark.usefixtures("_warm_cache", "small_trace")
+@pytest.mark.parametrize(
+    "call", [podium.simulate, lambda *given, **named: podium.compare([given[0]], given[1], **named)]
+)
+def test_a_warning_is_of_the_callers_line_and_speaks_of_arguments(call):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        call("first-fit", "pods.csv", load=2.0, protocol="rounds")
+    assert {each.filename for each in heard} == {__file__}
+    told = {str(each.message) for each in heard}
+    assert "the trace has no nodes: the cluster openb is used (cluster changes it)" in told
+    assert "load changes nothing in rounds" in told
+
+
 @pytest.mark.usefixtures("_warm_cache")
 def test_an_explanation_is_of_a_result():
     result = podium.simulate("fgd", **SMALL)
@@ -184,6 +246,25 @@ def test_a_search_that_is_named_is_kept_and_can_be_resumed(runner, tmp_path):
     told = json.loads(done.stdout)
     assert (told["run"], told["evaluations"]) == (first.run_id, 30)
     assert podium.load_policy(f"run:{first.run_id}").name == f"run:{first.run_id}"
+
+
+@pytest.mark.usefixtures("_warm_cache")
+@pytest.mark.parametrize("keep", [None, "mine"])
+def test_a_search_trains_on_a_loaded_trace(tmp_path, keep):
+    trace = podium.load_trace("openb:16", seed=1000, pods=60)
+    asked = {"evaluations": 4, "seeds": 1, "workers": 1, "time": 600}
+    found = podium.search(trace=trace, keep=keep, **asked)
+    save_trace(trace, Path("mine.json"))
+    assert found.fitness == podium.search(trace="mine.json", **asked).fitness
+    assert len(list((tmp_path / "data").rglob("traces/trace-*.json"))) == (keep is not None)
+
+
+def test_help_on_the_search_describes_the_function():
+    assert inspect.signature(podium.search) == inspect.signature(face.search)
+    shown = pydoc.render_doc(podium.search, renderer=pydoc.plaintext)
+    for name in inspect.signature(face.search).parameters:
+        assert f"\n            {name}: " in shown
+    assert "candidate (package)" in shown
 
 
 def test_a_search_that_cannot_begin_names_the_argument():

@@ -38,4 +38,4 @@ def test_an_experiment_brings_its_ratio_and_seed_unless_flags_say_otherwise(tmp_
 )
 def test_flags_that_change_nothing_are_named(tmp_path, flags, flag):
     chosen = choice(tmp_path, **flags)
-    assert list(chosen.unused(chosen.protocol(0))) == [f"{flag} changes nothing in replay"]
+    assert list(chosen.unused(chosen.protocol(0))) == [f"{flag} has no effect with replay"]

@@ -40,7 +40,7 @@ def simulated(invoke):
 
 def test_a_simulation_is_kept_with_its_inputs_and_figures(invoke, data):
     done = invoke("simulate", "--policy", "fgd", *CASE, "--seed", 3, "--save", "first", "--json")
-    assert "kept as run" in done.stderr
+    assert "saved as run" in done.stderr
     printed, kept = json.loads(done.stdout), data("runs", "show", "first")
     assert (kept["kind"], kept["name"], kept["status"]) == ("simulation", "first", "finished")
     assert kept["summary"] == printed
@@ -83,6 +83,10 @@ def test_two_simulations_are_set_side_by_side(invoke, data):
     allocation = next(each for each in found["metrics"] if each["name"] == "gpu_allocation")
     assert allocation["difference"] == pytest.approx(allocation["second"] - allocation["first"])
     shown = invoke("runs", "diff", "with fgd", "with worst-fit").stdout
+    digest = next(each["first"] for each in found["inputs"] if each["name"] == "policy_digest")
+    assert len(digest) == 64
+    assert f" {digest[:12]} " in shown
+    assert max(map(len, shown.splitlines())) <= 80
     assert "policy" in shown.splitlines()[1]
     assert "gpu_allocation" in shown
 

@@ -159,7 +159,7 @@ def test_a_network_that_is_not_known_is_told_with_the_install_line(tmp_path):
 def test_half_of_a_net_is_told(tmp_path, gone, loaded):
     write_weights(tmp_path)
     (tmp_path / gone).unlink()
-    with pytest.raises(InputError, match="beside it") as raised:
+    with pytest.raises(InputError, match="no such file beside") as raised:
         load(str(tmp_path / loaded))
     assert raised.value.where.endswith(gone)
 
@@ -228,10 +228,10 @@ def test_a_class_that_cannot_be_started_is_told(tmp_path, constructor):
     path = tmp_path / "mine.py"
     path.write_text(f"class Policy:\n{constructor}{CHOOSE}")
     policy = load(str(path))
-    with pytest.raises(PolicyError, match="the policy cannot be started: ") as raised:
+    with pytest.raises(PolicyError, match="the policy could not be created: ") as raised:
         policy.session()
     assert ("__init__(self, seed)" in raised.value.hint) == ("1 / 0" not in constructor)
-    with pytest.raises(PolicyError, match="the policy cannot be started: "):
+    with pytest.raises(PolicyError, match="the policy could not be created: "):
         simulate(
             Cluster.of([NodeSpec("n", 1, 1)]), Workload.of([PodSpec("p", 1, 1)]), policy, Rounds()
         )

@@ -128,11 +128,11 @@ def test_a_score_that_is_no_number_is_told_with_its_function(body, told):
 
 
 BAD_PREPARES = {
-    "return [[1, 2], [3]]": "prepare gave no table of numbers",
-    "return np.array([1, None], object)": "prepare gave no table of numbers",
-    'return "abc"': "it gave 'abc'",
-    "return None": "it gave None",
-    "return [1 + 2j]": "prepare gave no table of numbers",
+    "return [[1, 2], [3]]": "prepare did not return a table of numbers",
+    "return np.array([1, None], object)": "prepare did not return a table of numbers",
+    'return "abc"': "numbers: 'abc'",
+    "return None": "numbers: None",
+    "return [1 + 2j]": "prepare did not return a table of numbers",
     "return 1 / 0": "prepare failed: ZeroDivisionError",
     "raise SystemExit(3)": "prepare failed: SystemExit: 3",
 }

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from podium.errors import PolicyError
+from podium.errors import PolicyError, UsageError
 from podium.model import NODE_8, NODE_16, Cluster, NodeSpec, PodSpec, Workload
 from podium.model.fit import fits, fitting_slots
 from podium.model.records import node_view, pod_view
@@ -217,3 +217,40 @@ def test_threads_take_turns_at_a_chooser():
         asked = pool.map(lambda _: session.scores(pod_record(pod(5)), nodes).scores, range(200))
         chosen = [int(each.argmax()) for each in asked]
     assert sorted(chosen) == sorted(4 * list(range(50)))
+
+
+@pytest.mark.parametrize("states", [NARROW, WIDE], ids=["8 slots", "16 slots"])
+@pytest.mark.parametrize("name", ["fgd", "round-robin"])
+def test_records_and_views_are_scored_alike(name, states):
+    nodes, shapes = states.nodes[:9], states.shapes()
+    shown = [node_view(each) for each in nodes]
+    for record in states.pods[:9]:
+        found = load(name).session(shapes).scores(record, nodes).scores.tolist()
+        for given in (shown, list(nodes), [*shown[:3], *nodes[3:]]):
+            again = load(name).session(shapes).scores(pod_view(record), given)
+            assert again.scores.tolist() == found
+        one = load(name).session(shapes).scores(record, nodes[0])
+        assert len(one.scores) == 1
+
+
+@pytest.mark.parametrize("name", ["fgd", "round-robin"])
+@pytest.mark.parametrize(
+    ("pod", "nodes", "place"),
+    [
+        ("x", NARROW.nodes, "argument pod"),
+        (NARROW.nodes[0], NARROW.nodes, "argument pod"),
+        (tuple(pod_view(NARROW.pods[0])), NARROW.nodes, "argument pod"),
+        (NARROW.pods[0], "x", "argument nodes"),
+        (NARROW.pods[0], 3, "argument nodes"),
+        (NARROW.pods[0], NARROW.pods, "argument nodes"),
+        (NARROW.pods[0], NARROW.nodes.reshape(1, -1), "argument nodes"),
+        (NARROW.pods[0], [NARROW.nodes[0], WIDE.nodes[0]], "argument nodes"),
+        (NARROW.pods[0], ["x"], "argument nodes"),
+    ],
+)
+def test_what_is_no_pod_or_no_node_is_told(name, pod, nodes, place):
+    session = load(name).session(NARROW.shapes())
+    with pytest.raises(UsageError, match=r"is not a(n array of nodes| pod)") as caught:
+        session.scores(pod, nodes)
+    assert caught.value.where == place
+    assert caught.value.hint

@@ -126,7 +126,7 @@ def test_a_key_outside_its_section_is_told_where_it_belongs(home):
 
 def test_a_section_that_is_no_table_is_reported(home):
     (home.project / "podium.toml").write_text("simulate = 1\n")
-    assert home.problem().message == '"simulate" stands outside a section'
+    assert home.problem().message == '"simulate" is outside any section'
 
 
 def test_a_misspelt_variable_is_reported_with_a_suggestion(home):

@@ -47,6 +47,13 @@ def least_cpu(pod, node):
     return HOLD if pod.gpu_milli == 500 else -node.cpu_milli_left
 
 
+class Chooser:
+    """Is called like a function, and has no text."""
+
+    def __call__(self, pod, node):
+        return least_cpu(pod, node)
+
+
 def run(policy="fgd", protocol=None):
     return simulate(CLUSTER, WORKLOAD, policy, protocol or Replay(), Setup(3))
 
@@ -111,6 +118,57 @@ def test_another_policy_than_the_one_that_decided_is_refused(saved):
     with pytest.raises(UsageError, match="best-fit is not the policy of the result"):
         Result.load(saved, policy=load("best-fit"))
     assert Result.load(saved, policy=load("fgd")).plan.policy.name == "fgd"
+
+
+def most_cpu(pod, node):
+    return HOLD if pod.gpu_milli == 500 else node.cpu_milli_left
+
+
+def test_a_policy_is_given_back_as_it_was_given_to_simulate(tmp_path, saved):
+    path, text = tmp_path / "own.podium", "def score(pod, node):\n    return -node.cpu_milli_left\n"
+    (tmp_path / "mine.py").write_text(text)
+    assert Result.load(saved, policy="fgd").plan.policy.name == "fgd"
+    for mine in (str(tmp_path / "mine.py"), tmp_path / "mine.py", least_cpu):
+        policy = from_function(mine) if callable(mine) else load(str(mine))
+        result = run(policy)
+        result.save(path)
+        assert explain(Result.load(path, policy=mine), "first") == explain(result, "first")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        most_cpu,
+        "best-fit",
+        from_function(most_cpu, "least_cpu"),
+        lambda pod, node: pod.cpu_milli - node.rack,
+        Chooser(),
+    ],
+)
+def test_another_policy_than_the_function_that_decided_is_refused(tmp_path, other):
+    path = tmp_path / "run.podium"
+    run(from_function(least_cpu)).save(path)
+    with pytest.raises(UsageError, match="is not the policy of the result"):
+        Result.load(path, policy=other)
+
+
+def test_a_function_that_has_no_text_is_told_by_its_name(tmp_path, saved):
+    path = tmp_path / "own.podium"
+    run(from_function(Chooser())).save(path)
+    assert Result.load(path, policy=Chooser()).plan.policy.name == "Chooser"
+    for name, policy in ((path, least_cpu), (saved, Chooser())):
+        with pytest.raises(UsageError, match="its name differs"):
+            Result.load(name, policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("path", "policy", "where"),
+    [("run.podium", 3, "argument policy"), (3, None, "argument path"), ("x", "fdg", "")],
+)
+def test_what_is_no_path_or_no_policy_is_told(path, policy, where):
+    with pytest.raises(UsageError) as caught:
+        Result.load(path, policy=policy)
+    assert (caught.value.where, bool(caught.value.hint)) == (where, True)
 
 
 @pytest.mark.parametrize("part", [0, 1, 10, 100, -1, -9])

@@ -5,7 +5,7 @@ import pytest
 
 from podium.errors import UsageError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
-from podium.policies import load
+from podium.policies import HOLD, load
 from podium.sim import Holding, Inflation, Order, Replay, Rounds, Setup, simulate
 from podium.sim.stepping import HOLD_ACTION, Episode, VectorEnvironment, stepped_plan
 from support.agreement import same_result
@@ -108,6 +108,68 @@ def test_a_choice_that_does_not_fit_is_refused_and_changes_nothing(node, slot, m
     assert caught.value.where == 'environment 0, pod "share"'
     assert run.offer.name == "share"
     assert run.apply(1).name == "whole"
+
+
+def test_a_pod_is_held_when_that_is_asked_for_and_not_by_minus_one():
+    run = episode()
+    with pytest.raises(UsageError, match="-1 is not the number of a node") as caught:
+        run.apply(-1)
+    assert caught.value.where == 'environment 0, pod "cpu"'
+    assert caught.value.hint.endswith("hold() holds the pod back")
+    assert run.apply(HOLD).name == "share"
+    other = episode()
+    assert other.hold().name == "share"
+
+
+@pytest.mark.parametrize("node", [1.0, None, "1", True, np.array([1]), np.nan])
+def test_what_is_no_number_of_a_node_is_refused(node):
+    run = episode()
+    with pytest.raises(UsageError, match="is not the number of a node"):
+        run.apply(node)
+    with pytest.raises(UsageError, match="there is no node"):
+        run.node_name(node)
+    assert run.apply(np.int64(0)).name == "share"
+
+
+@pytest.mark.parametrize("slot", [-2, 0.0, "x"])
+def test_what_is_no_number_of_a_gpu_is_refused(slot):
+    with pytest.raises(UsageError, match="is not the number of a GPU"):
+        episode().apply(0, slot)
+
+
+@pytest.mark.parametrize("number", [9, -1, "x", 0.0])
+def test_an_environment_that_is_not_there_is_told(number):
+    together = VectorEnvironment([stepped_plan(CLUSTER, WORKLOAD)])
+    for ask in (together.reset, together.result, together.offered):
+        with pytest.raises(UsageError, match="there is no environment") as caught:
+            ask(number)
+        assert caught.value.hint == "give a whole number from 0 to 0"
+
+
+def test_what_is_no_plan_is_told():
+    plan = stepped_plan(CLUSTER, WORKLOAD)
+    for wrong in (3, [3], [plan, CLUSTER]):
+        with pytest.raises(UsageError, match="is not a plan"):
+            VectorEnvironment(wrong)
+    with pytest.raises(UsageError, match="one plan is no list of plans"):
+        VectorEnvironment(plan)
+    with pytest.raises(UsageError, match="int is not a plan"):
+        VectorEnvironment([plan]).reset(0, 3)
+
+
+def test_what_an_offer_shows_can_be_scored():
+    run = episode()
+    run.apply(0)
+    offer, policy = run.offer, load("fgd")
+    session = policy.session(WORKLOAD.shapes())
+    scores = session.scores(offer.pod, offer.nodes).scores
+    assert scores.tolist() == session.scores(WORKLOAD.pods[1], offer.nodes.copy()).scores.tolist()
+    assert np.isfinite(scores).tolist() == offer.feasible.tolist() == [False, True]
+    assert session.scores(offer.pod, offer.nodes[1]).scores.tolist() == [scores[1]]
+    assert session.scores(offer.pod, [offer.node(1)]).scores.tolist() == [scores[1]]
+    assert offer.node(1).gpu_milli_left[:2] == (1000, 1000)
+    with pytest.raises(UsageError, match="there is no node 2"):
+        offer.node(2)
 
 
 def test_one_refused_action_stops_all_environments():

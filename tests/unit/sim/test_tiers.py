@@ -48,9 +48,10 @@ def test_a_tier_that_is_asked_for_is_given(tier):
     assert choose_tier(tier, load("first-fit"), CROWD, Replay(), FEW) == tier
 
 
-def test_random_ties_need_all_scores_and_so_a_scan():
-    assert choose_tier("cached", RANDOM, CROWD, Replay(), MANY) == "scan"
-    assert choose_tier("auto", RANDOM, CROWD, Replay(), MANY) == "scan"
+def test_random_ties_are_cached_as_others_are():
+    assert choose_tier("cached", RANDOM, CROWD, Replay(), FEW) == "cached"
+    assert choose_tier("auto", RANDOM, CROWD, Replay(), MANY) == "cached"
+    assert choose_tier("auto", RANDOM, CROWD, Replay(), FEW) == "scan"
 
 
 def test_few_nodes_are_scanned_and_many_are_cached():

@@ -45,17 +45,17 @@ def test_a_label_hides_the_password():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "a store needs an address"),
-        ("  ", "a store needs an address"),
-        ("mysql://ada:secret@db/podium", 'no store speaks "mysql"'),
-        ("postgresql+psycopg2://db/podium", 'no store speaks "postgresql\\+psycopg2"'),
-        ("sqlit:///runs.db", 'no store speaks "sqlit"'),
-        ("sqlite://", "a store in memory keeps nothing"),
-        ("sqlite:///:memory:", "a store in memory keeps nothing"),
-        (":memory:", "a store in memory keeps nothing"),
+        ("", "the address of the store is empty"),
+        ("  ", "the address of the store is empty"),
+        ("mysql://ada:secret@db/podium", '"mysql" is not a supported database'),
+        ("postgresql+psycopg2://db/podium", '"postgresql\\+psycopg2" is not a supported database'),
+        ("sqlit:///runs.db", '"sqlit" is not a supported database'),
+        ("sqlite://", "a store in memory would be lost"),
+        ("sqlite:///:memory:", "a store in memory would be lost"),
+        (":memory:", "a store in memory would be lost"),
         ("sqlite://runs.db", "neither a host nor options"),
         ("sqlite:///runs.db?mode=ro", "neither a host nor options"),
-        ("postgresql://ada:secret@db:port/podium", "this is no address"),
+        ("postgresql://ada:secret@db:port/podium", "this is not a valid address"),
     ],
 )
 def test_what_is_no_address_is_refused_with_advice(text, message):

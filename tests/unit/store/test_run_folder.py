@@ -93,7 +93,7 @@ def test_two_cannot_work_on_one_run(folder):
     folder.lock()
     other = RunFolder(folder.path)
     assert other.is_locked
-    with pytest.raises(UsageError, match="another process works on this run"):
+    with pytest.raises(UsageError, match="another process is working on this run"):
         other.lock()
     folder.unlock()
     other.lock()
@@ -117,7 +117,7 @@ def test_a_new_run_is_entered_with_its_first_files(folder, store):
     create_run(store, record, folder, {"plan.json": {"steps": 5}})
     assert folder.read("plan.json") == {"steps": 5}
     assert store.runs.get("ab12") == record
-    with pytest.raises(UsageError, match="there is a run ab12 already"):
+    with pytest.raises(UsageError, match="the run ab12 already exists"):
         create_run(store, record, folder, {})
     assert folder.read("plan.json") == {"steps": 5}
 
@@ -125,7 +125,7 @@ def test_a_new_run_is_entered_with_its_first_files(folder, store):
 def test_a_run_that_cannot_be_entered_leaves_no_folder(folder, store):
     record = RunRecord("ab12", "training", "first", 0.0)
     store.runs.create(record)
-    with pytest.raises(UsageError, match="in the store already"):
+    with pytest.raises(UsageError, match="already in the store"):
         create_run(store, record, folder, {"plan.json": {}})
     assert not folder.path.exists()
 
@@ -181,5 +181,5 @@ def test_a_folder_that_nobody_worked_in_gets_no_lock(folder):
     folder.lock_if_used()
     assert not folder.has("lock")
     folder.lock()
-    with pytest.raises(UsageError, match="another process works on this run"):
+    with pytest.raises(UsageError, match="another process is working on this run"):
         RunFolder(folder.path).lock_if_used()

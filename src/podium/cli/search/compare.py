@@ -33,11 +33,11 @@ def compare(
     *,
     arms: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ARM", help="genetic, random, tuned, llm, command."),
+        typer.Argument(metavar="STRATEGY", help="genetic, random, tuned, llm, command."),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", help="Runs of each arm.", min=1)] = 5,
+    runs: Annotated[int, typer.Option("--runs", help="Runs per strategy.", min=1)] = 5,
     evaluations: Annotated[
-        int, typer.Option("--evaluations", help="Evaluations of each run.", min=20)
+        int, typer.Option("--evaluations", help="Evaluations per run.", min=20)
     ] = 500,
     cases: options.CasesOptions,
     start: options.Start = "seeds",
@@ -48,7 +48,7 @@ def compare(
     place: options.PlaceOptions,
     is_json: Json = False,
 ) -> None:
-    """Compares arms at equal budgets over several seeds, on held-out cases."""
+    """Compares search strategies at equal budgets, on held-out cases."""
     flags = {"search.models": ",".join(model) if model else None}
     settings = read_settings(ctx, {**place.settings(), **flags})
     screen = Screen(settings.display)
@@ -69,11 +69,11 @@ def compare(
 
 def _show(screen: Screen, found: StrategyComparison, fitness: str) -> None:
     rows = found.rows
-    titles = ["arm", "runs", "held out", "95 % interval", "over fgd", "training", "evaluations",
-              "time", "parts", f"lead of {rows[0].arm}", "p"]  # fmt: skip
+    titles = ["strategy", "runs", "held out", "95 % interval", "over fgd", "training",
+              "evaluations", "time", "parts", f"lead of {rows[0].arm}", "p"]  # fmt: skip
     screen.table(titles, [_line(row) for row in rows])
     screen.note(
-        f"{found.cases} cases, fitness {fitness}; the best by training is what is measured on "
+        f"{found.cases} cases, fitness {fitness}; the best by training fitness is measured on "
         "held-out seeds"
     )
 

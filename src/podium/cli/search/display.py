@@ -23,7 +23,7 @@ Watch = Callable[["Progress"], None]
 
 
 class SearchListener(ScreenListener):
-    """Shows a search, as the watch that it is given does."""
+    """Passes the progress of a search to a watch function."""
 
     def __init__(self, screen: Screen, watch: Watch) -> None:
         super().__init__(screen, ExitStack())
@@ -43,7 +43,7 @@ def following(screen: Screen, budget: Budget) -> Iterator[SearchListener]:
 
 @contextmanager
 def follow(screen: Screen, budget: Budget) -> Iterator[Watch]:
-    """Draws the progress of a run on a terminal; elsewhere a line tells it now and then."""
+    """Draws the progress of a run on a terminal; elsewhere prints a line now and then."""
     display = screen.display
     if not display.progress or display.quiet:
         yield lambda _progress: None
@@ -76,7 +76,7 @@ def _logging(screen: Screen, budget: Budget, rhythm: Rhythm) -> Watch:
 
 
 def line_of(progress: Progress, budget: Budget) -> str:
-    """Says in one line how far a run is, for logs."""
+    """Writes the progress of a run in one line, for logs."""
     facts = facts_of(progress, budget)
     left = f", {facts['time left']} left" if "time left" in facts else ""
     return (
@@ -86,7 +86,7 @@ def line_of(progress: Progress, budget: Budget) -> str:
 
 
 def facts_of(progress: Progress, budget: Budget | None = None) -> dict[str, str]:
-    """Says in a few lines how far a run is."""
+    """Returns the progress of a run as names and values."""
     summary = progress.summary()
     facts = facts_of_summary(summary)
     facts["speed"] = f"{progress.rate:.1f} evaluations/s"
@@ -97,7 +97,7 @@ def facts_of(progress: Progress, budget: Budget | None = None) -> dict[str, str]
 
 
 def facts_of_summary(summary: dict[str, Any]) -> dict[str, str]:
-    """Says what a run's summary holds."""
+    """Returns the facts of a run's summary as names and values."""
     refused = ", ".join(f"{gate} {count:,}" for gate, count in summary["refused"].items())
     facts = {
         "evaluations": f"{summary['evaluations']:,}",
@@ -108,7 +108,7 @@ def facts_of_summary(summary: dict[str, Any]) -> dict[str, str]:
         "time": figures.duration(summary["seconds"]),
     }
     if summary.get("missing_walls"):
-        facts["walls missing"] = ", ".join(summary["missing_walls"])
+        facts["missing walls"] = ", ".join(summary["missing_walls"])
     if summary["calls"]:
         facts["spend"] = _spend(summary)
         if summary["usd"]:
@@ -117,7 +117,7 @@ def facts_of_summary(summary: dict[str, Any]) -> dict[str, str]:
 
 
 def eta_s(progress: Progress, budget: Budget) -> float | None:
-    """Says when the budget will be spent at the present speed."""
+    """Estimates the seconds until the budget is used up, at the present speed."""
     spans = []
     if budget.seconds is not None:
         spans.append(budget.seconds - progress.seconds)
@@ -127,7 +127,7 @@ def eta_s(progress: Progress, budget: Budget) -> float | None:
 
 
 def part_of(progress: Progress, budget: Budget) -> float:
-    """Says which part of the budget is spent, from 0 to 1."""
+    """Returns the share of the budget that is used, from 0 to 1."""
     parts = [0.0]
     if budget.seconds is not None:
         parts.append(progress.seconds / budget.seconds)
@@ -146,9 +146,9 @@ def show_end(screen: Screen, found: SearchOutcome) -> None:
     if found.text is not None:
         print()
         print(found.text.rstrip())
-    more = "--evaluations N searches on until there are N in all"
+    more = "--evaluations N continues up to N in all"
     if USED_UP in found.ending:
-        more = "--usd N or --tokens N searches on"
+        more = "--usd N or --tokens N continues"
     screen.note(
         f"podium search promote {run_id} validates it; podium search resume {run_id} {more}"
     )
@@ -192,7 +192,7 @@ def _best(summary: dict[str, Any]) -> str:
 
 
 def _spend(summary: dict[str, Any]) -> str:
-    """Says what was spent; a price that nobody knows is not called nothing."""
+    """Describes what was spent; an unknown price is not shown as 0."""
     usd, unpriced = summary["usd"], summary.get("unpriced_calls", 0)
     told = [f"{summary['calls']:,} calls"]
     if summary["tokens"]:
@@ -200,7 +200,7 @@ def _spend(summary: dict[str, Any]) -> str:
     if usd or not unpriced:
         told.insert(0, f"{'at least ' if unpriced else ''}{usd:.4f} USD")
     elif summary["tokens"]:
-        told[0] += " at an unknown price"
+        told[0] += " at unknown cost"
     return ", ".join(told)
 
 
@@ -208,8 +208,8 @@ def _price(summary: dict[str, Any]) -> str:
     start, best = summary.get("fitness_start"), summary["fitness"]
     gain = 0.0 if start is None or best is None else best - start
     if gain <= 0:
-        return "no point gained yet over what the run began with"
-    return f"{summary['usd'] / gain:.4f} USD per point gained ({gain:+.3f} over what it began with)"
+        return "no gain yet over the starting policies"
+    return f"{summary['usd'] / gain:.4f} USD per point gained ({gain:+.3f} over the start)"
 
 
 def _validation(summary: dict[str, Any]) -> str:

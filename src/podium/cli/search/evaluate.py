@@ -1,4 +1,4 @@
-"""Sends one file through every gate."""
+"""Evaluates one candidate file with every gate."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def evaluate(
         ),
     ] = "inflation",
     seeds: Annotated[
-        int, typer.Option("--seeds", help="Training cases of each kind.", min=1, max=900)
+        int, typer.Option("--seeds", help="Training cases per kind.", min=1, max=900)
     ] = 4,
     time_limit: Annotated[
-        float, typer.Option("--time-limit", help="Seconds for all gates.", min=0.1)
+        float, typer.Option("--time-limit", help="Time limit in seconds for all gates.", min=0.1)
     ] = 30.0,
     memory_limit: Annotated[
-        int, typer.Option("--memory-limit", help="MiB that the candidate may add.", min=16)
+        int, typer.Option("--memory-limit", help="Memory limit of the candidate in MiB.", min=16)
     ] = 512,
     is_unconfined: AllowUnconfined = False,
     is_json: Json = False,
 ) -> None:
-    """Sends a file through every gate, in a sandbox; exit 1 if it is rejected."""
+    """Evaluates a candidate file in a sandbox; exits with 1 if it is rejected."""
     settings = read_settings(ctx, {"search.allow_unconfined": is_unconfined or None})
     screen = Screen(settings.display)
     request = EvaluationRequest(_text(file), fitness, seeds, time_limit, memory_limit)
@@ -55,7 +55,7 @@ def evaluate(
 
 
 def _text(file: Path) -> str:
-    """Reads a file; what is no text is left for the first gate to refuse."""
+    """Reads a file; one that is not text is left for the first gate to refuse."""
     if not file.exists():
         raise InputError.at(file, "no such file", hint="give the path of a policy file")
     return read_bytes(file, MOST_BYTES).decode("utf-8", "backslashreplace")

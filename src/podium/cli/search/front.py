@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from podium.store import CandidateRecord
 
 MOST_ROWS = 20
-"""So many candidates of all fronts together are shown; `--json` has them all."""
+"""How many candidates of all fronts together are shown; `--json` shows all."""
 
 TITLES = {
     "allocation_130": "at 130 %", "allocation_100": "at 100 %", "fragmentation": "fragmented",
@@ -22,23 +22,23 @@ TITLES = {
 
 
 def show_fronts(screen: Screen, fronts: list[Front]) -> None:
-    """Prints the unbeaten candidates, then the best of each size; nothing where none is."""
+    """Prints the unbeaten candidates, then the best of each size."""
     names = list(dict.fromkeys(name for each in fronts for name in each.names))
     shown = [(each, record) for each, most in _shares(fronts) for record in each.shortened(most)]
     if not shown:
-        screen.note("no candidate is accepted yet: there is no front")
+        screen.note("no candidate has been accepted yet, so there is no front")
         return
     print()
     titles = ["candidate", *(TITLES[name] for name in names), "fitness", "may hold", "source"]
     screen.table(titles, [_row(each, record, names) for each, record in shown])
     total = sum(len(each.records) for each in fronts)
     if total > len(shown):
-        screen.note(f"{total - len(shown):,} more are on the front; --json lists them")
+        screen.note(f"{total - len(shown):,} more on the front; --json lists them")
     _show_sizes(screen, fronts)
 
 
 def _shares(fronts: list[Front]) -> list[tuple[Front, int]]:
-    """Divides the rows among the fronts; what one does not need goes to the other."""
+    """Divides the rows among the fronts; rows that one does not need go to the other."""
     counts = [len(each.records) for each in fronts]
     even = MOST_ROWS // max(1, len(fronts))
     spare = sum(max(0, even - count) for count in counts)

@@ -1,4 +1,4 @@
-"""Declares the options that verbs of searches share."""
+"""Declares the options that the verbs of `podium search` share."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ Traces = Annotated[
     ),
 ]
 Seeds = Annotated[
-    int, typer.Option("--seeds", help="Training cases of each trace or kind.", min=1, max=900)
+    int, typer.Option("--seeds", help="Training cases per trace or kind.", min=1, max=900)
 ]
 Nodes = Annotated[
     int | None,
     typer.Option(
-        "--nodes", help="Number of nodes to draw from a trace's cluster.", min=1, show_default=False
+        "--nodes",
+        help="Number of nodes to draw from the cluster of a trace.",
+        min=1,
+        show_default=False,
     ),
 ]
 Workers = Annotated[
@@ -36,22 +39,23 @@ Workers = Annotated[
 ]
 ExecutorName = Annotated[str, typer.Option("--executor", help="local, or ray for a Ray cluster.")]
 RayAddress = Annotated[
-    str, typer.Option("--ray-address", help="Ray cluster, HOST:PORT or auto; unset: start one.")
+    str, typer.Option("--ray-address", help="Ray cluster: HOST:PORT or auto; unset: start one.")
 ]
 TimeLimit = Annotated[
-    float, typer.Option("--time-limit", help="Seconds for one candidate.", min=0.1)
+    float, typer.Option("--time-limit", help="Time limit of one candidate in seconds.", min=0.1)
 ]
 MemoryLimit = Annotated[
-    int, typer.Option("--memory-limit", help="MiB that a candidate may add.", min=16)
+    int, typer.Option("--memory-limit", help="Memory limit of one candidate in MiB.", min=16)
 ]
 AllowUnconfined = Annotated[
-    bool, typer.Option("--allow-unconfined", help="Evaluate even where a sandbox wall is missing.")
+    bool,
+    typer.Option("--allow-unconfined", help="Evaluate even if a wall of the sandbox is missing."),
 ]
 Evaluations = Annotated[
     int | None,
     typer.Option(
         "--evaluations",
-        help="Limit of evaluations, tuning included, and of calls to a model. "
+        help="Limit on evaluations, tuning included, and on calls to a model. "
         "[default: 2000, or none with --time]",
         min=1,
         show_default=False,
@@ -61,58 +65,63 @@ EvaluationsInAll = Annotated[
     int | None,
     typer.Option(
         "--evaluations",
-        help="Limit of evaluations of the whole run, earlier sessions included. "
-        "[default: what it began with]",
+        help="Limit on evaluations of the whole run, earlier sessions included. "
+        "[default: the limit it began with]",
         min=1,
         show_default=False,
     ),
 ]
 Time = Annotated[
-    str | None, typer.Option("--time", help="End after this: 90s, 10m, 2h.", show_default=False)
+    str | None,
+    typer.Option("--time", help="Stop after this time: 90s, 10m, 2h.", show_default=False),
 ]
 Usd = Annotated[
     float | None,
     typer.Option("--usd", help="Spending limit in US dollars.", min=0, show_default=False),
 ]
 Tokens = Annotated[
-    int | None, typer.Option("--tokens", help="Limit of tokens used.", min=0, show_default=False)
+    int | None, typer.Option("--tokens", help="Limit on tokens.", min=0, show_default=False)
 ]
 Target = Annotated[
-    float | None, typer.Option("--target", help="End at this fitness.", show_default=False)
+    float | None, typer.Option("--target", help="Stop at this fitness.", show_default=False)
 ]
-Start = Annotated[str, typer.Option("--start", help="seeds: published formulas; random: nothing.")]
+Start = Annotated[
+    str, typer.Option("--start", help="Start from seeds (published formulas) or random (nothing).")
+]
 Models = Annotated[
     list[str] | None,
     typer.Option("--model", help="Language model; repeatable.", show_default=False),
 ]
 Command = Annotated[
     str | None,
-    typer.Option("--command", help="Program: prompt in, policy out.", show_default=False),
+    typer.Option(
+        "--command", help="Program that reads a prompt and prints a policy.", show_default=False
+    ),
 ]
 CommandEnv = Annotated[
     list[str] | None,
     typer.Option(
-        "--command-env", metavar="NAME", help="Variable that the program sees; repeatable.",
+        "--command-env", metavar="NAME", help="Environment variable to pass on to it; repeatable.",
         show_default=False,
     ),
 ]  # fmt: skip
 Prices = Annotated[
     list[str] | None,
-    typer.Option("--price", help="MODEL=IN,OUT in USD per million.", show_default=False),
+    typer.Option("--price", help="MODEL=IN,OUT in USD per million tokens.", show_default=False),
 ]
 Replay = Annotated[
     Path | None,
-    typer.Option("--replay", help="Play recorded traffic back.", show_default=False),
+    typer.Option("--replay", help="Replay recorded traffic from this file.", show_default=False),
 ]
 BaseUrl = Annotated[
     str | None,
-    typer.Option("--base-url", help="OpenAI-compatible service.", show_default=False),
+    typer.Option("--base-url", help="URL of an OpenAI-compatible service.", show_default=False),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class CasesOptions:
-    """Holds the options of what candidates are trained on."""
+    """The options of what candidates are trained on."""
 
     fitness: FitnessName = "inflation"
     trace: Traces = None
@@ -126,7 +135,7 @@ class CasesOptions:
 
 @dataclass(frozen=True, slots=True)
 class BudgetOptions:
-    """Holds the options of when a new search ends."""
+    """The options of when a new search ends."""
 
     evaluations: Evaluations = None
     time_span: Time = None
@@ -135,7 +144,7 @@ class BudgetOptions:
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """Holds the options of language models that are settings."""
+    """The options of language models that are settings."""
 
     model: Models = None
     base_url: BaseUrl = None
@@ -143,7 +152,7 @@ class ModelOptions:
     tokens: Tokens = None
 
     def settings(self) -> dict[str, Any]:
-        """Gives the options by the path of their setting."""
+        """Returns the options by the path of their setting."""
         return {
             "search.models": ",".join(self.model) if self.model else None,
             "search.base_url": self.base_url,
@@ -152,14 +161,14 @@ class ModelOptions:
         }
 
     def flags(self) -> dict[str, Any]:
-        """Gives the options by their flag."""
+        """Returns the options by their flag."""
         return {"--model": self.model, "--base-url": self.base_url, "--usd": self.usd,
                 "--tokens": self.tokens}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class WorkersOptions:
-    """Holds the options of where candidates are judged."""
+    """The options of where candidates are judged."""
 
     workers: Workers = None
     executor: ExecutorName = "local"
@@ -168,7 +177,7 @@ class WorkersOptions:
 
 @dataclass(frozen=True, slots=True)
 class LimitsOptions:
-    """Holds the limits of one candidate."""
+    """The options of the limits of one candidate."""
 
     time_limit: TimeLimit = 10.0
     memory_limit: MemoryLimit = 512
@@ -176,14 +185,14 @@ class LimitsOptions:
 
 @dataclass(frozen=True, slots=True)
 class PlaceOptions:
-    """Holds the options of what a search may use, and where it is kept."""
+    """The options of what a search may use, and where it is stored."""
 
     is_unconfined: AllowUnconfined = False
     store: StoreUrl = None
     traces: TracesFolder = None
 
     def settings(self) -> dict[str, Any]:
-        """Gives the options by the path of their setting."""
+        """Returns the options by the path of their setting."""
         return {
             "store.url": self.store,
             "traces.folder": self.traces,
@@ -194,7 +203,7 @@ class PlaceOptions:
 def means_request(
     workers: WorkersOptions, limits: LimitsOptions | None = None, command: str | None = None
 ) -> MeansRequest:
-    """Describes with what a search works."""
+    """Describes the resources that a search works with."""
     own = limits or LimitsOptions()
     return MeansRequest(
         workers.workers, workers.executor, workers.ray_address, own.time_limit, own.memory_limit,

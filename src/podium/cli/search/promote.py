@@ -33,35 +33,39 @@ def promote(
     run: RunId,
     *,
     best: Annotated[
-        int, typer.Option("--best", help="Number of nominees: the best so many.", min=1)
+        int, typer.Option("--best", help="Number of best candidates to nominate.", min=1)
     ] = 1,
     candidate: Annotated[
         list[int] | None,
-        typer.Option("--candidate", help="Nominate this one; repeatable.", show_default=False),
+        typer.Option(
+            "--candidate", help="Nominate this candidate; repeatable.", show_default=False
+        ),
     ] = None,
     folder: Annotated[
         Path, typer.Option("--to", help="Folder for the policy and its card.")
     ] = Path(),
     name: Annotated[str, typer.Option("--name", help="Name of the policy.")] = "",
     summary: Annotated[
-        str, typer.Option("--summary", help="One line that says what the policy does.")
+        str, typer.Option("--summary", help="One-line description of the policy.")
     ] = "",
     seeds: Annotated[
-        int, typer.Option("--seeds", help="Validation seeds of each case.", min=1, max=20)
+        int, typer.Option("--seeds", help="Validation seeds per case.", min=1, max=20)
     ] = 20,
     trace: Annotated[
         list[str] | None,
-        typer.Option("--trace", help="Validate on this alone; repeatable.", show_default=False),
+        typer.Option(
+            "--trace", help="Validate on this trace only; repeatable.", show_default=False
+        ),
     ] = None,
     loss: Annotated[
-        float, typer.Option("--loss", help="Fitness that a shorter formula may lose.", min=0)
+        float, typer.Option("--loss", help="Fitness that a shorter formula may cost.", min=0)
     ] = 0.02,
     incumbent: Annotated[str, typer.Option("--incumbent", help="Policy to beat.")] = "fgd",
     workers: options.Workers = None,
     place: options.PlaceOptions,
     is_json: Json = False,
 ) -> None:
-    """Validates the best of a run on held-out cases and writes what wins as a policy file."""
+    """Validates the best of a run on held-out cases and writes the winners as policy files."""
     settings = read_settings(ctx, place.settings())
     screen = Screen(settings.display)
     request = PromotionRequest(
@@ -96,7 +100,7 @@ def _object(outcome: Outcome) -> dict[str, Any]:
 
 def _show(screen: Screen, outcome: Outcome) -> None:
     for refusal in outcome.refusals:
-        print(on_one_line(f"{refusal.name} is refused: {refusal.reason}"))
+        print(on_one_line(f"{refusal.name} was refused: {refusal.reason}"))
     for each in outcome.promotions:
         reduced = outcome.reduced[each.name]
         gain = each.gain
@@ -118,7 +122,7 @@ def _show(screen: Screen, outcome: Outcome) -> None:
 
 
 def _show_tables(screen: Screen, table: Sequence[GroupResults]) -> None:
-    """Prints what was measured by protocol; whatever is better than another policy has a plus."""
+    """Prints the measurements by protocol; a plus means better than the other policy."""
     replays = [row for row in table if row.group.protocol == REPLAY]
     others = [row for row in table if row.group.protocol != REPLAY]
     if others:

@@ -1,4 +1,4 @@
-"""Runs searches, new ones and ones that were cut off."""
+"""Runs searches, new and interrupted ones."""
 
 from __future__ import annotations
 
@@ -30,24 +30,29 @@ def run(
     cases: options.CasesOptions,
     generator: Annotated[
         list[str] | None,
-        typer.Option("--generator", help="genetic, llm, command, random; NAME=WEIGHT for shares."),
+        typer.Option("--generator", help="genetic, llm, command, random; NAME=WEIGHT sets shares."),
     ] = None,
     start: options.Start = "seeds",
     policy: Annotated[
         list[Path] | None,
         typer.Option(
-            "--policy", help="Policy file to begin with as well; repeatable.", show_default=False
+            "--policy", help="Additional policy file to start from; repeatable.", show_default=False
         ),
     ] = None,
     origin: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="RUN", help="Begin with the best of a run.", show_default=False
+            "--from",
+            metavar="RUN",
+            help="Start from the best candidates of this run.",
+            show_default=False,
         ),
     ] = None,
     may_hold: Annotated[
         bool,
-        typer.Option("--hold", help="Candidates may hold pods back; holding:FLOOR says so too."),
+        typer.Option(
+            "--hold", help="Allow candidates to hold pods back; implied by holding:FLOOR."
+        ),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.", min=0)] = 1000,
     budget: options.BudgetOptions,
@@ -57,7 +62,8 @@ def run(
         int, typer.Option("--largest", help="Largest program, in AST nodes.", min=10, max=400)
     ] = 120,
     tune_every: Annotated[
-        int, typer.Option("--tune-every", help="Tune constants once in this many batches.", min=0)
+        int,
+        typer.Option("--tune-every", help="Tune constants every N batches; 0: never.", min=0),
     ] = 3,
     tune_evaluations: Annotated[
         int,
@@ -70,7 +76,7 @@ def run(
     replay: options.Replay = None,
     command: options.Command = None,
     command_env: options.CommandEnv = None,
-    name: Annotated[str, typer.Option("--name", help="A name for the run.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the run.")] = "",
     judging: options.WorkersOptions,
     limits: options.LimitsOptions,
     place: options.PlaceOptions,
@@ -118,7 +124,7 @@ def resume(
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
-    """Continues a run where it stopped; nothing that was judged is judged again."""
+    """Continues a run where it stopped, without repeating evaluations."""
     flags = {"store.url": store, "search.allow_unconfined": is_unconfined or None}
     settings = read_settings(ctx, flags | models.settings())
     screen = Screen(settings.display)

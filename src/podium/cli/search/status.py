@@ -1,4 +1,4 @@
-"""Shows how far a search is, from the store, while it runs or afterwards."""
+"""Shows the progress of a search from the store, while it runs or afterwards."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def status(
     ctx: typer.Context,
     run: RunId,
     has_front: Annotated[
-        bool, typer.Option("--front", help="Show candidates that no other beats in every figure.")
+        bool, typer.Option("--front", help="Show the Pareto front of all figures.")
     ] = False,
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
-    """Shows how far a run is, and its best candidate."""
+    """Shows the progress of a run and its best candidate."""
     settings = read_settings(ctx, {"store.url": store})
     with open_runs(settings) as kept:
         with blaming("argument RUN"):
@@ -46,7 +46,7 @@ def status(
     screen = Screen(settings.display)
     screen.fields({"run": record.id, "name": record.name, "status": told["status"]})
     if not record.summary:
-        screen.note("no batch is done yet")
+        screen.note("no batch has finished yet")
         return
     try:
         screen.fields(facts_of_summary(dict(record.summary)))
@@ -54,7 +54,7 @@ def status(
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         from podium.store import DamagedRow
 
-        raise DamagedRow.of("runs", record.id, "summary is none of a search") from error
+        raise DamagedRow.of("runs", record.id, "the summary is not that of a search") from error
     if fronts is not None:
         show_fronts(screen, fronts)
     elif text:

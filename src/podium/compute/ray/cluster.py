@@ -31,7 +31,7 @@ _QUIET = {
 
 
 class RayCluster:
-    """Is a connection to Ray; whoever started Ray also ends it."""
+    """A connection to Ray; it stops Ray only if it has started it."""
 
     def __init__(self, address: str, workers: int) -> None:
         self.ray = import_ray()
@@ -90,7 +90,7 @@ def import_ray() -> ModuleType:
 
 
 def knock(address: str) -> None:
-    """Makes sure that somebody answers at an address: Ray itself tries for many minutes."""
+    """Checks that something answers at an address: Ray itself tries for many minutes."""
     host, _, port = address.rpartition("//")[2].rpartition(":")
     if not port.isdecimal():
         return  # "auto" or "local"
@@ -103,7 +103,7 @@ def knock(address: str) -> None:
 def _no_ray(address: str, error: Exception) -> MissingError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return MissingError(
-        f"there is no Ray to work on: {hidden(reason)}", where=hidden(address),
+        f"no Ray cluster is available: {hidden(reason)}", where=hidden(address),
         hint="ray start --head starts a cluster; without an address, Ray runs here alone",
     )  # fmt: skip
 

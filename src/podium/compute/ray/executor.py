@@ -54,11 +54,11 @@ class RayHost:
         return actor, actor.get_ready.remote()
 
     def share(self, values: Values) -> Any:
-        """Puts values where every machine fetches them once."""
+        """Stores values where every machine fetches them once."""
         return self._ray.put(dict(values))
 
     def call(self, worker: Any, task: Values, shared: Any) -> Any:
-        """Hands a task to an idle actor."""
+        """Sends a task to an idle actor."""
         return worker.perform.remote(dict(task), shared)
 
     def wait(self, answers: Sequence[Any], timeout_s: float) -> Sequence[Any]:
@@ -83,7 +83,7 @@ class RayHost:
             self._ray.kill(worker)
 
     def close(self, workers: Sequence[Any]) -> None:
-        """Lets actors end what they started, on whatever machine, then kills them."""
+        """Asks actors to end what they started, on any machine, then kills them."""
         with suppress(Exception):  # an actor that is gone has nothing left to close
             farewell = [each.close.remote() for each in workers]
             self._ray.wait(farewell, num_returns=len(farewell), timeout=_FAREWELL_S)
@@ -91,12 +91,12 @@ class RayHost:
             self.kill(each)
 
     def advice(self, reason: str) -> tuple[str, str]:
-        """Says what to do when no actor gets ready."""
+        """Returns what to do when no actor gets ready."""
         where = f"Ray cluster of {self._cluster.cpus:g} cores"
         if "No module named 'podium" in reason:
             hint = "install podium-scheduler[ray] on every machine of the cluster, the same version"
             return where, hint
-        return where, "ray status shows what the cluster has room for"
+        return where, "ray status shows the free resources of the cluster"
 
 
 def _first_line(error: BaseException) -> str:

@@ -60,7 +60,7 @@ def power(base: float, exponent: float) -> float:
 
 
 def hypotenuse(one: float, other: float) -> float:
-    """Takes the root of the sum of two squares.
+    """Returns the root of the sum of two squares.
 
     >>> hypotenuse(3, 4)
     5.0
@@ -177,17 +177,17 @@ def rounded_to(value: float, digits: int) -> float:
 
 
 def turned(y: float, x: float) -> float:
-    """Gives the angle of a point; zero has no sign here, as whole numbers have none."""
+    """Returns the angle of a point; zero has no sign here, as whole numbers have none."""
     return math.atan2(y + 0.0, x + 0.0)
 
 
 def signed(value: float, sign: float) -> float:
-    """Gives a number the sign of another, plus for zero."""
+    """Returns a number with the sign of another, plus for zero."""
     return math.copysign(value, sign + 0.0)
 
 
 def checked(value: Any, is_set: bool) -> Any:
-    """Refuses a name that was not set on the way here."""
+    """Refuses a name that was not set on this path."""
     if is_set:
         return value
     raise UnboundLocalError(UNSET)

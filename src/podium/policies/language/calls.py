@@ -60,7 +60,7 @@ class Calls(Expressions):
         return found
 
     def _refuse_nowhere(self, node: ast.expr) -> None:
-        """Refuses to call what is defined nowhere, and says what may be meant."""
+        """Refuses to call an undefined name, and suggests a similar one."""
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             self._attribute(node)
         elif isinstance(node, ast.Name) and node.id not in {*self.names, *self.function.outer}:
@@ -197,7 +197,7 @@ class Calls(Expressions):
     def _folded(
         self, value: ast.expr, kind: Kind, node: ast.Call, step: Callable[[Typed, Typed], Typed]
     ) -> Typed:
-        """Takes the items of a tuple one after the other."""
+        """Applies a function to the items of a tuple one after the other."""
         if not isinstance(value, ast.Tuple | ast.Name):  # it would be computed for every item
             reason = f"calls `{shortened(node)}`; put the tuple into a name first"
             raise NotPortable(reason, node.lineno)

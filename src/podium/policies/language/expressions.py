@@ -139,7 +139,7 @@ class Expressions:
         return ast.Attribute(owner, node.attr, ast.Load()), fields[node.attr]
 
     def undefined(self, node: ast.Name) -> NotPortable:
-        """Refuses a name that stands for nothing, and says which may be meant."""
+        """Refuses an undefined name, and suggests a similar one."""
         reason = f"uses {node.id}, which is defined nowhere"
         hint = meant(node.id, {*self.names, *self.function.outer}) or "define it, or spell it right"
         return NotPortable(reason, node.lineno, hint)
@@ -283,7 +283,7 @@ class Expressions:
 
 
 def counted(typed: Typed, node: ast.expr) -> Typed:
-    """Takes a number as it is, and a truth as 0 or 1."""
+    """Returns a number unchanged, and a truth value as 0 or 1."""
     found, kind = typed
     if kind is not None and not kind.is_number:
         raise NotPortable(f"computes with `{shortened(node)}`, which is no number", node.lineno)
@@ -338,7 +338,7 @@ def _raised(base: Any, exponent: Any, line: int) -> object:
 
 
 def written(node: ast.expr) -> float | None:
-    """Gives a number that is written as such."""
+    """Returns the value of a literal number."""
     value = node.value if isinstance(node, ast.Constant) else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number else None  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Tells what an expression of a policy can be: a truth, a whole number within bounds, a real one.
+"""Kinds of expressions in a policy: a truth value, a whole number within bounds, a real number.
 
 Plain Python finds types as it runs and counts without limit; compiled code has fixed types of 64
 bits. The two agree where every value has one kind, and every whole number is exact in a double.
@@ -31,7 +31,7 @@ _TOO_LARGE = f"holds a tuple of more than {MOST_PARTS} parts"
 
 
 class NotPortable(Exception):  # noqa: N818 - an answer, not a mistake
-    """Says that something means one thing in plain Python only, or cannot be compiled."""
+    """Something that only plain Python can do, or that cannot be compiled."""
 
     def __init__(self, reason: str, line: int = 0, hint: str = "") -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ class NotPortable(Exception):  # noqa: N818 - an answer, not a mistake
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Holds what values an expression can have."""
+    """The values that an expression can have."""
 
     tag: Tag
     low: int = 0
@@ -57,12 +57,12 @@ class Kind:
 
     @property
     def is_number(self) -> bool:
-        """Tells numbers and truths from records and lists."""
+        """Returns whether it is a number or a truth value, not a record or a list."""
         return self.tag in NUMBERS
 
     @property
     def is_exact(self) -> bool:
-        """Tells whether all its whole numbers are exact without being checked."""
+        """Returns whether all its whole numbers are exact without being checked."""
         return self.low >= -MOST_WHOLE and self.high <= MOST_WHOLE
 
 
@@ -87,7 +87,7 @@ ARGUMENTS = {"pod": POD, "node": NODE, "gpu": SLOT, "table": TABLE}
 
 
 def whole(low: int, high: int) -> Kind:
-    """Makes the kind of whole numbers within bounds."""
+    """Builds the kind of whole numbers within bounds."""
     return Kind("int", low, high)
 
 
@@ -99,7 +99,7 @@ def clipped(kind: Kind) -> Kind:
 
 
 def kind_of(value: object) -> Kind:
-    """Tells the kind of a constant."""
+    """Returns the kind of a constant."""
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):

@@ -155,7 +155,7 @@ def row_cell(table, row, column):
 
 @_native
 def entries(table):
-    """Gives the numbers of a plain table."""
+    """Returns the numbers of a plain table."""
     if table.ndim == 1:
         return table
     else:

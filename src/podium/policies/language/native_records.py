@@ -33,7 +33,7 @@ _WORD = ir.IntType(64)
 
 
 class ShownRecord(types.Type):  # type: ignore[misc]
-    """Is a pod or a node whose fields can be read."""
+    """A pod or a node whose fields can only be read."""
 
     def __init__(self, name: str, dtype: np.dtype[np.void]) -> None:
         super().__init__(name=f"Shown({name})")
@@ -46,7 +46,7 @@ class ShownRecord(types.Type):  # type: ignore[misc]
 
 
 class ShownList(types.IterableType):  # type: ignore[misc]
-    """Is the list of a node's GPUs: 32-bit numbers, as many as the record has slots."""
+    """The list of a node's GPUs: 32-bit numbers, as many as the record has slots."""
 
     def __init__(self, length: int) -> None:
         super().__init__(name=f"ShownList({length})")
@@ -54,12 +54,12 @@ class ShownList(types.IterableType):  # type: ignore[misc]
 
     @property
     def iterator_type(self) -> ShownIterator:
-        """Tells what a loop goes over it with."""
+        """Returns the type of its iterator."""
         return ShownIterator(self)
 
 
 class ShownIterator(types.SimpleIteratorType):  # type: ignore[misc]
-    """Goes over a list of GPUs."""
+    """Iterates over a list of GPUs."""
 
     def __init__(self, over: ShownList) -> None:
         super().__init__(name=f"iter({over.name})", yield_type=types.int64)

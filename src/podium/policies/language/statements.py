@@ -32,7 +32,7 @@ _ZEROS = {"bool": False, "int": 0, "float": 0.0}
 
 
 class Body(Calls):
-    """Translates a function; remembers which names are set, and how often loops go round."""
+    """Translates a function; remembers which names are set, and how often loops run."""
 
     def __init__(self, program: Program, function: Function) -> None:
         super().__init__(program, function)
@@ -56,7 +56,7 @@ class Body(Calls):
             raise NotPortable("uses a name that its translation needs", function.tree.lineno)
 
     def translated(self) -> ast.FunctionDef:
-        """Gives the function anew."""
+        """Returns the translated function."""
         function = self.function
         body, end = self._block(function.tree.body, frozenset(function.arguments))
         if end is not None:
@@ -244,7 +244,7 @@ class Body(Calls):
         return [ast.For(ast.Name(held, ast.Store()), over, [*lines, *body], [])], known
 
     def _rows_of(self, over: ast.expr, name: str) -> tuple[str, str]:
-        """Notes that a name goes over the rows of a table, if it is set nowhere else."""
+        """Notes that a name runs over the rows of a table, if it is set nowhere else."""
         table = self._table_counted(over)
         is_alone = self.function.stores[name] == 1
         if table and is_alone and name not in self.function.arguments:
@@ -268,7 +268,7 @@ class Body(Calls):
         return name if is_table and name not in self.function.stores else ""
 
     def _iteration(self, node: ast.expr) -> tuple[ast.expr, Kind | None, int | None]:
-        """Translates what a loop goes over; gives the kind of its items, and their number."""
+        """Translates what a loop runs over; returns the kind of its items, and their number."""
         if isinstance(node, ast.Call) and self.resolved(node.func) is range:
             return self._range(node)
         expression, kind = self.expression(node)
@@ -307,7 +307,7 @@ class Body(Calls):
 
 
 def _parts(value: ast.expr, names: list[str]) -> list[ast.expr]:
-    """Gives the items of a tuple as written, unless they read what is being assigned."""
+    """Returns the items of a tuple as written, unless they read what is being assigned."""
     read = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
     return value.elts if isinstance(value, ast.Tuple) and not read & set(names) else []
 

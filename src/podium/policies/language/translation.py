@@ -72,7 +72,7 @@ class Function:
         return [argument.arg for argument in self.tree.args.args]
 
     def kind(self, name: str) -> Kind | None:
-        """Tells what a name can hold: what is assigned to it, and what is added up in loops."""
+        """Returns the kind of a name: what is assigned to it, and what is added up in loops."""
         base = self.bases.get(name)
         if base is None or base.tag != "int" or name not in self.sums:
             return base
@@ -96,7 +96,7 @@ class Translation:
         return names
 
     def plain(self) -> FunctionType:
-        """Gives the score function for plain Python."""
+        """Returns the score function for plain Python."""
         found: FunctionType = self.namespace(PLAIN)["score"]
         return found
 
@@ -183,7 +183,7 @@ class Program:
             self.has_changed = True
 
     def trees(self) -> list[tuple[str, ast.Module]]:
-        """Gives the translated functions, each with the path of its file."""
+        """Returns the translated functions, each with the path of its file."""
         found = []
         for each in self._functions.values():
             if not each.has_result:
@@ -238,6 +238,14 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
         (node,) = same
         return node if isinstance(node, ast.FunctionDef) else _as_definition(node)
     raise NotPortable(f"calls {function.__name__}(), whose source is not at hand")
+
+
+def text_of(function: FunctionType) -> str:
+    """Writes the definition of a function out of its file; nothing where that is not at hand."""
+    try:
+        return ast.unparse(definition_of(function))
+    except (NotPortable, RecursionError, MemoryError):
+        return ""
 
 
 @functools.lru_cache(maxsize=16)

@@ -53,7 +53,7 @@ def load_scheduler_config(path: Path, *, ignore_unknown_plugins: bool = False) -
     unknown = [name for name in weights if name not in PLUGINS and name not in NEUTRAL]
     if unknown and not ignore_unknown_plugins:
         raise UsageError(
-            f'the score plugin "{unknown[0]}" has no counterpart here',
+            f'the score plugin "{unknown[0]}" is not supported',
             where=f"{path}, profile {profile.name}",
             hint=f"{advice_on(unknown[0], [*PLUGINS, *NEUTRAL])}; --ignore-unknown-plugins leaves "
             "others out",
@@ -90,7 +90,9 @@ def _document(path: Path) -> dict[str, Any]:
     )
     found = f" ({', '.join(kinds)} instead)" if kinds else ""
     raise InputError.at(
-        path, f"there is no {KIND} in it{found}", hint="clusters go to --cluster, pods to --trace"
+        path,
+        f"the file contains no {KIND}{found}",
+        hint="clusters go to --cluster, pods to --trace",
     )
 
 
@@ -137,11 +139,11 @@ def _sampling(root: Section, profile: Section) -> list[str]:
             if percent == 100:
                 return []
             return [f"percentageOfNodesToScore {percent} is not honoured: all nodes are scored"]
-    return ["kube-scheduler would score a part of the nodes of a large cluster; here it is all"]
+    return ["kube-scheduler scores only part of the nodes of a large cluster; here all are scored"]
 
 
 def _extending(root: Section) -> list[str]:
-    return ["extenders are not asked"] if root.sections("extenders") else []
+    return ["extenders are not called"] if root.sections("extenders") else []
 
 
 def _filtering(plugins: Section) -> list[str]:

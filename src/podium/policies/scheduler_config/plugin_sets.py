@@ -1,4 +1,4 @@
-"""Works out which score plugins a scheduler profile enables, and with what weights.
+"""Determines which score plugins a scheduler profile enables, and with what weights.
 
 mergePlugins of pkg/scheduler/apis/config/<version>/default_plugins.go and
 expandMultiPointPlugins of pkg/scheduler/framework/runtime/framework.go, kubernetes/kubernetes.
@@ -34,7 +34,7 @@ NOT_SCORING = frozenset(
      "NodeName", "NodePorts", "NodeUnschedulable", "NodeVolumeLimits", "Open-Gpu-Share",
      "PrioritySort", "SchedulingGates", "VolumeRestrictions", "VolumeZone"]
 )  # fmt: skip
-"""Plugins that may stand under multiPoint and have no score."""
+"""Plugins that may be listed under multiPoint and have no score."""
 
 POINTS = (
     "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve",

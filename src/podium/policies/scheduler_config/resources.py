@@ -24,7 +24,7 @@ Weights = dict[str, int]
 
 
 def listed_weights(arguments: Section) -> tuple[Weights, tuple[str, ...]]:
-    """Reads `resources`; also says which of them no node has here."""
+    """Reads `resources`; also lists those that no node has here."""
     weights: Weights = {}
     left_out: list[str] = []
     listed = arguments.sections("resources")

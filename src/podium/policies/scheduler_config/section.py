@@ -20,7 +20,7 @@ class Section:
     values: Mapping[str, Any]
 
     def error(self, message: str, *, key: str = "", hint: str = "") -> InputError:
-        """Makes an error that names the file and the place."""
+        """Builds an error that names the file and the place."""
         return InputError.at(self.file, message, column=self._place(key), hint=hint)
 
     def only(self, known: Iterable[str], kind: str = "setting") -> Section:
@@ -55,7 +55,7 @@ class Section:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise self.error(f"{excerpt(value, 40)} is not a text", key=key)
+            raise self.error(f"{excerpt(value, 40)} is not a string", key=key)
         return value
 
     def number(self, key: str, low: int, high: int, default: int) -> int:

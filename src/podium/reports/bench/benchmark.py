@@ -96,6 +96,13 @@ def _fgd_inflation(name: str, folder: Path | None) -> Measurement:
     return Measurement(name, fast, "s", 0.6, True, slow, "scan tier")
 
 
+def _random_ties(name: str, _folder: Path | None) -> Measurement:
+    case = uniform_cluster(4_000), dense_workload(20_000, 20_000)
+    first = timed(lambda: simulate(*case, load("fgd"), Inflation(), Setup(SEED)), 1)
+    drawn = timed(lambda: simulate(*case, load("kube-default"), Inflation(), Setup(SEED)), 1)
+    return Measurement(name, drawn, "s", 3.0, True, first, "fgd")
+
+
 def _steps(name: str, folder: Path | None) -> Measurement:
     from podium.sim.stepping import VectorEnvironment, stepped_plan
 
@@ -156,7 +163,7 @@ def _scores(policy_name: str, target: float) -> Measure:
         shapes = workload.aligned(cluster.gpu_models).shapes()
         nodes, policy = half_full(cluster, workload), load(policy_name)
         if not isinstance(policy, PairPolicy):
-            raise TypeError(f"{policy_name} is no pair policy")
+            raise TypeError(f"{policy_name} is not a pair policy")
         plain = replace(policy, not_compiled="measured as if", compiled={}, refused={})
         slow = timed(lambda: _score_all(plain, shapes, shapes.pods[:3], nodes), 1) / 3
         fast = timed(lambda: _score_all(policy, shapes, shapes.pods, nodes), 4 * REPEATS)
@@ -262,7 +269,7 @@ def _search_overhead(name: str, _folder: Path | None) -> Measurement:
 
 
 def timed(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Gives the median seconds of a piece of work, after one run to warm up."""
+    """Measures the median seconds of a function, after one run to warm up."""
     work()
     spans = []
     for _ in range(repeats):
@@ -281,6 +288,7 @@ MEASURES: dict[str, Measure] = {
     "replay_16_nodes": _replay_16,
     "steps_64_environments": _steps,
     "fgd_inflation_1213_nodes": _fgd_inflation,
+    "kube_default_4k_nodes": _random_ties,
     "score_1213_nodes_fed_gpu": _scores("fed-gpu", 0.0003),
     "score_1213_nodes_fgd": _scores("fgd", 0.003),
     "new_python_policy_replay": _new_policy,

@@ -36,7 +36,7 @@ def score(pod, node):
 
 
 def fresh_policy(number: int) -> Policy:
-    """Makes a policy that only the number tells from the others."""
+    """Builds a policy that differs from the others in one number only."""
     text = _TEXT.replace("{number}", str(number))
     return policy_of(read_source(text, "fresh.py"), "fresh")
 
@@ -45,7 +45,7 @@ SEED = 1000
 
 
 def openb_case(name: str, folder: Path | None) -> tuple[Cluster, Workload]:
-    """Gives a cluster of OpenB with its pods: those of the files in the folder, else drawn."""
+    """Returns a cluster of OpenB with its pods, read from files in the folder or else generated."""
     options = LoadOptions(folder=folder, seed=SEED)
     trace = load_trace(name, options)
     pods = load_trace("openb:default", options) if folder else trace
@@ -55,7 +55,7 @@ def openb_case(name: str, folder: Path | None) -> tuple[Cluster, Workload]:
 
 
 def half_full(cluster: Cluster, workload: Workload) -> npt.NDArray[Any]:
-    """Gives the nodes as first-fit leaves them when half of the GPUs were asked for."""
+    """Returns the nodes as first-fit leaves them when half of the GPUs were asked for."""
     result = simulate(cluster, workload, load("first-fit"), Inflation(ratio=0.5), Setup(SEED))
     placed = np.flatnonzero(result.is_placed)
     pods = result.plan.arrivals.pods[placed]
@@ -63,7 +63,7 @@ def half_full(cluster: Cluster, workload: Workload) -> npt.NDArray[Any]:
 
 
 def uniform_cluster(nodes: int) -> Cluster:
-    """Makes a cluster of equal nodes: 96 cores, 768 GiB, 8 GPUs."""
+    """Builds a cluster of equal nodes: 96 cores, 768 GiB, 8 GPUs."""
     return Cluster.of(
         (NodeSpec(f"node-{i}", 96_000, 786_432, 8, "G2") for i in range(nodes)), name="uniform"
     )

@@ -1,4 +1,4 @@
-"""Holds one figure of speed or memory beside its target, and the machine it was measured on."""
+"""A figure of speed or memory beside its target, and the machine it was measured on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Holds one figure, what it should be, and what the same machine does without the trick."""
+    """One figure, its target, and what the same machine does without the optimisation."""
 
     name: str
     value: float
@@ -24,7 +24,7 @@ class Measurement:
 
     @property
     def ok(self) -> bool:
-        """Tells whether the target is met."""
+        """Returns whether the target is met."""
         return self.value <= self.target if self.is_ceiling else self.value >= self.target
 
     @property
@@ -36,7 +36,7 @@ class Measurement:
         return pair[0] / pair[1]
 
     def as_object(self) -> dict[str, object]:
-        """Gives the figure under its stable names."""
+        """Returns the figure under its stable names."""
         return {
             "name": self.name,
             "value": self.value,

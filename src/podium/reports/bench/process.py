@@ -38,20 +38,20 @@ def cold_seconds() -> float:
 
 
 def peak_megabytes(nodes: int) -> float:
-    """Gives the peak memory of simulating 100,000 pods on so many nodes."""
+    """Returns the peak memory of simulating 100,000 pods on so many nodes."""
     printed = run(["-c", _MEMORY.format(nodes=nodes)])
     kilobytes = int(printed.split()[-1])
     return kilobytes * 1024 / 1e6
 
 
 def search_speed(batches: int) -> dict[str, float]:
-    """Gives what `podium.search.run.speed` measures; its docstring says what is counted."""
+    """Returns what `podium.search.run.speed` measures; its docstring says what is counted."""
     measured: dict[str, float] = json.loads(run(["-m", "podium.search.run.speed", str(batches)]))
     return measured
 
 
 def run(arguments: list[str], environment: dict[str, str] | None = None) -> str:
-    """Runs a Python process and gives what it printed."""
+    """Runs a Python process and returns what it printed."""
     done = subprocess.run(
         [sys.executable, *arguments],
         env={**os.environ, **(environment or {})},

@@ -1,6 +1,6 @@
 """Checks a candidate's syntax tree against what a score function needs, and nothing more.
 
-Stricter than purity: whatever is not listed is refused, so that a candidate can reach no file,
+Stricter than purity: whatever is not listed is refused, so a candidate can reach no file,
 no environment and no attribute but the fields of its two records.
 """
 
@@ -27,7 +27,7 @@ from podium.search.candidate.vocabulary import BUILTINS, RECORDS, RESERVED, said
 
 
 def bound_problems(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yields (line, reason) for what is too large to look into."""
+    """Yields (line, reason) for what is too large to be checked further."""
     count = 0
     waiting: list[tuple[ast.AST, int, int, int]] = [(tree, 0, 0, 1)]
     while waiting:
@@ -179,7 +179,7 @@ def functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 
 
 def is_docstring(statement: ast.stmt, body: list[ast.stmt]) -> bool:
-    """Tells whether a statement documents the body that it opens."""
+    """Returns whether a statement documents the body that it opens."""
     if statement is not body[0] or not isinstance(statement, ast.Expr):
         return False
     return isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)

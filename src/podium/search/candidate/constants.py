@@ -13,7 +13,7 @@ from podium.search.candidate.text import parse_text
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Holds one declared constant: `NAME = tunable(value, low, high)`."""
+    """One declared constant: `NAME = tunable(value, low, high)`."""
 
     name: str
     value: float

@@ -18,7 +18,7 @@ _KNOWN = frozenset(vocabulary.EXPRESSIONS + vocabulary.OPERATORS)
 
 
 def walk_problems(statement: ast.stmt, known: set[str]) -> Problems:
-    """Looks at a statement and all that it holds."""
+    """Yields (line, reason) for problems of a statement and everything inside it."""
     parents: dict[ast.AST, ast.AST] = {}
     waiting: list[ast.AST] = [statement]
     while waiting:
@@ -147,7 +147,7 @@ def _subscript_problems(node: ast.Subscript) -> Problems:
 
 
 def is_gpu_list(node: ast.AST) -> bool:
-    """Tells whether an expression is the list of a node's GPUs."""
+    """Returns whether an expression is the list of a node's GPUs."""
     if not isinstance(node, ast.Attribute) or node.attr != GPU_LIST:
         return False
     return isinstance(node.value, ast.Name) and node.value.id == "node"

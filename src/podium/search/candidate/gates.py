@@ -19,17 +19,17 @@ from podium.search.candidate.vocabulary import LONGEST_BYTES
 
 MOST_PROBLEMS = 5
 MOST_READ = 128
-"""So many texts are remembered with their syntax trees."""
+"""How many texts are remembered with their syntax trees."""
 
 _KNOWN = "it computes the same as a candidate that was judged before"
 
 FORMS = tuple(form for form in PAIR_FORMS if "table" not in form)
-"""Candidates bring no `prepare`, so none takes a table."""
+"""Candidates have no `prepare`, so none takes a table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """Holds a text that passed the gates which only read it."""
+    """A text that passed the gates which only read it."""
 
     text: str
     tree: ast.Module
@@ -46,7 +46,7 @@ class Candidate:
 
     @property
     def may_hold(self) -> bool:
-        """Tells whether it names the score that refuses a node."""
+        """Returns whether it names HOLD, the score that refuses a node."""
         if not any(word in self.text for word in REFUSALS):
             return False
         names = (getattr(n, "id", getattr(n, "attr", "")) for n in walked(self.tree))
@@ -155,7 +155,7 @@ def _foreign_names(text: str) -> list[tuple[int, str]]:
 
 
 def checked_policy(text: str, name: str) -> Policy:
-    """Makes an ordinary policy of a candidate's text, which passes the reading gates again."""
+    """Builds an ordinary policy from a candidate's text, once it passes the reading gates again."""
     read = read_candidate(text)
     if isinstance(read, Verdict):
         raise PolicyError(read.reason, where=name, hint=f"it fails at the gate {read.gate}")

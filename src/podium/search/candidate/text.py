@@ -46,7 +46,7 @@ def walked(node: ast.AST) -> list[ast.AST]:
 
 
 _FREE = (ast.expr_context, ast.arguments, ast.arg, ast.Import, ast.ImportFrom, ast.alias)
-"""Parts of a syntax tree that nobody reads, or that every candidate has."""
+"""Parts of a syntax tree that are not counted: every candidate has them, or nobody reads them."""
 
 
 def complexity_of(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Holds what a gate decides on a candidate, and the refusal that a worker raises."""
+"""Verdicts of gates on candidates, and the exception that a worker raises for a refusal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GATES = (SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY, TINY, CONTRACT, COMPILE, RACE, T
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Says whether a candidate is accepted, or at which gate it failed and why."""
+    """Whether a candidate is accepted, or which gate refused it and why."""
 
     accepted: bool
     gate: str  # the last gate that was entered
@@ -33,7 +33,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Holds the verdict on a candidate, and its scores as far as it came."""
+    """The verdict on a candidate, and the scores it reached up to there."""
 
     verdict: Verdict
     scores: dict[str, Any] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Judgement:
     simulated_s: float = 0.0  # of which in the simulator, on the training cases
 
     def as_object(self) -> dict[str, Any]:
-        """Gives the judgement's one JSON shape."""
+        """Returns the judgement as JSON types."""
         return {
             "accepted": self.verdict.accepted,
             "gate": self.verdict.gate,
@@ -56,7 +56,7 @@ class Judgement:
 
 
 class Rejected(Exception):  # noqa: N818 - reads as the sentence it makes
-    """A gate refuses the candidate; one that spoils its process leaves nothing to trust in it."""
+    """A gate refuses the candidate; after some refusals the process cannot be trusted any more."""
 
     def __init__(self, reason: str, *, is_spoiling: bool = False) -> None:
         super().__init__(reason)
@@ -64,5 +64,5 @@ class Rejected(Exception):  # noqa: N818 - reads as the sentence it makes
 
     @classmethod
     def by(cls, error: PodiumError) -> Rejected:
-        """Refuses for the reason, and with the advice, of an error."""
+        """Builds a refusal from the reason and the advice of an error."""
         return cls(f"{error}; {error.hint}" if error.hint else str(error))

@@ -1,4 +1,4 @@
-"""Has candidates written by any program that reads a prompt and prints a policy."""
+"""Runs any program that reads a prompt and prints a policy, to write candidates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from podium.search.generators.llm.prompt import write_prompt
 from podium.settings import hidden, known_secrets
 
 SEED_VARIABLE = "PODIUM_SEED"
-"""Gives the program a number of its own for each request, the same in every run of a seed."""
+"""Passes the program a different number for each request, the same in every run of a seed."""
 
 _PASSED_ON = frozenset(
     [
@@ -37,7 +37,7 @@ _PASSED_ON = frozenset(
         "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NO_PROXY", "no_proxy",
     ]
 )  # fmt: skip
-"""What a program needs to run at all; whatever else it is to see has to be named."""
+"""What a program needs to run at all; anything else that it should see must be named."""
 
 _MOST_OUTPUT_BYTES = 200_000
 _LONGEST_PROBLEM = 300
@@ -45,7 +45,7 @@ _LONGEST_PROBLEM = 300
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    """Says which program is run, for how long, and what it may see of the environment."""
+    """Settings of the command: the program, its time limit, and the variables it may see."""
 
     command: str  # as in a shell, but no shell reads it
     timeout_s: float = 120.0
@@ -54,7 +54,10 @@ class CommandSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout_s < math.inf:
-            raise UsageError(f"timeout_s is {self.timeout_s}", hint="give seconds")
+            raise UsageError(
+                f"timeout_s must be positive, got {self.timeout_s}",
+                hint="give a positive number of seconds",
+            )
 
     @property
     def arguments(self) -> list[str]:
@@ -63,7 +66,7 @@ class CommandSettings:
             return shlex.split(self.command)
         except ValueError as error:
             shown = hidden(self.command)
-            raise UsageError(f'"{shown}" is no command: {error}') from None
+            raise UsageError(f'"{shown}" is not a valid command: {error}') from None
 
 
 class CommandGenerator:
@@ -99,17 +102,17 @@ class CommandGenerator:
         )  # fmt: skip
 
     def learn(self, source: str, gain: float | None, cost: Cost) -> None:
-        """Hears how a candidate did; a program keeps no memory here."""
+        """Ignores how a candidate did: a command keeps no state."""
 
     def state(self) -> Mapping[str, Any]:
-        """Gives nothing: there is nothing to go on from."""
+        """Returns an empty state: a command keeps none."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes up nothing."""
+        """Ignores the saved state: a command keeps none."""
 
     def close(self) -> None:
-        """Lets go of nothing: every program has ended."""
+        """Does nothing: every program has already ended."""
 
     def _run(self, prompt: str, seed: int) -> tuple[str, str]:
         # Files, not pipes: a grandchild that outlives the program cannot keep one waiting.
@@ -123,7 +126,7 @@ class CommandGenerator:
             try:
                 code = self._wait((given, out, errors), seed)
             except OSError as error:
-                return "", f"the command does not start: {self._secrets.hide(str(error))}"
+                return "", f"the command could not be started: {self._secrets.hide(str(error))}"
             if code is None:
                 limit = f"{self._settings.timeout_s:g} s"
                 return "", f"the command did not end within {limit}"
@@ -167,23 +170,23 @@ def open_command(
     missing = [name for name in settings.keep if name not in environ]
     if missing:
         raise MissingError(
-            f"the environment has no {', '.join(missing)}", where="flag --command-env",
-            hint="set it, or leave it out",
+            f"not set in the environment: {', '.join(missing)}", where="flag --command-env",
+            hint="set the variable, or leave it out of --command-env",
         )  # fmt: skip
     if settings.folder and not Path(settings.folder).is_dir():
         raise MissingError(
-            "the folder in which the command was given is gone", where=settings.folder,
-            hint="bring it back, or begin a new run",
+            "the folder in which the command was given no longer exists", where=settings.folder,
+            hint="restore it, or begin a new run",
         )  # fmt: skip
     if shutil.which(_located(arguments[0], settings.folder), path=environ.get("PATH")) is None:
         raise MissingError(
-            f"there is no program {hidden(arguments[0])}", hint="install it, or give its whole path"
+            f"there is no program {hidden(arguments[0])}", hint="install it, or give its full path"
         )
     return CommandGenerator(settings, environ, clock)
 
 
 def passed_on(environ: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
-    """Gives what every program needs and what is named, and nothing else.
+    """Returns the variables that every program needs and those that are named, and no others.
 
     >>> passed_on({"DATABASE_URL": "x", "HOME": "h", "MODEL": "m"}, keep=["MODEL"])
     {'HOME': 'h', 'MODEL': 'm'}

@@ -1,4 +1,4 @@
-"""Says what writes candidates: one interface for breeding, language models and any command."""
+"""The interface of generators, which write candidates: breeding, language models, any command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """Holds an earlier candidate that a new one is made from."""
+    """An earlier candidate that a new one is made from."""
 
     number: int  # of the candidate in its run
     text: str
@@ -20,7 +20,7 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Holds a candidate that a gate refused, for one attempt at repair."""
+    """A candidate that a gate refused, for one attempt at repair."""
 
     text: str
     gate: str
@@ -29,7 +29,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Says what a new candidate is made from."""
+    """What a new candidate is made from."""
 
     seed: tuple[int, ...]  # of the generator's own random numbers
     parents: tuple[Exemplar, ...] = ()  # the main parent first; none: start from nothing
@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Says what a proposal cost; None is unknown, not nothing."""
+    """What a proposal cost; None means unknown, not free."""
 
     seconds: float = 0.0
     calls: int = 0
@@ -52,7 +52,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Holds a text that a generator wrote, or the reason why there is none."""
+    """A text that a generator wrote, or the reason why there is none."""
 
     text: str
     source: str  # the generator, and which of its parts: "genetic", "llm:some/model"
@@ -65,7 +65,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Says why a generator proposes nothing more: its budget is used up, or it cannot go on."""
+    """Why a generator proposes nothing more: its budget is used up, or it cannot continue."""
 
     reason: str
     where: str = ""  # set: nobody can be asked any more, at this address
@@ -83,17 +83,17 @@ class Generator(Protocol):
         ...
 
     def learn(self, source: str, gain: float | None, cost: Cost) -> None:
-        """Hears how much better than its best parent a proposal was; None: it was refused."""
+        """Learns how much better than its best parent a proposal was; None means it was refused."""
         ...
 
     def state(self) -> Mapping[str, Any]:
-        """Gives what a resumed run needs to go on alike, as JSON knows it."""
+        """Returns the state that a resumed run needs to continue identically, as JSON types."""
         ...
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes up the state of an earlier run."""
+        """Restores the state of an earlier session."""
         ...
 
     def close(self) -> None:
-        """Lets go of connections and files."""
+        """Closes connections and files."""
         ...

@@ -1,4 +1,4 @@
-"""Asks a candidate for scores of single states: are they numbers, and the same every time?"""
+"""Checks a candidate's scores of single states: are they numbers, and the same every time?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_TABLE = np.zeros(0)
 def check_contract(policy: PairPolicy, fixtures: Fixtures) -> npt.NDArray[np.float64]:
     """Refuses scores that are no numbers, or that depend on more than the pod and the node.
 
-    Gives the scores of the states.
+    Returns the scores of the states.
     """
     scores = _plain(policy, fixtures.views)
     _refuse_any(_is_wrong(scores), fixtures.views, "the score is NaN or infinite")
@@ -54,7 +54,7 @@ def check_compiled(policy: PairPolicy, fixtures: Fixtures) -> None:
 
 
 def is_proven(form: Form, fixtures: Fixtures, scores: npt.NDArray[np.float64]) -> bool:
-    """Tells whether an interpreted candidate scores the states of the contract as it is written."""
+    """Returns whether an interpreted candidate scores the contract's states like plain Python."""
     if not form.is_interpreted:
         return True
     return np.array_equal(_interpreted(form, fixtures.states), scores)

@@ -1,4 +1,4 @@
-"""Says in words how a candidate did, case by case, beside fgd: for whoever writes the next one."""
+"""Describes how a candidate did, case by case, beside fgd: for whoever writes the next one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ share of each class of pods that found a node."""
 
 @dataclass(frozen=True, slots=True)
 class CaseFigures:
-    """Holds what was measured on one case: its figures, and what was lost and placed."""
+    """What was measured on one case: its figures, and what was lost and placed."""
 
     figures: Values
     losses: Losses = field(default_factory=dict)
@@ -45,7 +45,7 @@ class CaseFigures:
 def diagnose(
     names: Sequence[str], own: Sequence[CaseFigures], baseline: Sequence[CaseFigures]
 ) -> str:
-    """Says what is worst overall, then lists every case with its distance from fgd."""
+    """Describes what is worst overall, then lists every case with its difference from fgd."""
     lines = [
         f"{name}: {_case(mine, theirs)}"
         for name, mine, theirs in zip(names, own, baseline, strict=True)

@@ -57,7 +57,7 @@ NEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Holds what a candidate reached on one case, beside what fgd reaches there."""
+    """What a candidate reached on one case, beside what fgd reaches there."""
 
     kind: str  # the protocol of the case
     values: Values
@@ -80,7 +80,7 @@ class Fitness:
 
     @property
     def may_hold(self) -> bool:
-        """Tells whether candidates that hold pods are wanted."""
+        """Returns whether candidates that hold pods are wanted."""
         return any(_split(rule)[0] == HOLDING for rule, _ in self.weights)
 
     @property
@@ -89,13 +89,13 @@ class Fitness:
         return "\n".join(f"{weight:g} x ({_words(rule)})" for rule, weight in self.weights)
 
     def score(self, outcomes: Sequence[Outcome]) -> float:
-        """Gives the fitness over some cases, by the rules that have a case among them."""
+        """Returns the fitness over some cases, by the rules that have a case among them."""
         found = self.terms(outcomes)
         weights = {rule: weight for rule, weight in self.weights if rule in found}
         return sum(weights[rule] * found[rule] for rule in found) / (sum(weights.values()) or 1.0)
 
     def terms(self, outcomes: Sequence[Outcome]) -> dict[str, float]:
-        """Gives the value of each rule before weighing."""
+        """Returns the value of each rule before weighing."""
         terms: dict[str, float] = {}
         for rule, _ in self.weights:
             base, floor = _split(rule)

@@ -1,4 +1,4 @@
-"""Holds what candidates are tried on inside a worker: cases, single states and the probe."""
+"""What candidates are tried on inside a worker: cases, single states and the probe."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ View = tuple[Pod, Node, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixtures:
-    """Holds everything that candidates are tried on, built once."""
+    """Everything that candidates are tried on, built once."""
 
     tiny: Plan
     plans: tuple[Plan, ...]

@@ -18,12 +18,12 @@ from podium.sim.plan import Plan
 from podium.sim.tiers import SCAN_NODES, Tier
 
 PLAIN_WORK = 200_000
-"""So many pairs of pods and nodes, and plain Python takes longer than compiling."""
+"""From this many pairs of pods and nodes on, plain Python takes longer than compiling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Holds the form of a candidate that is run; every form scores alike."""
+    """The form of a candidate that is run; every form scores alike."""
 
     policy: PairPolicy
     is_plain: bool = False
@@ -31,18 +31,18 @@ class Form:
 
     @property
     def is_interpreted(self) -> bool:
-        """Tells whether the interpreter of bred programs runs it."""
+        """Returns whether the interpreter of bred programs runs it."""
         return not self.is_plain and not self.is_compiled
 
     def tier(self, plan: Plan) -> Tier:
-        """Says how a case is executed."""
+        """Returns the tier that executes a case."""
         if self.is_plain:
             return "python"
         return "cached" if len(plan.cluster) > SCAN_NODES else "scan"
 
 
 def form_for(text: str, policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Form:
-    """Takes the cheapest form for the cases, or machine code where that is asked for."""
+    """Chooses the cheapest form for the cases, or machine code where that is asked for."""
     program = None if is_compiled else _program(text)
     if program is not None:
         return Form(interpreted(program, policy.name))
@@ -50,7 +50,7 @@ def form_for(text: str, policy: PairPolicy, plans: Sequence[Plan], is_compiled: 
 
 
 def form_as_written(policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Form:
-    """Takes plain Python, or machine code where that is asked for or cheaper."""
+    """Chooses plain Python, or machine code where that is asked for or cheaper."""
     work = sum(len(plan.cluster) * len(plan.arrivals) for plan in plans)
     is_compiled = is_compiled or work > PLAIN_WORK
     return Form(policy, is_plain=not is_compiled, is_compiled=is_compiled)

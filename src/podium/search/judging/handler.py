@@ -53,7 +53,7 @@ def score(pod, node):
     most = max(total, sum(node.gpu_milli_left))
     return -kept[0] - math.log1p(most) * WEIGHTS[node.gpu_count % 3] - round(second, 1)
 """
-"""Has of everything: functions of its own, loops, tuples, constants."""
+"""Uses every construct: functions of its own, loops, tuples, constants."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ class TrialHandler:
     own_name: str = CANDIDATE  # of the file that candidates are compiled as
 
     def serve(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
-        """Tries a candidate, telling each step, or tunes its constants."""
+        """Tries a candidate, reporting each step, or tunes its constants."""
         if "tuning" in request:
             return self._tune(request)
         return self._try(channel, request)

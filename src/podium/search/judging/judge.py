@@ -67,7 +67,7 @@ class Judge:
         )  # fmt: skip
 
     def _verdict(self, report: TrialReport, may_hold: bool) -> Verdict:
-        """Takes the worker's verdict, unless what it tells is against it."""
+        """Returns the worker's verdict, unless the rest of its report contradicts it."""
         names = [case.name for case in self.training.cases]
         refusal = "" if may_hold else hold_refusal(report.held, names)
         is_against = report.verdict.accepted and refusal
@@ -82,13 +82,13 @@ class Judge:
         )
 
     def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:
-        """Puts measurements beside those of fgd on the same cases."""
+        """Pairs measurements with those of fgd on the same cases."""
         protocols = [case.protocol for case in self.training.cases[: len(cases)]]
         rows = zip(protocols, cases, self.pool.baseline, strict=False)
         return [Outcome(kind, values, baseline) for kind, values, baseline in rows]
 
     def scores(self, cases: Sequence[Values]) -> dict[str, Any]:
-        """Gives the fitness, its terms, the figures they are made of, and each case."""
+        """Returns the fitness, its terms, the figures they are made of, and each case."""
         outcomes = self.outcomes(cases)
         baseline = self.outcomes(self.pool.baseline)
         return {

@@ -26,7 +26,7 @@ from podium.sim.execution import execute
 from podium.sim.state_at import state_at
 
 POLICIES = ("first-fit", "worst-fit", "best-fit")
-"""Who filled the clusters that decisions are asked for on."""
+"""The policies that filled the clusters of the probe."""
 
 FILLED = (0.3, 0.6, 0.8, 0.95)
 PODS = 8
@@ -42,7 +42,7 @@ _CASE = Case(nodes=40, pods=500, seed=FIRST_SEED)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """Holds the situations: rows of states, a run of them for each decision."""
+    """The situations: rows of states, a run of them for each decision."""
 
     states: States
     first: npt.NDArray[np.int64]  # (num_situations,) where the rows of a situation begin
@@ -60,9 +60,9 @@ class Probe:
         return cls(States(pods, nodes, gpus), np.cumsum(sizes) - sizes, traits)
 
     def decide(self, scores: npt.NDArray[np.float64], *, takes_gpu: bool = False) -> Decisions:
-        """Makes decisions of the scores of all states: the best row of each situation, or none.
+        """Turns the scores of all states into decisions: the best row of each situation, or none.
 
-        Who names no GPU gets the fullest one that fits, who does gets what it names: two such
+        A candidate that names no GPU gets the fullest that fits, others what they name: two such
         candidates differ even where all their scores are alike.
         """
         best = np.maximum.reduceat(scores, self.first)

@@ -1,4 +1,4 @@
-"""Says whether a candidate trails the incumbent by more than chance, case by case."""
+"""Decides whether a candidate trails the incumbent by more than chance, case by case."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def check_race(found: Sequence[Outcome], incumbent: Sequence[Outcome], fitness: 
 
 
 def hopeful(apart: Sequence[float]) -> float:
-    """Gives how large the mean of paired differences may well be: two standard errors above.
+    """Returns an optimistic mean of paired differences: two standard errors above the mean.
 
-    One difference says little of its own error, and is trusted to a third.
+    A single difference says little about its own error, so only a third of it counts.
     """
     mean = sum(apart) / len(apart)
     if len(apart) == 1:

@@ -1,4 +1,4 @@
-"""Takes down what a worker reports on a candidate, and refuses what cannot be true."""
+"""Records what a worker reports on a candidate, and refuses what cannot be true."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _MOST_DECISIONS = 2**53
 _SIGNATURE = re.compile("[0-9a-f]{16}")
 
 Wants = Callable[[Decisions], bool]
-"""Says of a candidate's decisions whether it is still wanted."""
+"""Returns whether a candidate with these decisions is still wanted."""
 
 
 def anything(_decisions: Decisions) -> bool:
-    """Wants every candidate."""
+    """Accepts every candidate."""
     return True
 
 
@@ -53,16 +53,16 @@ class TrialReport(WorkerReport):
 
     @property
     def verdict(self) -> Verdict:
-        """Tells what the gates inside the worker decided."""
+        """Returns what the gates inside the worker decided."""
         return Verdict(self.is_done and not self.reason, self.gate, self.reason)
 
     @property
     def is_short(self) -> bool:
-        """Tells whether the candidate is still before the training cases."""
+        """Returns whether the candidate has not reached the training cases yet."""
         return self.gate in _SHORT
 
     def take_step(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Takes down a gate, a case, its losses, or decisions, which the parent answers."""
+        """Records a gate, a case, its losses, or decisions, which the parent answers."""
         if message.get("gate") in _INSIDE:
             self.gate = message["gate"]
         elif "case" in message:
@@ -73,11 +73,11 @@ class TrialReport(WorkerReport):
             self.decisions = _decisions(message)
             return {"is_wanted": self.wants(self.decisions)}
         else:
-            raise ChannelGarbled("a message of no known kind")
+            raise ChannelGarbled("a message of an unknown kind")
         return None
 
     def complete(self, _message: dict[str, Any]) -> None:
-        """Refuses a good ending that lacks a case, its losses or decisions."""
+        """Refuses a successful report that lacks a case, its losses or decisions."""
         expected = len(self.kinds)
         if len(self.cases) != expected:
             raise ChannelGarbled("fewer cases than it was given")
@@ -115,14 +115,14 @@ class TuningReport(WorkerReport):
     evaluations: int = 0
 
     def complete(self, message: dict[str, Any]) -> None:
-        """Takes the constants down."""
+        """Records the constants."""
         self.tuned, self.evaluations = _tuned(message)
 
     def take(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Takes one message down; who did more than was asked for is not believed."""
+        """Records one message; a worker that did more than was asked for is not believed."""
         reply = WorkerReport.take(self, message)
         if self.evaluations > self.most_evaluations:
-            self.reason, self.is_spoiled = "the process says that it did too much", True
+            self.reason, self.is_spoiled = "a report of more evaluations than were asked for", True
             self.evaluations = self.most_evaluations
         return reply
 

@@ -1,6 +1,6 @@
-"""Looks over what a candidate did in a run: nothing impossible, and no holding where none may be.
+"""Checks what a candidate did in a run: nothing impossible, and no holding where it is not allowed.
 
-A name in the text says what a candidate might do. What counts is what it did.
+The text only shows what a candidate might do; what counts is what it did.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_run(result: Result, values: Values, sealed: str) -> None:
     must not may have written elsewhere too, so the process is not to be used again.
     """
     if seal(result.plan) != sealed:
-        raise Rejected(f"{IMPOSSIBLE}: the trace is another than before the run", is_spoiling=True)
+        raise Rejected(f"{IMPOSSIBLE}: the trace was changed during the run", is_spoiling=True)
     found = recount(result)
     if found.is_possible:
         found = Recount(tuple(contradictions(result, values)))
@@ -37,7 +37,7 @@ def check_run(result: Result, values: Values, sealed: str) -> None:
 
 
 def hold_refusal(held: Sequence[Held], names: Sequence[str]) -> str:
-    """Says where pods were held and how often; nothing where none was.
+    """Explains where pods were held and how often; empty if none was.
 
     >>> hold_refusal([(0, 80), (3, 90)], ["case a", "case b"])
     'it holds pods: at 3 of 90 decisions on case b a pod fitted and was not placed; place every \

@@ -42,7 +42,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """Is the way to the process that asked."""
+    """The connection to the parent process."""
 
     tell: Tell
     wants: Callable[[Decisions], bool]  # whether a candidate with such decisions is still wanted
@@ -52,7 +52,7 @@ class Parent:
 def try_candidate(
     fixtures: Fixtures, text: str, race: Sequence[Outcome], fitness: Fitness, parent: Parent
 ) -> None:
-    """Leads a candidate through the gates of the worker; raises Rejected at one of them.
+    """Runs a candidate through the gates of the worker; raises Rejected where one refuses it.
 
     `race` holds the incumbent's outcomes on the first cases, or nothing.
     """
@@ -82,7 +82,7 @@ def _seals(fixtures: Fixtures) -> tuple[str, ...]:
 
 
 def _admitted(fixtures: Fixtures, text: str, parent: Parent) -> Form:
-    """Gives the form in which a candidate runs, if it is worth the training cases."""
+    """Returns the form in which a candidate runs, if it is worth running the training cases."""
     tell = parent.tell
     tell({"gate": TINY})
     policy = read_policy(text)
@@ -104,7 +104,7 @@ def _admitted(fixtures: Fixtures, text: str, parent: Parent) -> Form:
 def _measured(
     fixtures: Fixtures, form: Form, parent: Parent, results: list[tuple[Result, Values]]
 ) -> Iterator[Values]:
-    """Runs case after case, and keeps what is looked at again if all of them are done."""
+    """Runs case after case, and keeps what is checked again once all of them are done."""
     for index, plan in enumerate(fixtures.plans):
         began_s = time.thread_time()
         result = _run(plan, form.policy, form.tier(plan), may_hold=parent.may_hold)
@@ -117,7 +117,7 @@ def _measured(
 
 
 def read_policy(text: str) -> PairPolicy:
-    """Makes a policy of a candidate's text."""
+    """Builds a policy from a candidate's text."""
     # The allow-list, which the text has passed, is stricter than the check of any policy file.
     tree = ast.parse(text)
     source = Source(CANDIDATE, text, tree, compile(tree, CANDIDATE, "exec", dont_inherit=True))

@@ -1,4 +1,4 @@
-"""Has candidates tried and tuned in confined processes, and takes their reports."""
+"""Tries and tunes candidates in confined processes, and collects their reports."""
 
 from __future__ import annotations
 

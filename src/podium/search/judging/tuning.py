@@ -61,7 +61,7 @@ class Tuner:
         return found
 
     def loss(self, point: Sequence[float]) -> float:
-        """Measures a variant; what fails is as bad as can be."""
+        """Measures a variant; one that fails gets the worst possible loss."""
         values = self.variant(point)
         self.evaluations += 1
         scores: list[float] = []
@@ -93,7 +93,7 @@ class Tuner:
 
 
 def tune(tuner: Tuner, evaluations: int, seed: int) -> Mapping[str, float]:
-    """Finds better constants with so many evaluations; none are declared: nothing is done."""
+    """Finds better constants within a number of evaluations; does nothing if none are declared."""
     tuner.constants = tuple(c for c in read_constants(tuner.text) if c.high > c.low)
     tuner.constants = tuner.constants[:MOST_CONSTANTS]
     if not tuner.constants:

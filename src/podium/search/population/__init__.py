@@ -1,4 +1,4 @@
-"""Keeps what was found: islands of members, each different in what it does."""
+"""The population: islands of members that behave differently from each other."""
 
 from podium.search.population.archive import Archive
 from podium.search.population.island import Island

@@ -1,6 +1,6 @@
 """Keeps all islands of a run: a pure fold over its candidates, batch by batch.
 
-Nothing here is saved. Who reads the candidates of a run again, in order, has the same archive.
+Nothing here is saved: reading the candidates of a run again, in order, gives the same archive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class IslandSettings:
 
 
 class Archive:
-    """Holds the islands and what was seen on them."""
+    """The islands and what was seen on them."""
 
     def __init__(self, settings: IslandSettings, seed: int, families: Sequence[str]) -> None:
         self.settings = settings
@@ -44,7 +44,7 @@ class Archive:
         self._seed = seed
 
     def end_batch(self, records: Iterable[CandidateRecord]) -> None:
-        """Takes a whole batch in, in order of number; then islands exchange and respawn."""
+        """Adds a whole batch, in order of number; then islands exchange members and respawn."""
         for record in sorted(records, key=lambda each: each.number):
             self._take(record)
         self.batches += 1
@@ -89,7 +89,7 @@ class Archive:
                 self.transfers.append((index, there.index, leads))
 
     def _respawn(self) -> None:
-        """Founds an island anew that has stood still; the best of all is never lost."""
+        """Restarts islands that have stagnated; the best of all is never lost."""
         for island in self.islands:
             if island.stale < self.settings.respawn_after or len(self.islands) < 2:
                 continue
@@ -108,7 +108,7 @@ class Archive:
 
 
 def _emphasis(index: int, families: Sequence[str]) -> tuple[tuple[float, ...], str]:
-    """Gives an island the family of cases that it emphasises; the first island has none."""
+    """Returns the family of cases that an island emphasises; the first island has none."""
     kinds = list(dict.fromkeys(families))
     if len(kinds) < 2 or index == 0:
         return (), ""

@@ -1,7 +1,7 @@
 """Keeps one population apart from the others, with a place for every kind of behaviour.
 
 Cells are quantiles of what the members themselves do, so none is empty by construction and none
-holds everybody; fitness is no axis of them.
+holds everybody; fitness is not one of the axes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BINS = 3
 
 @dataclass(slots=True)
 class Island:
-    """Holds members, the children each has had, and how long nothing better was found."""
+    """Members, the children each has had, and how long nothing better was found."""
 
     index: int
     capacity: int
@@ -30,7 +30,7 @@ class Island:
 
     @property
     def best(self) -> Member | None:
-        """Gives the fittest member by the island's own emphasis."""
+        """Returns the fittest member by the island's own emphasis."""
         return max(self.members, key=self.key, default=None)
 
     def key(self, member: Member) -> tuple[float, int, int]:
@@ -38,9 +38,9 @@ class Island:
         return member.key(self.emphasis)
 
     def take(self, member: Member, pinned: Member | None = None) -> bool:
-        """Takes a member in; of two that decide alike the better stays. Tells if it leads now.
+        """Adds a member; of two that decide alike the better stays. Returns whether it leads now.
 
-        Whoever is pinned stays too: the best of all may be less than that to this island.
+        Pinned members stay too: the best of all islands may not be the best by this one's emphasis.
         """
         best = self.best
         twins = [each for each in self.members if each.signature == member.signature]
@@ -59,7 +59,7 @@ class Island:
             self.children[number] = self.children.get(number, 0) + 1
 
     def cull(self, pinned: Member | None = None) -> None:
-        """Keeps who is pinned, the best of every cell, then the fittest, up to the capacity."""
+        """Keeps pinned members, the best of every cell, then the fittest, up to the capacity."""
         ranked = sorted(self.members, key=self.key, reverse=True)
         if len(ranked) <= self.capacity:
             self.members = ranked
@@ -75,7 +75,7 @@ class Island:
         self.members = [each for each in ranked if each.number in first]
 
     def found_anew(self, founders: Iterable[Member]) -> None:
-        """Drops everybody and begins again from some members."""
+        """Drops all members and starts again from the given ones."""
         self.members = list(founders)
         self.children = {}
         self.stale = 0
@@ -83,7 +83,7 @@ class Island:
 
 
 def cells(members: Sequence[Member]) -> list[tuple[int, ...]]:
-    """Gives the cell of each member: its quantile on every axis among all of them."""
+    """Returns the cell of each member: its quantile on every axis among all of them."""
     axes = zip(*(_axes(member) for member in members), strict=True)
     return list(zip(*(_quantiles(list(axis)) for axis in axes), strict=True))
 

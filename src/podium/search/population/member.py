@@ -1,4 +1,4 @@
-"""An accepted candidate as islands know it."""
+"""An accepted candidate as a member of an island."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from podium.store import CandidateRecord
 
 SEED, BRED, TUNED, REPAIR = "seed", "bred", "tuned", "repair"
-"""The ways in which a candidate comes about."""
+"""How a candidate can be made."""
 
 ROUNDED = 3
 """Differences in fitness beyond these digits are noise; the simpler member wins."""
@@ -16,7 +16,7 @@ ROUNDED = 3
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What selection looks at."""
+    """The facts about a candidate that selection uses."""
 
     number: int  # of the candidate in its run
     text: str
@@ -31,7 +31,7 @@ class Member:
 
     @classmethod
     def of(cls, record: CandidateRecord) -> Member | None:
-        """Makes a member of an accepted candidate; nothing of another."""
+        """Turns an accepted candidate into a member; returns None for any other."""
         if not record.accepted or record.fitness is None:
             return None
         return cls(
@@ -42,7 +42,7 @@ class Member:
         )  # fmt: skip
 
     def worth(self, emphasis: Sequence[float] = ()) -> float:
-        """Gives the fitness, half of it from the cases that an island emphasises."""
+        """Returns the fitness, half of it from the cases that an island emphasises."""
         if not emphasis:
             return self.fitness
         weights = sum(emphasis)

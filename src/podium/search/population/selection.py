@@ -59,7 +59,7 @@ def fitness_weights(island: Island) -> list[float]:
 
 
 def by_case(rng: np.random.Generator, members: Sequence[Member]) -> Member:
-    """Draws by epsilon-lexicase: cases in random order, each leaves who is nearly best at it."""
+    """Draws by epsilon-lexicase: cases in random order, each keeping those nearly best at it."""
     left = list(members)
     for case in rng.permutation(len(left[0].case_scores)).tolist():
         scores = np.array([member.case_scores[case] for member in left])

@@ -22,7 +22,7 @@ LARGEST_EXPONENT = 200.0
 
 
 class Bounds(NamedTuple):
-    """Holds the least and the greatest value, and whether all are whole numbers."""
+    """The least and the greatest value, and whether all values are whole numbers."""
 
     low: float
     high: float
@@ -30,13 +30,13 @@ class Bounds(NamedTuple):
 
     @property
     def is_sound(self) -> bool:
-        """Tells whether plain and compiled code agree on all of them."""
+        """Returns whether plain and compiled code agree on all these values."""
         most = MOST_WHOLE if self.is_whole else MOST
         return -most < self.low <= self.high < most
 
     @property
     def has_zero(self) -> bool:
-        """Tells whether dividing by it can fail."""
+        """Returns whether dividing by such a value can fail."""
         return self.low <= 0 <= self.high
 
 
@@ -86,7 +86,7 @@ def ingredient_bounds() -> dict[str, Bounds]:
 
 
 def is_sound(program: Program) -> bool:
-    """Tells whether every value is bounded, and no division, root or logarithm can fail."""
+    """Returns whether every value is bounded, and no division, root or logarithm can fail."""
     known = Known.of(program)
     for statement in program.block.statements:
         if not _is_sound(statement, known):
@@ -105,7 +105,7 @@ def _is_sound(statement: Statement, known: Known) -> bool:
 
 
 def bounds_of(expression: Expression, known: Known) -> Bounds:
-    """Bounds an expression; what is not sound anywhere inside is unsound as a whole."""
+    """Bounds an expression; it is unsound as a whole if any part is."""
     head = expression.head
     if head == "number":
         return Bounds(expression.value, expression.value, isinstance(expression.value, int))

@@ -1,4 +1,4 @@
-"""Holds an expression of a policy: a number, a field, a name, or an operation on expressions."""
+"""Expressions of a policy: a number, a field, a name, or an operation on expressions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Expression:
 
     @property
     def is_leaf(self) -> bool:
-        """Tells whether nothing is applied to anything."""
+        """Returns whether the expression has no arguments."""
         return not self.arguments
 
 
@@ -81,17 +81,17 @@ HOLD = Expression("hold")
 
 
 def number(value: float) -> Expression:
-    """Makes a literal number."""
+    """Builds a literal number."""
     return Expression("number", (), value)
 
 
 def field(name: str) -> Expression:
-    """Makes a read of a pod's or node's field, as it is written."""
+    """Builds a read of a pod's or node's field, as it is written."""
     return Expression("field", (), name)
 
 
 def name(identifier: str) -> Expression:
-    """Makes a reference to a term or a constant."""
+    """Builds a reference to a term or a constant."""
     return Expression("name", (), identifier)
 
 
@@ -104,7 +104,7 @@ def reduction(
     head: str, value: Expression, condition: Expression = ALWAYS, start: float = 0,
     span: str = "gpus",
 ) -> Expression:  # fmt: skip
-    """Makes a loop over GPU slots."""
+    """Builds a loop over GPU slots."""
     return Expression(head, (value, condition, number(start)), span)
 
 
@@ -119,14 +119,14 @@ def walk(expression: Expression, path: Path = ()) -> Iterator[tuple[Path, Expres
 
 
 def part_at(expression: Expression, path: Path) -> Expression:
-    """Gives the part that a path leads to."""
+    """Returns the part that a path leads to."""
     for index in path:
         expression = expression.arguments[index]
     return expression
 
 
 def replaced(expression: Expression, path: Path, part: Expression) -> Expression:
-    """Puts another part where a path leads."""
+    """Returns the expression with another part at the end of a path."""
     if not path:
         return part
     inner = replaced(expression.arguments[path[0]], path[1:], part)
@@ -159,7 +159,7 @@ def mapped(expression: Expression, change: Callable[[Expression], Expression]) -
 
 
 def renamed(expression: Expression, names: dict[str, str]) -> Expression:
-    """Refers to other names."""
+    """Returns the expression with its names replaced."""
     if expression.names.isdisjoint(names):
         return expression
 
@@ -170,5 +170,5 @@ def renamed(expression: Expression, names: dict[str, str]) -> Expression:
 
 
 def has_field(expression: Expression, fields: frozenset[str]) -> bool:
-    """Tells whether an expression reads one of some fields."""
+    """Returns whether an expression reads one of the fields."""
     return not fields.isdisjoint(expression.fields)

@@ -63,7 +63,7 @@ _FIELDS = {title: index for index, title in enumerate(FIELDS)}
 
 
 def assembled(program: Program) -> npt.NDArray[np.float64]:
-    """Gives one row of operation and operand per instruction."""
+    """Returns one row of operation and operand per instruction."""
     assembler = _Assembler({each.name: each.value for each in program.constants})
     assembler.block(program.block)
     if len(assembler.places) > do.TERMS or assembler.deepest > do.STACK:
@@ -178,7 +178,7 @@ class _Assembler:
 
 
 def interpreted(program: Program, name: str = "bred") -> PairPolicy:
-    """Makes a policy of a program at once; it scores exactly as the written program does."""
+    """Builds a policy from a program without compiling; it scores exactly as the written text."""
     code = assembled(program)
     engine = _engine_by_gpu() if program.takes_gpu else _engine()
     may_hold = any(root == HOLD for root in roots(program.block))
@@ -235,7 +235,7 @@ def run(pod: Any, node: Any, gpu: int, table: Any) -> float:
 
 
 def move(memory: Any, top: int, operation: int, operand: float) -> int:
-    """Moves a number to the stack or from it, and gives the new top."""
+    """Moves a number to the stack or from it, and returns the new top."""
     if operation == STORE:
         memory[int(operand)] = memory[top]
         return top - 1
@@ -244,7 +244,7 @@ def move(memory: Any, top: int, operation: int, operand: float) -> int:
 
 
 def compute(memory: Any, top: int, operation: int) -> int:
-    """Applies an operation to the numbers at the top, and gives the new top."""
+    """Applies an operation to the numbers at the top, and returns the new top."""
     if operation <= OR:
         memory[top - 1] = combine(operation, memory[top - 1], memory[top])
         return top - 1
@@ -256,7 +256,7 @@ def compute(memory: Any, top: int, operation: int) -> int:
 
 
 def keep(memory: Any, top: int, operation: int, place: int) -> None:
-    """Takes the top number into a term."""
+    """Pops the top number into a term."""
     if operation == ACCUMULATE:
         memory[place] += memory[top]
     elif operation == KEEP_SMALLEST:

@@ -21,10 +21,10 @@ from podium.search.program.program import (
 
 MOST = 12
 FIXED = (0, 1, -1, 1000)
-"""Numbers that are no matter of taste: none, one, and a whole GPU."""
+"""Numbers that are not tuned: zero, one, and a whole GPU."""
 
 RANGE = 4.0
-"""A number may become so many times larger or smaller."""
+"""How many times larger or smaller a number may become."""
 
 
 def with_tunables(program: Program) -> Program:

@@ -1,4 +1,4 @@
-"""Holds a policy as a program: constants, named terms, guards, and the score to return."""
+"""A policy as a program: constants, named terms, guards, and the score to return."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Holds a whole policy file; every name in it is given once."""
+    """A whole policy file; every name in it is defined once."""
 
     block: Block
     constants: tuple[Constant, ...] = ()
@@ -59,7 +59,7 @@ class Program:
 
 
 def program_of(result: Expression, *terms: Term, constants: tuple[Constant, ...] = ()) -> Program:
-    """Makes a program without guards."""
+    """Builds a program without guards."""
     return Program(Block(terms, result), constants)
 
 
@@ -75,7 +75,7 @@ def roots(block: Block) -> Iterator[Expression]:
 
 
 def with_roots(block: Block, expressions: Iterator[Expression]) -> Block:
-    """Puts other expressions in the places that `roots` lists."""
+    """Returns the block with other expressions in the places that `roots` lists."""
     statements: list[Statement] = []
     for statement in block.statements:
         if isinstance(statement, Term):
@@ -87,14 +87,14 @@ def with_roots(block: Block, expressions: Iterator[Expression]) -> Block:
 
 
 def with_root(program: Program, index: int, expression: Expression) -> Program:
-    """Puts another expression in one place."""
+    """Returns the block with another expression in one place."""
     expressions = list(roots(program.block))
     expressions[index] = expression
     return replace(program, block=with_roots(program.block, iter(expressions)))
 
 
 def with_result(program: Program, result: Expression) -> Program:
-    """Returns another score at the end."""
+    """Returns the program with another score at its end."""
     return replace(program, block=replace(program.block, result=result))
 
 

@@ -153,7 +153,7 @@ class _Reader:
         raise refuse(body[-1] if body else None, "an end without a return")
 
     def _has_calls(self, node: ast.If) -> bool:
-        """Tells whether an arm calls a function, whose loops need statements of their own."""
+        """Returns whether an arm calls a function, whose loops need statements of their own."""
         if len(self.functions) == 1:
             return False
         parts = (part for each in (*node.body, *node.orelse) for part in ast.walk(each))
@@ -249,7 +249,7 @@ class _Reader:
 def _take_start(
     before: Expression, statements: list[Statement], constants: dict[str, Constant]
 ) -> Expression | None:
-    """Takes back the term that gave an accumulator its first number, if nothing has read it."""
+    """Removes the term that set an accumulator's first number, if nothing has read it."""
     for index in range(len(statements) - 1, -1, -1):
         statement = statements[index]
         if isinstance(statement, Guard):
@@ -330,7 +330,7 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _renamed(body: list[ast.stmt], records: dict[str, str]) -> list[ast.stmt]:
-    """Calls pods and nodes by their names, whatever a function calls them."""
+    """Renames a function's arguments to `pod` and `node`, whatever it calls them."""
     if all(name == record for name, record in records.items()):
         return body
     renamed = copy.deepcopy(body)

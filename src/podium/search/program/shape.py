@@ -1,4 +1,4 @@
-"""Puts a program into the shape in which it is read: ingredients first, long parts named."""
+"""Arranges a program for reading: ingredients first, long parts named."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MEASURES = {CPU: "cpu_milli", MEMORY: "memory_mib", GPU: "gpu_milli"}
 
 
 def name_for(expression: Expression, units: Units) -> str:
-    """Makes a name of the resources that occur and of the last operation.
+    """Builds a name from the resources that occur and the last operation.
 
     >>> from podium.search.program.expression import apply, field
     >>> name_for(apply("/", field("pod.cpu_milli"), field("node.cpu_milli_left")), {})

@@ -19,7 +19,7 @@ _SPANS = {
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Says what a loop does to one accumulator."""
+    """What a loop does to one accumulator."""
 
     name: str
     head: str  # of the reduction
@@ -28,7 +28,7 @@ class Update:
 
 
 def span_of(node: ast.For) -> str:
-    """Tells which slots a loop runs over."""
+    """Returns which slots a loop runs over."""
     text = ast.unparse(node.iter)
     if text not in _SPANS or not isinstance(node.target, ast.Name) or node.orelse:
         raise refuse(node, f"a loop over {text}")

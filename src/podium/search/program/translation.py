@@ -43,11 +43,11 @@ class Environment:
     statements: list[Statement] | None = None  # to go before; None where it may not be reached
 
     def copy(self) -> Environment:
-        """Makes one that can change by itself."""
+        """Returns a copy that can change independently."""
         return Environment(dict(self.names), self.loop, self.functions, self.statements)
 
     def unsure(self) -> Environment:
-        """Makes one for a place that may not be reached: nothing is computed before it."""
+        """Returns a copy for a place that may not be reached: nothing is computed before it."""
         if self.statements is None or not self.functions:
             return self
         return Environment(self.names, self.loop, self.functions)
@@ -58,7 +58,7 @@ BEYOND = "cannot be bred: "
 
 
 def refuse(node: ast.AST | None, what: str) -> PolicyError:
-    """Says what cannot be part of a program, and on which line."""
+    """Raises PolicyError for what cannot be part of a program, with its line."""
     line = getattr(node, "lineno", 0)
     return PolicyError(
         f"{BEYOND}it has {what}",

@@ -1,4 +1,4 @@
-"""Gives every field and quantity a unit, and infers the unit of an expression."""
+"""Assigns a unit to every field and quantity, and infers the unit of an expression."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def unit_of_name(name: str) -> Unit:
 
 
 def is_number(unit: Unit) -> bool:
-    """Tells whether a unit has no dimension and is no boolean."""
+    """Returns whether a unit has no dimension and is not a boolean."""
     return unit[:3] == (0, 0, 0) and unit.kind != "boolean"
 
 
 def multiplied(left: Unit, right: Unit) -> Unit:
-    """Gives the unit of a product."""
+    """Returns the unit of a product."""
     powers = (left.cpu + right.cpu, left.memory + right.memory, left.gpu + right.gpu)
     is_count = left == COUNT and right == COUNT
     return COUNT if is_count else Unit(*powers)
 
 
 def divided(left: Unit, right: Unit) -> Unit:
-    """Gives the unit of a quotient.
+    """Returns the unit of a quotient.
 
     >>> divided(CPU, CPU) == RATIO, divided(CPU, COUNT) == CPU
     (True, True)
@@ -63,7 +63,7 @@ def divided(left: Unit, right: Unit) -> Unit:
 
 
 def joined(units: list[Unit]) -> Unit:
-    """Gives the unit of a sum, a choice or a comparison's sides; unlike units make a bare number.
+    """Returns the unit of a sum, a choice or a comparison's sides; unlike units make a bare number.
 
     >>> joined([CPU, CPU]) == CPU, joined([COUNT, RATIO]) == RATIO
     (True, True)
@@ -151,7 +151,7 @@ def _power(unit: Unit, exponent: float | None) -> Unit:
 
 
 def is_typed(expression: Expression, units: Units) -> bool:
-    """Tells whether sums, choices and comparisons meet only like units, ratios and counts alike."""
+    """Returns whether sums, choices and comparisons only mix like units, or ratios and counts."""
     if not all(is_typed(part, units) for part in expression.arguments):
         return False
     arguments = expression.arguments[1:] if expression.head == "if" else expression.arguments

@@ -46,7 +46,7 @@ _REDUCED = {
 
 
 def comment_on(expression: Expression) -> str:
-    """Makes a comment of at most one line, or none."""
+    """Writes a comment of at most one line, or none."""
     words = _reduction(expression) if expression.head in _REDUCED else phrase(expression)
     return words[0].upper() + words[1:] + "." if 0 < len(words) <= LONGEST else ""
 
@@ -59,7 +59,7 @@ def _reduction(expression: Expression) -> str:
 
 
 def phrase(expression: Expression) -> str:
-    """Puts an expression into words."""
+    """Describes an expression in words."""
     head, arguments = expression.head, expression.arguments
     if head == "number":
         return repr(expression.value)

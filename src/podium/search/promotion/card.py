@@ -22,7 +22,7 @@ _INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Says where a candidate came from; what is unknown is None and is not shown."""
+    """Where a candidate came from; what is unknown is None and is not shown."""
 
     run: str | None = None
     candidate: int | None = None  # its number in the run
@@ -38,7 +38,7 @@ class Provenance:
 
     @property
     def shown_command(self) -> str | None:
-        """Gives the command without passwords and keys: policies are passed on."""
+        """Returns the command without passwords and keys, since policies are shared."""
         return None if self.command is None else hidden_command(self.command)
 
     def as_object(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Holds everything that is told about a promoted policy."""
+    """Everything that is reported about a promoted policy."""
 
     name: str
     summary: str
@@ -60,12 +60,12 @@ class Card:
     incumbent: str
 
     def docstring(self) -> str:
-        """Gives the docstring of the policy's file."""
+        """Returns the docstring of the policy's file."""
         paragraphs = [self.summary, _origin(self), _validation(self), _parts(self.parts)]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def as_object(self, text: str) -> dict[str, Any]:
-        """Gives the card's one JSON shape; `text` is that of the policy's file."""
+        """Returns the card as JSON types; `text` is that of the policy's file."""
         promotion = self.promotion
         gain = promotion.gain
         return {
@@ -95,7 +95,7 @@ class Card:
 
 
 def summary_of(words: str) -> str:
-    """Makes the first line of a docstring: a person's words, where they say something."""
+    """Returns the first line of a docstring: the author's words, where they say something."""
     first = words.strip().split("\n")[0].rstrip()
     is_telling = first and not first.startswith("Scores a pod on a node")
     if is_telling and len(first) <= WIDTH:
@@ -176,7 +176,7 @@ def _remarks(card: Card, is_marked: bool) -> str:
 
 
 def _placed(rows: Sequence[GroupResults]) -> list[str]:
-    """Tells the share of pods that were placed, by class, averaged over the traces."""
+    """Describes the share of pods that were placed, by class, averaged over the traces."""
     found = mean_values([row.means for row in rows])
     classes = [key.removeprefix("placed_130_") for key in found if key.startswith("placed_130_")]
     shares = [
@@ -210,7 +210,7 @@ def _line(row: GroupResults, incumbent: str, figures: tuple[str, str], digits: i
 
 
 def _parts(parts: Sequence[Part]) -> str:
-    """Lists what each part is worth; what it means is said where it stands."""
+    """Lists what each part is worth; the code itself says what it means."""
     named = {part.code for part in parts if part.kind == "quantity"}
     # A term that is a quantity of its own is in the list already.
     listed = [p for p in parts if p.kind != "term" or p.code.removeprefix("-") not in named]

@@ -56,7 +56,7 @@ class Cut:
 
     @property
     def words(self) -> str:
-        """Tells what is cut."""
+        """Describes what is cut."""
         was, becomes, _ = self.key
         return f"{was} -> {becomes or 'nothing'}"
 
@@ -93,7 +93,7 @@ def _defined(program: Program) -> dict[str, int]:
 
 
 def is_fixed(root: Expression, path: Path) -> bool:
-    """Tells whether a part stays: exponents, what a loop begins with, and protected divisors."""
+    """Returns whether a part stays: exponents, what a loop begins with, and protected divisors."""
     if not path:
         return False
     around, index = part_at(root, path[:-1]), path[-1]
@@ -149,7 +149,7 @@ def _guard_cuts(program: Program) -> Iterator[tuple[str, str, Program, int]]:
 
 
 def _with_guards_cut(block: Block) -> Iterator[tuple[Guard, str, Block]]:
-    """Takes each guard away, or the condition of it."""
+    """Lists blocks with one guard removed, or with its condition taken as true."""
     for index, guard in enumerate(block.statements):
         if not isinstance(guard, Guard):
             continue
@@ -162,7 +162,7 @@ def _with_guards_cut(block: Block) -> Iterator[tuple[Guard, str, Block]]:
 
 
 def without_guards(program: Program) -> Iterator[tuple[Guard, Program]]:
-    """Takes each guard of a program away."""
+    """Lists programs with one guard removed, with that guard."""
     for guard, becomes, block in _with_guards_cut(program.block):
         if not becomes:
             yield guard, replace(program, block=block)

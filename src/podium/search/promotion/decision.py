@@ -23,7 +23,7 @@ SENSES = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Says what a candidate must win, and against whom."""
+    """What a candidate must win, and against which policy."""
 
     incumbent: str = BASELINE
     figure: str = "allocation_130"
@@ -35,7 +35,7 @@ class Rule:
     def __post_init__(self) -> None:
         if self.figure not in SENSES:
             known = ", ".join(SENSES)
-            raise UsageError(f'candidates are not judged by "{self.figure}"', hint=f"use {known}")
+            raise UsageError(f'candidates cannot be judged by "{self.figure}"', hint=f"use {known}")
 
     @property
     def protocol(self) -> str:
@@ -45,7 +45,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """Says whether a candidate is promoted, and why."""
+    """Whether a candidate is promoted, and why."""
 
     name: str
     accepted: bool
@@ -59,14 +59,14 @@ class Promotion:
 
     @property
     def holds(self) -> str:
-        """Says at how many of its decisions it held a pod that fitted somewhere."""
+        """Describes at how many of its decisions it held a pod that fitted somewhere."""
         held, decisions = self.held
         return f"{held:,} of {decisions:,} decisions"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Holds what a candidate gains on each seed, and how likely luck is to give as much."""
+    """What a candidate gains on each seed, and how likely chance is to give as much."""
 
     name: str
     gains: Column
@@ -77,9 +77,9 @@ def decide(
     results: ValidationResults, candidates: Mapping[str, bool], rule: Rule,
     random: np.random.Generator, baselines: Sequence[str] = (BASELINE,),
 ) -> tuple[Promotion, ...]:  # fmt: skip
-    """Judges candidates, given with whether they say that they may hold pods.
+    """Judges candidates, each given with whether it declares that it may hold pods.
 
-    Those that say so, or did on a held-out case, are judged by themselves.
+    Those that do, or that held one on a held-out case, are judged separately.
     """
     jury = _Jury(results, rule, random, tuple(baselines))
     found: dict[str, Promotion] = {}
@@ -103,8 +103,8 @@ class _Jury:
         gains = _gains(self.results, name, self.rule, lambda group: not group.is_perturbed)
         if len(gains) == 0:
             raise UsageError(
-                f"no held-out case tells the figure {self.rule.figure}",
-                hint=f"give cases under {self.rule.protocol}",
+                f"no held-out case measures {self.rule.figure}",
+                hint=f"give cases that use {self.rule.protocol}",
             )
         return Claim(name, gains, sign_flip_p(gains, self.random))
 

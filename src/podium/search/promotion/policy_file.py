@@ -54,7 +54,7 @@ def _constant_note(constant: Constant) -> str:
 
 
 def _with_milli(program: Program) -> tuple[Program, dict[str, str]]:
-    """Gives 1000 its name, wherever a program counts in thousandths."""
+    """Names the number 1000 wherever a program counts in thousandths."""
     title = fresh(_MILLI, names_given(program))
     changed = [_milli_named(root, title) for root in roots(program.block)]
     if changed == list(roots(program.block)):
@@ -79,7 +79,7 @@ def _milli_named(part: Expression, title: str) -> Expression:
 def _with_docstring(text: str, docstring: str) -> str:
     """Writes a text with another docstring, and without words of its own.
 
-    A candidate that told what it reaches would be its own witness.
+    A candidate's own claims about its results are not evidence.
     """
     tree = ast.parse(text)
     for each in ast.walk(tree):

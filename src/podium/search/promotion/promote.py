@@ -33,14 +33,14 @@ from podium.search.promotion.policy_file import policy_text
 from podium.search.promotion.reduction import Reduced, ReductionSettings, Score, reduce
 
 Progress = Callable[[str, int, int], None]
-"""Hears of a stage how much of how much is done; the last of a stage may be left out."""
+"""Called with a stage, how much of it is done, and its total; its last call may be left out."""
 
 _REDUCE, _VALIDATE, _EXPLAIN = "reduce", "validate", "explain"
 
 
 @dataclass(frozen=True, slots=True)
 class Nominee:
-    """Holds the text of a candidate that asks for promotion."""
+    """The text of a candidate nominated for promotion."""
 
     text: str
     provenance: Provenance = field(default_factory=Provenance)
@@ -50,7 +50,7 @@ class Nominee:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Says how candidates are promoted, and where the policies are written."""
+    """How candidates are promoted, and where the policies are written."""
 
     score: Score  # training fitness of a text
     folder: Path
@@ -63,7 +63,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Says why a nominee was not even validated."""
+    """Why a nominee was refused before validation."""
 
     name: str
     reason: str
@@ -71,7 +71,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """Holds what became of the nominees."""
+    """What became of the nominees."""
 
     promotions: tuple[Promotion, ...]
     refusals: tuple[Refusal, ...]
@@ -89,7 +89,7 @@ class _Entry:
 
 
 def scorer(judge: Judge, *, may_hold: bool = True) -> Score:
-    """Scores texts in the sandbox on training cases; where none may, who holds pods is refused."""
+    """Scores texts in the sandbox on training cases; refuses those that hold pods if none may."""
 
     def score(text: str) -> float:
         found = judge.judge(text, may_hold=may_hold)
@@ -101,7 +101,7 @@ def scorer(judge: Judge, *, may_hold: bool = True) -> Score:
 def promote(
     nominees: Sequence[Nominee], settings: Settings, progress: Progress | None = None
 ) -> Outcome:
-    """Promotes what wins on held-out cases; the others are told why not.
+    """Promotes candidates that win on held-out cases; explains why each of the others does not.
 
     Held-out results decide once, here, and go back into no search.
     """
@@ -175,7 +175,9 @@ def check_folder(folder: Path) -> None:
         UsageError: there is none, or it cannot be written to.
     """
     if not folder.is_dir():
-        raise UsageError(f'there is no folder "{folder}"', hint="make it, or name another")
+        raise UsageError(
+            f'the folder "{folder}" does not exist', hint="create it, or name another folder"
+        )
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
@@ -188,7 +190,7 @@ def _check_free(entries: Sequence[_Entry], folder: Path) -> None:
     for name in names:
         if names.count(name) > 1 or _path(folder, name).exists():
             raise UsageError(
-                f'there is already a policy "{name}"', where=str(folder), hint="name it otherwise"
+                f'there is already a policy "{name}"', where=str(folder), hint="choose another name"
             )
 
 
@@ -208,8 +210,8 @@ def _written(
     text = policy_text(entry.reduced, card.docstring())
     if not _is_same(text, entry, settings, results):
         raise PolicyError(
-            f"the written policy {entry.name} does not decide as the candidate that was validated",
-            hint="report the candidate: writing a policy must not change it",
+            f"the written policy {entry.name} does not decide like the validated candidate",
+            hint="report this as a bug in Podium, with the candidate",
         )
     path = _path(settings.folder, entry.name)
     shown = json.dumps(card.as_object(text), indent=2) + "\n"
@@ -220,7 +222,7 @@ def _written(
 
 
 def _is_same(text: str, entry: _Entry, settings: Settings, results: ValidationResults) -> bool:
-    """Tells whether a text scores and decides as the entry, on a case of every group."""
+    """Returns whether a text scores and decides like the entry, on a case of every group."""
     if settings.score(text) != entry.reduced.fitness:
         return False
     first = {Group.of(case): index for index, case in reversed([*enumerate(results.cases)])}

@@ -18,10 +18,10 @@ from podium.search.program.writer import write
 from podium.search.promotion.cuts import Key, cuts, roundings
 
 Score = Callable[[str], float]
-"""Gives the training fitness of a text; minus infinity for one that is refused."""
+"""Returns the training fitness of a text; minus infinity for one that is refused."""
 
 Progress = Callable[[int, int], None]
-"""Hears how many texts were scored, and how large the program is now."""
+"""Called with how many texts were scored, and how large the program is now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Reduction:
     known: dict[str, float] = field(default_factory=dict)
 
     def keeps(self, program: Program) -> bool:
-        """Takes a program in the place of the present text if it scores as well."""
+        """Replaces the present text by a program if that scores as well."""
         text = write(program)
         fitness = self._fitness(text)
         if not fitness >= self.floor:
@@ -88,17 +88,17 @@ class _Reduction:
         return self.known[key]
 
     def run(self, program: Program) -> None:
-        """Takes up the simplest writing of the text, cuts it, and shortens its numbers."""
+        """Writes the text in its simplest form, cuts it, and shortens its numbers."""
         try:
             if not self.keeps(simplify(program)) and not self.keeps(program):
-                raise PolicyError("it scores less once it is written anew", where="candidate")
+                raise PolicyError("it scores lower once it is rewritten", where="candidate")
             self._cut()
             self._round()
         except _Spent:
             self.cuts.append(f"stopped after {self.evaluations} evaluations")
 
     def _cut(self) -> None:
-        """Tries every cut, the largest first, and then those that come up by the way."""
+        """Tries every cut, the largest first, and then those that it makes possible."""
         while self._cut_once_each():
             pass
 
@@ -145,7 +145,7 @@ def reduce(
     fitness = score(text)
     if not math.isfinite(fitness):
         raise PolicyError(
-            "the gates refuse it on the training cases", hint="podium search evaluate says why"
+            "the gates refuse it on the training cases", hint="podium search evaluate explains why"
         )
     work = _Reduction(score, settings, progress, text, fitness, fitness - settings.tolerance)
     uncut = ""

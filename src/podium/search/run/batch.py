@@ -86,7 +86,7 @@ def _tunings(plan: RunPlan, archive: Archive, first: int) -> list[Sample]:
 
 
 def exemplar_of(member: Member) -> Exemplar:
-    """Shows a member to generators."""
+    """Describes a member to generators."""
     return Exemplar(member.number, member.text, member.fitness, member.thought, member.diagnostics)
 
 
@@ -128,9 +128,9 @@ Written = list[tuple[Sample, Proposal | Spent]]
 
 
 def as_written(samples: Sequence[Sample], write: Write) -> Iterator[Written]:
-    """Gives proposals as they come, in any order: they are paid for, and to be kept at once.
+    """Yields proposals as they come, in any order: they are paid for, and must be stored at once.
 
-    What nobody has begun to write when this is left early is never asked for.
+    Leaving early skips the samples that no generator has begun to write.
     """
     threads = ThreadPoolExecutor(max(1, min(MOST_AT_ONCE, len(samples))))
     try:

@@ -1,4 +1,4 @@
-"""Keeps a run within its budget: cuts batches to what is left, and says why a run is over."""
+"""Keeps a run within its budget: cuts batches to what is left, and explains why a run ended."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from podium.search.run.plan import Budget, RunPlan
 from podium.store import CandidateRecord
 
 Asks = Callable[[Sample], bool]
-"""Tells whether a model or a program is asked for a sample."""
+"""Returns whether a model or a program is asked for a sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Says how many evaluations and calls are left of a budget; None is no end of them."""
+    """How many evaluations and calls are left of a budget; None means no limit."""
 
     evaluations: int | None = None
     calls: int | None = None
     is_short: bool = False  # something was left undone for want of them
 
     def less(self, rows: Iterable[CandidateRecord]) -> Allowance:
-        """Gives what is left after some candidates."""
+        """Returns what is left after some candidates."""
         costs = [row.cost for row in rows]
         evaluations = sum(cost.get("evaluations", 0) for cost in costs)
         calls = sum(cost.get("calls", 0) for cost in costs)
@@ -48,7 +48,7 @@ class Allowance:
         return kept
 
     def shortage(self, budget: Budget) -> str:
-        """Says what a run lacks to go on."""
+        """Describes what a run lacks to continue."""
         most = budget.evaluations or 0
         if not self.evaluations:
             return _reached(most)
@@ -59,7 +59,7 @@ class Allowance:
 
 
 def allowance_of(budget: Budget, evaluations: int, calls: int) -> Allowance:
-    """Says what is left of a budget: no more calls are made than evaluations are asked for."""
+    """Returns what is left of a budget: no more calls are made than evaluations are asked for."""
     most = budget.evaluations
     return Allowance(_left(most, evaluations), _left(most, calls))
 
@@ -77,12 +77,12 @@ def _is_short(left: int | None, need: int) -> bool:
 
 
 MOST_IDLE = 20
-"""Batches without a candidate that was worth a run, and generators have nothing more to say."""
+"""After this many batches without a candidate worth running, generators have nothing to add."""
 
 
 @dataclass(slots=True)
 class Ending:
-    """Holds the reason to end a run, once there is one."""
+    """The reason to end a run, once there is one."""
 
     run_id: str
     reason: str = ""
@@ -92,7 +92,7 @@ class Ending:
     def check_budget(
         self, budget: Budget, evaluations: int, seconds: float, fitness: float | None
     ) -> None:
-        """Ends a run that has reached what its budget allows."""
+        """Ends a run whose budget is used up."""
         if budget.evaluations is not None and evaluations >= budget.evaluations:
             self.reason = _reached(budget.evaluations)
         elif budget.seconds is not None and seconds >= budget.seconds:
@@ -101,19 +101,19 @@ class Ending:
             self.reason = f"target fitness reached ({budget.target:g})"
 
     def take_spent(self, spent: Spent) -> None:
-        """Ends a run by a generator that is spent, or that somebody must help."""
+        """Ends a run whose generator has used up its budget, or needs the user's help."""
         self.reason = self.reason or spent.reason
         if spent.where and self._stopped is None:
             self._stopped = spent
 
     def end_batch(self, archive: Archive, rows: Sequence[CandidateRecord]) -> None:
-        """Looks at a batch that the archive has; raises where it makes no sense to go on."""
+        """Checks a batch that the archive has taken; raises where it makes no sense to continue."""
         self._check_stop()
         self._check_start(archive, rows)
         self._check_idle(rows)
 
     def _check_stop(self) -> None:
-        """Stops a run that nobody writes for; what was written is kept."""
+        """Stops a run whose generator needs the user's help; what was written is kept."""
         if self._stopped is not None:
             raise MissingError(
                 self._stopped.reason, where=self._stopped.where,
@@ -121,13 +121,13 @@ class Ending:
             )  # fmt: skip
 
     def _check_start(self, archive: Archive, rows: Sequence[CandidateRecord]) -> None:
-        """Stops a run at once whose beginning is of no use, and says why."""
+        """Stops a run at once if none of its starting policies is accepted, and explains why."""
         if archive.batches == 1 and archive.best is None:
             why = [f"{row.source}: {row.gate}: {row.reason}" for row in rows[:3]]
             told = "; ".join(why) or self.reason
             raise UsageError(
                 "none of the starting policies was accepted", where=told,
-                hint="podium search evaluate FILE says more of each",
+                hint="podium search evaluate FILE explains each refusal",
             )  # fmt: skip
 
     def _check_idle(self, rows: Sequence[CandidateRecord]) -> None:

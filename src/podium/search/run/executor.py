@@ -1,4 +1,4 @@
-"""Has candidates judged by workers: what they are sent, what comes back, and who they are.
+"""Judges candidates on workers: what they are sent, what comes back, and where they run.
 
 Candidates are as confined on a cluster as on one machine: every worker keeps a process that has
 locked itself in.
@@ -41,14 +41,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Holds what all tasks of a batch are judged against."""
+    """What all tasks of a batch are judged against."""
 
     incumbent: tuple[Values, ...] = ()
     signatures: Mapping[str, int] = field(default_factory=dict)  # with the least complexity
     may_hold: bool = False  # whether who holds pods is wanted
 
     def wants(self, complexity: int, decisions: Decisions) -> bool:
-        """Tells whether a candidate decides anew, or as another does but more simply."""
+        """Returns whether a candidate decides unlike any other, or like one that is less simple."""
         return complexity < self.signatures.get(decisions.signature, complexity + 1)
 
     def as_object(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Holds a task's judgement, and its text with the constants it was judged with."""
+    """A task's judgement, and its text with the constants it was judged with."""
 
     number: int
     text: str
@@ -106,15 +106,15 @@ class Executor(Protocol):
     """Judges tasks, here or elsewhere."""
 
     def baseline(self) -> list[dict[str, float]]:
-        """Gives what fgd reaches on each case."""
+        """Returns what fgd reaches on each case."""
         ...
 
     def missing_walls(self) -> tuple[str, ...]:
-        """Names the walls of the sandbox that somebody who judges lacks."""
+        """Lists the sandbox walls that some worker lacks."""
         ...
 
     def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Done]:
-        """Judges tasks and gives each as soon as it is done."""
+        """Judges tasks and yields each as soon as it is done."""
         ...
 
     def close(self) -> None:
@@ -134,16 +134,16 @@ class JudgingExecutor:
         self.workers = employ(spec, self._welcome)
 
     def baseline(self) -> list[dict[str, float]]:
-        """Gives what fgd reaches on each case."""
+        """Returns what fgd reaches on each case."""
         self.workers.get_ready()
         return self._baseline
 
     def missing_walls(self) -> tuple[str, ...]:
-        """Names the walls of the sandbox that some machine lacks."""
+        """Lists the sandbox walls that some machine lacks."""
         return tuple(sorted(self._missing_walls))
 
     def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Done]:
-        """Judges tasks and gives each as soon as it is done."""
+        """Judges tasks and yields each as soon as it is done."""
         calls = [self._call(task) for task in tasks]
         for reply in self.workers.run(calls, context.as_object()):
             self._missing_walls.update(reply.values[MISSING_WALLS])
@@ -164,9 +164,9 @@ class JudgingExecutor:
         baseline = greeting.facts[BASELINE]
         if self._baseline and self._baseline != baseline:
             raise PodiumError(
-                "fgd reaches other figures on this machine than on the others",
+                "fgd gets different results on this machine than on the others",
                 where=greeting.machine,
-                hint="give every machine the same traces and the same versions of NumPy and Numba",
+                hint="install the same traces, NumPy and Numba on every machine",
             )
         self._baseline = baseline
 

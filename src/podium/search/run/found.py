@@ -1,10 +1,10 @@
-"""Loads the policy that a run found, once it has passed again what candidates pass."""
+"""Loads the policy that a run found, after it has passed the gates of candidates again."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from podium.errors import InputError, MissingError, PolicyError
+from podium.errors import InputError, MissingError, PolicyError, UnknownName, UsageError
 from podium.policies import Policy
 from podium.policies.policy import policy_of
 from podium.policies.registry import RUN
@@ -13,43 +13,72 @@ from podium.search.candidate.gates import read_candidate
 from podium.search.candidate.verdict import Verdict
 from podium.search.candidate.vocabulary import LONGEST_BYTES
 from podium.search.run.folder import BEST
-from podium.settings import load_settings
+from podium.settings import Settings, load_settings
+
+SEARCH = "search"
+"""The kind of run that finds policies."""
 
 
 def load_found(reference: str, folder: Path | None = None) -> Policy:
     """Loads the best policy of a run in a folder of runs, that of the settings by default.
 
-    A file that no run can have written is refused.
+    A run is named by its id, the beginning of it, or its name in the store of the settings. A file
+    that no run can have written is refused.
 
     It runs in this process, without a sandbox: whoever can write to the folder of runs must not
-    be able to have more than a candidate executed.
+    be able to have anything but a candidate executed.
     """
-    runs = load_settings().search.folder if folder is None else folder
-    path = best_of(reference.removeprefix(RUN), runs)
+    settings = load_settings()
+    runs = settings.search.folder if folder is None else folder
+    run = reference.removeprefix(RUN)
+    is_id = (runs / run / BEST).is_file() and run == Path(run).name
+    path = best_of(run if is_id else _id_of(run, settings), runs)
     text = _text(path)
     read = read_candidate(text)
     if isinstance(read, Verdict):
         raise PolicyError(
             f"this is not what the run wrote: it fails at the gate {read.gate}: {read.reason}",
             where=str(path),
-            hint="somebody changed the file; podium search status shows what the run found",
+            hint="the file was changed; podium search status shows what the run found",
         )
     return policy_of(read_source(text, str(path)), reference)
 
 
+def _id_of(run: str, settings: Settings) -> str:
+    """Finds the id of a search in the store; what is in none may still be in the folder."""
+    from podium.store import open_store
+    from podium.store.address import file_of, read_address
+
+    file = file_of(read_address(settings.store.url))
+    if file is not None and not (file.is_file() and file.stat().st_size):
+        return run  # asking would make a store
+    try:
+        with open_store(settings.store.url) as store:
+            record = store.runs.get(run)
+    except (UnknownName, MissingError):  # a server that is away must not hide a folder
+        return run
+    if record.kind != SEARCH:
+        raise UsageError(
+            f"run {record.id} is a {record.kind}, not a search: it found no policy",
+            hint=f"podium runs show {record.id} names the policy that it ran; podium runs list "
+            f"--kind {SEARCH} lists searches",
+        )  # fmt: skip
+    return record.id
+
+
 def best_of(run: str, folder: Path) -> Path:
-    """Finds the best policy of a run by its id, or as much of it as no other run has."""
+    """Finds the best policy of a run by its id or a unique prefix of it."""
     found = [path for path in sorted(folder.glob(f"*/{BEST}")) if path.parent.name.startswith(run)]
     if run and len(found) == 1:
         return found[0]
-    problem = "several runs begin with" if found and run else "no policy is kept of a run"
+    problem = "several runs begin with" if found and run else "no policy is stored for a run"
     raise MissingError(
         f'{problem} "{run}"', where=str(folder), hint="podium runs list shows the runs there are"
     )
 
 
 def _text(path: Path) -> str:
-    """Reads a file as far as a candidate can go: it may be longer than memory."""
+    """Reads a file up to the largest size of a candidate: it may be larger than memory."""
     try:
         with path.open("rb") as file:
             return file.read(LONGEST_BYTES + 1).decode("utf-8", "backslashreplace")

@@ -1,6 +1,6 @@
 """Keeps the Pareto front of a run: accepted candidates that no other beats in every figure.
 
-It is computed from the stored candidates, so that it is right whenever it is asked for.
+It is computed from the stored candidates, so it is always up to date.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ COMPLEXITY = "complexity"
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Holds the front of the candidates that play by the same rules."""
+    """The front of the candidates that follow the same rules."""
 
     may_hold: bool
     names: tuple[str, ...]  # of the figures that were measured
@@ -92,11 +92,11 @@ class Front:
     by_complexity: tuple[CandidateRecord, ...]  # the best of each size, where larger is better
 
     def figures(self, record: CandidateRecord) -> dict[str, float]:
-        """Gives the figures that a candidate is compared by."""
+        """Returns the figures that a candidate is compared by."""
         return {name: _figure(record, name) for name in self.names}
 
     def shortened(self, most: int) -> list[CandidateRecord]:
-        """Takes some candidates: the best in each figure, then the fittest."""
+        """Selects some candidates: the best in each figure, then the fittest."""
         leaders = [self._leader(name) for name in self.names]
         wanted = list(dict.fromkeys(each.number for each in (*leaders, *self.records)))[:most]
         return [each for each in self.records if each.number in wanted]

@@ -44,7 +44,7 @@ def open_judge(setup: Mapping[str, Any], threads: int) -> JudgeWorker:
     for case in training.cases:
         if case.folder and not Path(case.folder).is_dir():
             raise MissingError(
-                f"the folder of traces {case.folder} is not on this machine",
+                f"the trace folder {case.folder} does not exist on this machine",
                 where=socket.gethostname(),
                 hint="copy or mount it at the same path on every machine that judges",
             )
@@ -52,7 +52,7 @@ def open_judge(setup: Mapping[str, Any], threads: int) -> JudgeWorker:
 
 
 def perform(judge: Judge, task: Task, context: Context) -> Done:
-    """Does one task: tunes if asked to, and judges."""
+    """Performs one task: tunes if asked to, and judges."""
     text, evaluations = task.text, 1
     if task.tuning:
         tuned = judge.pool.tune(text, task.tuning, task.seed, may_hold=context.may_hold)

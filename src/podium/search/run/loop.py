@@ -1,8 +1,8 @@
-"""Searches: proposes a batch, has it judged, takes it in, and begins again.
+"""Searches: proposes a batch, judges it, adds it to the archive, and begins again.
 
 Every random number derives from the run's seed and a candidate's number, and batches are taken
-in by number: the result does not depend on how many workers judged, or who was first. What a run
-has is what the store has; resuming means to read it.
+in by number: the result does not depend on how many workers judged, or which was first. The store
+has everything that a run has; resuming means reading it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Validate = Callable[[int, str], Validated | None]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Holds what a search works with."""
+    """The components that a search works with."""
 
     store: Store
     folder: SearchFolder
@@ -46,7 +46,7 @@ class Parts:
 
 @dataclass(slots=True)
 class Search:
-    """Is one run at work."""
+    """One session of a run."""
 
     run_id: str
     plan: RunPlan
@@ -75,7 +75,7 @@ class Search:
         self._take_up(state)
 
     def get_ready(self) -> None:
-        """Waits for the workers, which tell what fgd reaches."""
+        """Waits for the workers, which report what fgd reaches."""
         if not self._baseline:
             self._baseline = self.parts.executor.baseline()
             self._note_walls()
@@ -85,19 +85,19 @@ class Search:
             self._baseline_fitness = fitness_named(self.plan.fitness).score(outcomes)
 
     def _note_walls(self) -> None:
-        """Keeps in mind that candidates ran less confined than they should, for good."""
+        """Records permanently that candidates ran less confined than they should."""
         known = {*self.missing_walls, *self.parts.executor.missing_walls()}
         self.missing_walls = tuple(sorted(known))
 
     def go(self, budget: Budget) -> None:
-        """Searches until the budget is spent or a generator is."""
+        """Searches until the budget or a generator is used up."""
         self.get_ready()
         while not self._is_over(budget):
             self.step(budget)
         self._show()
 
     def step(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
-        """Does one batch, or as much of it as the budget allows."""
+        """Runs one batch, or as much of it as the budget allows."""
         self.get_ready()
         samples, context = self._plan_batch(), self._context()
         if not samples:
@@ -116,7 +116,7 @@ class Search:
         self._end.end_batch(self.archive, found)
 
     def progress(self) -> Progress:
-        """Gives the moment."""
+        """Returns the progress of the run at this moment."""
         return Progress(
             self.run_id, self.seconds, self._stopwatch.rate(self.tally.evaluations), self.tally,
             self.archive, self._baseline_fitness, self.validated, self.missing_walls,
@@ -124,12 +124,12 @@ class Search:
 
     @property
     def seconds(self) -> float:
-        """Counts the time at work, earlier sessions included."""
+        """Counts the seconds of work, earlier sessions included."""
         return self._stopwatch.seconds
 
     @property
     def ending(self) -> str:
-        """Says why the run is over; nothing while it is not."""
+        """Explains why the run ended; empty while it has not."""
         return self._end.reason
 
     def _is_over(self, budget: Budget) -> bool:
@@ -144,7 +144,7 @@ class Search:
         return next_batch(self.plan, self.archive)
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
-        """Reads what earlier sessions stored: whole batches, then the one that was cut off."""
+        """Reads what earlier sessions stored: whole batches, then an interrupted one."""
         with self.parts.folder.reading(STATE):
             self.validated = Validated(**state["validated"]) if state.get("validated") else None
             self.missing_walls = tuple(state.get("missing_walls", ()))
@@ -166,7 +166,7 @@ class Search:
     def _work_through(
         self, samples: Sequence[Sample], context: Context, allowed: Allowance
     ) -> tuple[list[CandidateRecord], Allowance]:
-        """Proposes and judges samples as far as the budget goes; gives what is left of it."""
+        """Proposes and judges samples as far as the budget goes; returns what is left of it."""
         found: list[CandidateRecord] = []
         waiting = list(samples)
         while waiting:
@@ -179,7 +179,7 @@ class Search:
         return found, allowed
 
     def _propose(self, samples: Sequence[Sample]) -> list[CandidateRecord]:
-        """Gives a row for every sample: those of a batch that was cut off are there already."""
+        """Proposes a candidate for every sample; those of an interrupted batch exist already."""
         missing = [each for each in samples if each.number not in self._open]
         for written in as_written(missing, self._write):
             rows = []
@@ -218,7 +218,7 @@ class Search:
         return [each for each in planned if each]
 
     def _end_batch(self, rows: Sequence[CandidateRecord], *, is_whole: bool = True) -> None:
-        """Takes a batch in; one that the budget has cut is done to its end by a later session."""
+        """Adds a batch; one that the budget has cut short is completed by a later session."""
         before = self.archive.best
         self._fold(rows)
         self._open.clear()
@@ -243,7 +243,7 @@ class Search:
         return sample.request is not None and generator is not None and generator.reads_prompts
 
     def _fold(self, rows: Sequence[CandidateRecord]) -> None:
-        """Takes a batch in: nothing that is kept between batches knows more than its rows."""
+        """Adds a batch: nothing that lives on between batches knows more than its rows."""
         for row in rows:
             self._done.count_proposal(row)
             self._done.count_judgement(row)

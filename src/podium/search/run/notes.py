@@ -1,7 +1,7 @@
 """Writes down what a run has learned, in a few lines for whoever writes its next candidates.
 
 No model is asked: the notes are counted out of the run's own candidates and their fitness on the
-training cases. Who reads the same candidates again, batch by batch, has the same notes.
+training cases. Reading the same candidates again, batch by batch, gives the same notes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podium.search.population.member import BRED, REPAIR
 from podium.store import CandidateRecord
 
 EVERY = 4
-"""Batches after which the notes are written anew; in between prompts stay alike."""
+"""Batches after which the notes are rewritten; in between, prompts stay alike."""
 
 MOST_LINES = 3  # of each kind
 LEAST_GAIN = 0.01  # points of fitness that are worth a line
@@ -31,7 +31,7 @@ _PLACE = re.compile(r"\bline \d+(, column \d+)?:? ?")
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """Holds an idea and by how much it was better or worse than the best of its parents."""
+    """An idea and by how much it was better or worse than the best of its parents."""
 
     gain: float
     number: int  # of the candidate
@@ -40,14 +40,14 @@ class Lesson:
 
     @property
     def line(self) -> str:
-        """Tells the lesson."""
+        """Writes the lesson as one line."""
         how = f" ({', '.join(self.operators)})" if self.operators else ""
         return f"- {self.gain:+.2f}{how}: {self.idea}"
 
 
 @dataclass(slots=True)
 class RunNotes:
-    """Takes in batch after batch; only those whose authors read prompts have a say."""
+    """Learns from batch after batch, from candidates whose authors read prompts."""
 
     text: str = ""
     _batches: int = 0
@@ -57,7 +57,7 @@ class RunNotes:
     _refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def end_batch(self, records: Iterable[CandidateRecord]) -> None:
-        """Takes a whole batch in, and writes the notes anew now and then."""
+        """Adds a whole batch, and rewrites the notes every few batches."""
         for record in sorted(records, key=lambda each: each.number):
             if record.prompt:
                 self._learn(record)
@@ -100,7 +100,7 @@ class RunNotes:
 
 
 def _kept(lessons: Sequence[Lesson], sign: int) -> list[Lesson]:
-    """Keeps the lessons that say most; of one idea, the first of them."""
+    """Keeps the most informative lessons; of one idea, only the first."""
     best: dict[str, Lesson] = {}
     for lesson in sorted(lessons, key=lambda each: (-sign * each.gain, each.number)):
         best.setdefault(lesson.idea.lower(), lesson)
@@ -112,7 +112,7 @@ def _lines(lessons: Sequence[Lesson]) -> list[str]:
 
 
 def _reason(record: CandidateRecord) -> str:
-    """Says why a candidate was refused, without the place, so that equal reasons are equal."""
+    """Returns the reason for a refusal without its place, so that equal reasons compare equal."""
     if record.gate in _OF_GATE:
         return _OF_GATE[record.gate]
     first = record.reason.split(": for Pod(", 1)[0]

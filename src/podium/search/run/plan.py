@@ -1,4 +1,4 @@
-"""Holds everything that determines a run; the same plan finds the same candidates."""
+"""Everything that determines a run; the same plan finds the same candidates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GENERATORS = ("genetic", "random", "llm", "command")
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Says how often constants are tuned, and how long."""
+    """How often constants are tuned, and with how many evaluations."""
 
     every: int = 3  # batches; 0: never
     evaluations: int = 60  # for one candidate
@@ -28,7 +28,7 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Says what a run searches for and how; a time limit is no part of it."""
+    """What a run searches for and how; a time limit is not part of it."""
 
     training: TrainingSet
     fitness: str = "inflation"
@@ -55,7 +55,7 @@ class RunPlan:
 
     @property
     def block(self) -> int:
-        """Gives the numbers that a batch may use: one for each sample and one for its repair."""
+        """Returns the candidate numbers of a batch: one for each sample and one for its repair."""
         return 2 * max(self.batch, 64 + len(self.starters))
 
     def as_object(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ _OPTIONS: Mapping[str, _Checks] = {
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    """Refuses values that no plan has: somebody else may have written the file.
+    """Refuses values that no plan has, since others may have written the file.
 
     Raises:
         ValueError: it has one.
@@ -186,7 +186,7 @@ def _check_values(given: Mapping[str, Any], checks: _Checks, prefix: str) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Says when a run has done enough; whatever is reached first ends it."""
+    """When a run ends; whichever limit is reached first counts."""
 
     evaluations: int | None = None  # most of all sessions together; of calls to models as well
     seconds: float | None = None

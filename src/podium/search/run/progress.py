@@ -57,7 +57,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """Holds what the best candidate reaches on cases that nothing was chosen by."""
+    """What the best candidate reaches on cases that were not used to choose it."""
 
     number: int
     fitness: float
@@ -66,7 +66,7 @@ class Validated:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Is a moment of a run."""
+    """The state of a run at one moment."""
 
     run_id: str
     seconds: float  # at work, all sessions together

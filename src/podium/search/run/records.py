@@ -1,4 +1,4 @@
-"""Has a batch judged: proposals become rows of the store, and gains go back to generators."""
+"""Judges a batch: proposals become rows of the store, and gains go back to generators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from podium.store.records import JUDGED
 
 
 def proposed(run_id: str, batch: int, sample: Sample, proposal: Proposal) -> CandidateRecord:
-    """Makes the row of a candidate that is still to be judged."""
+    """Builds the row of a candidate that is still to be judged."""
     record = CandidateRecord(
         run_id=run_id, number=sample.number, batch=batch, island=sample.island, kind=sample.kind,
         source=proposal.source, operators=proposal.operators, parents=sample.parents,
@@ -37,12 +37,12 @@ def proposed(run_id: str, batch: int, sample: Sample, proposal: Proposal) -> Can
 
 
 def refused(record: CandidateRecord, gate: str, reason: str) -> CandidateRecord:
-    """Makes the row of a candidate that no worker needs to see."""
+    """Builds the row of a candidate that is refused without a worker."""
     return replace(record, state=JUDGED, accepted=False, gate=gate, reason=_clean(reason))
 
 
 def judged(record: CandidateRecord, done: Done) -> CandidateRecord:
-    """Makes the row of a judged candidate."""
+    """Builds the row of a judged candidate."""
     found, decisions = done.judgement, done.judgement.decisions
     accepted, is_tuned = found.verdict.accepted, done.text != record.text
     return replace(
@@ -60,7 +60,7 @@ def judged(record: CandidateRecord, done: Done) -> CandidateRecord:
 
 
 def problem_of(record: CandidateRecord) -> tuple[str, str] | None:
-    """Says why a proposal cannot be judged at all: no text came, or it is no candidate."""
+    """Explains why a proposal cannot be judged at all: it has no text, or is not a candidate."""
     if not record.text:
         return SYNTAX, record.reason or "the generator wrote nothing"
     if record.fingerprint:  # it was read when it was proposed
@@ -83,7 +83,7 @@ def _clean(text: str) -> str:
 
 @dataclass(slots=True)
 class BatchJudge:
-    """Has the candidates of one run judged, batch by batch."""
+    """Judges the candidates of one run, batch by batch."""
 
     plan: RunPlan
     store: Store
@@ -94,7 +94,7 @@ class BatchJudge:
     def judge(
         self, rows: Sequence[CandidateRecord], context: Context, heard: Callable[[], None]
     ) -> list[CandidateRecord]:
-        """Judges what is not judged yet; `heard` is called after every judgement of a worker."""
+        """Judges rows that are not judged yet; `heard` is called after every worker's judgement."""
         done = {row.number: row for row in rows if row.state == JUDGED}
         tasks: list[Task] = []
         for row in rows:
@@ -114,7 +114,7 @@ class BatchJudge:
         return [done[row.number] for row in rows]
 
     def _unwanted(self, row: CandidateRecord) -> tuple[str, str] | None:
-        """Refuses what this run does not want; a text that is to be tuned is known on purpose."""
+        """Refuses texts that this run does not want; a text to be tuned is known on purpose."""
         if row.kind == TUNED:
             return None
         if row.may_hold and not self.plan.may_hold:
@@ -140,9 +140,9 @@ def report_gains(
     rows: Sequence[CandidateRecord],
     baseline: float,
 ) -> None:
-    """Tells generators, given by candidate, what each gained over its best parent.
+    """Reports to each candidate's generator how much it gained over its best parent.
 
-    One without parents in the archive is compared with the fitness of fgd.
+    A candidate without parents in the archive is compared with fgd.
     """
     for row in rows:
         generator = generators.get(row.number)

@@ -36,7 +36,7 @@ _NONE_KNOWN = Secrets()
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Says with what a run works; none of it changes what it finds."""
+    """The resources a run works with; none of them changes what it finds."""
 
     workers: int = 1
     executor: str = LOCAL

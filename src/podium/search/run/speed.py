@@ -46,7 +46,7 @@ TRAINING = TrainingSet(demo_cases([FITNESS], 8))
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Holds what was measured, each the median of some batches."""
+    """What was measured, each figure the median of some batches."""
 
     evaluations_per_s: float  # on one core
     plain_per_s: float  # the training cases alone, in plain Python
@@ -76,7 +76,7 @@ def measure_speed(batches: int) -> Speed:
 
 
 def judge_batch(judge: Judge, texts: Sequence[str]) -> tuple[float, float]:
-    """Gives the evaluations per second of those that are accepted, and their overhead."""
+    """Returns the evaluations per second of accepted candidates, and their overhead."""
     spent_s, simulated_s, accepted = 0.0, 0.0, 0
     for text in texts:
         began_s = time.process_time()
@@ -89,7 +89,7 @@ def judge_batch(judge: Judge, texts: Sequence[str]) -> tuple[float, float]:
 
 
 def plain_rate(texts: Sequence[str]) -> float:
-    """Runs the training cases in plain Python, without any gate; gives candidates per second."""
+    """Runs the training cases in plain Python, without any gate; returns candidates per second."""
     policies = [read_policy(text) for text in texts]
     plans = [case.plan(policies[0]) for case in TRAINING.cases]
     began_s = time.process_time()

@@ -29,7 +29,7 @@ STRATEGIES = {
 
 
 def plan_of(arm: str, base: RunPlan, evaluations: int) -> RunPlan:
-    """Makes the plan of a strategy out of one that all strategies share."""
+    """Derives the plan of a strategy from the plan that all strategies share."""
     if arm not in STRATEGIES:
         raise UnknownName.among("arm", arm, STRATEGIES)
     if arm == "random":

@@ -1,7 +1,7 @@
-"""Decides whether a run may start programs and call services: only those that this user gave.
+"""Decides whether a run may start programs and call services: only those this user asked for.
 
 A store and the folder of a run may have been written by others. When a run begins, what reaches
-outside is sealed: a keyed digest of it lies beside the plan, and the key lies with the user's own
+outside is sealed: a keyed digest of it is stored beside the plan, and the key with the user's own
 data, readable by nobody else. A plan whose seal does not match is shown, and waits for flags.
 """
 
@@ -37,7 +37,7 @@ FOLDER = "folder"
 """The option that says where a command runs."""
 
 APART = frozenset(["usd", "tokens", FOLDER])
-"""Options that flags may give otherwise than an unsealed plan: what is given now holds."""
+"""Options in which flags may differ from an unsealed plan: the flags win."""
 
 Options = Mapping[str, Mapping[str, Any]]
 """Options of generators, by generator and name."""
@@ -45,11 +45,11 @@ Options = Mapping[str, Mapping[str, Any]]
 _SECRETIVE: Mapping[str, Callable[[str], str]] = {
     "command": hidden_command, "base_url": without_password,
 }  # fmt: skip
-"""Options of generators that may hold a password, and how they are kept without it."""
+"""Options of generators that may contain a password, and how they are stored without it."""
 
 
 def without_secrets(options: Options, known: Secrets) -> dict[str, dict[str, Any]]:
-    """Takes passwords out of options, so that they can be kept."""
+    """Removes passwords from options, so that they can be stored."""
     return {
         generator: {
             name: _SECRETIVE[name](known.hide_known(value)) if name in _SECRETIVE else value
@@ -60,7 +60,7 @@ def without_secrets(options: Options, known: Secrets) -> dict[str, dict[str, Any
 
 
 def seal(folder: RunFolder, run_id: str, plan: RunPlan) -> None:
-    """Notes that this user gave what a plan does outside; where no key can be kept, nothing is.
+    """Seals what a plan does outside as this user's wish; does nothing if no key can be stored.
 
     A run without a seal asks for the flags again when it is resumed.
     """
@@ -69,7 +69,7 @@ def seal(folder: RunFolder, run_id: str, plan: RunPlan) -> None:
 
 
 def is_sealed(folder: RunFolder, run_id: str, plan: RunPlan) -> bool:
-    """Tells whether this user gave what a plan does outside, for this run in this folder."""
+    """Returns whether this user asked for what a plan does outside, for this run in this folder."""
     key = _read_key()
     if key is None or not folder.has(SEAL):
         return False
@@ -90,16 +90,16 @@ def check_place(folder: RunFolder, run_id: str, root: Path, plan: RunPlan) -> No
         return
     advice = f"if its files are yours: PODIUM_SEARCH_FOLDER={shlex.quote(str(place.parent))} "
     raise UsageError(
-        f"the store says that run {run_id} lies outside the folder for runs, {home}",
+        f"the store places run {run_id} outside the folder for runs, {home}",
         where=str(folder.path),
         hint=advice + f"podium search resume {run_id}"
         if place.name == run_id
-        else f"the folder of a run bears its name; look for {run_id}, or begin a new run",
+        else f"the folder of a run is named after its id; look for {run_id}, or begin a new run",
     )
 
 
 def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options) -> RunPlan:
-    """Gives a plan with nothing but what this user gave, now or when the run began.
+    """Returns a plan with only what this user asked for, now or when the run began.
 
     Raises:
         UsageError: it would start a program or call a service that this user never named.
@@ -121,24 +121,24 @@ def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options)
 
 
 def _is_placed(plan: RunPlan, reaching: list[str]) -> bool:
-    """Tells whether a plan says where its command runs; older plans do not."""
+    """Returns whether a plan says where its command runs; older plans do not."""
     return "command" not in reaching or bool(plan.options.get("command", {}).get(FOLDER))
 
 
 def whole(name: str, kept: str, given: str) -> str:
-    """Gives what a plan could not keep whole, from whoever has it."""
+    """Completes an option that was stored without its secret from the one given now."""
     if MASK not in kept:
         return kept
     if given and _is_same(name, kept, given):
         return given
     raise MissingError(
-        "the run has a password or a key that is not kept", where=kept,
-        hint=f"resume it with --{name.replace('_', '-')} and the whole of what stands above",
+        "the run used a password or key, which is never stored", where=kept,
+        hint=f"resume it with --{name.replace('_', '-')} and the complete value",
     )  # fmt: skip
 
 
 def outside_work(plan: RunPlan) -> list[str]:
-    """Says which programs a plan starts, and which services it calls."""
+    """Lists the programs that a plan starts and the services that it calls."""
     return [
         _described(name, plan.options.get(name, {}))
         for name, _ in plan.generators
@@ -153,20 +153,20 @@ def _described(name: str, options: Mapping[str, Any]) -> str:
     models = ", ".join(map(str, options.get("models") or ()))
     if options.get("mode") == "replay":
         return f"replays {options.get('cassette')}"
-    return f"asks {models} at {options.get('base_url') or 'the service that a key is there for'}"
+    return f"asks {models} at {options.get('base_url') or 'the service whose key is set'}"
 
 
 def _unasked(run_id: str, plan: RunPlan, reaching: list[str]) -> UsageError:
     flags = [flag for name in reaching for flag in _flags(name, plan.options.get(name, {}))]
     return UsageError(
-        f"run {run_id} reaches outside, and nothing on this machine shows that you asked for it",
+        f"run {run_id} starts programs or calls services, and nothing shows that you asked for it",
         where="; ".join(outside_work(plan)),
-        hint=f"if you want that: {shlex.join(['podium', 'search', 'resume', run_id, *flags])}",
+        hint=f"to allow it: {shlex.join(['podium', 'search', 'resume', run_id, *flags])}",
     )
 
 
 def _flags(name: str, options: Mapping[str, Any]) -> Iterator[str]:
-    """Lists the flags that give the same options again."""
+    """Lists the flags that set the same options again."""
     if name == "command":
         yield from ("--command", str(options.get("command", "")))
         for variable in options.get("keep") or ():
@@ -196,7 +196,7 @@ def _agree(
 
 
 def _is_same(name: str, kept: str, given: str) -> bool:
-    """Tells whether a text is what was kept; what was secret then need not be known now."""
+    """Returns whether a text matches the stored one; secrets need not be known now."""
     pattern = ".+".join(map(re.escape, kept.split(MASK)))
     forms = {given, _SECRETIVE[name](given)}
     with suppress(ValueError):
@@ -217,7 +217,7 @@ def _digest(key: bytes, folder: RunFolder, run_id: str, plan: RunPlan) -> str:
 
 
 def _own_key() -> bytes:
-    """Gives the key of this user, made at first use and anew where others may know it."""
+    """Returns the key of this user, made at first use and again if others may know it."""
     found = _read_key()
     if found is not None:
         return found
@@ -236,12 +236,12 @@ def _own_key() -> bytes:
         draft.unlink(missing_ok=True)
     made = _read_key()
     if made is None:
-        raise OSError(f"no key can be kept in {path}")
+        raise OSError(f"no key can be stored in {path}")
     return made
 
 
 def _read_key() -> bytes | None:
-    """Reads the key of this user; one that others can read or write is none."""
+    """Reads the key of this user; one that others can read or write does not count."""
     try:
         handle = os.open(data_folder(KEY)(), os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

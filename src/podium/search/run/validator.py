@@ -21,14 +21,14 @@ class Validator:
         self._judge: Judge | None = None
 
     def check(self, number: int, text: str) -> Validated | None:
-        """Measures one candidate; nothing if it fails on cases it never met, or holds there."""
+        """Measures one candidate; None if it fails on cases it never saw, or holds pods there."""
         scores = self.scores(text)
         if not scores or (scores["held"] and not self._may_hold):
             return None
         return Validated(number, scores["fitness"], scores["fgd"]["fitness"])
 
     def scores(self, text: str) -> dict[str, Any]:
-        """Gives the scores of a text on the held-out cases; nothing where it is refused."""
+        """Returns the scores of a text on the held-out cases; None where it is refused."""
         if self._judge is None:
             self._judge = Judge(self._held_out, self._fitness, 1, self._limits)
         return self._judge.judge(text).scores

@@ -18,15 +18,15 @@ _CHUNK = 1 << 16
 
 
 class ChannelClosed(Exception):  # noqa: N818 - reads as the sentence it makes
-    """The other side has gone."""
+    """The other side has closed the channel."""
 
 
 class ChannelTimeout(Exception):  # noqa: N818 - reads as the sentence it makes
-    """Nothing came within the time."""
+    """No message arrived before the deadline."""
 
 
 class ChannelGarbled(Exception):  # noqa: N818 - reads as the sentence it makes
-    """What came is not a message."""
+    """The received bytes are not a message."""
 
 
 class Channel:
@@ -40,7 +40,7 @@ class Channel:
 
     @property
     def pipes(self) -> tuple[int, int]:
-        """Gives the file descriptors, to read from and to write to."""
+        """Returns the file descriptors, to read from and to write to."""
         return self._reading, self._writing
 
     def put(self, message: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ class Channel:
         self._held_back += HEAD.pack(len(body)) + body
 
     def send(self, message: dict[str, Any]) -> None:
-        """Sends one message, after those that waited for it."""
+        """Sends one message, after those that are still queued."""
         self.put(message)
         rest, self._held_back = memoryview(self._held_back), b""
         try:

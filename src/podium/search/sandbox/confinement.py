@@ -19,7 +19,7 @@ from podium.search.sandbox.seccomp import (
 ENVIRONMENT, LIMITS, MEMORY = "environment", "limits", "memory"
 CAPABILITIES, PARENT, SYSTEM_CALLS, AUDIT = "capabilities", "parent", "system calls", "audit"
 WALLS = (ENVIRONMENT, LIMITS, MEMORY, CAPABILITIES, PARENT, SYSTEM_CALLS, AUDIT)
-"""All that stands around a candidate; where one is missing, none is judged unless that is asked."""
+"""The walls around a candidate; if one is missing, candidates run only with --allow-unconfined."""
 
 _REFUSED = (
     "ctypes.dlopen", "ftplib.", "glob.", "http.", "import", "mmap.", "nntplib.", "open", "os.",
@@ -48,7 +48,7 @@ class Confinement:
         self._sizes = os.open("/proc/self/statm", os.O_RDONLY) if _has_proc() else -1
 
     def enter(self, parent: int) -> list[str]:
-        """Builds every wall for good; lists those that this system lets it build."""
+        """Builds every wall permanently; lists those that this system allows."""
         _check_alone()
         os.environ.clear()
         walls = {
@@ -66,7 +66,7 @@ class Confinement:
         return [wall for wall, stands in walls.items() if stands]
 
     def allow(self, time_s: float, memory_mib: int) -> None:
-        """Gives the next candidate its processor time and memory."""
+        """Sets the processor time and memory limits of the next candidate."""
         _limit("RLIMIT_CPU", math.ceil(time.process_time() + time_s) + 1, _CPU_LIMIT_S)
         held = self.held_bytes()
         if held:
@@ -74,11 +74,11 @@ class Confinement:
         self._lacking.clear()
 
     def lacking(self) -> list[str]:
-        """Names modules that libraries wanted since the last `allow`, and did not get."""
+        """Lists modules that libraries tried to import since the last `allow`, and did not get."""
         return sorted(self._lacking)
 
     def held_bytes(self) -> int:
-        """Measures the address space of this process; 0 where the system does not tell."""
+        """Measures the address space of this process; 0 where the system does not report it."""
         if self._sizes < 0:
             return 0
         pages = int(os.pread(self._sizes, 64, 0).split()[0])
@@ -97,7 +97,7 @@ class Confinement:
         self.find_spec(str(arguments[0]))
 
     def find_spec(self, name: str, *_given: object) -> NoReturn:
-        """Refuses an import, and notes who is to blame for it."""
+        """Refuses an import, and notes where it came from."""
         # A library that loads a part of itself late is no fault of the candidate's.
         if _importer() != self._own_name and name not in self._absent:
             self._lacking.add(name)

@@ -1,4 +1,4 @@
-"""Holds how much of the machine one candidate may use."""
+"""How much of the machine one candidate may use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podium.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds the trial of one candidate; the process that runs it is killed beyond them."""
+    """Limits on the trial of one candidate; a process that exceeds them is killed."""
 
     time_s: float = 10.0  # on the clock, for all gates together
     trial_s: float = 2.0  # of which for the tiny trace and the contract
@@ -23,4 +23,6 @@ class Limits:
             if not 0 < getattr(self, key) < float("inf"):
                 raise UsageError(f"{key} is {getattr(self, key)}", hint="give a positive number")
         if self.memory_mib < 16:
-            raise UsageError(f"memory_mib is {self.memory_mib}", hint="give at least 16")
+            raise UsageError(
+                f"memory_mib is {self.memory_mib}, less than 16", hint="give at least 16 MiB"
+            )

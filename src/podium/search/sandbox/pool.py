@@ -19,10 +19,10 @@ from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.worker import Report, Worker, WorkerKilled
 
 MOST_KILLED = 3
-"""So often in a row a process may be killed by somebody else before that is an error."""
+"""How often in a row somebody else may kill a process before that is an error."""
 
 MOST_MODULES = 60
-"""So many modules may turn out to be needed late."""
+"""How many modules may turn out to be needed late."""
 
 
 class Pool:
@@ -61,7 +61,7 @@ class Pool:
         self.close()
 
     def get_ready(self) -> None:
-        """Waits for the first worker, which may have more to tell than the others."""
+        """Waits for the first worker, which may report more than the others."""
         with self._starting:
             if self._is_ready:
                 return
@@ -82,7 +82,7 @@ class Pool:
         return report
 
     def _attempt(self, work: Callable[[Worker], Report], killed: list[str]) -> Report | None:
-        """Tries once; nothing if the process was killed, or lacked something, which is noted."""
+        """Tries once; None if the process was killed or lacked a module, which is noted."""
         worker = self._next_worker()
         try:
             report = work(worker) if self._get_ready(worker, killed) else None
@@ -103,7 +103,7 @@ class Pool:
         return report
 
     def _get_ready(self, worker: Worker, killed: list[str]) -> bool:
-        """Waits for a worker, and looks at its walls; tells whether nobody killed it."""
+        """Waits for a worker and checks its walls; returns False if the process was killed."""
         try:
             worker.get_ready()
         except WorkerKilled as error:
@@ -119,18 +119,18 @@ class Pool:
         killed.append(name)
         if self._is_closed or len(killed) >= MOST_KILLED:
             raise MissingError(
-                f"a process for candidates was killed {len(killed)} times, last by {name}",
-                hint="is memory used up? use fewer workers; then run podium search resume",
+                f"a worker process was killed {len(killed)} times, the last time by {name}",
+                hint="check the memory, or use fewer workers; then run podium search resume",
             )
 
     def _next_worker(self) -> Worker:
-        """Waits for a free worker that has loaded all that earlier ones lacked."""
+        """Waits for a free worker that has loaded every module that earlier ones lacked."""
         while (worker := self._idle.get()) is not None:
             if worker.modules == self._modules:
                 return worker
             self._replace(worker)
         self._idle.put(None)  # for the next who waits
-        raise PodiumError("the processes for candidates were ended")
+        raise PodiumError("the worker processes were stopped")
 
     def _learn(self, modules: tuple[str, ...], loaded: tuple[str, ...]) -> None:
         """Has processes load what one lacked before they lock themselves in."""
@@ -139,8 +139,8 @@ class Pool:
             self._modules += tuple(name for name in modules if name not in known)
         if set(loaded).issuperset(modules) or len(self._modules) > MOST_MODULES:
             raise PodiumError(
-                f"a process for candidates lacks the module {modules[0]}, which it has loaded",
-                hint="report this: it is no fault of the candidate, and the run can be resumed",
+                f"a worker process lacks the module {modules[0]} although it has loaded it",
+                hint="report this as a bug in Podium; the run can be resumed",
             )
 
     def processes(self) -> list[int]:
@@ -178,10 +178,10 @@ class Pool:
 def unconfined(missing: Sequence[str]) -> MissingError:
     """Says that candidates are not judged behind walls with a hole."""
     return MissingError(
-        f"candidates cannot be confined on this machine: no wall of {', '.join(missing)}",
+        f"candidates cannot be confined on this machine: missing {', '.join(missing)}",
         where=f"{platform.system()} {platform.release()}, {platform.machine()}",
-        hint="use Linux on x86-64 or arm64 with seccomp; for candidates that you would run "
-        "yourself, --allow-unconfined",
+        hint="use Linux on x86-64 or arm64 with seccomp; to evaluate candidates that you would run "
+        "yourself, add --allow-unconfined",
     )
 
 

@@ -1,6 +1,6 @@
-"""How a worker process ended one request, and the doubt that every ending meets.
+"""How a worker process ended one request, and the checks that every ending must pass.
 
-What a process says on the way there is for a subclass to take down, and to doubt: see
+What a process reports before the end is for a subclass to record, and to check: see
 `podium.search.judging.report`.
 """
 
@@ -30,7 +30,7 @@ _MOST_LACKING = 50
 
 @dataclass(slots=True, kw_only=True)
 class WorkerReport:
-    """The messages of one worker about one request; trusted as little as who wrote the code."""
+    """The messages of one worker about one request; trusted as little as the candidate's code."""
 
     reason: str = ""  # why nothing came of it, in words
     is_done: bool = False
@@ -42,7 +42,7 @@ class WorkerReport:
 
     @property
     def is_short(self) -> bool:
-        """Tells whether the process is still at work that has the shorter of two limits."""
+        """Returns whether the process is still at work that has the shorter of two limits."""
         return False
 
     def take(self, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -59,14 +59,14 @@ class WorkerReport:
 
     def take_step(self, _message: dict[str, Any]) -> dict[str, Any] | None:
         """Takes down a message before the last one."""
-        raise ChannelGarbled("a message of no known kind")
+        raise ChannelGarbled("a message of an unknown kind")
 
     def complete(self, _message: dict[str, Any]) -> None:
         """Takes down what a good ending brings, and refuses one that lacks what was asked for."""
 
 
 def seconds_of(message: dict[str, Any], key: str) -> float:
-    """Reads a time that nothing depends on; nonsense is none."""
+    """Reads a time that nothing depends on; nonsense counts as 0."""
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         found = float(message.get(key, 0.0))
         return found if math.isfinite(found) and found >= 0 else 0.0

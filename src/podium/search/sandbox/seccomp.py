@@ -28,7 +28,7 @@ _NOBODY = 65534
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Asks the kernel to change this process; -1 where it refuses, or is another one."""
+    """Asks the kernel to change this process; -1 where it refuses or is not Linux."""
     if sys.platform != "linux":
         return -1
     call = ctypes.CDLL(None, use_errno=True).prctl
@@ -45,7 +45,7 @@ def die_with(parent: int) -> bool:
 
 
 def drop_privileges() -> bool:
-    """Gives up root, all capabilities and the ways to gain any; tells whether none is left."""
+    """Gives up root, all capabilities and the ways to gain any; returns whether none is left."""
     if sys.platform != "linux":
         return False
     # The bounding set and the securebits take a capability to change: who has none needs neither.
@@ -60,7 +60,7 @@ def drop_privileges() -> bool:
 
 
 def _leave_root() -> None:
-    """Becomes nobody, where there is such a user: a container may know root alone."""
+    """Becomes the user nobody, if there is one: a container may only have root."""
     if os.getuid() != 0:
         return
     for change, given in (
@@ -96,7 +96,7 @@ _REFUSE = 0x00050000 | errno.EPERM
 """What is not listed fails. Libraries ask for files that need not be there, and go on."""
 
 _KILL = 0x80000000
-"""Whoever speaks another interface of the kernel, with other numbers, means no good."""
+"""Calls through another interface of the kernel, with other numbers, are hostile."""
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
@@ -126,14 +126,14 @@ NUMBERS: dict[str, Call] = {
 
 @dataclass(frozen=True, slots=True)
 class Descriptors:
-    """Says which open files may be used, and how."""
+    """Which open files may be used, and how."""
 
     reading: tuple[int, ...] = ()
     writing: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()  # read at a place of the file
 
     def conditions(self) -> dict[str, dict[int, tuple[int, ...]]]:
-        """Gives what each argument of a call, by its place, may be."""
+        """Returns the values that each argument of a call may have, by position."""
         return {
             "read": {0: self.reading},
             "write": {0: self.writing},
@@ -155,7 +155,7 @@ def allowed_numbers(machine: str) -> frozenset[int]:
 
 
 def refuse_system_calls(open_files: Descriptors) -> bool:
-    """Installs the filter; tells whether the kernel took it. It cannot be taken off again."""
+    """Installs the filter; returns whether the kernel accepted it. It cannot be removed again."""
     machine = platform.machine()
     if sys.platform != "linux" or machine not in MACHINES:
         return False

@@ -1,4 +1,4 @@
-"""Starts one worker process, speaks with it, and kills it when a request overruns."""
+"""Starts one worker process, talks to it, and kills it when a request overruns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from podium.search.sandbox.report import WorkerReport
 Report = TypeVar("Report", bound=WorkerReport)
 
 STILL_S = 30.0
-"""A process that starts and uses no processor for so long, on however busy a machine, is stuck."""
+"""A starting process that uses no processor time for this long is stuck, on any busy machine."""
 
 _LOOK_S = 0.5
 _BOOT = """import sys
@@ -49,7 +49,7 @@ _NOWHERE = f"{os.devnull}/compiled"  # no folder can be made there
 _OWN_DOING = frozenset(
     {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}
 )
-"""Signals that a process brings upon itself; whatever else it dies of, somebody sent."""
+"""Signals that a process causes itself; any other was sent by somebody."""
 
 
 class WorkerKilled(Exception):  # noqa: N818 - reads as the sentence it makes
@@ -75,7 +75,7 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Names the process."""
+        """Returns the process id."""
         return self._process.pid
 
     def get_ready(self) -> None:
@@ -98,7 +98,7 @@ class Worker:
         self._deadline = None
 
     def _first_words(self, deadline: float) -> dict[str, Any]:
-        """Waits for the process to speak, unless it stands still: somebody may have stopped it."""
+        """Waits for the process's first message, unless it is stuck: it may have been stopped."""
         used, moved_s = _used_ticks(self.pid), time.monotonic()
         while not select.select([self._channel.pipes[0]], [], [], _LOOK_S)[0]:
             now_s, before = time.monotonic(), used
@@ -213,6 +213,6 @@ def _used_ticks(pid: int) -> int | None:
 
 def _not_started(reason: str) -> PodiumError:
     return PodiumError(
-        f"the process for candidates does not start: {reason}",
+        f"the worker process could not be started: {reason}",
         hint="podium doctor checks the installation",
     )

@@ -1,4 +1,4 @@
-"""Is the process that candidates run in: it gets ready, locks itself in, and serves requests.
+"""The process that candidates run in: it gets ready, locks itself in, and serves requests.
 
 The parent speaks first, and names who serves its requests. Later it sends one at a time, and
 kills the process when that takes too long.
@@ -32,7 +32,7 @@ class Handler(Protocol):
 
     @property
     def own_name(self) -> str:
-        """The file name under which it compiles what nobody trusts."""
+        """The file name under which it compiles untrusted code."""
         ...
 
     @property
@@ -41,13 +41,13 @@ class Handler(Protocol):
         ...
 
     def serve(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
-        """Answers one request; it may speak with the parent meanwhile."""
+        """Answers one request; it may exchange messages with the parent meanwhile."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoHandler:
-    """Serves nothing: for a parent that only asks which walls stand."""
+    """Serves nothing: for a parent that only asks which walls could be built."""
 
     own_name: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -102,7 +102,7 @@ def serve(channel: Channel, setup: dict[str, Any], parent: int) -> None:
 
 
 def _open(setup: dict[str, Any]) -> Handler:
-    """Loads the handler that the parent names, and has it get ready."""
+    """Loads the handler that the parent names, and prepares it."""
     name = setup.get("handler")
     if name is None:
         return NoHandler()
@@ -117,7 +117,7 @@ def _told(error: Exception) -> str:
 
 
 def _load(modules: Iterable[str]) -> list[str]:
-    """Loads what an earlier process lacked; names what is not installed, and not to be missed."""
+    """Loads modules that an earlier process lacked; lists those that are not installed."""
     absent = []
     for name in modules:
         try:
@@ -128,7 +128,7 @@ def _load(modules: Iterable[str]) -> list[str]:
 
 
 def guarded(handler: Handler, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
-    """Serves a request; whatever that raises becomes the last message."""
+    """Serves a request; any exception becomes the last message."""
     try:
         found = handler.serve(channel, request)
     except Rejected as error:

@@ -1,1 +1,1 @@
-"""Speaks HTTP for all components: connections, limits, tokens, errors, probes and metrics."""
+"""Serves HTTP for all components: connections, limits, tokens, errors, probes and metrics."""

@@ -58,7 +58,7 @@ class Application(FastAPI):
 
 
 def create_app(service: Service) -> Application:
-    """Makes the application of a service."""
+    """Builds the application of a service."""
     tags = [(each.component.name, each.component.description) for each in service.components]
     app = Application(
         title="Podium",
@@ -121,7 +121,7 @@ def _add_json_route(app: FastAPI, route: JsonRoute, tag: str) -> None:
     """Documents a route; FastAPI never answers it."""
 
     async def documented(body: Any) -> None:
-        """Stands for the answer."""
+        """Declares the types of the answer for the documentation."""
 
     documented.__annotations__ = {"body": route.request}
     documented.__doc__ = route.answer.__doc__
@@ -142,7 +142,7 @@ def _add_json_route(app: FastAPI, route: JsonRoute, tag: str) -> None:
 
 
 def _start_check(life: Life) -> Callable[[], None]:
-    """Refuses work before a component has started; while draining, what has come is still done."""
+    """Refuses work before a component has started; while draining, accepted work is still done."""
 
     def check() -> None:
         if not life.is_started:

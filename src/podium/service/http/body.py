@@ -17,10 +17,10 @@ from starlette.types import Message, Receive, Scope
 from podium.service.http.problem import Field, Problem
 
 FEW = 500
-"""Entries that are checked as they are, however wrong they may be."""
+"""Entries up to which a body is checked as it is, however wrong it may be."""
 
 MOST_FIELDS = 128
-"""In one object; none that a request takes has as many."""
+"""Most fields in one object; no request has as many."""
 
 _PARTS_OF_JOB = 4
 """Lists and objects that one entry of the largest request, a job, consists of."""

@@ -1,4 +1,4 @@
-"""Answers what the service is, how it is, and what it counted; nothing changes by asking."""
+"""Answers what the service is, how it is, and its metrics; asking changes nothing."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from podium.service.http.problem import Problem, unready
 from podium.service.http.replies import ErrorReply, InfoReply, StatusReply
 from podium.settings import shown
 
-SERVICE_TAG = ("service", "What the service is, whether it is ready, and what it counted.")
+SERVICE_TAG = ("service", "What the service is, whether it is ready, and its metrics.")
 
 
 def info_router(app: FastAPI, service: Service, counted: Metrics) -> APIRouter:
-    """Makes the routes that every service has, whatever its components."""
+    """Builds the routes that every service has, whatever its components."""
     router = APIRouter()
     unavailable: dict[int | str, dict[str, Any]] = {503: {"model": ErrorReply}}
     unauthorized: dict[int | str, dict[str, Any]] = {401: {"model": ErrorReply}}
@@ -38,7 +38,7 @@ def info_router(app: FastAPI, service: Service, counted: Metrics) -> APIRouter:
 
     @router.get("/readyz", response_model=_ready_reply(service.components), responses=unavailable)
     async def readyz() -> JSONResponse:
-        """Reports whether requests are welcome: every component is ready, and nothing shuts down.
+        """Reports whether the service is ready: every component is, and it is not shutting down.
 
         A store that cannot be written for a while is reported, but scores do not need it.
         """
@@ -76,7 +76,7 @@ def _ready_reply(components: Components) -> type[StatusReply]:
     fields: dict[str, Any] = {
         name: kind for life in components for name, kind in life.component.ready_fields.items()
     }
-    meaning = "Requests are welcome; components add fields of their own."
+    meaning = "The service is ready; components add fields of their own."
     return create_model("ReadyReply", __base__=StatusReply, __doc__=meaning, **fields)
 
 

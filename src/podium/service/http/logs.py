@@ -26,7 +26,7 @@ MOST_OF_A_KIND = 30
 """Lines of a kind that are written in WINDOW_S."""
 
 KIND = "kind_of_line"
-"""Names, among the facts of a line, the kind as which it is counted; it is not written."""
+"""The key of a line's facts under which it is counted; it is not written."""
 
 LEVELS = {
     "debug": logging.DEBUG,
@@ -37,7 +37,7 @@ LEVELS = {
 
 
 class LineWriter:
-    """Writes lines to a stream, in order, without ever blocking who logs them."""
+    """Writes lines to a stream, in order, without ever blocking the caller."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -47,7 +47,7 @@ class LineWriter:
         self._thread.start()
 
     def msg(self, line: str) -> None:
-        """Takes a line."""
+        """Queues a line."""
         try:
             self._lines.put_nowait(line)
         except queue.Full:
@@ -56,7 +56,7 @@ class LineWriter:
     debug = info = warning = error = critical = msg
 
     def close(self, limit_s: float = 2.0) -> None:
-        """Writes what waits; a stream that takes nothing is given up."""
+        """Writes the queued lines; returns up on a stream that accepts nothing."""
         try:
             self._lines.put(None, timeout=limit_s)
         except queue.Full:
@@ -74,7 +74,7 @@ class LineWriter:
 
 
 class LineLimiter:
-    """Lets so many lines of a kind through a minute, and reports how many it suppressed."""
+    """Passes a limited number of lines of a kind per minute, and reports how many it suppressed."""
 
     def __init__(self, report: Callable[[str, int], None]) -> None:
         self._report = report
@@ -83,7 +83,7 @@ class LineLimiter:
         self._next_s = 0.0
 
     def __call__(self, _logger: Any, _method: str, event: EventDict) -> EventDict:
-        """Lets a line through, or drops it."""
+        """Passes a line on, or drops it."""
         kind = event.pop(KIND, None)
         if kind is not None and not self._admits(kind):
             raise structlog.DropEvent
@@ -132,7 +132,7 @@ class Log:
         )
 
     def adopt(self, name: str) -> None:
-        """Takes over what a library logs by Python's own means."""
+        """Takes over what a library logs with Python's logging."""
         logger = logging.getLogger(name)
         logger.handlers = [LibraryHandler(self.logger)]
         logger.propagate = False

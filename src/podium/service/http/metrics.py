@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
 MOST_LABELS = 1000
-"""Callers choose names; beyond so many label sets all others are counted together."""
+"""Callers choose names; beyond this many label sets all others are counted together."""
 
 FAST_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Buckets of durations that are usually below a millisecond."""

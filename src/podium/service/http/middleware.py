@@ -1,4 +1,4 @@
-"""Stands before all routes: identifies requests, authenticates, limits, measures and logs them.
+"""Wraps all routes: identifies, authenticates, limits, measures and logs requests.
 
 Routes that are asked thousands of times a second are fast routes: they go straight to their
 application, past the layers of the framework that do nothing for them.
@@ -67,14 +67,14 @@ class InFlightLimit:
         self._count = 0
 
     def enter(self) -> bool:
-        """Takes a place, if there is one."""
+        """Takes a place and returns whether there was one."""
         if self._count >= self._most:
             return False
         self._count += 1
         return True
 
     def leave(self) -> None:
-        """Returns a place."""
+        """Frees a place."""
         self._count -= 1
 
 
@@ -97,15 +97,15 @@ class Middleware:
         metrics.in_flight.set_function(lambda: self._in_flight)
 
     def add_fast_route(self, method: str, path: str, app: ASGIApp) -> None:
-        """Lets the application of a route answer without the layers in between."""
+        """Makes the application of a route answer without the layers in between."""
         self._fast_routes[method, path] = app
 
     def limit_route(self, path: str, most: int) -> None:
-        """Limits a route by itself, so that requests that wait there are in nobody's way."""
+        """Limits a route separately, so that requests that wait there block no others."""
         self._route_limits[path] = InFlightLimit(most)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets a request through, or not."""
+        """Answers a request, or refuses it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -155,7 +155,7 @@ class Middleware:
             )
 
     def _log_error(self, error: Problem | PodiumError, exchange: Exchange) -> None:
-        """Logs what made the service fail; the caller learns no more than that it did."""
+        """Logs what made the service fail; the caller only learns that it did."""
         cause = error.__cause__ if isinstance(error, Problem) else error
         if isinstance(cause, PodiumError) and not isinstance(cause, UsageError):
             message = problem_of(error).message
@@ -204,7 +204,7 @@ class Exchange:
         self.started = time.perf_counter()
 
     async def send(self, message: Message) -> None:
-        """Sends on, with the id of the request in the headers."""
+        """Sends a message on, with the id of the request in the headers."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.leave()
@@ -212,7 +212,7 @@ class Exchange:
         await self._send(message)
 
     def leave(self) -> None:
-        """Returns the place among those in flight, once."""
+        """Gives up the place among requests in flight, once."""
         if self.limit is not None:
             self.limit.leave()
             self.limit = None

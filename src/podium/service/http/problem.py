@@ -62,7 +62,7 @@ class Problem(Exception):  # noqa: N818 - it is an answer as much as an error
         return CODES.get(self.status, "error")
 
     def response(self) -> Response:
-        """Makes the answer to send."""
+        """Builds the response to send."""
         error = {
             "code": self.code,
             "message": self.message,
@@ -84,7 +84,7 @@ def problem_of(error: Problem | PodiumError) -> Problem:
     return Problem(
         503,
         "temporarily unavailable",
-        hint="try again shortly; the log of the service has the details",
+        hint="try again shortly; the service's log has the details",
         headers={"retry-after": "1"},
     )
 

@@ -1,4 +1,4 @@
-"""Speaks HTTP within limits that hold before a caller is authenticated.
+"""Serves HTTP within limits that hold before a caller is authenticated.
 
 What is not a request is answered in the one shape of errors. A head has a limited size and a
 limited time, what a caller sends ahead of its answers stays unread, and a caller that does not read
@@ -28,7 +28,7 @@ MOST_HEAD_BYTES = 2**15
 MOST_HEAD_FIELDS = 100
 MOST_TARGET_BYTES = 2**13
 LEAST_READ_BYTES_S = 1024
-"""A caller that reads answers more slowly than this counts as not reading."""
+"""A caller that reads responses more slowly than this counts as not reading."""
 
 # The parser cannot be stopped in the middle of what it is fed. Small pieces, each of which ends
 # with a head where it can, keep the number of requests that are begun at the same time small.
@@ -42,13 +42,13 @@ def _ignore(count: int) -> None:
 
 
 class Turns:
-    """Lets what was sent ahead begin, one request in each round of the event loop."""
+    """Starts requests that were sent ahead, one in each round of the event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def wait(self, loop: asyncio.AbstractEventLoop, begin: Callable[[], None]) -> None:
-        """Begins something after all that waits already."""
+        """Queues a call behind those that are already waiting."""
         self._waiting.append(begin)
         if len(self._waiting) == 1:
             loop.call_soon(self._next, loop)
@@ -76,7 +76,7 @@ class HeldFlowControl(FlowControl):
     is_held = False
 
     def resume_reading(self) -> None:
-        """Reads on, unless what was read is not looked at yet."""
+        """Continues reading, unless something that was read has not been handled yet."""
         if self.read_paused and not self.is_held:
             super().resume_reading()
 
@@ -97,6 +97,7 @@ class Connection(HttpToolsProtocol):
     _late: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
     _objection: Problem | None = None
+    _last_word: Problem | None = None  # is said once what came before it is answered
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Waits for a first request, where there is room for one more connection."""
@@ -111,7 +112,7 @@ class Connection(HttpToolsProtocol):
         self._late = self.loop.call_later(self.limits.limit_s, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Waits no longer."""
+        """Cancels the timers of the connection."""
         self._cancel()
         self._cancel_stuck()
         self._held = b""
@@ -120,8 +121,8 @@ class Connection(HttpToolsProtocol):
     # What comes in.
 
     def data_received(self, data: bytes) -> None:
-        """Takes what came; what comes ahead of its turn is kept, and nothing more is read."""
-        if self.transport.is_closing():
+        """Handles received bytes; those ahead of their turn are buffered, and reading pauses."""
+        if self.transport.is_closing() or self._last_word is not None:
             return
         if self._held:  # the transport had it in hand when it was told to pause
             self._held, self._place = self._held[self._place :] + data, 0
@@ -139,23 +140,23 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Begins to answer, unless the head is too large."""
-        self._is_in_head, self._silent = False, 0
         if len(self.url) > MOST_TARGET_BYTES:
             problem = f"the URL is longer than {MOST_TARGET_BYTES:,} bytes"
             self._object(Problem(414, problem, hint="use a shorter URL"))
         if len(self.headers) > MOST_HEAD_FIELDS:
             self._object(_large_head())
+        self._is_in_head, self._silent = False, 0
         HttpToolsProtocol.on_headers_complete(self)
         if self.parser.should_upgrade():  # nothing is: what follows could not be told apart
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        """Hands a part of the body on."""
+        """Passes on a part of the body."""
         self._silent = 0
         HttpToolsProtocol.on_body(self, body)
 
     def on_message_complete(self) -> None:
-        """Notes that a request is here as a whole."""
+        """Notes that a request is complete."""
         self._is_over, self._silent = True, 0
         HttpToolsProtocol.on_message_complete(self)
 
@@ -165,7 +166,10 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         self._is_by_turns = False
         self._idle_since_s = time.monotonic()
-        if self._held:
+        if self._last_word is not None:
+            if not self.transport.is_closing():
+                self._refuse(self._last_word)
+        elif self._held:
             self.limits.turns.wait(self.loop, self._go_on)
         elif not self._is_over:
             self._watch()
@@ -189,7 +193,7 @@ class Connection(HttpToolsProtocol):
             is_in_body = not (self._is_in_head or self._is_over)
             end = _end_of_piece(data, place, _LEAST_PIECE if is_in_body else 0)
             self._take(data[place:end])
-            if self.transport.is_closing():
+            if self.transport.is_closing() or self._last_word is not None:
                 return
             place = end
         # All of it stays, until it is done with: what is left is not copied for each request.
@@ -249,7 +253,7 @@ class Connection(HttpToolsProtocol):
         self._stuck = self.loop.call_later(self.limits.limit_s, self._look_at_reader)
 
     def resume_writing(self) -> None:
-        """Goes on: the caller reads."""
+        """Continues: the caller reads again."""
         self._cancel_stuck()
         super().resume_writing()
 
@@ -265,13 +269,13 @@ class Connection(HttpToolsProtocol):
     # What is refused.
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what is not a request, or not one that is taken."""
+        """Refuses what is not a request, or not an accepted one."""
         del msg
         no_request = Problem(400, "not a valid HTTP request", hint="use HTTP/1.1")
         self._refuse(self._objection or no_request)
 
     def _object(self, problem: Problem) -> None:
-        """Stops the parser; it has but one way to say so."""
+        """Stops the parser, by the only way it offers."""
         self._objection = problem
         raise problem
 
@@ -288,14 +292,24 @@ class Connection(HttpToolsProtocol):
         return idle is not None
 
     def _may_go(self) -> bool:
-        """Tests whether nobody works for the caller: a part of a request is no work yet."""
+        """Returns whether nothing is being done for the caller; a partial request is no work."""
         return not self.pipeline and (self._is_answered() or self.cycle.more_body)
 
     def _is_answered(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
+    def _owes_answer(self) -> bool:
+        """Tests whether a request that came as a whole waits for its answer."""
+        return not self._is_answered() and (self._is_in_head or self._is_over)
+
     def _refuse(self, problem: Problem) -> None:
+        """Answers with a problem and closes; whatever came before it is answered first."""
         self._cancel()
+        if self._owes_answer():
+            self._last_word = self._last_word or problem
+            self.flow.is_held = True  # the parser takes nothing more
+            self.flow.pause_reading()
+            return
         body = problem.response().body
         status = HTTPStatus(problem.status)
         more = "".join(f"{name}: {value}\r\n" for name, value in problem.headers.items())
@@ -331,5 +345,5 @@ def _large_head() -> Problem:
 
 
 def _idleness(connection: Connection) -> tuple[bool, float]:
-    """Puts those that are in the middle of a body last, and the longest wait first."""
+    """Orders connections: those in the middle of a body last, the longest idle first."""
     return not connection._is_answered(), connection._idle_since_s

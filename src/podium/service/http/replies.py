@@ -26,7 +26,7 @@ class InfoReply(Reply):
     version: str
     config: Annotated[dict[str, Any], Field(description="Parameters of the agent.")]
     settings: Annotated[
-        dict[str, Any], Field(description="Every setting that matters here, by its path.")
+        dict[str, Any], Field(description="Every setting of the service, by its path.")
     ]
 
 

@@ -20,7 +20,7 @@ from podium.service.http.body import BodyReader, Gone, outlined
 from podium.service.http.problem import Field, Problem
 
 MOST_FIELDS = 20
-"""No more mistakes than this are listed."""
+"""The most mistakes that are listed."""
 
 _TYPE_STEPS = ("constrained-float", "constrained-str", "bool")
 """Steps of a location that name no field but one of the types that a value may have."""
@@ -29,7 +29,7 @@ _TYPE_STEPS = ("constrained-float", "constrained-str", "bool")
 def json_app(
     route: JsonRoute, reader: BodyReader, max_batch: int, check: Callable[[], None]
 ) -> ASGIApp:
-    """Makes the application of a route; the check refuses what comes before its component is up."""
+    """Builds the application of a route; the check refuses requests before its component is up."""
     adapter: TypeAdapter[Any] = TypeAdapter(route.request)
     validate, known = adapter.validator.validate_json, field_names(adapter)
     answer, skipped = route.answer, frozenset((*_TYPE_STEPS, *route.union_tags))
@@ -56,7 +56,7 @@ def json_app(
 
 
 def field_names(adapter: TypeAdapter[Any]) -> tuple[str, ...]:
-    """Lists the fields of a body and of what it holds, for suggestions."""
+    """Lists the fields of a body and of everything in it, for suggestions."""
     schema = adapter.json_schema()
     models = (schema, *schema.get("$defs", {}).values())
     return tuple(dict.fromkeys(name for each in models for name in each.get("properties", {})))

@@ -26,10 +26,10 @@ from podium.settings import Serve
 BACKLOG = 2048
 KEEP_ALIVE_S = 75
 HANDSHAKE_SHARE = 4
-"""One of so many connections may be in its handshake."""
+"""One in this many connections may be in its handshake."""
 
 RECEIVE_BYTES = 2**16
-"""What the system takes in for a connection that is not read; it allows for twice as much."""
+"""Bytes that the system buffers for an unread connection; it may take twice as much."""
 
 SPARE_FILES = 48
 """File descriptors other than connections: the store's, the logs', the listener."""
@@ -38,7 +38,7 @@ _TICKS_A_SECOND = 10
 
 
 class Server(uvicorn.Server):
-    """Shuts down gracefully: not ready, then not listening, then done with what has come."""
+    """Shuts down gracefully: not ready, then not listening, then done with accepted requests."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -67,7 +67,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Ends also where a component cannot start."""
+        """Also ends when a component cannot start."""
         if counter % _TICKS_A_SECOND == 0:
             self._check_descriptors()
         return await super().on_tick(counter) or self._service.components.failure is not None
@@ -81,7 +81,7 @@ class Server(uvicorn.Server):
 
 
 class Config(uvicorn.Config):
-    """ConnectionLimits handshakes, for which the server has no setting."""
+    """Limits handshakes, for which the server has no setting."""
 
     handshake = HandshakeLimits()
 
@@ -189,7 +189,7 @@ def _connection_limits(service: Service) -> ConnectionLimits:
             max_connections=room,
             hint="raise the limit of open files (ulimit -n)",
         )
-    hint = "check who opens so many, or raise serve.max_connections"
+    hint = "check which clients open so many, or raise serve.max_connections"
     warn = RateLimitedWarning(service.log, "too many connections", hint)
     return ConnectionLimits(serve.read_limit_s, room, lambda count: warn(connections=count))
 

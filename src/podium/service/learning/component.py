@@ -24,7 +24,7 @@ from podium.settings import Settings, shown
 from podium.store import Rhythm, Store
 
 RETRY_S = 1.0
-"""Between attempts to reach a store that is away at the start."""
+"""Seconds between attempts to reach a store that is unavailable at the start."""
 
 
 class Learning(Component):
@@ -100,7 +100,7 @@ class Learning(Component):
         if self.failure is not None:
             return Readiness(
                 f"learning failed: {type(self.failure).__name__}",
-                hint="see the log of the service, and restart it",
+                hint="see the service's log, and restart it",
             )
         if health.is_lost:
             return Readiness(

@@ -53,7 +53,7 @@ class DaemonExecutor(Executor):
         return promised
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Takes no more calls; by default waits until all have returned."""
+        """Accepts no more calls; by default waits until all have returned."""
         del cancel_futures  # whoever submitted may cancel
         with self._lock:
             self._is_closed = True

@@ -31,10 +31,10 @@ from podium.store import (
 T = TypeVar("T")
 
 LOCK_SHARE = 0.8
-"""Of the time that an observation may wait: so long the database waits for a lock."""
+"""Share of an observation's time limit that the database may wait for a lock."""
 
 CLOSE_LIMIT_S = 15.0
-"""How long the end waits for a store: for a lock, the last observations and a checkpoint."""
+"""How long shutting down waits for the store: a lock, the last observations, a checkpoint."""
 
 
 class Journal:
@@ -143,7 +143,7 @@ class Journal:
         return stored
 
     async def check_unused(self, record: ObservationRecord) -> None:
-        """Checks that the names of what is not to be stored do not belong to something that is.
+        """Checks that an observation that will not be stored reuses no stored key or job.
 
         Raises:
             ReusedName: one of them does.
@@ -161,7 +161,7 @@ class Journal:
     async def names(
         self, job_types: Sequence[str], gpu_types: Sequence[str]
     ) -> tuple[set[str], set[str]]:
-        """Finds those that are known, learned or merely stored, by all that is stored by now."""
+        """Finds which of the names are known by now, whether learned or merely stored."""
         loop = asyncio.get_running_loop()
         asked = loop.run_in_executor(self._thread, self._known_names, job_types, gpu_types)
         try:
@@ -180,7 +180,7 @@ class Journal:
         return jobs, gpus | self._observations.names("gpu_type", gpu_types)
 
     async def learn(self, id: int, waited_s: float = 0.0) -> None:
-        """Waits until an observation is learned, with what is left of the limit.
+        """Waits until an observation is learned, within the rest of the time limit.
 
         Those that wait share the work.
         """
@@ -233,7 +233,7 @@ class Journal:
     def _note_damage(self, damaged: DamagedRow) -> None:
         facts = {"table": damaged.table, "id": damaged.id, "problem": str(damaged)}
         facts |= {"hint": damaged.hint, KIND: "damaged rows"}
-        self._log.error("a row in the database is damaged and was passed over", **facts)
+        self._log.error("a row in the database is damaged and was skipped", **facts)
 
     def _report(self, error: Exception) -> None:
         if not isinstance(error, PodiumError):
@@ -245,7 +245,7 @@ class Journal:
 
 
 class StoreHealth:
-    """Knows whether the last attempt to write to the store succeeded; threads may share it.
+    """Tracks whether the last attempt to write to the store succeeded; threads may share it.
 
     Scores need no store, so trouble alone does not make the service unready. A file that was
     deleted does: whatever is observed from then on would be lost.
@@ -258,21 +258,21 @@ class StoreHealth:
 
     @property
     def is_troubled(self) -> bool:
-        """Is true if the store could not be written when that was last tried."""
+        """Returns whether the last attempt to write to the store failed."""
         return self._problem is not None
 
     @property
     def is_lost(self) -> bool:
-        """Is true if the store is no longer where it was opened."""
+        """Returns whether the store is no longer where it was opened."""
         return isinstance(self._problem, LostStore)
 
     @property
     def trouble_s(self) -> float:
-        """Returns how long the store could not be written."""
+        """Returns for how many seconds the store could not be written."""
         return time.monotonic() - self._since_s if self.is_troubled else 0.0
 
     def fail(self, error: PodiumError) -> None:
-        """Notes that the store could not be written, and logs what is new about it."""
+        """Notes that the store could not be written, and logs each new failure."""
         before = self._problem
         self._problem = error
         if before is None:

@@ -10,7 +10,7 @@ from podium.store import ObservationRecord
 
 
 class AgentLearner:
-    """Lets a follower teach an agent; whoever asks takes the agent of the moment."""
+    """Feeds an agent from a follower; callers always get the current agent."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
@@ -21,7 +21,7 @@ class AgentLearner:
         self.agent.observe(observation_of(record))
 
     def forget(self, names: Sequence[tuple[str, str]]) -> None:
-        """Becomes as though job types and GPU types had never been observed."""
+        """Forgets job types and GPU types, as though they had never been observed."""
         jobs = {name for kind, name in names if kind == "job_type"}
         self.agent.forget_all(jobs, {name for kind, name in names if kind == "gpu_type"})
 
@@ -42,7 +42,7 @@ class AgentLearner:
 
 
 def observation_of(record: ObservationRecord) -> Observation:
-    """Makes what the agent learns from a record."""
+    """Turns a stored record into an observation for the agent."""
     return Observation(
         record.job_type,
         record.gpu_type,

@@ -41,7 +41,7 @@ class LearningMetrics:
         )
         self.committing = Histogram(
             "podium_observe_commit_seconds",
-            "Seconds until an observation was safe in the store.",
+            "Seconds until an observation was stored.",
             registry=None,
         )
 
@@ -61,11 +61,15 @@ class LearningMetrics:
 
 def _journal_gauges(journal: Journal) -> list[Collector]:
     rows: tuple[tuple[str, str, Callable[[], float]], ...] = (
-        ("podium_learned_id", "Last observation that was learned.", lambda: journal.last_id),
-        ("podium_refused", "Observations that cannot be learned.", lambda: journal.refused),
+        (
+            "podium_learned_id",
+            "Id of the last observation that was learned.",
+            lambda: journal.last_id,
+        ),
+        ("podium_refused", "Observations that cannot be learned from.", lambda: journal.refused),
         (
             "podium_store_trouble_seconds",
-            "Seconds since the store could last be written; 0 while it can.",
+            "Seconds since the store was last writable; 0 while it is.",
             lambda: journal.health.trouble_s,
         ),
     )
@@ -84,11 +88,11 @@ class AgentFigures(Collector):
         self._learner = learner
 
     def describe(self) -> Iterable[Metric]:
-        """Lists nothing: names need no agent that is ready."""
+        """Lists nothing, so that metrics can be registered before the agent is ready."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Reads the figures of this moment."""
+        """Reads the current figures."""
         figures = self._learner.agent.figures()
         rows = (
             (
@@ -103,7 +107,7 @@ class AgentFigures(Collector):
             ),
             (
                 "scheduler_regret_estimate",
-                "Expected run time of choices above that of the best known types, as a share.",
+                "Excess of the expected run time of choices over the best known types, as a share.",
                 figures.regret,
             ),
             (
@@ -111,7 +115,7 @@ class AgentFigures(Collector):
                 "Observations that were learned from.",
                 float(figures.observations),
             ),
-            ("podium_job_types", "Job types that are known.", float(figures.job_types)),
+            ("podium_job_types", "Known job types.", float(figures.job_types)),
             ("podium_pairs", "Known pairs of job type and GPU type.", float(figures.pairs)),
         )
         return [GaugeMetricFamily(name, help, value=value) for name, help, value in rows]

@@ -1,6 +1,6 @@
 """Declares what online learning answers, for its documentation.
 
-Answers are sent as the agent gives them; a test holds them against these declarations.
+Answers are sent as the agent returns them; a test checks them against these declarations.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Terms(Reply):
     ]
     ig: Annotated[
         float,
-        Field(description="Value of the information that a run there would give, in seconds."),
+        Field(description="Value of the information gained by a run there, in seconds."),
     ]
-    penalty: Annotated[float, Field(description="Seconds that the neighbours are expected to add.")]
+    penalty: Annotated[float, Field(description="Seconds that neighbours are expected to add.")]
     cost: Annotated[
         float, Field(description="mu + lambda sigma - beta ig + gamma penalty; the lowest wins.")
     ]
@@ -34,7 +34,7 @@ class CandidateReply(Terms):
     """What is known of one GPU type."""
 
     gpu_type: str
-    observations: Annotated[int, Field(description="Runs that were observed of this pair.")]
+    observations: Annotated[int, Field(description="Observed runs of this pair.")]
     ig_nats: Annotated[float, Field(description="Information gain of one run.")]
 
 
@@ -42,20 +42,21 @@ class ScoreReply(Reply):
     """Where a job should run, and why."""
 
     priority_score: Annotated[
-        float, Field(description="The choice between the worst candidate, 0, and the best, 100.")
+        float,
+        Field(description="The choice on a scale from the worst candidate, 0, to the best, 100."),
     ]
     gpu_selector: Annotated[
-        dict[str, Any], Field(description="Fields of a pod that send it there.")
+        dict[str, Any], Field(description="Pod fields that send the job there.")
     ]
     avoid_co_locate_with: Annotated[
-        list[str], Field(description="Job types that it should not run beside.")
+        list[str], Field(description="Job types that the job should not run beside.")
     ]
-    terms: Annotated[Terms, Field(description="Of the chosen GPU type.")]
+    terms: Annotated[Terms, Field(description="Terms of the cost of the chosen GPU type.")]
     chosen_gpu_type: str
-    exploration: Annotated[bool, Field(description="Whether the choice is made to learn.")]
+    exploration: Annotated[bool, Field(description="Whether the choice is exploratory.")]
     decision_type: Literal["exploration", "exploitation", "forced"]
     slowdown: Annotated[
-        float, Field(description="What the neighbours add, as a share of the run time.")
+        float, Field(description="What neighbours add, as a share of the run time.")
     ]
     candidates: list[CandidateReply]
     ignored_features: Annotated[list[str], Field(description="Features that are not learned from.")]
@@ -67,23 +68,25 @@ class ObserveReply(Reply):
     status: Literal["ok"]
     updated: Annotated[
         bool,
-        Field(description="Whether it is learned from; failed runs and repeats are not."),
+        Field(
+            description="Whether the observation is learned from; failed runs and repeats are not."
+        ),
     ]
-    repeated: Annotated[bool, Field(description="Whether it was stored before.")]
+    repeated: Annotated[bool, Field(description="Whether the observation was stored before.")]
     new_uncertainty: Annotated[float, Field(description="Sigma of the pair, in seconds.")]
-    observations: Annotated[int, Field(description="Runs that were observed of this pair.")]
+    observations: Annotated[int, Field(description="Observed runs of this pair.")]
 
 
 class AssignReply(Reply):
     """Where each job goes: numbers of columns, or names of GPU types."""
 
     assignment: Annotated[
-        list[int | str], Field(description="For each job a column, or the name of a GPU type.")
+        list[int | str], Field(description="The column, or the name of the GPU type, of each job.")
     ]
     cost: float
     plan: Annotated[
         list[list[float]],
-        Field(description="Share of each job on each column, before it was rounded."),
+        Field(description="Share of each job on each column, before rounding."),
     ]
 
 

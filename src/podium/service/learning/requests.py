@@ -13,7 +13,7 @@ from podium.online.parameters import FEATURES
 LONGEST_NAME = 256
 MOST_FEATURES = 64
 MOST_COLUMNS = 64
-"""Of one assignment; clusters have fewer GPU types."""
+"""Most columns of one assignment; clusters have fewer GPU types."""
 
 LARGEST_SIZE = 1e15
 DEAREST = 1e15
@@ -41,7 +41,7 @@ Features = Annotated[
     Field(
         max_length=MOST_FEATURES,
         description="Facts about the job. Sizes that the service is set to learn from are used, "
-        "others are named in `ignored_features`.",
+        "others are listed in `ignored_features`.",
         json_schema_extra=_document_sizes,
     ),
 ]
@@ -52,7 +52,7 @@ Capacities = Annotated[list[Capacity], FailFast()]
 
 
 class Body(BaseModel):
-    """Refuses fields that it does not know, and values of another type."""
+    """Refuses unknown fields, and values of another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -70,7 +70,7 @@ class ScoreRequest(Body):
     ]
     features: Features = {}
     colocated_job_types: Annotated[
-        Names, Field(description="Job types that it would run beside.")
+        Names, Field(description="Job types that the job would run beside.")
     ] = []
 
 
@@ -89,7 +89,9 @@ class ObserveRequest(Body):
         0.0
     )
     actual_runtime: Annotated[Seconds, Field(json_schema_extra=lambda s: s.pop("default"))] = 0.0
-    colocated_job_types: Annotated[Names, Field(description="Job types that it ran beside.")] = []
+    colocated_job_types: Annotated[
+        Names, Field(description="Job types that the job ran beside.")
+    ] = []
     features: Features = {}
     job_id: Annotated[
         str,
@@ -128,7 +130,8 @@ class Job(Body):
 
     job_type: Name
     candidate_gpu_types: Annotated[
-        Names, Field(description="GPU types that it may use; all of them if the list is empty.")
+        Names,
+        Field(description="GPU types that the job may use; all of them if the list is empty."),
     ] = []
     features: Features = {}
     colocated_job_types: Names = []
@@ -138,9 +141,9 @@ class CostsRequest(Body):
     """Asks for the cheapest assignment of rows to columns with capacities."""
 
     costs: Annotated[
-        list[Costs], FailFast(), Field(description="A row for each job, of equal lengths.")
+        list[Costs], FailFast(), Field(description="One row per job, all of equal length.")
     ]
-    capacities: Annotated[Capacities, Field(description="Of each column.")]
+    capacities: Annotated[Capacities, Field(description="Capacity of each column.")]
 
 
 class JobsRequest(Body):
@@ -148,7 +151,7 @@ class JobsRequest(Body):
 
     jobs: Annotated[list[Job], FailFast()]
     gpu_types: Annotated[Names, Field(json_schema_extra={"minItems": 1, "uniqueItems": True})]
-    capacities: Annotated[Capacities, Field(description="Of each GPU type.")]
+    capacities: Annotated[Capacities, Field(description="Capacity of each GPU type.")]
 
 
 def _kind(value: Any) -> str:
@@ -182,4 +185,4 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         },
     },
 }
-"""Bodies to begin with, by path and title."""
+"""Example bodies, by path and title."""

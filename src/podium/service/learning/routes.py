@@ -204,7 +204,7 @@ class LearningRoutes:
             raise _mismatch("gpu_types", len(body.gpu_types), len(body.capacities))
         capacities = dict(zip(body.gpu_types, body.capacities, strict=True))
         if len(capacities) != len(body.gpu_types):
-            raise _invalid("gpu_types", "a GPU type is listed twice", "list each once")
+            raise _invalid("gpu_types", "a GPU type is listed twice", "list each GPU type once")
         requests = [self._request(job, body.gpu_types) for job in body.jobs]
         return lambda: self._learner.agent.assign(requests, capacities).as_object()
 
@@ -213,7 +213,9 @@ class LearningRoutes:
         allowed = [name for name in job.candidate_gpu_types if name in gpu_types]
         if job.candidate_gpu_types and not allowed:
             raise _invalid(
-                "jobs.candidate_gpu_types", "the job may use none of the GPU types", "list more"
+                "jobs.candidate_gpu_types",
+                "the job may use none of the GPU types",
+                "list more GPU types",
             )
         return Request(
             job.job_type,
@@ -272,7 +274,7 @@ def _database_errors() -> Iterator[None]:
             503,
             "database error",
             hint="send the request again shortly, with the same job_id or Idempotency-Key; "
-            "the log of the service has the details",
+            "the service's log has the details",
             headers={"retry-after": "1"},
         ) from error
 

@@ -17,6 +17,8 @@ from numba.extending import intrinsic
 _NUMBERS = (
     # the cluster and the workload
     *("num_nodes", "num_shapes", "num_pods", "node_bytes", "gpu_slots"),
+    # constraints, and GPUs of which one request is another share
+    *("has_constraints", "has_shares", "num_kinds", "num_resources"),
     # how the policy is called
     *("policy", "table", "rows", "columns", "takes_gpu", "is_cluster", "has_random_ties"),
     *("gpu_choice", "has_memo", "is_cached"),
@@ -36,6 +38,27 @@ ARRAYS = {
     "nodes": "node records in rank order",
     "shapes": "pod records",
     "shape_of": "int64 (num_pods)",
+    # one request on several kinds of GPU
+    "shares": "int32 (num_shapes, num_kinds): which record of shapes stands for it, -1 = none",
+    # constraints
+    "class_of": "int32 (num_shapes): constraint class",
+    "filter_of": "int32 (num_classes): row of admits",
+    "admits": "uint8 (num_filters, num_nodes)",
+    "needs": "int64 (num_classes, num_resources)",
+    "resources": "int64 (num_nodes, num_resources): what is left",
+    "rules": "int32 (num_rules, 5): kind, group, own, max skew, least domains",
+    "rule_start": "int32 (num_classes + 1)",
+    "span_start": "int32 (num_classes): the first rule that other nodes decide as well",
+    "floor": "int64 (num_rules): what the counter of a rule is compared with, at this decision",
+    "members": "int32: groups in which a pod counts",
+    "member_start": "int32 (num_classes + 1)",
+    "is_enabling": "uint8 (num_classes): placing such a pod may make room for others",
+    "domain_of": "int32 (num_groups, num_nodes), -1 = none",
+    "is_counted": "uint8 (num_groups, num_nodes)",
+    "counts": "int32: pods by group and domain",
+    "count_start": "int32 (num_groups + 1)",
+    "num_eligible": "int32 (num_groups): domains that decide the lowest count",
+    "totals": "int64 (num_groups): pods in all domains",
     "class_counts": "int32 (num_nodes, 17): running GPU pods by class",
     "feasible": "uint8 (num_nodes), shown to cluster policies",
     "random_state": "uint64 (1)",

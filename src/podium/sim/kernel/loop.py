@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from podium.model.records import GPU_MILLI
 from podium.sim.kernel.layout import i8, inner
 from podium.sim.kernel.offers import apply, may_hold, next_offer
 from podium.sim.kernel.ranking import FAILED, best_node
-from podium.sim.kernel.scores import NO_SLOT, best_slot
+from podium.sim.kernel.scores import NO_SLOT, best_slot, is_one_share
 from podium.sim.kernel.waiting import NOBODY
-from podium.sim.kernel.world import pod_of
 
 
 def play(runs: Any) -> int:
@@ -30,6 +28,6 @@ def play(runs: Any) -> int:
 
 @inner
 def _slot(run, shape, node):
-    if run.takes_gpu and node >= 0 and 0 < pod_of(run, shape).gpu_milli < GPU_MILLI:
+    if run.takes_gpu and node >= 0 and is_one_share(run, shape, node):
         return np.int64(best_slot(run, shape, node))
     return NO_SLOT

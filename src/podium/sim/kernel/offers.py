@@ -11,6 +11,7 @@ import numpy as np
 
 from podium.model.records import GPU_MILLI
 from podium.sim.kernel.calendar import next_time, pop, push
+from podium.sim.kernel.constraints import is_enabling
 from podium.sim.kernel.layout import f8, i4, i8, inlined, inner
 from podium.sim.kernel.ranking import HOLDING, NOWHERE, note_change
 from podium.sim.kernel.waiting import (
@@ -27,7 +28,7 @@ from podium.sim.kernel.waiting import (
     open_pass,
     stay,
 )
-from podium.sim.kernel.world import allocate, pod_of, release, share_slot, whole_slots
+from podium.sim.kernel.world import allocate, pod_on, release, share_slot, share_slots, whole_slots
 
 UNPLACED, PLACED, HELD_BACK = 0, 1, 2
 REPLAY, INFLATION, ROUNDS = 0, 1, 2
@@ -91,11 +92,12 @@ def _next_in_time(run):
     arrives_at = f8(run.arrival)[run.arrived] if run.arrived < run.num_pods else np.inf
     if run.is_released and departs_at > run.clock:
         run.is_released = 0
-        _begin_pass(run)
+        if run.waiting_pods > 0:
+            _begin_pass(run)
     elif departs_at <= arrives_at and run.departures:
         run.clock = departs_at
         _depart(run)
-        run.is_released = run.waiting_pods > 0
+        run.is_released = 1
     elif run.arrived < run.num_pods:
         return _arrival(run)
     elif run.held_pods > 0:
@@ -213,6 +215,8 @@ def _shut_out(run, shape):
 def _place(run, pod, shape, node, slot):
     slots = _slots(run, shape, node, slot)
     allocate(run, shape, node, slots)
+    if run.has_constraints and is_enabling(run, shape):
+        run.is_released = 1
     _record_change(run, node, pod + 1)
     i4(run.node)[pod] = node
     i4(run.slots)[pod] = slots
@@ -224,11 +228,13 @@ def _place(run, pod, shape, node, slot):
 
 @inner
 def _slots(run, shape, node, slot):
-    pod = pod_of(run, shape)
+    pod = pod_on(run, shape, node)
     if pod.gpu_count == 0:
         return np.int64(0)
     if pod.gpu_milli == GPU_MILLI:
         return np.int64(whole_slots(run, shape, node))
+    if pod.gpu_count > 1:
+        return np.int64(share_slots(run, shape, node))
     if slot < 0:
         slot = np.int64(share_slot(run, shape, node))
     # Only a policy that changes state can leave none.

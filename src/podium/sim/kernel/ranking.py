@@ -2,7 +2,7 @@
 
 The cache keeps a row of scores per shape with a 64-ary index of maxima over it. Nodes that
 change are appended to a log; a row catches up with the log when its shape is next asked for.
-Both ways prefer the lowest rank among equal scores.
+Among equal scores both ways take the lowest rank, or one of all by the same draw.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.policies.abi import call_native
+from podium.sim.kernel.constraints import has_span, keeps_rules, set_floors
 from podium.sim.kernel.layout import f8, i4, i8, inner, u1
 from podium.sim.kernel.scores import HELD, INFEASIBLE, NO_STATE, score_node
 from podium.sim.kernel.world import draw, fits
@@ -41,7 +42,12 @@ def best_node(run, shape, can_hold):
     failed = _catch_up(run, shape)
     if failed >= 0:
         return _fail(run, POLICY_FAILED, failed)
-    return _leftmost_best(run, shape, can_hold)
+    if has_span(run, shape):
+        return _best_kept(run, shape, can_hold)
+    first = _leftmost_best(run, shape, can_hold)
+    if first >= 0 and run.has_random_ties:
+        return _any_in_row(run, shape, first)
+    return first
 
 
 @inner
@@ -56,7 +62,13 @@ def _scan(run, shape, can_hold):
     best = INFEASIBLE
     chosen = np.int64(NOWHERE)
     row = f8(run.row)
+    spans = has_span(run, shape)
+    if spans:
+        set_floors(run, shape)
     for node in range(run.num_nodes):
+        if spans and not keeps_rules(run, shape, node):
+            row[node] = INFEASIBLE
+            continue
         score = score_node(run, shape, node)
         row[node] = score
         if score > best:
@@ -90,8 +102,11 @@ def mark_feasible(run, shape):
     """Marks the nodes that a shape fits now; gives the first of them, or NOWHERE."""
     first = np.int64(NOWHERE)
     feasible = u1(run.feasible)
+    spans = has_span(run, shape)
+    if spans:
+        set_floors(run, shape)
     for node in range(run.num_nodes):
-        feasible[node] = fits(run, shape, node)
+        feasible[node] = fits(run, shape, node) and (not spans or keeps_rules(run, shape, node))
         if first < 0 and feasible[node]:
             first = np.int64(node)
     return first
@@ -204,6 +219,40 @@ def _set(run, shape, node, score):
 
 
 @inner
+def _best_kept(run, shape, can_hold):
+    """Finds the best node among those that pods on other nodes allow, block by block."""
+    set_floors(run, shape)
+    row = f8(run.scores + shape * run.num_nodes * 8)
+    tops = _tops(run, shape, 0)
+    best, chosen = INFEASIBLE, np.int64(NOWHERE)
+    for block in range(i8(run.level_starts)[1]):
+        # A block whose best is no better cannot win, and equal ones come too late.
+        if tops[block] > best:
+            for node in range(block * FAN, min(block * FAN + FAN, run.num_nodes)):
+                if row[node] > best and keeps_rules(run, shape, node):
+                    best, chosen = row[node], np.int64(node)
+    if chosen >= 0 and best == HELD and can_hold:
+        return np.int64(HOLDING)
+    if chosen >= 0 and run.has_random_ties:
+        return _any_kept(run, shape, row, best, chosen)
+    return chosen
+
+
+@inner
+def _any_kept(run, shape, row, best, first):
+    ties = np.int64(0)
+    for node in range(first, run.num_nodes):
+        ties += row[node] == best and keeps_rules(run, shape, node)
+    wanted = draw(run, ties)
+    for node in range(first, run.num_nodes):
+        if row[node] == best and keeps_rules(run, shape, node):
+            if wanted == 0:
+                return np.int64(node)
+            wanted -= 1
+    return first
+
+
+@inner
 def _leftmost_best(run, shape, can_hold):
     starts = i8(run.level_starts)
     best = _tops(run, shape, starts[run.num_levels - 1])[0]
@@ -220,5 +269,40 @@ def _leftmost_best(run, shape, can_hold):
     row = f8(run.scores + shape * run.num_nodes * 8)
     place = place << FAN_BITS
     while row[place] != best:
+        place += 1
+    return place
+
+
+@inner
+def _any_in_row(run, shape, first):
+    # Counted when asked for: keeping counts beside the maxima costs every change of a score.
+    row, tops = f8(run.scores + shape * run.num_nodes * 8), _tops(run, shape, 0)
+    best, begin, blocks = row[first], first >> FAN_BITS, i8(run.level_starts)[1]
+    ties = np.int64(0)
+    for block in range(begin, blocks):
+        if tops[block] == best:
+            ties += _block_ties(row, block, run.num_nodes, best)
+    wanted = draw(run, ties)
+    for block in range(begin, blocks):
+        if tops[block] == best:
+            ties = _block_ties(row, block, run.num_nodes, best)
+            if wanted < ties:
+                return _nth_tie(row, block << FAN_BITS, best, wanted)
+            wanted -= ties
+    return first
+
+
+@inner
+def _block_ties(row, block, size, best):
+    ties = np.int64(0)
+    for i in range(block * FAN, min(block * FAN + FAN, size)):
+        ties += row[i] == best
+    return ties
+
+
+@inner
+def _nth_tie(row, place, best, wanted):
+    while row[place] != best or wanted > 0:
+        wanted -= row[place] == best
         place += 1
     return place

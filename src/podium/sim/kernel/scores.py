@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.model.records import GPU_MILLI, POD
+from podium.model.records import GPU_MILLI
 from podium.policies.abi import call_native
 from podium.sim.kernel.layout import f8, i4, i8, inner
-from podium.sim.kernel.world import fits, pod_of, slots_of
+from podium.sim.kernel.world import fits, pod_address, pod_on, slots_of
 
 INFEASIBLE = -np.inf
 HELD = -1.7976931348623157e308  # below every other score, above what does not fit
 LOWEST = -1.7976931348623155e308  # the least score; what is finite places, however low
 NO_STATE = -1
 NO_SLOT = np.int64(-1)  # typed, so that _call is compiled once
-
-_POD_BYTES = POD.itemsize
 
 
 @inner
@@ -25,9 +23,16 @@ def score_node(run, shape, node):
         return INFEASIBLE
     if run.has_memo:
         return f8(run.key_scores)[_remember(run, shape, node)]
-    if run.takes_gpu and 0 < pod_of(run, shape).gpu_milli < GPU_MILLI:
+    if run.takes_gpu and is_one_share(run, shape, node):
         return _best_share(run, shape, node)[0]
     return _call(run, shape, node, NO_SLOT)
+
+
+@inner
+def is_one_share(run, shape, node):
+    """Tells whether the shape takes a part of one GPU on a node, so that slots are scored."""
+    pod = pod_on(run, shape, node)
+    return pod.gpu_count == 1 and pod.gpu_milli < GPU_MILLI
 
 
 @inner
@@ -40,7 +45,7 @@ def best_slot(run, shape, node):
 
 @inner
 def _best_share(run, shape, node):
-    need = pod_of(run, shape).gpu_milli
+    need = pod_on(run, shape, node).gpu_milli
     free = slots_of(run, node)
     best = HELD
     chosen = NO_SLOT
@@ -59,7 +64,7 @@ def _best_share(run, shape, node):
 def _call(run, shape, node, slot):
     score = call_native(
         run.policy,
-        run.shapes + shape * _POD_BYTES,
+        pod_address(run, shape, node),
         run.nodes + node * run.node_bytes,
         slot,
         run.table,
@@ -89,7 +94,7 @@ def _remember(run, shape, node):
         i4(run.state_of)[node] = _intern(run, node)
         key = _key(run, shape, node)
         place = _mix(key) & run.key_mask
-    if run.takes_gpu and 0 < pod_of(run, shape).gpu_milli < GPU_MILLI:
+    if run.takes_gpu and is_one_share(run, shape, node):
         f8(run.key_scores)[place], i4(run.key_slots)[place] = _best_share(run, shape, node)
     else:
         f8(run.key_scores)[place] = _call(run, shape, node, NO_SLOT)

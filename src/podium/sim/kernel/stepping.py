@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from podium.model.records import GPU_MILLI
 from podium.sim.kernel.layout import i8, inner, u1
 from podium.sim.kernel.offers import apply, may_hold, next_offer
 from podium.sim.kernel.ranking import HOLDING, NOWHERE, mark_feasible
-from podium.sim.kernel.scores import NO_SLOT
+from podium.sim.kernel.scores import NO_SLOT, is_one_share
 from podium.sim.kernel.waiting import NOBODY
-from podium.sim.kernel.world import pod_of, slots_of
+from podium.sim.kernel.world import pod_of, pod_on, slots_of
 
 HOLD_ACTION = -1
 """The action that holds a pod; every other action is the number of a node."""
@@ -80,7 +79,9 @@ def is_allowed(run, action, slot):
         return True
     if action < 0 or action >= run.num_nodes or not u1(run.feasible)[action]:
         return False
-    pod = pod_of(run, i8(run.shape_of)[run.offered])
-    if slot < 0 or pod.gpu_milli == 0 or pod.gpu_milli == GPU_MILLI:
+    shape = i8(run.shape_of)[run.offered]
+    if slot < 0 or not is_one_share(run, shape, action):
         return True
-    return slot < run.gpu_slots and slots_of(run, action)[slot] >= pod.gpu_milli
+    return (
+        slot < run.gpu_slots and slots_of(run, action)[slot] >= pod_on(run, shape, action).gpu_milli
+    )

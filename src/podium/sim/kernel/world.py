@@ -6,6 +6,7 @@ import numpy as np
 
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_8, POD
 from podium.policies.abi import node_at, pod_at
+from podium.sim.kernel.constraints import admits, count
 from podium.sim.kernel.layout import i4, inner, u8
 
 BEST, WORST, RANDOM = 0, 1, 2
@@ -25,6 +26,28 @@ def pod_of(run, shape):
 
 
 @inner
+def pod_on(run, shape, node):
+    """Gives a shape's pod record as it is on the GPUs of a node."""
+    return pod_at(pod_address(run, shape, node))
+
+
+@inner
+def pod_address(run, shape, node):
+    """Gives where that record is."""
+    if run.has_shares:
+        shape = _shared(run, shape, node)
+    return run.shapes + shape * _POD_BYTES
+
+
+@inner
+def _shared(run, shape, node):
+    kind = node_of(run, node).gpu_model
+    if kind < 0:
+        return np.int64(shape)
+    return np.int64(i4(run.shares)[shape * run.num_kinds + kind])
+
+
+@inner
 def node_of(run, node):
     """Gives a node's record."""
     return _head_at(run.nodes + node * run.node_bytes)
@@ -38,10 +61,17 @@ def slots_of(run, node):
 
 @inner
 def fits(run, shape, node):
-    """Tells whether a shape fits a node now."""
-    pod = pod_of(run, shape)
+    """Tells whether a shape fits a node now, as far as the node alone decides."""
+    if run.has_shares and _shared(run, shape, node) < 0:
+        return False
+    pod = pod_on(run, shape, node)
     record = node_of(run, node)
-    if pod.cpu_milli > record.cpu_milli_left or pod.memory_mib > record.memory_mib_left:
+    # What nobody asks for cannot be short, not even on a node that gave more than it has.
+    if pod.cpu_milli > max(record.cpu_milli_left, 0):
+        return False
+    if pod.memory_mib > max(record.memory_mib_left, 0):
+        return False
+    if run.has_constraints and not admits(run, shape, node):
         return False
     if pod.gpu_count == 0:
         return True
@@ -68,8 +98,10 @@ def _fitting(run, node, need):
 @inner
 def allocate(run, shape, node, slots):
     """Takes the shape's resources from the node."""
-    pod = pod_of(run, shape)
+    pod = pod_on(run, shape, node)
     _move(run, pod, node, slots, np.int64(-1))
+    if run.has_constraints:
+        count(run, shape, node, np.int64(1))
     if pod.gpu_count:
         kind = _class(pod)
         i4(run.class_counts)[node * CLASSES + kind] += 1
@@ -79,8 +111,10 @@ def allocate(run, shape, node, slots):
 @inner
 def release(run, shape, node, slots):
     """Returns the shape's resources to the node."""
-    pod = pod_of(run, shape)
+    pod = pod_on(run, shape, node)
     _move(run, pod, node, slots, np.int64(1))
+    if run.has_constraints:
+        count(run, shape, node, np.int64(-1))
     if pod.gpu_count:
         kind = _class(pod)
         counts = i4(run.class_counts)
@@ -111,7 +145,7 @@ def _move(run, pod, node, slots, sign):
 @inner
 def whole_slots(run, shape, node):
     """Picks the lowest free slots for a pod of whole GPUs, as a bit mask."""
-    wanted = pod_of(run, shape).gpu_count
+    wanted = pod_on(run, shape, node).gpu_count
     free = slots_of(run, node)
     mask = 0
     slot = 0
@@ -126,13 +160,30 @@ def whole_slots(run, shape, node):
 @inner
 def share_slot(run, shape, node):
     """Picks the slot for a share pod: tightest, loosest, or any of those that fit."""
-    need = pod_of(run, shape).gpu_milli
-    free = slots_of(run, node)
+    need = pod_on(run, shape, node).gpu_milli
     if run.gpu_choice == RANDOM:
-        return _random_slot(run, free, need)
+        return _random_slot(run, slots_of(run, node), need)
+    return _chosen_slot(run, node, need, np.int64(0))
+
+
+@inner
+def share_slots(run, shape, node):
+    """Picks the slots for a pod with a share of several GPUs, as a bit mask."""
+    pod = pod_on(run, shape, node)
+    mask = np.int64(0)
+    for _ in range(pod.gpu_count):
+        slot = _chosen_slot(run, node, pod.gpu_milli, mask)
+        if slot >= 0:
+            mask |= np.int64(1) << slot
+    return mask
+
+
+@inner
+def _chosen_slot(run, node, need, taken):
+    free = slots_of(run, node)
     best = -1
     for slot in range(run.gpu_slots):
-        if free[slot] < need:
+        if free[slot] < need or (taken >> slot) & 1:
             continue
         if (
             best < 0

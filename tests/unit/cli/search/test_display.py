@@ -32,7 +32,7 @@ def test_a_run_that_asks_nobody_says_nothing_of_money():
         ({"usd": 0.0, "tokens": 12_000, "calls": 4}, "0.0000 USD, 12,000 tokens, 4 calls"),
         (
             {"tokens": 12_000, "calls": 4, "unpriced_calls": 4},
-            "12,000 tokens at an unknown price, 4 calls",
+            "12,000 tokens at unknown cost, 4 calls",
         ),
         (
             {"usd": 0.25, "tokens": 12_000, "calls": 4, "unpriced_calls": 1},
@@ -47,11 +47,9 @@ def test_a_price_that_nobody_knows_is_not_called_nothing(spent, told):
 
 def test_money_is_set_beside_what_was_gained():
     spent = {"usd": 0.5, "tokens": 10, "calls": 1}
-    assert facts(**spent)["price"] == (
-        "0.5000 USD per point gained (+1.000 over what it began with)"
-    )
+    assert facts(**spent)["price"] == ("0.5000 USD per point gained (+1.000 over the start)")
     for start in (95.5, None):
-        assert facts(**spent, fitness_start=start)["price"].startswith("no point gained yet")
+        assert facts(**spent, fitness_start=start)["price"].startswith("no gain yet")
 
 
 def test_summaries_of_earlier_versions_are_shown_too():

@@ -48,13 +48,13 @@ def refused(runner, monkeypatch, tmp_path):
         (("promote", "nowhere", "--to", "/proc"), "at:  /proc"),
         (("compare", "genetik"), 'arm "genetik"'),
         (("compare", "command"), "add --command PROGRAM"),
-        (("compare", "--command", "cat"), "--command is for the generator command"),
+        (("compare", "--command", "cat"), "--command only applies to the generator command"),
         (("compare", "--model", "m"), "--model is for language models"),
         (("run", "--generator", "gentic"), "did you mean genetic"),
         (("run", "--replay", "nope.jsonl"), "--replay is for language models"),
         (("run", "--price", "foo"), "--price is for language models"),
         (("run", "--usd", "2", "--tokens", "9"), "--usd and --tokens are for language models"),
-        (("run", "--command", "cat"), "--command is for the generator command"),
+        (("run", "--command", "cat"), "--command only applies to the generator command"),
         (("run", "--workers", "1000"), "1,000 workers are too many"),
         (("compare", "--workers", "1000"), "flag --workers"),
         (("run", "--trace", "nope"), 'unknown trace "nope"'),
@@ -94,9 +94,9 @@ def test_a_service_that_needs_an_extra_is_missed_before_anything_is_kept(refused
     ("given", "code", "told"),
     [
         (("--base-url", "http://127.0.0.1:9/v1"), 2, "add --usd 2, or --tokens 1000000"),
-        (("--tokens", "9"), 3, "there is no key for a language model"),
+        (("--tokens", "9"), 3, "no API key for a language model"),
         (("--tokens", "9", "--base-url", "nowhere"), 2, "flag --base-url"),
-        (("--replay", "nothing.jsonl"), 2, "there is no such cassette"),
+        (("--replay", "nothing.jsonl"), 2, "no such cassette"),
     ],
 )
 def test_what_models_cannot_be_asked_with_is_told_before_there_is_a_run(refused, given, code, told):

@@ -80,7 +80,7 @@ def test_ancestors_in_a_circle_are_counted_once(kept):
 
 def test_a_candidate_that_comes_from_its_own_run_is_a_corrupt_record(kept):
     changed(kept, "UPDATE candidates SET source = 'one-1' WHERE number = 1")
-    with pytest.raises(InputError, match="comes from its own run"):
+    with pytest.raises(InputError, match="claims to come from its own run"):
         provenance(kept, 1)
 
 

@@ -67,7 +67,7 @@ def test_twenty_rows_are_shown_of_both_fronts(status, store, places, holds, show
     result = status("--front")
     kinds = [row[4] for row in table(result)[1]]
     assert (kinds.count("no"), kinds.count("yes")) == shown
-    assert f"{places + holds - 20} more are on the front; --json lists them" in result.stderr
+    assert f"{places + holds - 20} more on the front; --json lists them" in result.stderr
 
 
 def test_the_whole_front_is_data(status, store):
@@ -83,4 +83,4 @@ def test_a_run_without_accepted_candidates_has_no_front_to_show(status, store):
     store.runs.update("run-a", summary={**store.runs.get("run-a").summary, "best": None})
     result = status("--front")
     assert result.exit_code == 0, result.stderr
-    assert "no candidate is accepted yet" in result.stderr
+    assert "no candidate has been accepted yet" in result.stderr

@@ -233,7 +233,7 @@ def test_no_score_plugin_at_all_likes_all_nodes_alike(tmp_path):
 
 
 def test_an_unknown_plugin_is_an_error_that_lists_the_known_ones(tmp_path):
-    with pytest.raises(UsageError, match='"Mystery" has no counterpart') as raised:
+    with pytest.raises(UsageError, match='"Mystery" is not supported') as raised:
         loaded(tmp_path, scoring(("Mystery", 5)), "v1beta1")
     assert "FGDScore" in raised.value.hint
     assert "--ignore-unknown-plugins" in raised.value.hint
@@ -251,7 +251,7 @@ def test_an_unknown_plugin_can_be_left_out_and_is_named(tmp_path):
     [
         ("percentageOfNodesToScore: 40", "percentageOfNodesToScore 40 is not honoured"),
         ("profiles: [{percentageOfNodesToScore: 5}]", "percentageOfNodesToScore 5"),
-        ("profiles: [{}]", "a part of the nodes"),
+        ("profiles: [{}]", "part of the nodes"),
         ("extenders: [{urlPrefix: http://localhost}]", "extenders"),
         ("profiles: [{schedulerName: a}, {schedulerName: b}]", "only the first profile, a"),
         ("profiles: [{plugins: {filter: {enabled: [{name: Mine}]}}}]", 'filter plugin "Mine"'),
@@ -342,8 +342,8 @@ def test_a_file_that_is_not_there_is_told(tmp_path):
     [
         ("a.yaml", "kind: [", "not valid YAML"),
         ("a.json", "{", "not JSON"),
-        ("a.yaml", "", "there is no KubeSchedulerConfiguration"),
-        ("a.yaml", "- 1", "there is no KubeSchedulerConfiguration"),
+        ("a.yaml", "", "the file contains no KubeSchedulerConfiguration"),
+        ("a.yaml", "- 1", "the file contains no KubeSchedulerConfiguration"),
         ("a.yaml", "kind: Config\napiVersion: simon/v1alpha1", r"\(Config instead\)"),
         ("a.yaml", "kind: KubeSchedulerConfiguration", "nothing is not a known version"),
         (

@@ -23,7 +23,7 @@ def test_nested_sections_know_their_place():
     with pytest.raises(InputError) as raised:
         inner.text("c")
     assert raised.value.where == "s.yaml, profiles[0].a.b[1].c"
-    assert raised.value.message == "3 is not a text"
+    assert raised.value.message == "3 is not a string"
 
 
 @pytest.mark.parametrize("value", [True, "4", 4.0, 10, -1])

@@ -111,7 +111,7 @@ def test_only_what_every_program_needs_is_passed_on():
 
 
 def test_a_variable_that_is_named_and_not_set_is_missed():
-    with pytest.raises(MissingError, match="the environment has no NO_SUCH_NAME"):
+    with pytest.raises(MissingError, match="not set in the environment: NO_SUCH_NAME"):
         open_command(CommandSettings("sh", keep=("NO_SUCH_NAME",)), ENVIRON)
 
 
@@ -141,7 +141,7 @@ def test_a_program_that_vanished_is_a_problem(tmp_path):
     path.chmod(0o755)
     generator = open_command(CommandSettings(str(path)), ENVIRON)
     path.unlink()
-    assert "does not start" in generator.propose(Request((1,))).problem
+    assert "could not be started" in generator.propose(Request((1,))).problem
 
 
 @pytest.mark.parametrize(
@@ -180,5 +180,7 @@ def test_a_relative_program_is_that_of_its_folder(tmp_path, monkeypatch):
     (tmp_path / "own" / "writer.py").unlink()
     with pytest.raises(MissingError, match="there is no program"):
         open_command(settings, ENVIRON)
-    with pytest.raises(MissingError, match="the folder in which the command was given is gone"):
+    with pytest.raises(
+        MissingError, match="the folder in which the command was given no longer exists"
+    ):
         open_command(CommandSettings("./writer.py", folder=str(tmp_path / "gone")), ENVIRON)

@@ -115,7 +115,7 @@ def test_a_trace_that_changed_during_the_run_is_found(result):
     pods = result.plan.arrivals.pods.copy()
     pods["gpu_milli"][np.flatnonzero(pods["gpu_count"])[0]] -= 1
     plan = replace(result.plan, arrivals=replace(result.plan.arrivals, pods=pods))
-    with pytest.raises(Rejected, match=r"^impossible: the trace is another"):
+    with pytest.raises(Rejected, match=r"^impossible: the trace was changed"):
         check_run(replace(result, plan=plan), measure_case(result), seal(result.plan))
 
 

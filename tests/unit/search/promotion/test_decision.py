@@ -195,7 +195,7 @@ def test_where_less_is_better_less_wins():
 
 
 def test_figures_that_nothing_is_judged_by_are_refused():
-    with pytest.raises(UsageError, match="not judged by"):
+    with pytest.raises(UsageError, match="cannot be judged by"):
         Rule(figure="placed_100_share")
     with pytest.raises(UsageError, match="no held-out case"):
         judged({"any": steady(1.0)}, Rule(figure="wait_mean_s"))

@@ -200,7 +200,7 @@ def test_nothing_is_written_over(judge, tmp_path):
     (tmp_path / "mine.py").write_text("")
     with pytest.raises(UsageError, match='already a policy "mine"'):
         promote([Nominee(GOOD, name="mine")], settings(judge, tmp_path))
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(UsageError, match="does not exist"):
         promote([Nominee(GOOD)], settings(judge, tmp_path / "nowhere"))
 
 

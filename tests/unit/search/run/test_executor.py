@@ -66,7 +66,7 @@ def test_who_stops_listening_gets_its_workers_back(executor):
 def test_workers_that_do_not_start_are_an_error_and_no_judgement():
     broken = local_executor(TrainingSet((Case(trace="openb:nothing"),)), "inflation", 1, LIMITS)
     try:
-        with pytest.raises(PodiumError, match="does not start"):
+        with pytest.raises(PodiumError, match="could not be started"):
             broken.baseline()
     finally:
         broken.close()

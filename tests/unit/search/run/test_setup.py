@@ -132,5 +132,5 @@ def test_what_is_known_to_be_secret_is_kept_nowhere_and_asked_for_again(store, t
     kept = RunPlan.from_object(folder.read("plan.json"))
     assert open_generators(kept, folder, replace(MEANS, command=command))
     for other in ("", f"{sys.executable} sEcretA1 --slow"):
-        with pytest.raises(MissingError, match="not kept"):
+        with pytest.raises(MissingError, match="never stored"):
             open_generators(kept, folder, replace(MEANS, command=other))

@@ -79,7 +79,7 @@ def test_a_plan_that_was_changed_is_shown_and_not_followed(folder, generator, ch
     seal(folder, "one", BOTH)
     options = {**BOTH.options, generator: {**BOTH.options[generator], **change}}
     plan = replace(BOTH, options=options)
-    with pytest.raises(UsageError, match="nothing on this machine") as told:
+    with pytest.raises(UsageError, match="nothing shows that you asked") as told:
         trusted(folder, record_of(folder), plan, {})
     if not change.keys() & {"timeout_s", "folder"}:
         value = next(iter(change.values()))
@@ -92,7 +92,7 @@ def test_a_generator_that_was_put_in_is_not_opened(folder):
     breeding = replace(BOTH, generators=(("genetic", 1.0),), options={})
     seal(folder, "one", breeding)
     assert trusted(folder, record_of(folder), breeding, {}) == breeding
-    with pytest.raises(UsageError, match="nothing on this machine"):
+    with pytest.raises(UsageError, match="nothing shows that you asked"):
         trusted(folder, record_of(folder), BOTH, {})
 
 
@@ -149,7 +149,7 @@ def test_a_sealed_plan_that_does_not_say_where_its_command_runs_asks_again(folde
     older = {name: value for name, value in COMMAND.items() if name != "folder"}
     plan = replace(BOTH, options={"command": older, "llm": LLM})
     seal(folder, "one", plan)
-    with pytest.raises(UsageError, match="nothing on this machine"):
+    with pytest.raises(UsageError, match="nothing shows that you asked"):
         trusted(folder, record_of(folder), plan, {})
     given = {"command": COMMAND, "llm": LLM}
     assert trusted(folder, record_of(folder), plan, given).options == given
@@ -186,7 +186,7 @@ def test_no_command_of_a_plan_is_started_before_it_is_confirmed(store, tmp_path)
     record = replace(record_of(RunFolder(tmp_path / "one")), settings={})
     create_run(store, plan, record)
     with (
-        pytest.raises(UsageError, match="nothing on this machine"),
+        pytest.raises(UsageError, match="nothing shows that you asked"),
         open_search(store, record, MEANS),
     ):
         pass
@@ -202,5 +202,5 @@ def test_a_masked_command_is_confirmed_by_the_whole_one(store, tmp_path):
     kept = RunPlan.from_object(folder.read(PLAN))
     assert "sEcretA1" not in "".join(outside_work(kept))
     assert trusted(folder, record, kept, {"command": whole}).options["command"] == whole
-    with pytest.raises(MissingError, match="not kept"), open_search(store, record, MEANS):
+    with pytest.raises(MissingError, match="never stored"), open_search(store, record, MEANS):
         pass  # it is sealed now, and still not whole

@@ -148,7 +148,9 @@ def test_a_process_that_was_killed_before_it_was_ready_is_replaced():
 
 
 def test_processes_that_are_killed_again_and_again_are_an_error_and_no_verdict(pool):
-    with pytest.raises(MissingError, match="was killed 3 times, last by SIGKILL") as caught:
+    with pytest.raises(
+        MissingError, match="was killed 3 times, the last time by SIGKILL"
+    ) as caught:
         pool.run(GOOD, wants=killing(pool, signal.SIGKILL, 3))
     assert "resume" in caught.value.hint
     assert pool.run(GOOD).verdict.accepted
@@ -285,7 +287,7 @@ def test_a_set_that_cannot_be_built_is_an_error_and_not_a_rejection():
     broken = TrainingSet((Case(trace="openb:nothing"),))
     with (
         TrialPool(broken, "inflation", 1, LIMITS) as pool,
-        pytest.raises(PodiumError, match=r"does not start.*openb:nothing"),
+        pytest.raises(PodiumError, match=r"could not be started.*openb:nothing"),
     ):
         pool.run(GOOD)
 

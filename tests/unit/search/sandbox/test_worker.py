@@ -126,7 +126,7 @@ def test_a_process_that_is_stopped_while_it_starts_is_replaced(monkeypatch):
 def test_processes_that_all_stand_still_while_they_start_are_an_error(monkeypatch):
     monkeypatch.setattr(process, "STILL_S", 1.0)
     monkeypatch.setattr(process, "_BOOT", "import time; time.sleep(600)")
-    told = "killed 3 times, last by podium, because it stood still"
+    told = "killed 3 times, the last time by podium, because it stood still"
     with TrialPool(TINY_SET, KIND, 1, LIMITS) as pool, pytest.raises(MissingError, match=told):
         pool.get_ready()
 

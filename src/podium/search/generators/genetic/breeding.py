@@ -28,14 +28,14 @@ from podium.search.program.simplify import simplify
 
 TRIES = 40
 HOPELESS = 1.5
-"""So many times too large, a program is not worth simplifying."""
+"""A program this many times too large is not worth simplifying."""
 
 SUMMARY = "Scores a pod on a node, as bred."
 
 
 @dataclass(frozen=True, slots=True)
 class BreedingSettings:
-    """Says what offspring may be like."""
+    """Limits on the offspring of breeding."""
 
     largest: int = 120  # nodes of a program, with the ingredients that it refers to
     crossing: float = 0.35  # the share of offspring with two parents
@@ -48,7 +48,7 @@ class BreedingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Offspring:
-    """Holds a bred program and the names of the operators that made it."""
+    """A bred program and the names of the operators that made it."""
 
     program: Program
     operators: tuple[str, ...]
@@ -72,7 +72,7 @@ def random_program(rng: np.random.Generator, settings: BreedingSettings | None =
 def breed(
     rng: np.random.Generator, parents: Sequence[Program], settings: BreedingSettings | None = None
 ) -> Offspring:
-    """Makes one offspring that differs from its parents; the first parent gives the most."""
+    """Breeds one offspring that differs from its parents; the first parent contributes most."""
     settings = settings or BreedingSettings()
     for _ in range(TRIES):
         operators: list[str] = []
@@ -119,7 +119,7 @@ def _mutations(rng: np.random.Generator, settings: BreedingSettings) -> dict[Mut
 
 
 def finished(program: Program, settings: BreedingSettings | None = None) -> Program | None:
-    """Makes a program safe, small and readable; nothing if it cannot be."""
+    """Makes a program safe, small and readable; returns None if that is impossible."""
     settings = settings or BreedingSettings()
     if complexity(program) > HOPELESS * settings.largest or (
         holds(program) and not settings.may_hold

@@ -16,7 +16,7 @@ def pick(rng: np.random.Generator, options: Sequence[T]) -> T:
 
 
 def chance(rng: np.random.Generator, probability: float) -> bool:
-    """Tells whether something of a probability happens."""
+    """Draws whether an event of the given probability happens."""
     return bool(rng.random() < probability)
 
 

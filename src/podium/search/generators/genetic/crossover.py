@@ -1,4 +1,4 @@
-"""Makes one program of two."""
+"""Crosses two programs into one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Crossover = Callable[[np.random.Generator, Program, Program], Program | None]
 
 
 def exchange_part(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
-    """Puts a part of one program where another of the same unit was."""
+    """Replaces a part of one program by a part of the other with the same unit."""
     places, donors = sites(one), sites(other)
     if not places or not donors:
         return None
@@ -91,7 +91,7 @@ def average(_rng: np.random.Generator, one: Program, other: Program) -> Program 
 
 
 def take_hold(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
-    """Refuses nodes, beyond those that one program refuses, where the other refuses them."""
+    """Adds a refusal of the other program to one."""
     found = [guard for guard in refusals(other) if not guard.block.statements]
     if not found:
         return None
@@ -113,7 +113,7 @@ def _dimension(unit: Unit) -> tuple[tuple[int, ...], bool]:
 
 
 def _filled(whole: Program, other: Program, part: Expression) -> Program:
-    """Puts a part of the other program where `@` stands, with all that it refers to."""
+    """Inserts a part of the other program at `@`, with everything it refers to."""
     added, constants, names = _imports(whole, other, part)
     part = renamed(part, names)
     block = _with_part(whole.block, part)

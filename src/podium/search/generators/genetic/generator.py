@@ -24,7 +24,7 @@ FROM_NOTHING = 0.04
 """The share of candidates that have no parents: fresh blood. With 1 breeding is mere drawing."""
 
 STAGNANT = 0.2
-"""The same on an island that stands still."""
+"""The same on an island that has stagnated."""
 
 
 class GeneticGenerator:
@@ -58,17 +58,17 @@ class GeneticGenerator:
         return Proposal(text, self.name, operators=offspring.operators, cost=cost)
 
     def learn(self, source: str, gain: float | None, cost: Cost) -> None:
-        """Does nothing: breeding draws operators by fixed weights."""
+        """Ignores results: breeding draws operators by fixed weights."""
 
     def state(self) -> Mapping[str, Any]:
-        """Has none."""
+        """Returns an empty state: breeding keeps none."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes nothing up."""
+        """Ignores the saved state: breeding keeps none."""
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing: breeding opens no resources."""
 
 
 def _program(exemplar: Exemplar) -> Program | None:

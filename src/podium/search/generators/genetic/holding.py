@@ -1,4 +1,4 @@
-"""Teaches programs to hold pods: guards that refuse a node, and what changes such guards."""
+"""Guards that refuse a node, so that programs can hold pods, and operators that change them."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ _SPARES = apply("<", number(0), name("gpu_milli_after"))
 
 
 def holds(program: Program) -> bool:
-    """Tells whether a program may hold pods."""
+    """Returns whether a program may hold pods."""
     return program.block.result == HOLD or any(map(_refuses, guards(program.block)))
 
 
 def draw_refusal(rng: np.random.Generator, draft: Draft, given: Set[str]) -> Expression:
-    """Draws when to refuse a node: for some pods, where they leave too much or too little."""
+    """Draws when to refuse a node: for some pods, where they would leave too much or too little."""
     parts = _pods(rng, draft, given)
     if not parts or chance(rng, 0.7):
         if _SPARES.names <= given and chance(rng, 0.3):
@@ -96,7 +96,7 @@ def _pods(rng: np.random.Generator, draft: Draft, given: Set[str]) -> list[Expre
 
 
 def joined(parts: Iterable[Expression]) -> Expression:
-    """Makes one condition of several that must all hold, each of them once."""
+    """Joins conditions that must all hold into one, without duplicates."""
     found = list(dict.fromkeys(parts))
     return found[0] if len(found) == 1 else apply("and", *found)
 
@@ -107,7 +107,7 @@ def _drawn_limit(rng: np.random.Generator, draft: Draft, limit: Limit) -> Expres
 
 
 def insert_hold(rng: np.random.Generator, program: Program) -> Program | None:
-    """Refuses nodes on which a pod would leave what is of no use."""
+    """Refuses nodes on which a pod would leave resources that are of no use."""
     draft, given = _drafted(program)
     guard = Guard(draw_refusal(rng, draft, given), Block((), HOLD))
     # First of all: a guard behind a branch would not see the pods of the branch.
@@ -157,7 +157,7 @@ def _moved(rng: np.random.Generator, constant: Constant) -> Constant:
 
 
 def drop_hold(rng: np.random.Generator, program: Program) -> Program | None:
-    """Takes a refusal away."""
+    """Removes a refusal."""
     found = refusals(program)
     return _exchanged(program, pick(rng, found), None) if found else None
 
@@ -192,7 +192,7 @@ def _parts(condition: Expression) -> tuple[Expression, ...]:
 
 
 def _exchanged(program: Program, guard: Guard, condition: Expression | None) -> Program:
-    """Gives a refusal another condition; without one, it goes."""
+    """Replaces the condition of a refusal; without a new one, removes the refusal."""
     statements: list[Statement] = []
     for statement in program.block.statements:
         if statement is not guard:

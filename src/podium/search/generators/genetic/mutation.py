@@ -39,7 +39,7 @@ _RELATIVES = (
 _BOTH_WAYS = _RELATIVES + tuple((other, one) for one, other in _RELATIVES)
 
 Mutation = Callable[[np.random.Generator, Program], Program | None]
-"""Gives another program, or nothing where there is nothing of its kind to change."""
+"""Returns another program, or None where there is nothing of its kind to change."""
 
 
 def replace_part(rng: np.random.Generator, program: Program) -> Program | None:
@@ -187,7 +187,7 @@ def quantise(rng: np.random.Generator, program: Program) -> Program | None:
 
 
 def exchange_relative(rng: np.random.Generator, program: Program) -> Program | None:
-    """Takes a quantity for its finer or coarser relative, everywhere."""
+    """Replaces a quantity everywhere by its finer or coarser variant."""
     used = set().union(*(root.names for root, is_own in _marked(program) if is_own))
     free = set(available(program))
     pairs = [(one, other) for one, other in _BOTH_WAYS if one in used and {one, other} <= free]

@@ -28,14 +28,14 @@ LIKELY = {
     "stranded_gpu_milli_more": 2, "starved_gpu_milli_more": 4, "lost_gpu_milli": 2,
     "cpu_per_gpu_total": 2,
 }  # fmt: skip
-"""Ingredients that are drawn so many times as often as others."""
+"""How many times as often as others some ingredients are drawn."""
 
 Leaves = dict[tuple[int, int, int], list[Expression]]
 
 
 @dataclass(slots=True)
 class Draft:
-    """Holds the leaves that can be drawn, by dimension, and the constants drawn so far."""
+    """The leaves that can be drawn, by dimension, and the constants drawn so far."""
 
     leaves: Leaves
     taken: set[str]
@@ -65,7 +65,7 @@ class Draft:
 
     @property
     def is_usual_known(self) -> bool:
-        """Tells whether CPUS_PER_GPU is the constant of that name, and not a term."""
+        """Returns whether CPUS_PER_GPU is the constant of that name, and not a term."""
         return "stranded_gpu_milli_more" in self.names
 
     def in_loop(self) -> Draft:
@@ -82,7 +82,7 @@ class Draft:
         return name(title)
 
     def taken_up(self, program: Program) -> Program:
-        """Gives a program the constants that were drawn."""
+        """Adds the constants that were drawn to a program."""
         return replace(program, constants=(*program.constants, *self.constants))
 
 
@@ -192,7 +192,7 @@ def draft_at(program: Program, site: Site) -> tuple[Draft, dict[str, Unit]]:
 
 
 def put(program: Program, site: Site, part: Expression) -> Program:
-    """Puts another part at a site."""
+    """Replaces the part at a site."""
     root = list(roots(program.block))[site.root]
     return with_root(program, site.root, replaced(root, site.path, part))
 
@@ -207,7 +207,7 @@ def result_sites(program: Program) -> list[Site]:
 
 
 def _results(block: Block, index: int, found: list[int]) -> int:
-    """Numbers roots as `roots` lists them; gives the number after the block's own."""
+    """Numbers roots as `roots` lists them; returns the number after the block's own."""
     for statement in block.statements:
         index += 1
         if isinstance(statement, Guard):

@@ -1,4 +1,4 @@
-"""Gives breeding something to begin with: published formulas and the simplest packing terms."""
+"""The programs that breeding starts from: published formulas and the simplest packing terms."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _HAS_SCORE = re.compile(r"^\s*def\s+score\s*\(", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Holds what an answer says: a program with its thought, or why there is none."""
+    """What an answer contains: a program with its thought, or the reason why there is none."""
 
     text: str = ""
     thought: str = ""

@@ -22,7 +22,7 @@ EXPLORATION = 1.0
 
 @dataclass(slots=True)
 class Arm:
-    """Counts how a model did."""
+    """Counts the results of one model."""
 
     calls: int = 0
     gain: float = 0.0
@@ -36,7 +36,7 @@ LARGEST_GAIN = 1e9
 
 
 class Bandit:
-    """Remembers how models did, and prefers those that gain; threads may share one."""
+    """Remembers how models did, and prefers those that gain; threads may share one bandit."""
 
     def __init__(self, models: Sequence[str]) -> None:
         self._arms = {model: Arm() for model in models}
@@ -52,7 +52,7 @@ class Bandit:
         return equal[int(rng.random() * len(equal))]
 
     def learn(self, model: str, gain: float | None, tokens: int, usd: float | None) -> None:
-        """Hears how much better than its best parent a model's program was."""
+        """Learns how much better than its best parent a model's program was."""
         with self._lock:
             arm = self._arms.setdefault(model, Arm())
             arm.calls += 1
@@ -63,12 +63,12 @@ class Bandit:
             arm.is_usd_known &= usd is not None
 
     def state(self) -> dict[str, Any]:
-        """Gives what is remembered, as JSON knows it."""
+        """Returns the state of the bandit as JSON types."""
         with self._lock:
             return {model: asdict(arm) for model, arm in self._arms.items()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes up what was remembered before."""
+        """Restores a state that `state` returned."""
         with self._lock:
             self._arms |= {model: Arm(**arm) for model, arm in state.items()}
 

@@ -1,4 +1,4 @@
-"""Keeps spending within hard caps, calls in flight included, at the prices that are known."""
+"""Keeps spending within hard limits, calls in flight included, at the prices that are known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Holds what a model costs in US dollars: per million tokens, and per request."""
+    """What a model costs in US dollars, per million tokens and per request."""
 
     usd_in: float
     usd_out: float
@@ -24,7 +24,7 @@ class Price:
     def __post_init__(self) -> None:
         values = (self.usd_in, self.usd_out, self.usd_request)
         if not all(math.isfinite(value) and value >= 0 for value in values):
-            raise UsageError(f"{self} is no price", hint="give US dollars per million tokens")
+            raise UsageError(f"{self} is not a price", hint="give US dollars per million tokens")
 
     def usd(self, tokens_in: int, tokens_out: int) -> float:
         """Prices one request.
@@ -53,7 +53,7 @@ def _read_price(text: str) -> tuple[str, Price]:
         model = ""
     if not model.strip():
         raise UsageError(
-            f'"{text}" is no price of a model',
+            f'"{text}" is not the price of a model',
             hint="write MODEL=IN,OUT in US dollars per million tokens: some/model=0.25,2.0",
         )
     return model.strip(), Price(usd_in, usd_out)
@@ -89,7 +89,7 @@ _NANO = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """Holds what a call costs, or the most that it may cost; None is unknown."""
+    """What a call costs, or the most it may cost; None means unknown."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -103,7 +103,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Says how much a run may spend; None is no cap."""
+    """How much a run may spend; None means no limit."""
 
     usd: float | None = None
     tokens: int | None = None
@@ -111,11 +111,11 @@ class Caps:
     def __post_init__(self) -> None:
         for key, value in (("usd", self.usd), ("tokens", self.tokens)):
             if value is not None and not 0 <= value < math.inf:
-                raise UsageError(f"a budget of {value} {key} cannot be kept", hint="give a number")
+                raise UsageError(f"{value} {key} is not a budget", hint="give a number, 0 or more")
 
 
 class Budget:
-    """Counts what is spent and what is promised; threads may share one.
+    """Counts what is spent and what is reserved; threads may share one budget.
 
     Money is counted in whole billionths of a dollar, rounded up: sums are exact.
     """
@@ -129,9 +129,9 @@ class Budget:
         self._changed = threading.Condition()
 
     def reserve(self, most: Charge) -> bool:
-        """Promises a call the most that it may cost; not if that might exceed a cap.
+        """Reserves the most that a call may cost, unless that might exceed a limit.
 
-        Waits while calls in flight may still turn out cheaper than they were promised.
+        Waits while calls in flight may still turn out cheaper than reserved.
         """
         with self._changed:
             while not self._fits(most, self._held_nano, self._held_tokens):
@@ -144,7 +144,7 @@ class Budget:
             return True
 
     def settle(self, most: Charge, spent: Charge) -> None:
-        """Replaces what a call was promised by what it cost."""
+        """Replaces what was reserved for a call by what it cost."""
         with self._changed:
             self._in_flight -= 1
             self._held_nano -= _nano(most.usd)
@@ -153,7 +153,7 @@ class Budget:
             self._changed.notify_all()
 
     def count(self, spent: Charge) -> None:
-        """Counts a call that needed no promise."""
+        """Counts a call that needed no reservation."""
         with self._changed:
             self._count(spent)
 
@@ -166,7 +166,7 @@ class Budget:
             return Charge(self._spent_tokens - out, out, usd)
 
     def refusal(self, most: Charge) -> str:
-        """Says why a call is not made."""
+        """Explains why a call would exceed the budget."""
         with self._changed:
             told = []
             if self.caps.tokens is not None:
@@ -179,7 +179,7 @@ class Budget:
         return f"{USED_UP}: {' and '.join(told)}; the next call may take {' and '.join(asked)}"
 
     def state(self) -> dict[str, Any]:
-        """Gives what is spent, as JSON knows it."""
+        """Returns what is spent, as JSON types."""
         with self._changed:
             usd = self._spent_nano / _NANO
             return {
@@ -188,7 +188,7 @@ class Budget:
             }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes up what was spent before."""
+        """Restores what was spent in earlier sessions."""
         with self._changed:
             self._spent_nano = _nano(float(state.get("usd") or 0.0))
             self._spent_tokens = int(state.get("tokens", 0))

@@ -63,7 +63,7 @@ class Recorder:
 
 
 class Player:
-    """Gives back recorded exchanges."""
+    """Plays recorded exchanges back."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -80,8 +80,8 @@ class Player:
         if row is None:
             raise InputError.at(
                 self._path,
-                f"this request is not on the cassette: {self._difference(question)}",
-                hint="replay with the settings and the version of the recording, or record anew",
+                f"the cassette does not contain this request: {self._difference(question)}",
+                hint="replay with the settings and version of the recording, or record again",
             )
         return _exchange(row)
 
@@ -96,7 +96,7 @@ def read_cassette(path: Path) -> list[dict[str, Any]]:
     """Reads every exchange; a last line that was cut off by a crash is left out."""
     if not path.exists():
         raise InputError.at(
-            path, "there is no such cassette",
+            path, "no such cassette",
             hint="give the file cassette.jsonl in the folder of a recorded run",
         )  # fmt: skip
     rows: list[dict[str, Any]] = []
@@ -108,7 +108,7 @@ def read_cassette(path: Path) -> list[dict[str, Any]]:
             number += 1
             rows += [_row(line, path, number)]
     if not rows:
-        raise InputError.at(path, "not a cassette: it has no line", hint="record one first")
+        raise InputError.at(path, "not a cassette: the file is empty", hint="record one first")
     return rows[1:]
 
 
@@ -140,14 +140,14 @@ def _drop_cut_line(path: Path, file: TextIO) -> None:
 
 
 def difference(recorded: Question, asked: Question) -> str:
-    """Says what differs first between two questions."""
+    """Describes the first difference between two requests."""
     for key in asked:
         if recorded.get(key) == asked[key]:
             continue
         if isinstance(asked[key], str) and isinstance(recorded.get(key), str):
             return f"{key}, {_first_line(recorded[key], asked[key])}"
         return f"{key} is {asked[key]}, recorded {recorded.get(key)}"
-    return "it was recorded otherwise"
+    return "it was recorded differently"
 
 
 def _first_line(recorded: str, asked: str) -> str:
@@ -175,7 +175,7 @@ def _check_row(row: Any, number: int) -> None:
         _exchange(row)
         _digest(row["question"])
     elif not isinstance(row, dict) or row.get("cassette") != "podium":
-        raise ValueError("the first line does not say that it is one")
+        raise ValueError("the first line is not a cassette header")
     elif row.get("version") != VERSION:
         raise ValueError(f"version {row.get('version')}; this Podium reads version {VERSION}")
 

@@ -26,7 +26,7 @@ FIRST_WAIT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Holds the clocks that calls are timed and spaced by."""
+    """The clocks that calls are timed and spaced by."""
 
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic  # for durations
@@ -34,7 +34,7 @@ class Pace:
 
 
 def wait_s(retry_after: str, failures: int, rng: np.random.Generator, now: float) -> float:
-    """Gives the seconds to wait after so many failures, as the service asks or doubling.
+    """Returns the seconds to wait after some failures: what the service asks for, or doubling.
 
     >>> wait_s("2.5", 1, np.random.default_rng(0), 0.0)
     2.5
@@ -63,7 +63,7 @@ def _asked_s(text: str, now: float) -> float | None:
 
 TEMPERATURE, SEED = "temperature", "seed"
 MOST_UNREACHED = 12
-"""Proposals in a row for which nobody was there; the service is not asked any more after that."""
+"""Unreachable this many proposals in a row, the service is not asked any more."""
 
 LIMITS = ("max_tokens", "max_completion_tokens")
 """Names of the limit on an answer; older models know the first, newer ones want the second."""
@@ -73,7 +73,7 @@ _BAD_REQUEST = (400, 422)
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Holds one question to one model."""
+    """One question to one model."""
 
     model: str
     prompt: Prompt
@@ -81,7 +81,7 @@ class Ask:
 
 
 class Client:
-    """Makes calls; threads may share one."""
+    """Calls models over the chat protocol; threads may share one client."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class Client:
     def _unbounded(self, model: str) -> str:
         if not self._dropped_of(model) >= set(LIMITS):
             return ""
-        reason = "it takes no limit on its answers, so that no budget can be kept"
+        reason = "it accepts no limit on the length of answers, so no budget can be kept"
         self._stop(model, reason)
         return f"{model}: {reason}"
 
@@ -188,7 +188,7 @@ class Client:
         if last.reply.stop:
             self._stop(last.model, last.reply.stop)
         for model in self._settings.models if is_gone else ():
-            self._stop(model, "nobody answers at the address of the service")
+            self._stop(model, "the service cannot be reached")
 
     def _stop(self, model: str, reason: str) -> None:
         with self._lock:

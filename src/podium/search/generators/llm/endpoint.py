@@ -23,7 +23,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Secret:
-    """Holds a key that is not printed, copied, pickled or compared by accident."""
+    """A key that is not printed, copied, pickled or compared by accident."""
 
     __slots__ = ("_value",)
 
@@ -43,11 +43,11 @@ class Secret:
         raise TypeError("a key is never stored")
 
     def reveal(self) -> str:
-        """Gives the key to the one place that sends it."""
+        """Returns the key, for the one place that sends it."""
         return self._value
 
     def scrubbed(self, text: str) -> str:
-        """Takes the key out of a text that came from outside, however it is encoded there."""
+        """Removes the key from a text that came from outside, however it is encoded there."""
         return Secrets(frozenset([self._value] if self._value else [])).hide_known(text)
 
 
@@ -64,12 +64,12 @@ class Endpoint:
         return without_password(self.url)
 
     def scrubbed(self, text: str) -> str:
-        """Takes the key and the password of the address out of a text that came from outside."""
+        """Removes the key and the URL's password from a text that came from outside."""
         return known_secrets({}, [self.url], [self.key.reveal()]).hide_known(text)
 
 
 def find_endpoint(environ: Mapping[str, str], url: str = "") -> Endpoint:
-    """Finds the service and its key; without a URL, the service that a key is there for.
+    """Finds the service and its key; without a URL, the service whose key is set.
 
     A key goes to the service it was made for and to no other: only `PODIUM_LLM_KEY` is sent
     wherever the URL points. A service on this machine needs none.
@@ -82,15 +82,15 @@ def find_endpoint(environ: Mapping[str, str], url: str = "") -> Endpoint:
     host = (urlsplit(chosen).hostname or "").lower()
     if urlsplit(chosen).scheme not in ("http", "https") or not host:
         raise UsageError(
-            f'"{hidden(chosen)}" is no address of a service',
+            f'"{hidden(chosen)}" is not the address of a service',
             hint=f"give one such as {OPENROUTER_URL}",
         )
     names = [OWN_KEY, *_keys_of(host, chosen, known)]
     key = next((known[name] for name in names if name in known), "")
     if not key and host not in _LOOPBACK:
         raise MissingError(
-            f"there is no key for {host}",
-            hint=f"set {' or '.join(names)}; or use --generator genetic, which needs none",
+            f"no API key for {host}",
+            hint=f"set {' or '.join(names)}; or use --generator genetic, which needs no key",
         )
     return Endpoint(chosen, Secret(key))
 
@@ -101,8 +101,8 @@ def _usual_url(known: Mapping[str, str]) -> str:
     if OPENAI_KEY in known:
         return known.get(OPENAI_URL_VARIABLE, OPENAI_URL)
     raise MissingError(
-        "there is no key for a language model",
-        hint=f"set {' or '.join(KEY_VARIABLES)}; or use --generator genetic, which needs none",
+        "no API key for a language model",
+        hint=f"set {' or '.join(KEY_VARIABLES)}; or use --generator genetic, which needs no key",
     )
 
 

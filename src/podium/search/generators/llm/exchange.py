@@ -25,7 +25,7 @@ _LONGEST_DETAIL = 300
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Holds a service's answer as it came, or how it failed to come."""
+    """A service's raw answer, or how the call failed."""
 
     status: int = 0  # of HTTP; 0: there is none
     text: str = ""
@@ -42,7 +42,7 @@ class Reply:
 
     @property
     def code(self) -> int:
-        """Gives the status, also where a service reports an error under status 200."""
+        """Returns the status code, also where a service reports an error under status 200."""
         body = self.body
         error = body.get("error") if self.status == _OK and isinstance(body, Mapping) else None
         if not error:
@@ -52,17 +52,17 @@ class Reply:
 
     @property
     def is_billed(self) -> bool:
-        """Tells whether the service may have charged for it: errors are free, losses may not be."""
+        """Returns whether the service may have charged: errors are free, lost replies may cost."""
         return self.code == _OK or self.failure in (TIMEOUT, LOST)
 
     @property
     def is_garbled(self) -> bool:
-        """Tells whether an answer came that is no JSON object."""
+        """Returns whether the answer is not a JSON object."""
         return self.status == _OK and not isinstance(self.body, Mapping)
 
     @property
     def is_transient(self) -> bool:
-        """Tells whether the same call may succeed a little later."""
+        """Returns whether the same call may succeed a little later."""
         if self.failure or self.is_garbled:
             return True
         code = self.code
@@ -70,19 +70,19 @@ class Reply:
 
     @property
     def stop(self) -> str:
-        """Says why no further call of the model can succeed; nothing if one may."""
+        """Explains why no further call of the model can succeed; empty if one may."""
         code, detail = self.code, self.detail
         if code in _KEY_REFUSED:
-            return f"the service does not accept the key ({code}): {detail}"
+            return f"the service rejects the key ({code}): {detail}"
         if code == _OUT_OF_CREDIT or (code == _TOO_MANY and self._is_quota):
             return f"the account has no credit left ({code}): {detail}"
         if code == _UNKNOWN_MODEL:
-            return f"the service knows no such model, or no such address ({code}): {detail}"
+            return f"no such model or address at the service ({code}): {detail}"
         return ""
 
     @property
     def problem(self) -> str:
-        """Says in a sentence why there is no answer; nothing if there is one."""
+        """Explains in a sentence why there is no answer; empty if there is one."""
         if self.failure:
             return f"the service gave no answer: {self.failure}"
         if self.is_garbled:
@@ -93,7 +93,7 @@ class Reply:
 
     @property
     def detail(self) -> str:
-        """Quotes what the service says of itself."""
+        """Quotes the service's own explanation."""
         return shortened(self.error_message or self.text, _LONGEST_DETAIL) or "no reason given"
 
     @property
@@ -119,7 +119,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """Holds one call: what was sent, what came back, and what it cost."""
+    """One call: what was sent, what came back, and what it cost."""
 
     model: str
     sent: tuple[str, ...]  # the optional parameters that were sent
@@ -130,7 +130,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Holds all calls that were made for one proposal; or why none was made."""
+    """All calls that were made for one proposal; or why none was made."""
 
     tries: tuple[Try, ...] = ()
     spent: str = ""  # set: no call was made, and none will be
@@ -145,10 +145,10 @@ def shortened(text: str, most: int) -> str:
 
 
 WRAPPING_TOKENS = 256
-"""What a service may add around two messages."""
+"""Tokens that a service may add around two messages."""
 
 MOST_BYTES_A_TOKEN = 16
-"""No tokenizer makes longer tokens of prose and programs on average; 3 to 5 is usual."""
+"""Tokens of prose and programs are no longer than this on average; 3 to 5 is usual."""
 
 
 def most_charge(prompt: str, max_tokens: int, price: Price | None) -> Charge:

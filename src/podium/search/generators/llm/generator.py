@@ -1,4 +1,4 @@
-"""Has candidates written by language models."""
+"""Asks language models to write candidates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LlmGenerator:
         return Spent(exchange.spent, self.settings.place if exchange.is_stopped else "")
 
     def learn(self, source: str, gain: float | None, cost: Cost) -> None:
-        """Hears how a model's candidate did, for the choice of models."""
+        """Learns how a model's candidate did, for the choice of models."""
         model = source.removeprefix(f"{self.name}:")
         self._bandit.learn(model, gain, cost.tokens_in + cost.tokens_out, cost.usd)
 
@@ -59,14 +59,14 @@ class LlmGenerator:
         return self._client.stopped if self._client else {}
 
     def state(self) -> Mapping[str, Any]:
-        """Gives what is spent, how models did, and which parameters they refuse."""
+        """Returns what is spent, how models did, and which parameters they refuse."""
         dropped = self._client.dropped if self._client else {}
         return {
             "spent": self._budget.state(), "bandit": self._bandit.state(), "dropped": dropped
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes up the state of an earlier run; models that were stopped are asked again."""
+        """Restores the state of an earlier session; models that were stopped are asked again."""
         self._budget.restore(state.get("spent", {}))
         self._bandit.restore(state.get("bandit", {}))
         if self._client is not None:
@@ -80,7 +80,7 @@ class LlmGenerator:
 
 
 def conclude(exchange: Exchange, prompt: Prompt) -> Proposal:
-    """Makes a proposal of what came back: a program, or the reason why there is none."""
+    """Turns the exchange into a proposal: a program, or the reason why there is none."""
     last = exchange.tries[-1]
     source, operators = f"{LlmGenerator.name}:{last.model}", (prompt.operator,)
     cost = cost_of(exchange.tries)

@@ -19,11 +19,11 @@ class Transport(Protocol):
     """Sends calls. Threads may share one."""
 
     def send(self, body: Mapping[str, Any], timeout_s: float) -> Reply:
-        """Makes one call and waits for its end; failures are replies."""
+        """Makes one call and waits for its reply; failures are replies too."""
         ...
 
     def close(self) -> None:
-        """Lets go of connections."""
+        """Closes connections."""
         ...
 
 
@@ -43,7 +43,7 @@ class SdkTransport:
         )
 
     def send(self, body: Mapping[str, Any], timeout_s: float) -> Reply:
-        """Makes one call; the time limit holds for all of it, not for each piece."""
+        """Makes one call; the time limit covers all of it, not each chunk."""
         deadline_s = time.monotonic() + timeout_s
         create = self._client.chat.completions.with_streaming_response.create
         try:

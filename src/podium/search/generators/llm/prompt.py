@@ -48,7 +48,7 @@ Reason:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Holds what is asked: the task, and what is wanted this time."""
+    """What is asked: the general task, and what is wanted this time."""
 
     system: str
     user: str
@@ -56,7 +56,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """Gives all of it as one text."""
+        """Returns both parts as one text."""
         return f"{self.system}\n\n{self.user}"
 
 

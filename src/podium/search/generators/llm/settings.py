@@ -1,4 +1,4 @@
-"""Holds how a run asks language models."""
+"""Settings of how a run asks language models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODES: tuple[Mode, ...] = ("live", "record", "replay")
 
 @dataclass(frozen=True, slots=True)
 class LlmSettings:
-    """Says which models are asked, where, how, and for how much."""
+    """Which models are asked, where, how, and with what budget."""
 
     models: tuple[str, ...]  # the cheapest first; the last is asked when a search stagnates
     base_url: str = field(default="", repr=False)
@@ -36,33 +36,37 @@ class LlmSettings:
     def __post_init__(self) -> None:
         _check(bool(self.models), "no model is named", "name at least one")
         _check(len(set(self.models)) == len(self.models), "a model is named twice", "name it once")
-        _check(self.mode in MODES, f'"{self.mode}" is no mode', f"known: {', '.join(MODES)}")
+        _check(self.mode in MODES, f'"{self.mode}" is not a mode', f"known: {', '.join(MODES)}")
         _check(
             self.mode == "live" or self.cassette is not None,
             f"{self.mode} needs a cassette", "name a file",
         )  # fmt: skip
         _check(
             self.mode == "replay" or bool(self.base_url),
-            "no service is named", "give the address of one",
+            "no service is named", "give the address of a service",
         )  # fmt: skip
-        _check(0 < self.timeout_s < math.inf, f"timeout_s is {self.timeout_s}", "give seconds")
+        _check(
+            0 < self.timeout_s < math.inf,
+            f"timeout_s must be positive, got {self.timeout_s}",
+            "give seconds",
+        )
         for key in ("max_tokens", "tries"):
             value = getattr(self, key)
             _check(value >= 1, f"{key} is {value}", "give a positive number")
         has_cap = self.usd is not None or self.tokens is not None
         _check(
             has_cap or self.mode == "replay",
-            "there is no budget for language models", "give one in US dollars or in tokens",
+            "no budget is set for language models", "give one in US dollars or in tokens",
         )  # fmt: skip
 
     @property
     def caps(self) -> Caps:
-        """Gives the budget."""
+        """Returns the spending limits."""
         return Caps(self.usd, self.tokens)
 
     @property
     def endpoint(self) -> Endpoint:
-        """Gives the service and its key."""
+        """Finds the service and its key."""
         return Endpoint(self.base_url, self.key)
 
     @property

@@ -1,4 +1,4 @@
-"""Gets answers to a request: from a model, from a model with a record kept, or from a record."""
+"""Gets answers to a request: from a model, from a model while recording, or from a recording."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Live:
         self._models, self._client, self._bandit = models, client, bandit
 
     def __call__(self, request: Request, prompt: Prompt) -> Exchange:
-        """Asks the model of choice; another one where the budget does not reach for it."""
+        """Asks the chosen model, or another one if the budget does not suffice for it."""
         rng = np.random.default_rng([*request.seed, _STREAM])
         seed = int(rng.integers(2**31))
         refusals = self._client.stopped
@@ -45,13 +45,13 @@ class Live:
 
 
 class Recording:
-    """Asks, and writes down what came."""
+    """Asks live, and records every exchange."""
 
     def __init__(self, settings: LlmSettings, asking: Asking, recorder: Recorder) -> None:
         self._settings, self._asking, self._recorder = settings, asking, recorder
 
     def __call__(self, request: Request, prompt: Prompt) -> Exchange:
-        """Asks live."""
+        """Asks the live source and records the exchange."""
         exchange = self._asking(request, prompt)
         self._recorder.add(question_of(self._settings, request, prompt), exchange)
         return exchange
@@ -64,7 +64,7 @@ class Replaying:
         self._settings, self._player, self._budget = settings, player, budget
 
     def __call__(self, request: Request, prompt: Prompt) -> Exchange:
-        """Looks the request up."""
+        """Looks up the request on the cassette."""
         exchange = self._player.find(question_of(self._settings, request, prompt))
         for made in exchange.tries:
             self._budget.count(made.charge)
@@ -72,7 +72,7 @@ class Replaying:
 
 
 def question_of(settings: LlmSettings, request: Request, prompt: Prompt) -> Question:
-    """Gives what an answer depends on."""
+    """Returns everything that an answer depends on."""
     return {
         "models": list(settings.models), "temperature": settings.temperature,
         "max_tokens": settings.max_tokens, "system": prompt.system, "user": prompt.user,

@@ -10,7 +10,7 @@ Schema = Mapping[str, Any]
 
 
 def anchor(name: str) -> str:
-    """Makes the name of a place on the page."""
+    """Returns the anchor of a place on the page."""
     return "".join(each if each.isalnum() else "-" for each in name).strip("-").lower()
 
 

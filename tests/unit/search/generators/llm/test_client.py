@@ -288,7 +288,7 @@ def test_newer_models_get_the_limit_under_its_newer_name(opened, server):
 def test_a_model_without_a_limit_on_its_answers_cannot_be_kept_in_budget(opened, server):
     server.script = refusing("max_tokens", "max_completion_tokens")
     generator = opened()
-    assert "no limit on its answers" in propose(generator).problem
+    assert "no limit on the length of answers" in propose(generator).problem
     assert isinstance(generator.propose(REQUEST), Spent)
     assert len(server.calls) == 2
 
@@ -320,7 +320,7 @@ def test_a_service_that_is_not_there_for_long_is_given_up(opened):
     generator = opened(base_url=url, models=("small", "large"))
     for i in range(MOST_UNREACHED):
         assert "not reachable" in propose(generator, (7, i)).problem
-    assert generator.propose(REQUEST) == Spent("nobody answers at the address of the service", url)
+    assert generator.propose(REQUEST) == Spent("the service cannot be reached", url)
 
 
 def test_a_service_that_comes_back_is_forgiven(opened, server):

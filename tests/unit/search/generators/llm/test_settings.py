@@ -15,7 +15,7 @@ GOOD = {"models": ("m",), "base_url": "http://localhost/v1", "tokens": 1000}
         ({"models": ("m", "m")}, "twice"),
         ({"base_url": ""}, "no service"),
         ({"tokens": None}, "no budget"),
-        ({"mode": "tape"}, "no mode"),
+        ({"mode": "tape"}, "not a mode"),
         ({"mode": "record"}, "needs a cassette"),
         ({"mode": "replay"}, "needs a cassette"),
         ({"timeout_s": 0.0}, "timeout_s"),

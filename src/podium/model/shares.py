@@ -1,0 +1,75 @@
+"""Works out which share of a GPU a request is on each kind of GPU that a cluster has.
+
+One request means different things on different nodes: 8 GiB of GPU memory are half of a T4 and a
+tenth of an A100, and one `nvidia.com/gpu` is a quarter of a card that is advertised four times.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.cluster import Cluster, GpuKind
+from podium.model.records import ANY_MODEL, GPU_MILLI
+
+IMPOSSIBLE = -1
+"""The count of a request that no GPU of a kind can serve."""
+
+Shares = npt.NDArray[np.int32]
+
+
+def share_on(count: int, milli: int, memory_mib: int, kind: GpuKind) -> tuple[int, int]:
+    """Gives GPUs and milli of each that a request takes on a kind of GPU.
+
+    >>> share_on(1, 1, 8192, GpuKind("T4", 16384)), share_on(3, 1000, 0, GpuKind("T4", 0, 4))
+    ((1, 500), (1, 750))
+    """
+    if count == 0:
+        return 0, 0
+    if memory_mib:
+        need = -(-GPU_MILLI * memory_mib // kind.memory_mib) if kind.memory_mib else GPU_MILLI + 1
+        return (count, max(milli, need)) if need <= GPU_MILLI else (IMPOSSIBLE, 0)
+    if milli < GPU_MILLI or kind.replicas == 1:
+        return count, milli
+    cards = -(-count // kind.replicas)
+    devices = -(-count // cards)
+    is_whole = devices == kind.replicas
+    return cards, GPU_MILLI if is_whole else devices * (GPU_MILLI // kind.replicas)
+
+
+def gpu_shares(
+    pods: npt.NDArray[Any], memory_mib: npt.NDArray[np.int32], kinds: tuple[GpuKind, ...]
+) -> Shares:
+    """Works the shares out for every pod and kind: (num_pods, num_kinds, 2) of count and milli."""
+    asked = np.stack([pods["gpu_count"], pods["gpu_milli"], memory_mib], axis=1)
+    distinct, index = np.unique(asked, axis=0, return_inverse=True)
+    rows = [
+        [share_on(count, milli, memory, kind) for kind in kinds]
+        for count, milli, memory in distinct.tolist()
+    ]
+    table = np.array(rows, np.int32).reshape(len(distinct), len(kinds), 2)
+    shares: Shares = table[index.ravel()]
+    return shares
+
+
+def usual_share(
+    pods: npt.NDArray[Any], shares: Shares, cluster: Cluster
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Gives the share of each pod on the kind that most GPUs it may use are of.
+
+    That is what the demand of a workload is measured by, before anybody knows where pods run.
+    """
+    models, counts = cluster.nodes["gpu_model"], cluster.nodes["gpu_count"]
+    gpus = np.bincount(models[models >= 0], counts[models >= 0], shares.shape[1])
+    masks = pods["gpu_models"][:, np.newaxis]
+    is_allowed = (masks == ANY_MODEL) | (masks >> np.arange(shares.shape[1]) & 1 == 1)
+    weight = np.where(is_allowed & (shares[:, :, 0] != IMPOSSIBLE), gpus + 1, 0)
+    best = weight.argmax(axis=1)
+    usual = shares[np.arange(len(pods)), best]
+    is_usable = weight.max(axis=1) > 0
+    return (
+        np.where(is_usable, usual[:, 0], pods["gpu_count"]),
+        np.where(is_usable, usual[:, 1], pods["gpu_milli"]),
+    )

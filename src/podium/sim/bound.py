@@ -1,0 +1,96 @@
+"""Puts pods that run already where they are, before a run begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import InputError
+from podium.model import Cluster, Workload
+from podium.model.fit import tightest_slots
+from podium.model.state import occupied
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """Says where the first pods of a run are when it begins."""
+
+    node: npt.NDArray[np.int32]  # (num_bound,) index into the cluster
+    slots: npt.NDArray[np.int32]  # (num_bound,) bit mask of GPU slots
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+
+NOBODY_BOUND = Bound(np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+
+def is_bound(workload: Workload) -> npt.NDArray[np.bool_]:
+    """Tells of each pod whether it runs already."""
+    if not workload.bound_to:
+        return np.zeros(len(workload), bool)
+    return np.array([bool(name) for name in workload.bound_to], bool)
+
+
+def bind(cluster: Cluster, workload: Workload) -> Bound:
+    """Finds nodes and GPUs of bound pods; GPUs that nothing names are the most likely ones."""
+    if not len(workload):
+        return NOBODY_BOUND
+    index = {name: number for number, name in enumerate(cluster.names)}
+    for who, name in zip(workload.names, workload.bound_to, strict=True):
+        if name not in index:
+            raise InputError(f'pod "{who}" runs on node "{name}", which the cluster does not have')
+    node = np.array([index[name] for name in workload.bound_to], np.int32)
+    named: Sequence[tuple[int, ...]] = workload.bound_slots or ((),) * len(workload)
+    nodes = cluster.nodes.copy()
+    pods = placed_records(workload, node, cluster)
+    slots = np.zeros(len(workload), np.int32)
+    # Who is known to be on a GPU comes first; the others share what is left.
+    for pod in sorted(range(len(workload)), key=lambda pod: not named[pod]):
+        record: Any = nodes[int(node[pod])]
+        asked: Any = pods[pod]
+        chosen = _slots(asked, record, named[pod])
+        for slot in chosen:
+            record["gpu_milli_left"][slot] -= asked["gpu_milli"]
+        slots[pod] = sum(1 << slot for slot in chosen)
+    return Bound(node, slots)
+
+
+def _slots(pod: Any, node: Any, named: tuple[int, ...]) -> tuple[int, ...]:
+    wanted, count = int(pod["gpu_count"]), int(node["gpu_count"])
+    known = tuple(dict.fromkeys(slot for slot in named if slot < count))[:wanted]
+    if len(known) == wanted:
+        return known
+    likely = tightest_slots(pod, node)
+    if len(likely) < wanted:
+        # The node gives more than it has; its emptiest GPUs carry it.
+        left = node["gpu_milli_left"][:count]
+        likely = tuple(int(slot) for slot in np.argsort(-left, kind="stable")[:wanted])
+    return likely
+
+
+def overcommitted_milli(cluster: Cluster, pods: npt.NDArray[Any], bound: Bound) -> int:
+    """Sums by how much bound pods hold more of GPUs than there is."""
+    if not len(bound):
+        return 0
+    left = occupied(cluster.nodes, pods[: len(bound)], bound.node, bound.slots)["gpu_milli_left"]
+    return int(-np.minimum(left, 0).sum(dtype=np.int64))
+
+
+def placed_records(
+    workload: Workload, node: npt.NDArray[Any], cluster: Cluster
+) -> npt.NDArray[Any]:
+    """Gives the records of pods as they are on the GPUs of the nodes that they run on."""
+    if workload.gpu_shares is None:
+        return workload.pods
+    pods = workload.pods.copy()
+    model = cluster.nodes["gpu_model"][np.maximum(node, 0)]
+    share = workload.gpu_shares[np.arange(len(pods)), np.maximum(model, 0)]
+    is_there = (node >= 0) & (model >= 0) & (share[:, 0] >= 0)
+    pods["gpu_count"] = np.where(is_there, share[:, 0], pods["gpu_count"])
+    pods["gpu_milli"] = np.where(is_there, share[:, 1], pods["gpu_milli"])
+    return pods

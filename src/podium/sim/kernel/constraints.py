@@ -1,0 +1,134 @@
+"""Looks constraints up: what a node admits, what pods in other nodes decide, and who counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from podium.model.classes import PRESENT, SKEW
+from podium.sim.kernel.layout import i4, i8, inner, u1
+
+_FIELDS = 5  # of a rule: kind, group, own, max skew, least domains
+
+
+@inner
+def admits(run, shape, node):
+    """Tells whether a node admits a shape, as far as the node alone decides."""
+    kind = np.int64(i4(run.class_of)[shape])
+    row = np.int64(i4(run.filter_of)[kind])
+    if not u1(run.admits)[row * run.num_nodes + node]:
+        return False
+    needs, left = i8(run.needs), i8(run.resources)
+    for resource in range(run.num_resources):
+        need = needs[kind * run.num_resources + resource]
+        if need > 0 and need > left[node * run.num_resources + resource]:
+            return False
+    for rule in range(i4(run.rule_start)[kind], i4(run.span_start)[kind]):
+        if _count_at(run, _group(run, rule), node) > 0:
+            return False
+    return True
+
+
+@inner
+def count(run, shape, node, sign):
+    """Counts a pod that starts on a node, or one that leaves it."""
+    kind = np.int64(i4(run.class_of)[shape])
+    needs, left = i8(run.needs), i8(run.resources)
+    for resource in range(run.num_resources):
+        need = needs[kind * run.num_resources + resource]
+        left[node * run.num_resources + resource] -= sign * need
+    members, counts = i4(run.members), i4(run.counts)
+    for i in range(i4(run.member_start)[kind], i4(run.member_start)[kind + 1]):
+        group = np.int64(members[i])
+        domain = i4(run.domain_of)[group * run.num_nodes + node]
+        if domain >= 0 and u1(run.is_counted)[group * run.num_nodes + node]:
+            counts[i4(run.count_start)[group] + domain] += sign
+            i8(run.totals)[group] += sign
+
+
+@inner
+def is_enabling(run, shape):
+    """Tells whether placing a pod of this shape may make room for others that wait."""
+    return u1(run.is_enabling)[i4(run.class_of)[shape]]
+
+
+@inner
+def has_span(run, shape):
+    """Tells whether pods on other nodes decide where the shape may go."""
+    if not run.has_constraints:
+        return False
+    kind = np.int64(i4(run.class_of)[shape])
+    return i4(run.span_start)[kind] < i4(run.rule_start)[kind + 1]
+
+
+@inner
+def set_floors(run, shape):
+    """Works out, once a decision, what the counters of a shape's rules are compared with."""
+    kind = np.int64(i4(run.class_of)[shape])
+    nobody = _is_first(run, kind)
+    for rule in range(i4(run.span_start)[kind], i4(run.rule_start)[kind + 1]):
+        what = i4(run.rules)[rule * _FIELDS]
+        if what == SKEW:
+            i8(run.floor)[rule] = _highest_before(run, rule)
+        elif what == PRESENT:
+            i8(run.floor)[rule] = 0 if nobody else 1
+        else:
+            i8(run.floor)[rule] = 0
+
+
+@inner
+def _is_first(run, kind):
+    # A pod that its own affinity selects may be the first of its kind.
+    found = np.int64(0)
+    for rule in range(i4(run.span_start)[kind], i4(run.rule_start)[kind + 1]):
+        if i4(run.rules)[rule * _FIELDS] == PRESENT:
+            if not i4(run.rules)[rule * _FIELDS + 2]:
+                return False
+            found += i8(run.totals)[_group(run, rule)]
+    return found == 0
+
+
+@inner
+def _highest_before(run, rule):
+    """Gives the highest count of a domain at which one more pod keeps to the skew."""
+    rules = i4(run.rules)
+    group = _group(run, rule)
+    counts, start = i4(run.counts), i4(run.count_start)[group]
+    eligible = i4(run.num_eligible)[group]
+    lowest = np.int64(1 << 31) - 1
+    for domain in range(eligible):
+        lowest = min(lowest, np.int64(counts[start + domain]))
+    if eligible < rules[rule * _FIELDS + 4]:
+        lowest = np.int64(0)
+    return lowest + rules[rule * _FIELDS + 3] - rules[rule * _FIELDS + 2]
+
+
+@inner
+def keeps_rules(run, shape, node):
+    """Tells whether pods on other nodes let the shape run on a node; floors must be set."""
+    kind = np.int64(i4(run.class_of)[shape])
+    for rule in range(i4(run.span_start)[kind], i4(run.rule_start)[kind + 1]):
+        what = i4(run.rules)[rule * _FIELDS]
+        group = _group(run, rule)
+        domain = i4(run.domain_of)[group * run.num_nodes + node]
+        if what == PRESENT:
+            if domain < 0 or _count_at(run, group, node) < i8(run.floor)[rule]:
+                return False
+        elif what == SKEW:
+            if domain < 0 or _count_at(run, group, node) > i8(run.floor)[rule]:
+                return False
+        elif _count_at(run, group, node) > 0:
+            return False
+    return True
+
+
+@inner
+def _group(run, rule):
+    return np.int64(i4(run.rules)[rule * _FIELDS + 1])
+
+
+@inner
+def _count_at(run, group, node):
+    domain = i4(run.domain_of)[group * run.num_nodes + node]
+    if domain < 0:
+        return np.int64(0)
+    return np.int64(i4(run.counts)[i4(run.count_start)[group] + domain])

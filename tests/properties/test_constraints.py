@@ -1,0 +1,52 @@
+"""Holds the core to the slow reference where nodes and pods have constraints."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from podium.sim.audit import audit
+from support import constrained
+from support.agreement import assert_all_tiers_agree
+from support.instances import inflations, replays, rounds
+from support.probes import PROBES
+
+probes = st.sampled_from(sorted(PROBES)).map(PROBES.get)
+
+
+def thoroughly(examples):
+    return settings(
+        max_examples=examples, deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )  # fmt: skip
+
+
+def assert_agreed_and_possible(cluster, workload, policy, protocol):
+    result = assert_all_tiers_agree(cluster, workload, policy, protocol)
+    assert audit(result, result.metrics).problems == ()
+
+
+@thoroughly(150)
+@given(constrained.clusters, constrained.workloads, probes, replays)
+def test_every_tier_replays_constraints_as_the_reference_does(cluster, workload, policy, protocol):
+    assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+@thoroughly(100)
+@given(st.data(), constrained.clusters, probes, replays)
+def test_a_replay_goes_on_from_where_pods_run(data, cluster, policy, protocol):
+    workload = data.draw(constrained.occupied_workloads(cluster))
+    assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+@thoroughly(80)
+@given(st.data(), constrained.clusters, probes)
+def test_inflation_keeps_constraints(data, cluster, policy):
+    workload = data.draw(constrained.occupied_workloads(cluster))
+    protocol = data.draw(inflations(cluster, workload))
+    assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+@thoroughly(80)
+@given(st.data(), constrained.clusters, probes, rounds)
+def test_rounds_keep_constraints(data, cluster, policy, protocol):
+    workload = data.draw(constrained.occupied_workloads(cluster))
+    assert_agreed_and_possible(cluster, workload, policy, protocol)

@@ -1,0 +1,185 @@
+"""Makes small clusters and workloads with constraints, bound pods and shared GPUs."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import (
+    Constraints,
+    HostPort,
+    NodeTerm,
+    PodSelector,
+    PodTerm,
+    Requirement,
+    Spread,
+    Taint,
+    Toleration,
+)
+from support.instances import at, lists_of, named
+
+ZONE, HOST, DISK = "zone", "host", "disk"
+_SHAPES = 5
+_MOMENTS = (0.0, 0.1, 1.0, 2.0, 2.5, 3.0, 5.0, 8.0)
+
+
+def _selector(namespaces, **labels):
+    return PodSelector(
+        tuple(Requirement(key, "In", (value,)) for key, value in labels.items()), namespaces
+    )
+
+
+_OWN, _ALL = frozenset(), None
+_SELECTORS = (
+    _selector(_OWN, app="x"),
+    _selector(_ALL, app="x"),
+    _selector(_OWN, app="y"),
+    _selector(frozenset({"b"}), tier="1"),
+    PodSelector((Requirement("app", "Exists"),), _ALL),
+    PodSelector((), _OWN),
+    PodSelector(None, _ALL),
+)
+pod_terms = st.builds(PodTerm, st.sampled_from(_SELECTORS), st.sampled_from((ZONE, HOST, DISK)))
+spreads = st.builds(
+    Spread,
+    st.sampled_from(_SELECTORS),
+    st.sampled_from((ZONE, HOST)),
+    max_skew=st.integers(1, 2),
+    min_domains=st.sampled_from((1, 1, 3)),
+    honors_affinity=st.booleans(),
+    honors_taints=st.booleans(),
+)
+_TERMS = (
+    None,
+    None,
+    None,
+    (NodeTerm((Requirement(ZONE, "In", ("z1",)),)),),
+    (
+        NodeTerm((Requirement(DISK, "DoesNotExist"),)),
+        NodeTerm((Requirement("cores", "Gt", ("4",)),)),
+    ),
+    (NodeTerm((), (Requirement("metadata.name", "In", ("node-0", "node-1")),)),),
+    (NodeTerm((Requirement(ZONE, "NotIn", ("z1",)), Requirement("cores", "Lt", ("9",)))),),
+    (),
+)
+_TOLERATIONS = (
+    (),
+    (Toleration("gpu", "Equal", "yes", "NoSchedule"),),
+    (Toleration("gpu", "Exists"),),
+    (Toleration("", "Exists"),),
+)
+_PORTS = (
+    (),
+    (),
+    (),
+    (HostPort(80),),
+    (HostPort(80, "UDP"), HostPort(81)),
+    (HostPort(80, address="10.0.0.1"),),
+    (HostPort(80, address="10.0.0.2"),),
+)
+
+
+def few(elements):
+    """Draws none, or rarely one or two."""
+    return st.one_of(
+        st.just(()), st.just(()), st.lists(elements, min_size=1, max_size=2).map(tuple)
+    )
+
+
+constraints = st.builds(
+    Constraints,
+    node_labels=st.sampled_from(((), (), ((ZONE, "z1"),), ((ZONE, "z2"), (DISK, "ssd")))),
+    node_terms=st.sampled_from(_TERMS),
+    tolerations=st.sampled_from(_TOLERATIONS),
+    affinity=few(pod_terms),
+    anti_affinity=few(pod_terms),
+    spread=few(spreads),
+    host_ports=st.sampled_from(_PORTS),
+    extended=st.sampled_from(((), (), (("rdma/hca", 1),), (("rdma/hca", 2), ("x/y", 1)))),
+)
+
+_GPUS = (
+    (0, 0, 0), (1, 300, 0), (1, 1000, 0), (2, 1000, 0), (2, 400, 0), (3, 1000, 0), (1, 1, 6000),
+    (2, 1, 9000), (1, 500, 3000), (5, 1000, 0),
+)  # fmt: skip
+
+shapes = st.builds(
+    lambda gpus, limits, namespace, labels, cpu_milli, priority, gpu_spec: PodSpec(
+        "", cpu_milli, 100, gpus[0], gpus[1], gpu_spec if gpus[0] else "", priority=priority,
+        gpu_memory_mib=gpus[2], namespace=namespace, labels=labels, constraints=limits,
+    ),
+    st.sampled_from(_GPUS),
+    constraints,
+    st.sampled_from(("a", "b")),
+    st.sampled_from(({}, {"app": "x"}, {"app": "y"}, {"app": "x", "tier": "1"})),
+    st.sampled_from((0, 500, 1000)),
+    st.sampled_from((0, 0, 5)),
+    st.sampled_from(("", "", "", "A", "B|A")),
+)  # fmt: skip
+
+nodes = st.builds(
+    lambda gpus, labels, taints, extended: NodeSpec(
+        "", 8000, 4000, gpus[0], gpus[1], labels=labels, gpu_memory_mib=gpus[2],
+        gpu_replicas=gpus[3], taints=taints, extended=extended,
+    ),
+    st.sampled_from(
+        ((0, "", 0, 1), (2, "A", 16000, 1), (4, "A", 8000, 1), (4, "B", 16000, 4),
+         (1, "B", 0, 3), (9, "A", 16000, 1))
+    ),
+    st.sampled_from(
+        ({}, {ZONE: "z1"}, {ZONE: "z1", "cores": "8"}, {ZONE: "z2", DISK: "ssd", "cores": "64"},
+         {ZONE: "z3", DISK: "hdd"})
+    ),
+    st.sampled_from(
+        ((), (), (), (Taint("gpu", "yes"),), (Taint("gpu", "no", "NoExecute"),),
+         (Taint("soft", "", "PreferNoSchedule"),))
+    ),
+    st.sampled_from(({}, {"pods": 3}, {"pods": 9, "rdma/hca": 2}, {"rdma/hca": 3, "x/y": 1})),
+)  # fmt: skip
+
+
+def _cluster(kinds, picks, has_hosts):
+    specs = named([kinds[pick % len(kinds)] for pick in picks], "node")
+    if has_hosts:
+        specs = [replace(spec, labels={**spec.labels, HOST: spec.name}) for spec in specs]
+    return Cluster.of(specs)
+
+
+clusters = st.builds(_cluster, lists_of(nodes, 4), lists_of(st.integers(0, 3), 8), st.booleans())
+
+
+def _workload(kinds, picks):
+    pods = [at(kinds[shape % len(kinds)], *times) for shape, *times in picks]
+    return Workload.of(named(pods, "pod"))
+
+
+workloads = st.builds(
+    _workload,
+    lists_of(shapes, 5),
+    lists_of(
+        st.tuples(st.integers(0, 4), st.sampled_from(_MOMENTS), st.sampled_from(_MOMENTS)), 30
+    ),
+)
+
+
+@st.composite
+def occupied_workloads(draw, cluster, kinds=workloads):
+    """Draws a workload of which some pods run already, wherever they could."""
+    specs = draw(kinds).specs()
+    places = draw(
+        st.lists(st.integers(-3, len(cluster) - 1), min_size=len(specs), max_size=len(specs))
+    )
+    return Workload.of(
+        replace(spec, node=cluster.names[place], arrival_s=0.0)
+        if place >= 0 and _has_gpus(spec, cluster, place)
+        else spec
+        for spec, place in zip(specs, places, strict=True)
+    )
+
+
+def _has_gpus(spec, cluster, place):
+    """Tells whether the node has GPUs enough at all; nobody runs on GPUs that do not exist."""
+    node = cluster.specs()[place]
+    if spec.gpu_memory_mib > node.gpu_memory_mib:
+        return False
+    return spec.gpu_count <= node.gpu_count
