@@ -12,6 +12,8 @@ from podium.files.text_file import format_suffix
 from podium.model.cluster import Cluster, NodeSpec, node_problem
 from podium.model.workload import PodSpec, Workload
 from podium.traces.fields import FieldError
+from podium.traces.kubernetes.devices import DeviceError, Inventory
+from podium.traces.kubernetes.devices.inventory import with_known_memory
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.node import node_spec
 from podium.traces.kubernetes.pod import PodDraft, pod_draft
@@ -47,28 +49,51 @@ class _Pile:
     node_remarks: Counter[str] = field(default_factory=Counter)
     pod_remarks: Counter[str] = field(default_factory=Counter)
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
+    inventory: Inventory = field(default_factory=Inventory)
+    # Pods and nodes are described once it is known what else the dump tells of devices.
+    waiting: list[tuple[Document, Path]] = field(default_factory=list)
 
     def read(self, path: Path) -> None:
-        """Adds the objects of a file."""
-        take: dict[str, Callable[[Document], None]]
-        take = {"Node": self._take_node, "Pod": self._take_pod}
+        """Takes the objects of a file; nodes and pods wait until everything is read."""
         for document in read_documents(path):
             # `node` is meant to be read: as some other kind, it would be left out in silence.
-            if document.kind not in take and document.kind.capitalize() not in take:
-                self._take_other(document, path)
-                continue
-            try:
-                take.get(document.kind, _refuse_spelling)(document)
-            except FieldError as error:
-                message = f"{_object_name(document)}: {error}"
-                self.rejects.add(
-                    InputError.at(path, message, line=document.line, column=error.field)
-                )
+            if document.kind.capitalize() in ("Node", "Pod"):
+                self.waiting.append((document, path))
+            else:
+                self._check_kind(document, path)
+                self._take(self._take_other, document, path)
+
+    def _describe(self) -> None:
+        """Describes all nodes, then all pods, which may run on GPUs that nodes name."""
+        for kind, take in (("Node", self._take_node), ("Pod", self._take_pod)):
+            for document, path in self.waiting:
+                if document.kind == kind:
+                    self._take(take, document, path)
+                elif document.kind.capitalize() == kind:
+                    self._take(_refuse_spelling, document, path)
+        self.waiting.clear()
+        nodes = self.inventory.settled(self.nodes.values())
+        if any(pod.spec.gpu_memory_mib for pod in self.pods):
+            nodes = with_known_memory(nodes, self.node_remarks)
+        self.nodes = {spec.name: spec for spec in nodes}
+
+    def _take(self, take: Callable[[Document], None], document: Document, path: Path) -> None:
+        try:
+            take(document)
+        except FieldError as error:
+            message = f"{_object_name(document)}: {error}"
+            found = InputError.at(path, message, line=document.line, column=error.field)
+            if isinstance(error, DeviceError):
+                self.rejects.leave_out(found)
+            else:
+                self.rejects.add(found)
 
     def trace(self, path: Path) -> Trace:
         """Builds the trace once everything is read."""
+        self._describe()
         if not self.nodes and not self.pods:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in self.others.items())
+            found_kinds = self.others + self.inventory.kinds
+            kinds = ", ".join(f"{count} {kind}" for kind, count in found_kinds.items())
             found = f"it holds {kinds}" if kinds else "it is empty"
             if self.rejects.count:
                 found = f"every one of them was left out; the first: {self.rejects.first}"
@@ -83,7 +108,7 @@ class _Pile:
         )
 
     def _take_node(self, document: Document) -> None:
-        spec = node_spec(document.value, self.node_remarks)
+        spec = node_spec(document.value, self.node_remarks, self.inventory)
         problem = node_problem(spec)
         if problem:
             raise FieldError("", problem)
@@ -92,13 +117,17 @@ class _Pile:
         self.nodes[spec.name] = spec
 
     def _take_pod(self, document: Document) -> None:
-        self.pods.append(pod_draft(document.value, self.pod_remarks, len(self.pods)))
+        draft = pod_draft(document.value, self.pod_remarks, len(self.pods), self.inventory)
+        self.pods.append(draft)
 
-    def _take_other(self, document: Document, path: Path) -> None:
+    def _check_kind(self, document: Document, path: Path) -> None:
         if not document.kind:
             message = "the object has no kind; Node or Pod is expected"
             self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
-        self.others[document.kind or "object without a kind"] += 1
+
+    def _take_other(self, document: Document) -> None:
+        if not self.inventory.take(document.value):
+            self.others[document.kind or "object without a kind"] += 1
 
     def _notes(self, pods: list[PodSpec]) -> Iterator[str]:
         yield from self.rejects.notes()

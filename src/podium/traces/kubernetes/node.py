@@ -18,7 +18,8 @@ from podium.traces.fields import (
     texts_at,
 )
 from podium.traces.kubernetes import keys
-from podium.traces.kubernetes.gpu_convention import node_gpus, node_model, unmodelled
+from podium.traces.kubernetes.devices import DeviceError, Inventory, node_devices
+from podium.traces.kubernetes.devices.values import NodeFacts
 
 CORDONED = "spec.unschedulable is not honoured"
 TAINTED = "NoSchedule and NoExecute taints are not honoured"
@@ -27,7 +28,7 @@ UNLISTED_GPUS = "the label nvidia.com/gpu.count without the resource nvidia.com/
 _MIB = 1024**2
 
 
-def node_spec(node: Mapping[str, Any], remarks: Counter[str]) -> NodeSpec:
+def node_spec(node: Mapping[str, Any], remarks: Counter[str], inventory: Inventory) -> NodeSpec:
     """Describes a node; counts in `remarks` what has no place in the description."""
     metadata = mapping_at(node, "metadata", "metadata")
     name = text_of(metadata.get("name"), "metadata.name")
@@ -35,16 +36,21 @@ def node_spec(node: Mapping[str, Any], remarks: Counter[str]) -> NodeSpec:
         raise FieldError("metadata.name", "the node has no name")
     labels = texts_at(metadata, "labels", "metadata.labels")
     resources = _resources(node)
-    gpu_count = node_gpus(resources)
-    _remark(node, labels, resources, remarks)
+    annotations = texts_at(metadata, "annotations", "metadata.annotations")
+    facts = NodeFacts(name, labels, annotations, resources, inventory, remarks)
+    devices = node_devices(facts)
+    _remark(node, labels, devices.count, remarks)
     return NodeSpec(
         name=name,
         cpu_milli=_amount(resources, "cpu", Fraction(1, 1000)),
         memory_mib=_amount(resources, "memory", Fraction(_MIB)),
-        gpu_count=gpu_count,
-        gpu_model=node_model(labels) if gpu_count else "",
+        gpu_count=devices.count,
+        gpu_model=devices.model,
         rack=next((labels[key] for key in keys.RACK_LABELS if labels.get(key)), ""),
         labels=labels,
+        gpu_memory_mib=devices.memory_mib,
+        gpu_replicas=devices.replicas,
+        extended=devices.extended,
     )
 
 
@@ -54,8 +60,18 @@ def _resources(node: Mapping[str, Any]) -> dict[str, Fraction]:
     for part in ("capacity", "allocatable"):
         field = f"status.{part}"
         amounts = mapping_at(status, part, field)
-        found |= {key: quantity_of(value, f"{field}.{key}") for key, value in amounts.items()}
+        found |= {key: _quantity(value, field, key) for key, value in amounts.items()}
     return found
+
+
+def _quantity(value: Any, field: str, key: str) -> Fraction:
+    try:
+        return quantity_of(value, f"{field}.{key}")
+    except FieldError as error:
+        if key in ("cpu", "memory"):
+            raise
+        # One odd device never costs the whole file.
+        raise DeviceError(error.field, str(error)) from error
 
 
 def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
@@ -73,7 +89,7 @@ def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
 def _remark(
     node: Mapping[str, Any],
     labels: Mapping[str, str],
-    resources: Mapping[str, Fraction],
+    gpu_count: int,
     remarks: Counter[str],
 ) -> None:
     spec = mapping_at(node, "spec", "spec")
@@ -85,7 +101,5 @@ def _remark(
     effects = {text_of(taint.get("effect"), "spec.taints") for taint in taints}
     if effects & {"NoSchedule", "NoExecute"}:
         remarks[TAINTED] += 1
-    if keys.NVIDIA_COUNT in labels and not {keys.NVIDIA_GPU, keys.GPU_COUNT} & resources.keys():
+    if keys.NVIDIA_COUNT in labels and not gpu_count:
         remarks[UNLISTED_GPUS] += 1
-    for name in unmodelled(resources):
-        remarks[f"the resource {name} is not modelled"] += 1

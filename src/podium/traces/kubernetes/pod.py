@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from podium.model.cluster import LIMIT
+from podium.model.constraints import Constraints
 from podium.model.workload import PodSpec, pod_problem
 from podium.traces.fields import (
     FieldError,
@@ -24,7 +25,8 @@ from podium.traces.fields import (
     whole_of,
 )
 from podium.traces.kubernetes import keys
-from podium.traces.kubernetes.gpu_convention import pod_gpus, unmodelled
+from podium.traces.kubernetes.devices import Inventory, PodDevices, pod_devices
+from podium.traces.kubernetes.devices.values import PodFacts
 from podium.traces.kubernetes.keys import MODEL_LABELS
 
 _AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -174,33 +176,78 @@ class PodDraft:
     created_s: float | None  # since 1970; the earliest pod of all becomes 0
 
 
-def pod_draft(pod: Mapping[str, Any], remarks: Counter[str], index: int) -> PodDraft:
+def pod_draft(
+    pod: Mapping[str, Any], remarks: Counter[str], index: int, inventory: Inventory
+) -> PodDraft:
     """Describes a pod; counts in `remarks` what has no place in the description."""
     metadata = mapping_at(pod, "metadata", "metadata")
     spec = mapping_at(pod, "spec", "spec")
     annotations = texts_at(metadata, "annotations", "metadata.annotations")
     labels = texts_at(metadata, "labels", "metadata.labels")
     resources = pod_resources(spec)
-    gpus = pod_gpus(annotations, resources)
+    devices = pod_devices(_facts(pod, resources, remarks, inventory))
     created_s, arrival_s, duration_s = _times(metadata, annotations)
     described = PodSpec(
         name=_name(metadata, index),
         cpu_milli=_amount(resources, "cpu", Fraction(1, 1000)),
         memory_mib=_amount(resources, "memory", Fraction(_MIB)),
-        gpu_count=gpus.count,
-        gpu_milli=gpus.milli,
-        gpu_spec=_gpu_spec(spec, annotations, gpus.count, remarks),
+        gpu_count=devices.count,
+        gpu_milli=devices.milli,
+        gpu_spec=_gpu_spec(spec, annotations, devices, remarks),
         arrival_s=arrival_s,
         duration_s=duration_s,
         priority=whole_of(spec.get("priority") or 0, "spec.priority", -LIMIT),
         gang=_first(keys.GANG_KEYS, labels, annotations),
         job_type=_first((keys.JOB_TYPE,), labels, annotations),
+        gpu_memory_mib=devices.memory_mib,
+        constraints=Constraints(extended=devices.extended),
+        gpu_slots=devices.slots,
     )
     problem = pod_problem(described)
     if problem:
         raise FieldError("", problem)
-    _remark(pod, annotations, resources, remarks)
+    _remark(pod, annotations, devices, remarks)
     return PodDraft(described, text_of(metadata.get("namespace"), "metadata.namespace"), created_s)
+
+
+def _facts(
+    pod: Mapping[str, Any], resources: Resources, remarks: Counter[str], inventory: Inventory
+) -> PodFacts:
+    metadata = mapping_at(pod, "metadata", "metadata")
+    spec = mapping_at(pod, "spec", "spec")
+    claims = mappings_at(spec, "resourceClaims", "spec.resourceClaims")
+    containers = mappings_at(spec, "containers", "spec.containers")
+    return PodFacts(
+        name=text_of(metadata.get("name"), "metadata.name"),
+        namespace=text_of(metadata.get("namespace"), "metadata.namespace") or "default",
+        labels=texts_at(metadata, "labels", "metadata.labels"),
+        annotations=texts_at(metadata, "annotations", "metadata.annotations"),
+        resources=resources,
+        containers=tuple(_container_request(each, "spec.containers") for each in containers),
+        claims=(*claims, *_extended_claims(pod)),
+        claim_names=_claim_names(pod),
+        node=text_of(spec.get("nodeName"), "spec.nodeName"),
+        inventory=inventory,
+        remarks=remarks,
+    )
+
+
+def _claim_names(pod: Mapping[str, Any]) -> dict[str, str]:
+    status = mapping_at(pod, "status", "status")
+    field = "status.resourceClaimStatuses"
+    made = mappings_at(status, "resourceClaimStatuses", field)
+    return {
+        text_of(each.get("name"), field): text_of(each.get("resourceClaimName"), field)
+        for each in made
+    }
+
+
+def _extended_claims(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Finds the claim that the scheduler made of resources with a device class behind them."""
+    status = mapping_at(pod, "status", "status")
+    field = "status.extendedResourceClaimStatus"
+    made = mapping_at(status, "extendedResourceClaimStatus", field)
+    return [made] if made else []
 
 
 def _name(metadata: Mapping[str, Any], index: int) -> str:
@@ -220,17 +267,20 @@ def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
 
 
 def _gpu_spec(
-    spec: Mapping[str, Any], annotations: Mapping[str, str], gpu_count: int, remarks: Counter[str]
+    spec: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    devices: PodDevices,
+    remarks: Counter[str],
 ) -> str:
     constraint = model_constraint(spec)
     if constraint.has_others:
         remarks[SELECTING] += 1
-    if constraint.models and not gpu_count:
+    if constraint.models and not devices.count:
         remarks[CPU_SELECTING] += 1
     annotated = annotations.get(keys.GPU_CARD_MODEL, "")
-    if annotated or not gpu_count:
+    if annotated or not devices.count:
         return annotated
-    return "|".join(constraint.models)
+    return "|".join(constraint.models or devices.models)
 
 
 def _times(
@@ -262,7 +312,7 @@ def _first(names: tuple[str, ...], labels: Mapping[str, str], marks: Mapping[str
 def _remark(
     pod: Mapping[str, Any],
     annotations: Mapping[str, str],
-    resources: Mapping[str, Fraction],
+    devices: PodDevices,
     remarks: Counter[str],
 ) -> None:
     spec = mapping_at(pod, "spec", "spec")
@@ -271,8 +321,7 @@ def _remark(
     seen = {
         FINISHED: is_finished,
         BOUND: bool(spec.get("nodeName")) and not is_finished,
-        PINNED: bool(annotations.get(keys.GPU_INDEX)),
+        PINNED: bool(annotations.get(keys.GPU_INDEX)) and not devices.slots,
         CLASSED: bool(spec.get("priorityClassName")) and spec.get("priority") is None,
     }
     remarks.update([text for text, is_seen in seen.items() if is_seen])
-    remarks.update(f"the resource {name} is not modelled" for name in unmodelled(resources))
