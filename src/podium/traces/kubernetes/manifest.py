@@ -65,17 +65,20 @@ class _Pile:
 
     def _describe(self) -> None:
         """Describes all nodes, then all pods, which may run on GPUs that nodes name."""
-        for kind, take in (("Node", self._take_node), ("Pod", self._take_pod)):
-            for document, path in self.waiting:
-                if document.kind == kind:
-                    self._take(take, document, path)
-                elif document.kind.capitalize() == kind:
-                    self._take(_refuse_spelling, document, path)
-        self.waiting.clear()
+        self._take_all("Node", self._take_node)
         nodes = self.inventory.settled(self.nodes.values())
+        self._take_all("Pod", self._take_pod)
         if any(pod.spec.gpu_memory_mib for pod in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}
+        self.waiting.clear()
+
+    def _take_all(self, kind: str, take: Callable[[Document], None]) -> None:
+        for document, path in self.waiting:
+            if document.kind == kind:
+                self._take(take, document, path)
+            elif document.kind.capitalize() == kind:
+                self._take(_refuse_spelling, document, path)
 
     def _take(self, take: Callable[[Document], None], document: Document, path: Path) -> None:
         try:

@@ -101,7 +101,7 @@ def _annotations(spec: PodSpec) -> dict[str, str]:
         written[keys.GPU_MILLI] = str(spec.gpu_milli)
     if spec.gpu_memory_mib:
         written[keys.GPU_MEMORY_MIB] = str(spec.gpu_memory_mib)
-    if spec.gpu_slots:
+    if spec.node and spec.gpu_slots:
         written[keys.GPU_INDEX] = "-".join(map(str, spec.gpu_slots))
     if spec.gpu_spec:
         written[keys.GPU_CARD_MODEL] = spec.gpu_spec

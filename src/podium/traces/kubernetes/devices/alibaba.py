@@ -8,6 +8,7 @@ from podium.model.cluster import LIMIT
 from podium.model.records import GPU_MILLI as WHOLE_GPU
 from podium.traces.fields import quantity_of, whole_of
 from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.devices.plugins import WHOLE_DEVICES
 from podium.traces.kubernetes.devices.values import (
     MOST_GPUS,
     Cards,
@@ -33,7 +34,8 @@ def open_gpu_share_cards(node: NodeFacts) -> Cards | None:
         return None
     memory_mib = _annotated(node, keys.GPU_MEMORY_MIB, "0", 0, LIMIT)
     replicas = _annotated(node, keys.GPU_REPLICAS, "1", 1, WHOLE_GPU)
-    shared = (keys.NVIDIA_GPU, keys.NVIDIA_SHARED) if replicas > 1 else ()
+    # Devices that stand beside the cards are more than those: Podium keeps them as bounds.
+    shared = tuple(name for name in WHOLE_DEVICES if name in node.resources)
     return Cards(count, node.label(*keys.MODEL_LABELS), memory_mib, replicas, shared=shared)
 
 

@@ -224,22 +224,21 @@ def node_devices(node: NodeFacts) -> NodeDevices:
     `Inventory.settled` drops them once all nodes are read.
     """
     cards = _read(node, [(each, each.cards) for each in CONVENTIONS if each.cards]) or Cards(0)
-    if cards.count:
-        node.inventory.ids[node.name] = cards.ids
-        node.inventory.shared.update(cards.shared)
-    extended = {
+    extended = dict(cards.bounds) | {
         name: min(int(amount), _LARGEST)
         for name, amount in node.resources.items()
         if name not in _MODELLED and amount >= 1
     }
     if extended.get("pods") == keys.UNBOUNDED_PODS:
         del extended["pods"]
+    if cards.count:
+        node.inventory.take_cards(node.name, cards, extended)
     return NodeDevices(
         count=cards.count,
         model=cards.model if cards.count else "",
         memory_mib=cards.memory_mib if cards.count else 0,
         replicas=cards.replicas if cards.count else 1,
-        extended={**cards.bounds, **extended},
+        extended=extended,
     )
 
 

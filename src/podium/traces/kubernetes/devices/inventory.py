@@ -35,6 +35,7 @@ class Inventory:
     # What reading the nodes finds out, and reading the pods needs.
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
     shared: set[str] = field(default_factory=set)  # resources of which a card has several
+    listed: set[frozenset[str]] = field(default_factory=set)  # devices that GPU nodes list
     volcano_factor: int = 1  # MiB in a unit of volcano.sh/vgpu-memory
     gpushare_unit_mib: int = 0  # MiB in a unit of aliyun.com/gpu-mem, 0 = not known
     taken_claims: set[tuple[str, str]] = field(default_factory=set)
@@ -58,6 +59,13 @@ class Inventory:
             raise DeviceError(error.field, str(error)) from error
         self.kinds[str(kind)] += 1
         return True
+
+    def take_cards(self, node: str, cards: Cards, extended: Mapping[str, int]) -> None:
+        """Keeps what the GPUs of a node mean for all pods."""
+        self.ids[node] = cards.ids
+        self.shared.update(cards.shared)
+        counted = (name for name in extended if is_counted(name, self.class_resources))
+        self.listed.add(frozenset(counted))
 
     def cards(self, node: str) -> tuple[Card, ...]:
         """Lists the cards that ResourceSlices describe on a node."""
@@ -88,6 +96,9 @@ class Inventory:
 
     def settled(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
         """Drops from nodes the devices that their GPUs alone bound, once all nodes are read."""
+        if len(self.listed) > 1:
+            # Nodes differ in what they list: who asks for amd.com/gpu gets no GPU of NVIDIA.
+            self.shared.update(*self.listed)
         return [
             replace(spec, extended={k: v for k, v in spec.extended.items() if self.bounded(k)})
             for spec in nodes

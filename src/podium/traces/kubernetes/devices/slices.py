@@ -117,8 +117,6 @@ def _device(value: Mapping[str, Any], driver: str, pool: str) -> Device | None:
     name = text_of(value.get("name"), "spec.devices.name")
     profile = mig_profile(attributes.get("profile", "")) if "mig" in kind else None
     part = profile.share if profile else _amd_part(attributes)
-    memory_mib = _memory_mib(basic)
-    number = attributes.get("parentIndex") if kind == "mig" else attributes.get("index")
     return Device(
         driver=driver,
         pool=pool,
@@ -126,9 +124,17 @@ def _device(value: Mapping[str, Any], driver: str, pool: str) -> Device | None:
         card=_card_key(basic, attributes, name),
         part=part,
         model=product_name(attributes.get("productName") or attributes.get("model", "")),
-        memory_mib=memory_mib,
-        index=int(number) if number is not None and number.isdigit() else None,
+        memory_mib=_memory_mib(basic),
+        index=_index(attributes, name),
     )
+
+
+def _index(attributes: Mapping[str, str], name: str) -> int | None:
+    """Finds the number of the card: an attribute, or as in gpu-0 and gpu-0-mig-1g5gb-19-0."""
+    key = "parentIndex" if "parentUUID" in attributes else "index"
+    number = attributes.get(key) or "".join(name.split("-")[1:2])
+    is_number = number.isascii() and number.isdigit() and len(number) < 10
+    return int(number) if is_number else None
 
 
 def _attributes(basic: Mapping[str, Any]) -> dict[str, str]:
