@@ -38,7 +38,10 @@ HAMI_PERCENTAGE = "nvidia.com/gpumem-percentage"
 HAMI_CORES = "nvidia.com/gpucores"
 HAMI_PRIORITY = "nvidia.com/priority"
 HAMI_REGISTER = "hami.io/node-nvidia-register"
+HAMI_HANDSHAKE = "hami.io/node-handshake"
 HAMI_ALLOCATED = "hami.io/vgpu-devices-allocated"
+HAMI_TYPES = "nvidia.com/use-gputype"
+HAMI_OTHER_TYPES = "nvidia.com/nouse-gputype"
 
 # Volcano: vGPUs, and the sharing of GPUs before 1.9.
 VOLCANO_NUMBER = "volcano.sh/vgpu-number"
@@ -67,6 +70,7 @@ GPUSHARE_INDEX = "ALIYUN_COM_GPU_MEM_IDX"
 KAI_FRACTION = "gpu-fraction"
 KAI_MEMORY = "gpu-memory"
 KAI_DEVICES = "gpu-fraction-num-devices"
+KAI_GROUP = "runai-gpu-group"
 KAI_RESERVATIONS = frozenset({"kai-resource-reservation", "runai-reservation"})
 
 # Dynamic resource allocation: pods may name a device class as if it were a resource.
@@ -75,6 +79,16 @@ CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 # What Podium writes beside the convention of the hkust simulator, which knows no memory of GPUs.
 GPU_MEMORY_MIB = "podium/gpu-memory-mib"
 GPU_REPLICAS = "podium/gpu-replicas"
+
+UNHONOURED_ANNOTATIONS = (
+    "nvidia.com/use-gpuuuid",
+    "nvidia.com/nouse-gpuuuid",
+    "volcano.sh/vgpu-mode",
+    "scheduling.koordinator.sh/device-allocate-hint",
+    "scheduling.koordinator.sh/device-joint-allocate",
+    "scheduling.koordinator.sh/gpu-partition-spec",
+)
+"""Annotations of pods that narrow the choice of GPUs in ways that Podium does not follow."""
 
 MODEL_LABELS = (GPU_CARD_MODEL, NVIDIA_PRODUCT, AMD_PRODUCT, INTEL_PRODUCT)
 """Node labels that name the GPU model, the first one found wins."""

@@ -226,10 +226,15 @@ def _facts(
         containers=tuple(_container_request(each, "spec.containers") for each in containers),
         claims=(*claims, *_extended_claims(pod)),
         claim_names=_claim_names(pod),
-        node=text_of(spec.get("nodeName"), "spec.nodeName"),
+        node="" if _is_finished(pod) else text_of(spec.get("nodeName"), "spec.nodeName"),
         inventory=inventory,
         remarks=remarks,
     )
+
+
+def _is_finished(pod: Mapping[str, Any]) -> bool:
+    status = mapping_at(pod, "status", "status")
+    return text_of(status.get("phase"), "status.phase") in _FINISHED_PHASES
 
 
 def _claim_names(pod: Mapping[str, Any]) -> dict[str, str]:
@@ -316,8 +321,7 @@ def _remark(
     remarks: Counter[str],
 ) -> None:
     spec = mapping_at(pod, "spec", "spec")
-    status = mapping_at(pod, "status", "status")
-    is_finished = text_of(status.get("phase"), "status.phase") in _FINISHED_PHASES
+    is_finished = _is_finished(pod)
     seen = {
         FINISHED: is_finished,
         BOUND: bool(spec.get("nodeName")) and not is_finished,

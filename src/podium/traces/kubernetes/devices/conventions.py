@@ -25,6 +25,7 @@ from podium.traces.kubernetes.devices.plugins import (
     plugin_share,
 )
 from podium.traces.kubernetes.devices.values import (
+    MOST_GPUS,
     Cards,
     DeviceError,
     NodeDevices,
@@ -245,15 +246,17 @@ def node_devices(node: NodeFacts) -> NodeDevices:
 def pod_devices(pod: PodFacts) -> PodDevices:
     """Describes the devices that a pod asks for, and the GPUs on which it runs."""
     share = _read(pod, [(each, each.share) for each in CONVENTIONS]) or Share(0, 0)
-    is_known = bool(pod.node) and len(share.slots) == share.count
     for name in _UNLISTED & pod.resources.keys():
         pod.remarks[f"the resource {name} is not modelled"] += 1
+    for name in keys.UNHONOURED_ANNOTATIONS:
+        if name in pod.annotations and share.count:
+            pod.remarks[f"{name} is not honoured"] += 1
     return PodDevices(
         count=share.count,
         milli=share.milli,
         memory_mib=share.memory_mib,
         models=share.models,
-        slots=share.slots if is_known else (),
+        slots=share.slots if _is_placed(pod, share) else (),
         extended=tuple(
             (name, min(math.ceil(amount), _LARGEST))
             for name, amount in sorted(pod.resources.items())
@@ -270,6 +273,12 @@ def support_table() -> str:
         cells = [getattr(each.support, column) or "-" for column in columns]
         lines.append(f"| {each.name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _is_placed(pod: PodFacts, share: Share) -> bool:
+    """Tells whether a pod runs on as many GPUs of its node as it asks for."""
+    most = pod.inventory.counts.get(pod.node, MOST_GPUS)
+    return bool(pod.node) and len(share.slots) == share.count and max(share.slots, default=0) < most
 
 
 def _is_extended(name: str, pod: PodFacts) -> bool:

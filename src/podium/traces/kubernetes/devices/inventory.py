@@ -12,7 +12,7 @@ from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of
 from podium.traces.kubernetes.devices.koordinator import described_cards
 from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.devices.products import known_memory_mib
-from podium.traces.kubernetes.devices.slices import Card, Slice, cards_of, read_slice
+from podium.traces.kubernetes.devices.slices import Card, Slice, cards_of, read_slices
 from podium.traces.kubernetes.devices.values import Cards, DeviceError
 
 KNOWN_MEMORY = "the GPU memory that a node does not say is taken from a list of known products"
@@ -33,7 +33,10 @@ class Inventory:
     device_cards: dict[str, Cards] = field(default_factory=dict)  # by node
     kinds: Counter[str] = field(default_factory=Counter)  # objects taken
     # What reading the nodes finds out, and reading the pods needs.
+    counts: dict[str, int] = field(default_factory=dict)  # of cards, by node
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
+    models: set[str] = field(default_factory=set)  # of all nodes
+    groups: dict[str, list[str]] = field(default_factory=dict)  # that share a card, by node
     shared: set[str] = field(default_factory=set)  # resources of which a card has several
     listed: set[frozenset[str]] = field(default_factory=set)  # devices that GPU nodes list
     volcano_factor: int = 1  # MiB in a unit of volcano.sh/vgpu-memory
@@ -62,10 +65,22 @@ class Inventory:
 
     def take_cards(self, node: str, cards: Cards, extended: Mapping[str, int]) -> None:
         """Keeps what the GPUs of a node mean for all pods."""
+        self.counts[node] = cards.count
         self.ids[node] = cards.ids
+        self.models.add(cards.model)
         self.shared.update(cards.shared)
         counted = (name for name in extended if is_counted(name, self.class_resources))
         self.listed.add(frozenset(counted))
+
+    def group_slot(self, node: str, group: str) -> int:
+        """Numbers the cards of a node by the groups of pods that share them.
+
+        Which card it is nobody says; cards of one node are alike.
+        """
+        groups = self.groups.setdefault(node, [])
+        if group not in groups:
+            groups.append(group)
+        return groups.index(group)
 
     def cards(self, node: str) -> tuple[Card, ...]:
         """Lists the cards that ResourceSlices describe on a node."""
@@ -105,8 +120,7 @@ class Inventory:
         ]
 
     def _take_slice(self, value: Mapping[str, Any]) -> None:
-        found = read_slice(value)
-        if found is not None:
+        for found in read_slices(value):
             self.slices.setdefault(found.node, []).append(found)
 
     def _take_claim(self, value: Mapping[str, Any]) -> None:

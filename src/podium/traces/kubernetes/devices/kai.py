@@ -22,10 +22,19 @@ def kai_share(pod: PodFacts) -> Share | None:
         return None
     field = f"metadata.annotations.{keys.KAI_DEVICES}"
     count = whole_of(pod.annotations.get(keys.KAI_DEVICES, "1"), field, 1, MOST_GPUS)
-    if fraction is None:
-        return share_of(count, Fraction(0), keys.KAI_MEMORY, int(memory or 0))
-    field = f"metadata.annotations.{keys.KAI_FRACTION}"
-    return share_of(count, fraction, field)
+    field = f"metadata.annotations.{keys.KAI_FRACTION if memory is None else keys.KAI_MEMORY}"
+    found = share_of(count, fraction or Fraction(0), field, int(memory or 0))
+    return Share(found.count, found.milli, found.memory_mib, slots=_slots(pod))
+
+
+def _slots(pod: PodFacts) -> tuple[int, ...]:
+    """Finds the cards of a running pod: pods of one group share one."""
+    # With several devices the name of the group is part of the label.
+    names = sorted(key for key in pod.labels if key.split("/")[0] == keys.KAI_GROUP)
+    if not pod.node or pod.inventory.ids.get(pod.node):
+        return ()
+    groups = [pod.labels[name] for name in names]
+    return tuple(sorted({pod.inventory.group_slot(pod.node, group) for group in groups}))
 
 
 def _annotated(pod: PodFacts, key: str) -> Fraction | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from podium.model.records import GPU_MILLI as WHOLE_GPU
-from podium.traces.fields import FieldError, quantity_of, whole_of
+from podium.traces.fields import FieldError, quantity_of
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.devices.partitions import (
     MigProfile,
@@ -23,6 +23,7 @@ from podium.traces.kubernetes.devices.values import (
     PodFacts,
     Resources,
     Share,
+    listed_gpus,
     sliced,
     whole_gpus,
 )
@@ -42,18 +43,18 @@ UNKNOWN_SHARING = (
 
 def nvidia_cards(node: NodeFacts) -> Cards | None:
     """Reads whole cards, time slicing, MPS and both strategies of MIG."""
-    devices = node.amount(*NVIDIA)
+    devices = _devices(node, *NVIDIA)
     slices = _slices(node, "nvidia.com/mig-")
     if not devices and not slices:
         return None
     replicas = _nvidia_replicas(node, devices)
-    cards = math.ceil(devices / replicas)
+    cards = math.ceil(Fraction(devices, replicas))
     if slices:
         # Feature discovery counts cards with MIG too; their slices may leave some of it unused.
         cards = max(cards + math.ceil(slices), _labelled(node, keys.NVIDIA_COUNT))
     is_shared = replicas > 1 or bool(slices)
     return Cards(
-        count=whole_gpus(Fraction(cards), keys.NVIDIA_GPU),
+        count=listed_gpus(cards, keys.NVIDIA_GPU),
         model=node.label(*keys.MODEL_LABELS),
         memory_mib=_nvidia_memory_mib(node, replicas),
         replicas=replicas,
@@ -63,15 +64,15 @@ def nvidia_cards(node: NodeFacts) -> Cards | None:
 
 def amd_cards(node: NodeFacts) -> Cards | None:
     """Reads whole cards and compute partitions."""
-    devices = node.amount(keys.AMD_GPU)
+    devices = _devices(node, keys.AMD_GPU)
     slices = _slices(node, "amd.com/")
     if not devices and not slices:
         return None
     mode = amd_share(f"amd.com/{node.label(keys.AMD_PARTITION).lower()}") or Fraction(1)
     replicas = mode.denominator if devices else 1
-    cards = math.ceil(devices / replicas) + math.ceil(slices)
+    cards = math.ceil(Fraction(devices, replicas)) + math.ceil(slices)
     return Cards(
-        count=whole_gpus(Fraction(cards), keys.AMD_GPU),
+        count=listed_gpus(cards, keys.AMD_GPU),
         model=node.label(*keys.MODEL_LABELS) or amd_product(node.label(*keys.AMD_DEVICE)),
         memory_mib=_vram_mib(node.label(*keys.AMD_MEMORY)),
         replicas=replicas,
@@ -81,14 +82,14 @@ def amd_cards(node: NodeFacts) -> Cards | None:
 
 def intel_cards(node: NodeFacts) -> Cards | None:
     """Reads cards, each listed `shared-dev-num` times, which labels of discovered cards tell."""
-    devices = whole_of(str(node.amount(*INTEL)), keys.INTEL_I915)
+    devices = _devices(node, *INTEL)
     if not devices:
         return None
     counts = (key for key in node.labels if _is_intel_count(key))
     cards = _labelled(node, keys.INTEL_COUNT) or sum(_labelled(node, key) for key in counts)
     replicas = devices // cards if cards and devices % cards == 0 else 1
     return Cards(
-        count=whole_gpus(Fraction(devices, replicas), keys.INTEL_I915),
+        count=listed_gpus(devices // replicas, keys.INTEL_I915),
         model=node.label(*keys.MODEL_LABELS),
         replicas=replicas,
         shared=INTEL if replicas > 1 else (),
@@ -112,7 +113,14 @@ def plugin_share(pod: PodFacts) -> Share | None:
     return Share(whole_gpus(Fraction(found.count), keys.NVIDIA_GPU), found.milli)
 
 
-def _nvidia_replicas(node: NodeFacts, devices: Fraction) -> int:
+def _devices(node: NodeFacts, *names: str) -> int:
+    amount = node.amount(*names)
+    if amount.denominator != 1:
+        raise FieldError(names[0], f"whole GPUs are expected, not {float(amount):g}")
+    return int(amount)
+
+
+def _nvidia_replicas(node: NodeFacts, devices: int) -> int:
     """Counts the devices that one card is listed as."""
     replicas = max(1, _labelled(node, keys.NVIDIA_REPLICAS))
     profile = _single_profile(node)
@@ -120,7 +128,7 @@ def _nvidia_replicas(node: NodeFacts, devices: Fraction) -> int:
         return replicas * profile.most_on_card(_product_memory_mib(node))
     cards = _labelled(node, keys.NVIDIA_COUNT)
     if replicas == 1 and cards and devices > cards and devices % cards == 0:
-        return int(devices / cards)
+        return devices // cards
     if node.amount(keys.NVIDIA_SHARED) and replicas == 1 and not cards:
         node.remarks[UNKNOWN_SHARING] += 1
     return replicas

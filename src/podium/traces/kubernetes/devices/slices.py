@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from podium.traces.fields import mapping_at, mappings_at, quantity_of, text_of, whole_of
+from podium.traces.fields import FieldError, mapping_at, mappings_at, quantity_of, text_of, whole_of
 from podium.traces.kubernetes.devices.partitions import amd_share, mig_profile
 from podium.traces.kubernetes.devices.products import known_memory_mib, product_name
 from podium.traces.kubernetes.devices.values import MIB
@@ -67,24 +67,24 @@ def is_gpu_driver(name: str) -> bool:
     return "gpu" in name.split(".")[0]
 
 
-def read_slice(value: Mapping[str, Any]) -> Slice | None:
-    """Reads a ResourceSlice of v1, v1beta2 or v1beta1; None where it lists no GPUs of a node."""
+def read_slices(value: Mapping[str, Any]) -> list[Slice]:
+    """Reads a ResourceSlice of v1, v1beta2 or v1beta1 as the GPUs that it lists on each node."""
     spec = mapping_at(value, "spec", "spec")
     driver = text_of(spec.get("driver"), "spec.driver")
-    node = text_of(spec.get("nodeName"), "spec.nodeName")
-    if not is_gpu_driver(driver) or not node:
-        return None
+    if not is_gpu_driver(driver):
+        return []
     pool = mapping_at(spec, "pool", "spec.pool")
     name = text_of(pool.get("name"), "spec.pool.name")
-    listed = mappings_at(spec, "devices", "spec.devices")
-    devices = (_device(each, driver, name) for each in listed)
-    return Slice(
-        driver=driver,
-        pool=name,
-        generation=whole_of(pool.get("generation") or 0, "spec.pool.generation", 0, 2**63 - 1),
-        node=node,
-        devices=tuple(device for device in devices if device is not None),
-    )
+    generation = whole_of(pool.get("generation") or 0, "spec.pool.generation", 0, 2**63 - 1)
+    nodes: dict[str, list[Device]] = {}
+    for each in mappings_at(spec, "devices", "spec.devices"):
+        node = text_of(spec.get("nodeName") or each.get("nodeName"), "spec.nodeName")
+        if not node:
+            raise FieldError("spec.nodeName", "GPUs that belong to no single node are not read")
+        device = _device(each, driver, name)
+        if device is not None:
+            nodes.setdefault(node, []).append(device)
+    return [Slice(driver, name, generation, node, tuple(each)) for node, each in nodes.items()]
 
 
 def cards_of(slices: Iterable[Slice]) -> tuple[Card, ...]:

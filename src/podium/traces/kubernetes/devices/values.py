@@ -117,6 +117,17 @@ def whole_gpus(amount: Fraction, field: str) -> int:
     return int(amount)
 
 
+def listed_gpus(cards: int, field: str) -> int:
+    """Checks the number of cards that a node's devices come to."""
+    if cards > MOST_GPUS:
+        raise FieldError(
+            field,
+            f"0 to {MOST_GPUS} whole GPUs are expected, not {cards}; if each is listed several "
+            "times (time slicing, MIG, partitions), no label says so",
+        )
+    return cards
+
+
 def share_of(count: int, part: Fraction, field: str, memory_mib: int = 0) -> Share:
     """Reads a part of each of some GPUs; one GPU many times over is that many GPUs."""
     if part > 1 and part.denominator == 1 and count == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -68,8 +68,9 @@ class _Card:
 
 def hami_cards(node: NodeFacts) -> Cards | None:
     """Reads the cards that HAMi's device plugin registers in an annotation."""
-    cards = _registered(node, HAMI)
-    if not cards:
+    is_gone = node.annotations.get(keys.HAMI_HANDSHAKE, "").startswith("Deleted")
+    cards = [] if is_gone else _registered(node, HAMI)
+    if not cards or not node.amount(keys.NVIDIA_GPU):
         return None
     return _cards(node, cards, memory_factor=1, shared=keys.NVIDIA_GPU)
 
@@ -92,7 +93,35 @@ def volcano_cards(node: NodeFacts) -> Cards | None:
 
 def hami_share(pod: PodFacts) -> Share | None:
     """Reads GPUs with memory or cores as HAMi's webhook does."""
-    return _share(pod, HAMI, memory_factor=1)
+    found = _share(pod, HAMI, memory_factor=1)
+    models = _models(pod)
+    if not models:
+        return found
+    if found is None:
+        whole = pod.resources.get(keys.NVIDIA_GPU, Fraction(0))
+        found = Share(whole_gpus(whole, keys.NVIDIA_GPU), WHOLE_GPU) if whole else None
+    return found and replace(found, models=models)
+
+
+def _models(pod: PodFacts) -> tuple[str, ...]:
+    """Finds the models that annotations admit: a part of the name, in any case, is enough."""
+    wanted = _types(pod, keys.HAMI_TYPES)
+    unwanted = _types(pod, keys.HAMI_OTHER_TYPES)
+    if not wanted and not unwanted:
+        return ()
+    known = sorted(pod.inventory.models)
+    models = [
+        model
+        for model in known
+        if (not wanted or any(part in model.lower() for part in wanted))
+        and not any(part in model.lower() for part in unwanted)
+    ]
+    return tuple(models or wanted)
+
+
+def _types(pod: PodFacts, key: str) -> list[str]:
+    names = pod.annotations.get(key, "").lower().split(",")
+    return ["-".join(name.split()) for name in names if name.strip()]
 
 
 def volcano_share(pod: PodFacts) -> Share | None:

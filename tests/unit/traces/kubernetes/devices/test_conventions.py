@@ -25,7 +25,7 @@ CELLS = {
     ("open-gpu-share", "several"): ("open-gpu-share", "memory", (2, 1, 4096, ())),
     ("KAI", "node"): ("kai", "a100", (4, "NVIDIA-A100-SXM4-40GB", 40960, 1)),
     ("KAI", "pod"): ("kai", "gpu-reservation-a100-x7k2p", (0, 0, 0, ())),
-    ("KAI", "share"): ("kai", "fraction", (1, 500, 0, ())),
+    ("KAI", "share"): ("kai", "fraction", (1, 500, 0, (0,))),
     ("KAI", "memory"): ("kai", "memory", (1, 1, 2000, ())),
     ("KAI", "several"): ("kai", "several", (2, 250, 0, ())),
     ("DRA", "node"): ("dra", "h100", (2, "NVIDIA-H100-80GB-HBM3", 81559, 1)),
