@@ -90,6 +90,13 @@ UNHONOURED_ANNOTATIONS = (
 )
 """Annotations of pods that narrow the choice of GPUs in ways that Podium does not follow."""
 
+DEVICE_ANNOTATIONS = frozenset(
+    {GPU_COUNT, GPU_MILLI, GPU_INDEX, GPU_MEMORY_MIB, KAI_FRACTION, KAI_MEMORY, KAI_DEVICES,
+     HAMI_ALLOCATED, HAMI_TYPES, HAMI_OTHER_TYPES, VOLCANO_ALLOCATED, VOLCANO_OLD_INDEX,
+     KOORDINATOR_ALLOCATED, GPUSHARE_INDEX, *UNHONOURED_ANNOTATIONS}
+)  # fmt: skip
+"""Annotations of pods that say something about devices."""
+
 MODEL_LABELS = (GPU_CARD_MODEL, NVIDIA_PRODUCT, AMD_PRODUCT, INTEL_PRODUCT)
 """Node labels that name the GPU model, the first one found wins."""
 

@@ -12,11 +12,18 @@ from podium.files.text_file import format_suffix
 from podium.model.cluster import Cluster, NodeSpec, node_problem
 from podium.model.workload import PodSpec, Workload
 from podium.traces.fields import FieldError
-from podium.traces.kubernetes.devices import DeviceError, Inventory
+from podium.traces.kubernetes.devices import (
+    DeviceError,
+    Inventory,
+    NodeFacts,
+    node_devices,
+    node_facts,
+    pod_devices,
+)
 from podium.traces.kubernetes.devices.inventory import with_known_memory
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
-from podium.traces.kubernetes.node import node_spec
-from podium.traces.kubernetes.pod import PodDraft, pod_draft
+from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
+from podium.traces.kubernetes.pod import CPU_SELECTING, PodDraft, pod_draft, with_devices
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
@@ -38,6 +45,19 @@ def read_manifests(path: Path, rejects: Rejects) -> Trace:
     return pile.trace(path)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Says where an object stands that is not done with."""
+
+    path: Path
+    line: int
+    name: str
+
+    def error(self, error: FieldError) -> InputError:
+        """Words what is wrong with the object."""
+        return InputError.at(self.path, f"{self.name}: {error}", line=self.line, column=error.field)
+
+
 @dataclass(slots=True)
 class _Pile:
     """Gathers nodes and pods over files."""
@@ -50,53 +70,36 @@ class _Pile:
     pod_remarks: Counter[str] = field(default_factory=Counter)
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
     inventory: Inventory = field(default_factory=Inventory)
-    # Pods and nodes are described once it is known what else the dump tells of devices.
-    waiting: list[tuple[Document, Path]] = field(default_factory=list)
+    node_facts: dict[str, NodeFacts] = field(default_factory=dict)
+    node_places: dict[str, _Place] = field(default_factory=dict)
+    pod_places: list[_Place] = field(default_factory=list)
 
     def read(self, path: Path) -> None:
-        """Takes the objects of a file; nodes and pods wait until everything is read."""
+        """Adds the objects of a file."""
+        take: dict[str, Callable[[Document, _Place], None]]
+        take = {"Node": self._take_node, "Pod": self._take_pod}
         for document in read_documents(path):
+            place = _Place(path, document.line, _object_name(document))
             # `node` is meant to be read: as some other kind, it would be left out in silence.
-            if document.kind.capitalize() in ("Node", "Pod"):
-                self.waiting.append((document, path))
-            else:
-                self._check_kind(document, path)
-                self._take(self._take_other, document, path)
+            is_other = document.kind not in take and document.kind.capitalize() not in take
+            reader = self._take_other if is_other else take.get(document.kind, _refuse_spelling)
+            try:
+                reader(document, place)
+            except FieldError as error:
+                self._reject(error, place)
 
-    def _describe(self) -> None:
-        """Describes all nodes, then all pods, which may run on GPUs that nodes name."""
-        self._take_all("Node", self._take_node)
-        nodes = self.inventory.settled(self.nodes.values())
-        self._take_all("Pod", self._take_pod)
-        if any(pod.spec.gpu_memory_mib for pod in self.pods):
-            nodes = with_known_memory(nodes, self.node_remarks)
-        self.nodes = {spec.name: spec for spec in nodes}
-        self.waiting.clear()
-
-    def _take_all(self, kind: str, take: Callable[[Document], None]) -> None:
-        for document, path in self.waiting:
-            if document.kind == kind:
-                self._take(take, document, path)
-            elif document.kind.capitalize() == kind:
-                self._take(_refuse_spelling, document, path)
-
-    def _take(self, take: Callable[[Document], None], document: Document, path: Path) -> None:
-        try:
-            take(document)
-        except FieldError as error:
-            message = f"{_object_name(document)}: {error}"
-            found = InputError.at(path, message, line=document.line, column=error.field)
-            if isinstance(error, DeviceError):
-                self.rejects.leave_out(found)
-            else:
-                self.rejects.add(found)
+    def _reject(self, error: FieldError, place: _Place) -> None:
+        if isinstance(error, DeviceError):
+            self.rejects.leave_out(place.error(error))
+        else:
+            self.rejects.add(place.error(error))
 
     def trace(self, path: Path) -> Trace:
         """Builds the trace once everything is read."""
-        self._describe()
+        self._settle()
         if not self.nodes and not self.pods:
-            found_kinds = self.others + self.inventory.kinds
-            kinds = ", ".join(f"{count} {kind}" for kind, count in found_kinds.items())
+            held = self.others + self.inventory.kinds
+            kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
             found = f"it holds {kinds}" if kinds else "it is empty"
             if self.rejects.count:
                 found = f"every one of them was left out; the first: {self.rejects.first}"
@@ -110,27 +113,62 @@ class _Pile:
             notes=tuple(self._notes(pods)),
         )
 
-    def _take_node(self, document: Document) -> None:
-        spec = node_spec(document.value, self.node_remarks, self.inventory)
+    def _take_node(self, document: Document, place: _Place) -> None:
+        spec = node_spec(document.value, self.node_remarks)
         problem = node_problem(spec)
         if problem:
             raise FieldError("", problem)
         if spec.name in self.nodes:
             raise FieldError("metadata.name", "another node has the same name")
+        resources = node_resources(document.value)
         self.nodes[spec.name] = spec
+        self.node_facts[spec.name] = node_facts(document.value, resources, self.inventory)
+        self.node_places[spec.name] = place
 
-    def _take_pod(self, document: Document) -> None:
+    def _take_pod(self, document: Document, place: _Place) -> None:
         draft = pod_draft(document.value, self.pod_remarks, len(self.pods), self.inventory)
         self.pods.append(draft)
+        self.pod_places.append(place)
 
-    def _check_kind(self, document: Document, path: Path) -> None:
+    def _take_other(self, document: Document, place: _Place) -> None:
         if not document.kind:
             message = "the object has no kind; Node or Pod is expected"
-            self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
-
-    def _take_other(self, document: Document) -> None:
+            self.rejects.add(
+                InputError.at(place.path, message, line=place.line, hint=_NOTHING_HINT)
+            )
         if not self.inventory.take(document.value):
             self.others[document.kind or "object without a kind"] += 1
+
+    def _settle(self) -> None:
+        """Describes devices, of nodes first: pods may run on GPUs that nodes name."""
+        nodes = self.inventory.settled(self._settled_nodes())
+        self.pods = list(self._settled_pods())
+        if any(draft.spec.gpu_memory_mib for draft in self.pods):
+            nodes = with_known_memory(nodes, self.node_remarks)
+        self.nodes = {spec.name: spec for spec in nodes}
+
+    def _settled_nodes(self) -> Iterator[NodeSpec]:
+        for name, spec in self.nodes.items():
+            try:
+                devices = node_devices(self.node_facts[name])
+                described = node_with_devices(spec, devices)
+            except FieldError as error:
+                self._reject(error, self.node_places[name])
+                continue
+            self.node_remarks.update(devices.remarks)
+            yield described
+
+    def _settled_pods(self) -> Iterator[PodDraft]:
+        for draft, place in zip(self.pods, self.pod_places, strict=True):
+            try:
+                devices = pod_devices(draft.facts)
+                spec = with_devices(draft, devices)
+            except FieldError as error:
+                self._reject(error, place)
+                continue
+            self.pod_remarks.update(devices.remarks)
+            self.pod_remarks.update([CPU_SELECTING] if draft.models and not spec.gpu_count else [])
+            yield replace(draft, spec=spec)
 
     def _notes(self, pods: list[PodSpec]) -> Iterator[str]:
         yield from self.rejects.notes()
@@ -176,7 +214,8 @@ def _finish(draft: PodDraft, earliest: float, is_ambiguous: bool) -> PodSpec:
     return replace(spec, name=name, arrival_s=arrival_s)
 
 
-def _refuse_spelling(document: Document) -> None:
+def _refuse_spelling(document: Document, place: _Place) -> None:
+    del place
     kind = document.kind
     raise FieldError("kind", f"{kind} is spelt {kind.capitalize()}")
 

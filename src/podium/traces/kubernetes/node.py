@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from podium.model.cluster import LIMIT, NodeSpec
+from podium.model.cluster import LIMIT, NodeSpec, node_problem
 from podium.traces.fields import (
     FieldError,
     flag_of,
@@ -18,43 +19,50 @@ from podium.traces.fields import (
     texts_at,
 )
 from podium.traces.kubernetes import keys
-from podium.traces.kubernetes.devices import DeviceError, Inventory, node_devices
-from podium.traces.kubernetes.devices.values import NodeFacts
+from podium.traces.kubernetes.devices import DeviceError, NodeDevices
 
 CORDONED = "spec.unschedulable is not honoured"
 TAINTED = "NoSchedule and NoExecute taints are not honoured"
-UNLISTED_GPUS = "the label nvidia.com/gpu.count without the resource nvidia.com/gpu gives no GPUs"
 
 _MIB = 1024**2
 
 
-def node_spec(node: Mapping[str, Any], remarks: Counter[str], inventory: Inventory) -> NodeSpec:
-    """Describes a node; counts in `remarks` what has no place in the description."""
+def node_spec(node: Mapping[str, Any], remarks: Counter[str]) -> NodeSpec:
+    """Describes a node without its devices; counts in `remarks` what has no place in it."""
     metadata = mapping_at(node, "metadata", "metadata")
     name = text_of(metadata.get("name"), "metadata.name")
     if not name:
         raise FieldError("metadata.name", "the node has no name")
     labels = texts_at(metadata, "labels", "metadata.labels")
-    resources = _resources(node)
-    annotations = texts_at(metadata, "annotations", "metadata.annotations")
-    facts = NodeFacts(name, labels, annotations, resources, inventory, remarks)
-    devices = node_devices(facts)
-    _remark(node, labels, devices.count, remarks)
+    resources = node_resources(node)
+    _remark(node, remarks)
     return NodeSpec(
         name=name,
         cpu_milli=_amount(resources, "cpu", Fraction(1, 1000)),
         memory_mib=_amount(resources, "memory", Fraction(_MIB)),
-        gpu_count=devices.count,
-        gpu_model=devices.model,
         rack=next((labels[key] for key in keys.RACK_LABELS if labels.get(key)), ""),
         labels=labels,
+    )
+
+
+def node_with_devices(spec: NodeSpec, devices: NodeDevices) -> NodeSpec:
+    """Completes a node's description once everything is known that tells of its devices."""
+    described = replace(
+        spec,
+        gpu_count=devices.count,
+        gpu_model=devices.model,
         gpu_memory_mib=devices.memory_mib,
         gpu_replicas=devices.replicas,
         extended=devices.extended,
     )
+    problem = node_problem(described)
+    if problem:
+        raise FieldError("", problem)
+    return described
 
 
-def _resources(node: Mapping[str, Any]) -> dict[str, Fraction]:
+def node_resources(node: Mapping[str, Any]) -> dict[str, Fraction]:
+    """Gives what a node has to offer; capacity stands for what allocatable lacks."""
     status = mapping_at(node, "status", "status")
     found: dict[str, Fraction] = {}
     for part in ("capacity", "allocatable"):
@@ -86,12 +94,7 @@ def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
     return amount
 
 
-def _remark(
-    node: Mapping[str, Any],
-    labels: Mapping[str, str],
-    gpu_count: int,
-    remarks: Counter[str],
-) -> None:
+def _remark(node: Mapping[str, Any], remarks: Counter[str]) -> None:
     spec = mapping_at(node, "spec", "spec")
     if spec.get("unschedulable") is not None and flag_of(
         spec["unschedulable"], "spec.unschedulable"
@@ -101,5 +104,3 @@ def _remark(
     effects = {text_of(taint.get("effect"), "spec.taints") for taint in taints}
     if effects & {"NoSchedule", "NoExecute"}:
         remarks[TAINTED] += 1
-    if keys.NVIDIA_COUNT in labels and not gpu_count:
-        remarks[UNLISTED_GPUS] += 1

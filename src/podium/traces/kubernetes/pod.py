@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from podium.model.cluster import LIMIT
-from podium.model.constraints import Constraints
 from podium.model.workload import PodSpec, pod_problem
 from podium.traces.fields import (
     FieldError,
@@ -25,8 +24,7 @@ from podium.traces.fields import (
     whole_of,
 )
 from podium.traces.kubernetes import keys
-from podium.traces.kubernetes.devices import Inventory, PodDevices, pod_devices
-from podium.traces.kubernetes.devices.values import PodFacts
+from podium.traces.kubernetes.devices import Inventory, PodDevices, PodFacts, pod_facts
 from podium.traces.kubernetes.keys import MODEL_LABELS
 
 _AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -158,7 +156,6 @@ def _add(total: Resources, more: Resources) -> None:
 
 BOUND = "spec.nodeName is not honoured, bound pods are read as arrivals"
 FINISHED = "status.phase is not honoured, finished pods are read as arrivals"
-PINNED = f"{keys.GPU_INDEX} is not honoured"
 SELECTING = "node selection by more than the GPU model is not honoured"
 CPU_SELECTING = "selection of a GPU model without asking for a GPU is not honoured"
 CLASSED = "spec.priorityClassName without spec.priority is read as priority 0"
@@ -169,9 +166,11 @@ _FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class PodDraft:
-    """Holds a pod whose name and arrival depend on the pods beside it."""
+    """Holds a pod whose name, arrival and devices depend on the objects beside it."""
 
-    spec: PodSpec
+    spec: PodSpec  # without devices
+    facts: PodFacts  # that decide about devices
+    models: tuple[str, ...]  # that the pod selects by labels of nodes
     namespace: str
     created_s: float | None  # since 1970; the earliest pod of all becomes 0
 
@@ -179,80 +178,55 @@ class PodDraft:
 def pod_draft(
     pod: Mapping[str, Any], remarks: Counter[str], index: int, inventory: Inventory
 ) -> PodDraft:
-    """Describes a pod; counts in `remarks` what has no place in the description."""
+    """Describes a pod without its devices; counts in `remarks` what has no place in it."""
     metadata = mapping_at(pod, "metadata", "metadata")
     spec = mapping_at(pod, "spec", "spec")
     annotations = texts_at(metadata, "annotations", "metadata.annotations")
     labels = texts_at(metadata, "labels", "metadata.labels")
     resources = pod_resources(spec)
-    devices = pod_devices(_facts(pod, resources, remarks, inventory))
+    constraint = model_constraint(spec)
     created_s, arrival_s, duration_s = _times(metadata, annotations)
     described = PodSpec(
         name=_name(metadata, index),
         cpu_milli=_amount(resources, "cpu", Fraction(1, 1000)),
         memory_mib=_amount(resources, "memory", Fraction(_MIB)),
-        gpu_count=devices.count,
-        gpu_milli=devices.milli,
-        gpu_spec=_gpu_spec(spec, annotations, devices, remarks),
+        gpu_spec=annotations.get(keys.GPU_CARD_MODEL, ""),
         arrival_s=arrival_s,
         duration_s=duration_s,
         priority=whole_of(spec.get("priority") or 0, "spec.priority", -LIMIT),
         gang=_first(keys.GANG_KEYS, labels, annotations),
         job_type=_first((keys.JOB_TYPE,), labels, annotations),
-        gpu_memory_mib=devices.memory_mib,
-        constraints=Constraints(extended=devices.extended),
-        gpu_slots=devices.slots,
     )
     problem = pod_problem(described)
     if problem:
         raise FieldError("", problem)
-    _remark(pod, annotations, devices, remarks)
-    return PodDraft(described, text_of(metadata.get("namespace"), "metadata.namespace"), created_s)
-
-
-def _facts(
-    pod: Mapping[str, Any], resources: Resources, remarks: Counter[str], inventory: Inventory
-) -> PodFacts:
-    metadata = mapping_at(pod, "metadata", "metadata")
-    spec = mapping_at(pod, "spec", "spec")
-    claims = mappings_at(spec, "resourceClaims", "spec.resourceClaims")
-    containers = mappings_at(spec, "containers", "spec.containers")
-    return PodFacts(
-        name=text_of(metadata.get("name"), "metadata.name"),
-        namespace=text_of(metadata.get("namespace"), "metadata.namespace") or "default",
-        labels=texts_at(metadata, "labels", "metadata.labels"),
-        annotations=texts_at(metadata, "annotations", "metadata.annotations"),
-        resources=resources,
-        containers=tuple(_container_request(each, "spec.containers") for each in containers),
-        claims=(*claims, *_extended_claims(pod)),
-        claim_names=_claim_names(pod),
-        node="" if _is_finished(pod) else text_of(spec.get("nodeName"), "spec.nodeName"),
-        inventory=inventory,
-        remarks=remarks,
+    _remark(pod, constraint, remarks)
+    return PodDraft(
+        spec=described,
+        facts=pod_facts(pod, resources, inventory),
+        models=constraint.models,
+        namespace=text_of(metadata.get("namespace"), "metadata.namespace"),
+        created_s=created_s,
     )
 
 
-def _is_finished(pod: Mapping[str, Any]) -> bool:
-    status = mapping_at(pod, "status", "status")
-    return text_of(status.get("phase"), "status.phase") in _FINISHED_PHASES
-
-
-def _claim_names(pod: Mapping[str, Any]) -> dict[str, str]:
-    status = mapping_at(pod, "status", "status")
-    field = "status.resourceClaimStatuses"
-    made = mappings_at(status, "resourceClaimStatuses", field)
-    return {
-        text_of(each.get("name"), field): text_of(each.get("resourceClaimName"), field)
-        for each in made
-    }
-
-
-def _extended_claims(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Finds the claim that the scheduler made of resources with a device class behind them."""
-    status = mapping_at(pod, "status", "status")
-    field = "status.extendedResourceClaimStatus"
-    made = mapping_at(status, "extendedResourceClaimStatus", field)
-    return [made] if made else []
+def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
+    """Completes a pod's description once everything is known that decides about its devices."""
+    spec = draft.spec
+    models = spec.gpu_spec or ("|".join(draft.models or devices.models) if devices.count else "")
+    described = replace(
+        spec,
+        gpu_count=devices.count,
+        gpu_milli=devices.milli,
+        gpu_memory_mib=devices.memory_mib,
+        gpu_spec=models,
+        gpu_slots=devices.slots,
+        constraints=replace(spec.constraints, extended=devices.extended),
+    )
+    problem = pod_problem(described)
+    if problem:
+        raise FieldError("", problem)
+    return described
 
 
 def _name(metadata: Mapping[str, Any], index: int) -> str:
@@ -269,23 +243,6 @@ def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
     if amount > LIMIT:
         raise FieldError(f"spec.containers, {key}", "is more than a pod can ask for")
     return amount
-
-
-def _gpu_spec(
-    spec: Mapping[str, Any],
-    annotations: Mapping[str, str],
-    devices: PodDevices,
-    remarks: Counter[str],
-) -> str:
-    constraint = model_constraint(spec)
-    if constraint.has_others:
-        remarks[SELECTING] += 1
-    if constraint.models and not devices.count:
-        remarks[CPU_SELECTING] += 1
-    annotated = annotations.get(keys.GPU_CARD_MODEL, "")
-    if annotated or not devices.count:
-        return annotated
-    return "|".join(constraint.models or devices.models)
 
 
 def _times(
@@ -314,18 +271,14 @@ def _first(names: tuple[str, ...], labels: Mapping[str, str], marks: Mapping[str
     return next((found[key] for key in names for found in (labels, marks) if found.get(key)), "")
 
 
-def _remark(
-    pod: Mapping[str, Any],
-    annotations: Mapping[str, str],
-    devices: PodDevices,
-    remarks: Counter[str],
-) -> None:
+def _remark(pod: Mapping[str, Any], constraint: ModelConstraint, remarks: Counter[str]) -> None:
     spec = mapping_at(pod, "spec", "spec")
-    is_finished = _is_finished(pod)
+    status = mapping_at(pod, "status", "status")
+    is_finished = text_of(status.get("phase"), "status.phase") in _FINISHED_PHASES
     seen = {
         FINISHED: is_finished,
         BOUND: bool(spec.get("nodeName")) and not is_finished,
-        PINNED: bool(annotations.get(keys.GPU_INDEX)) and not devices.slots,
+        SELECTING: constraint.has_others,
         CLASSED: bool(spec.get("priorityClassName")) and spec.get("priority") is None,
     }
     remarks.update([text for text, is_seen in seen.items() if is_seen])

@@ -84,10 +84,10 @@ def claimed_share(pod: PodFacts) -> Share | None:
 def _of_claim(pod: PodFacts, reference: Mapping[str, Any]) -> tuple[list[_Ask], list[int]]:
     claim, key = _resolved(pod, reference)
     if claim is None:
-        pod.remarks[MISSING_CLAIMS] += 1
+        pod.inventory.remark(MISSING_CLAIMS)
         return [], []
     if key in pod.inventory.taken_claims:
-        pod.remarks[SHARED_CLAIMS] += 1
+        pod.inventory.remark(SHARED_CLAIMS)
         return [], []
     pod.inventory.taken_claims.add(key)
     allocated = _allocated(pod, claim)
@@ -142,7 +142,7 @@ def _is_gpu_result(pod: PodFacts, result: Mapping[str, Any]) -> bool:
     field = "status.allocation.devices.results"
     driver = text_of(result.get("driver"), field)
     if not is_gpu_driver(driver):
-        pod.remarks[f"resource claims served by {driver} are not modelled"] += 1
+        pod.inventory.remark(f"resource claims served by {driver} are not modelled")
         return False
     return not flag_of(result.get("adminAccess") or False, field)
 
@@ -169,19 +169,19 @@ def _consumed(result: Mapping[str, Any], card: Card, part: Fraction) -> Fraction
 def _asks(pod: PodFacts, request: Mapping[str, Any]) -> Iterator[_Ask]:
     alternatives = mappings_at(request, "firstAvailable", f"{_FIELD}.firstAvailable")
     if alternatives:
-        pod.remarks[FIRST_AVAILABLE] += 1
+        pod.inventory.remark(FIRST_AVAILABLE)
         request = alternatives[0]
     # v1beta1 has at the top what later versions have under `exactly`.
     exact = mapping_at(request, "exactly", f"{_FIELD}.exactly") or request
     name = text_of(exact.get("deviceClassName"), f"{_FIELD}.deviceClassName")
     if not pod.inventory.is_gpu_class(name):
-        pod.remarks[f"resource claims of the device class {name} are not modelled"] += 1
+        pod.inventory.remark(f"resource claims of the device class {name} are not modelled")
         return
     if flag_of(exact.get("adminAccess") or False, f"{_FIELD}.adminAccess"):
         return
     expressions = [*pod.inventory.expressions(name), *_expressions(exact)]
     if not all(_is_understood(text) for text in expressions):
-        pod.remarks[SELECTING_CLAIMS] += 1
+        pod.inventory.remark(SELECTING_CLAIMS)
     yield _Ask(
         count=_count(pod, exact),
         part=_part(name, expressions),
@@ -192,7 +192,7 @@ def _asks(pod: PodFacts, request: Mapping[str, Any]) -> Iterator[_Ask]:
 
 def _count(pod: PodFacts, exact: Mapping[str, Any]) -> int:
     if text_of(exact.get("allocationMode"), f"{_FIELD}.allocationMode") == "All":
-        pod.remarks[ALL_DEVICES] += 1
+        pod.inventory.remark(ALL_DEVICES)
         return pod.inventory.fewest_cards()
     return whole_of(exact.get("count") or 1, f"{_FIELD}.count", 1, 128)
 

@@ -16,7 +16,7 @@ from podium.traces.kubernetes.devices.alibaba import (
     open_gpu_share_cards,
 )
 from podium.traces.kubernetes.devices.claims import claimed_cards, claimed_share
-from podium.traces.kubernetes.devices.kai import kai_share
+from podium.traces.kubernetes.devices.kai import is_reservation, kai_share
 from podium.traces.kubernetes.devices.koordinator import koordinator_cards, koordinator_share
 from podium.traces.kubernetes.devices.plugins import (
     amd_cards,
@@ -42,6 +42,9 @@ from podium.traces.kubernetes.devices.vgpu import (
     volcano_cards,
     volcano_share,
 )
+
+UNLISTED_GPUS = "the label nvidia.com/gpu.count without the resource nvidia.com/gpu gives no GPUs"
+PINNED = f"{keys.GPU_INDEX} is not honoured"
 
 Facts = TypeVar("Facts", NodeFacts, PodFacts)
 Found = TypeVar("Found", Cards, Share)
@@ -224,6 +227,8 @@ def node_devices(node: NodeFacts) -> NodeDevices:
 
     `Inventory.settled` drops them once all nodes are read.
     """
+    inventory = node.inventory
+    inventory.remarks.clear()
     cards = _read(node, [(each, each.cards) for each in CONVENTIONS if each.cards]) or Cards(0)
     extended = dict(cards.bounds) | {
         name: min(int(amount), _LARGEST)
@@ -232,37 +237,64 @@ def node_devices(node: NodeFacts) -> NodeDevices:
     }
     if extended.get("pods") == keys.UNBOUNDED_PODS:
         del extended["pods"]
-    if cards.count:
-        node.inventory.take_cards(node.name, cards, extended)
+    if not cards.count:
+        if keys.NVIDIA_COUNT in node.labels:
+            inventory.remark(UNLISTED_GPUS)
+        return NodeDevices(extended=extended, remarks=inventory.drained())
+    inventory.take_cards(node.name, cards, extended)
     return NodeDevices(
         count=cards.count,
-        model=cards.model if cards.count else "",
-        memory_mib=cards.memory_mib if cards.count else 0,
-        replicas=cards.replicas if cards.count else 1,
+        model=cards.model,
+        memory_mib=cards.memory_mib,
+        replicas=cards.replicas,
         extended=extended,
+        remarks=inventory.drained(),
     )
 
 
 def pod_devices(pod: PodFacts) -> PodDevices:
     """Describes the devices that a pod asks for, and the GPUs on which it runs."""
+    if not _is_plain(pod):
+        return _pod_devices(pod)
+    # Thousands of pods ask for the same, and nothing but their resources says so.
+    key = frozenset(pod.resources.items())
+    known = pod.inventory.plain
+    if key not in known:
+        known[key] = _pod_devices(pod)
+    return known[key]
+
+
+def _pod_devices(pod: PodFacts) -> PodDevices:
+    pod.inventory.remarks.clear()
     share = _read(pod, [(each, each.share) for each in CONVENTIONS]) or Share(0, 0)
-    for name in _UNLISTED & pod.resources.keys():
-        pod.remarks[f"the resource {name} is not modelled"] += 1
+    slots = share.slots if _is_placed(pod, share) else ()
+    for name in sorted(_UNLISTED & pod.resources.keys()):
+        pod.inventory.remark(f"the resource {name} is not modelled")
     for name in keys.UNHONOURED_ANNOTATIONS:
         if name in pod.annotations and share.count:
-            pod.remarks[f"{name} is not honoured"] += 1
+            pod.inventory.remark(f"{name} is not honoured")
+    if pod.annotations.get(keys.GPU_INDEX) and not slots:
+        pod.inventory.remark(PINNED)
     return PodDevices(
         count=share.count,
         milli=share.milli,
         memory_mib=share.memory_mib,
         models=share.models,
-        slots=share.slots if _is_placed(pod, share) else (),
+        slots=slots,
         extended=tuple(
             (name, min(math.ceil(amount), _LARGEST))
             for name, amount in sorted(pod.resources.items())
             if amount and _is_extended(name, pod)
         ),
+        remarks=pod.inventory.drained(),
     )
+
+
+def _is_plain(pod: PodFacts) -> bool:
+    """Tells whether nothing but the resources of a pod decides about its devices."""
+    if pod.annotations or pod.claims or pod.containers or keys.GPUSHARE_COUNT in pod.labels:
+        return False
+    return not is_reservation(pod)
 
 
 def support_table() -> str:

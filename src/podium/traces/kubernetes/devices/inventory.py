@@ -13,7 +13,7 @@ from podium.traces.kubernetes.devices.koordinator import described_cards
 from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.devices.products import known_memory_mib
 from podium.traces.kubernetes.devices.slices import Card, Slice, cards_of, read_slices
-from podium.traces.kubernetes.devices.values import Cards, DeviceError
+from podium.traces.kubernetes.devices.values import Cards, DeviceError, PodDevices
 
 KNOWN_MEMORY = "the GPU memory that a node does not say is taken from a list of known products"
 UNKNOWN_MEMORY = "a node does not say how much memory its GPUs have, and some pods ask in MiB"
@@ -42,6 +42,8 @@ class Inventory:
     volcano_factor: int = 1  # MiB in a unit of volcano.sh/vgpu-memory
     gpushare_unit_mib: int = 0  # MiB in a unit of aliyun.com/gpu-mem, 0 = not known
     taken_claims: set[tuple[str, str]] = field(default_factory=set)
+    remarks: list[str] = field(default_factory=list)  # on the object that is being read
+    plain: dict[frozenset[Any], PodDevices] = field(default_factory=dict)  # by resources alone
     _cards: dict[str, tuple[Card, ...]] = field(default_factory=dict)
 
     def take(self, value: Mapping[str, Any]) -> bool:
@@ -62,6 +64,16 @@ class Inventory:
             raise DeviceError(error.field, str(error)) from error
         self.kinds[str(kind)] += 1
         return True
+
+    def remark(self, text: str) -> None:
+        """Says what of the object that is being read has no place in its description."""
+        self.remarks.append(text)
+
+    def drained(self) -> tuple[str, ...]:
+        """Gives away the remarks on one object, each once."""
+        found = tuple(dict.fromkeys(self.remarks))
+        self.remarks.clear()
+        return found
 
     def take_cards(self, node: str, cards: Cards, extended: Mapping[str, int]) -> None:
         """Keeps what the GPUs of a node mean for all pods."""
@@ -111,12 +123,13 @@ class Inventory:
 
     def settled(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
         """Drops from nodes the devices that their GPUs alone bound, once all nodes are read."""
+        described = list(nodes)
         if len(self.listed) > 1:
             # Nodes differ in what they list: who asks for amd.com/gpu gets no GPU of NVIDIA.
             self.shared.update(*self.listed)
         return [
             replace(spec, extended={k: v for k, v in spec.extended.items() if self.bounded(k)})
-            for spec in nodes
+            for spec in described
         ]
 
     def _take_slice(self, value: Mapping[str, Any]) -> None:

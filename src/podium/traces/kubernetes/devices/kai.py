@@ -14,7 +14,7 @@ def kai_share(pod: PodFacts) -> Share | None:
 
     A reservation pod holds the GPU of the pods with fractions, which are counted themselves.
     """
-    if pod.namespace in keys.KAI_RESERVATIONS or pod.labels.get("app") in keys.KAI_RESERVATIONS:
+    if is_reservation(pod):
         return Share(0, 0)
     fraction = _annotated(pod, keys.KAI_FRACTION)
     memory = _annotated(pod, keys.KAI_MEMORY)
@@ -25,6 +25,12 @@ def kai_share(pod: PodFacts) -> Share | None:
     field = f"metadata.annotations.{keys.KAI_FRACTION if memory is None else keys.KAI_MEMORY}"
     found = share_of(count, fraction or Fraction(0), field, int(memory or 0))
     return Share(found.count, found.milli, found.memory_mib, slots=_slots(pod))
+
+
+def is_reservation(pod: PodFacts) -> bool:
+    """Tells whether a pod only holds a GPU for others."""
+    app = pod.labels.get("app")
+    return pod.namespace in keys.KAI_RESERVATIONS or app in keys.KAI_RESERVATIONS
 
 
 def _slots(pod: PodFacts) -> tuple[int, ...]:

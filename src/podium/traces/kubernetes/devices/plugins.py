@@ -130,7 +130,7 @@ def _nvidia_replicas(node: NodeFacts, devices: int) -> int:
     if replicas == 1 and cards and devices > cards and devices % cards == 0:
         return devices // cards
     if node.amount(keys.NVIDIA_SHARED) and replicas == 1 and not cards:
-        node.remarks[UNKNOWN_SHARING] += 1
+        node.inventory.remark(UNKNOWN_SHARING)
     return replicas
 
 

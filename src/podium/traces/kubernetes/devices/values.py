@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -34,6 +33,7 @@ class NodeDevices:
     memory_mib: int = 0  # of one GPU, 0 = unknown
     replicas: int = 1  # as how many devices one GPU is advertised
     extended: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()  # what has no place in the description
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class PodDevices:
     models: tuple[str, ...] = ()  # empty = any
     slots: tuple[int, ...] = ()  # the GPUs on which it runs, empty = not known
     extended: tuple[tuple[str, int], ...] = ()
+    remarks: tuple[str, ...] = ()  # what has no place in the description
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,6 @@ class NodeFacts:
     annotations: Mapping[str, str]
     resources: Resources
     inventory: Inventory
-    remarks: Counter[str]
 
     def amount(self, *names: str) -> Fraction:
         """Sums allocatable resources."""
@@ -82,7 +82,6 @@ class PodFacts:
     claim_names: Mapping[str, str]  # of generated claims, by the name in the pod
     node: str  # where it runs, empty = nowhere yet
     inventory: Inventory
-    remarks: Counter[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ def _card(row: dict[str, Any], field: str) -> _Card:
 def _cards(node: NodeFacts, cards: list[_Card], memory_factor: int, shared: str) -> Cards:
     kinds = Counter((card.model, card.memory) for card in cards)
     if len(kinds) > 1:
-        node.remarks[MIXED_CARDS] += 1
+        node.inventory.remark(MIXED_CARDS)
     ((model, memory), _), *_ = kinds.most_common(1)
     count = whole_gpus(Fraction(len(cards)), shared)
     ids = tuple(card.id for card in cards)
@@ -189,7 +189,7 @@ def _unregistered(node: NodeFacts, number: Fraction) -> int:
     if label:
         return whole_of(label, f"metadata.labels.{keys.NVIDIA_COUNT}", 1, MOST_GPUS)
     if number % _DEFAULT_SPLIT == 0:
-        node.remarks[SPLIT_BY_TEN] += 1
+        node.inventory.remark(SPLIT_BY_TEN)
         number /= _DEFAULT_SPLIT
     return whole_gpus(number, keys.VOLCANO_NUMBER)
 

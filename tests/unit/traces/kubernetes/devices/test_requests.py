@@ -1,6 +1,5 @@
 """Amounts that pods ask for and nodes list, convention by convention."""
 
-from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -21,17 +20,14 @@ def asked(annotations, resources, **facts):
              "claim_names": {}, "containers": ()}  # fmt: skip
     found = PodFacts(
         annotations=annotations, resources=amounts(resources), inventory=Inventory(),
-        remarks=Counter(), **named | facts,
+        **named | facts,
     )  # fmt: skip
     return pod_devices(found)
 
 
 def listed(resources, labels=None, annotations=None):
-    remarks = Counter()
-    facts = NodeFacts(
-        "n", labels or {}, annotations or {}, amounts(resources), Inventory(), remarks
-    )
-    return node_devices(facts), remarks
+    facts = NodeFacts("n", labels or {}, annotations or {}, amounts(resources), Inventory())
+    return node_devices(facts)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +119,7 @@ def test_only_what_podium_writes_itself_is_an_error_of_the_file():
     ],
 )
 def test_nodes_offer_whole_gpus(resources, count):
-    assert listed(resources)[0].count == count
+    assert listed(resources).count == count
 
 
 @pytest.mark.parametrize(
@@ -146,7 +142,7 @@ def test_a_node_whose_gpus_cannot_be_read_is_a_field_error(resources, annotation
 
 def test_a_label_names_the_model():
     def model(labels):
-        return listed({"nvidia.com/gpu": 1}, labels)[0].model
+        return listed({"nvidia.com/gpu": 1}, labels).model
 
     assert model({}) == ""
     assert model({"nvidia.com/gpu.product": "Tesla-T4"}) == "Tesla-T4"
@@ -155,17 +151,17 @@ def test_a_label_names_the_model():
 
 def test_cards_of_several_models_are_read_as_the_most_frequent():
     register = "a,10,15360,100,T4,0,true:b,10,24576,100,A30,0,true:c,10,24576,100,A30,0,true:"
-    found, remarks = listed({"nvidia.com/gpu": 30}, annotations={
+    found = listed({"nvidia.com/gpu": 30}, annotations={
         "hami.io/node-nvidia-register": register})  # fmt: skip
     assert (found.count, found.model, found.memory_mib) == (3, "A30", 24576)
-    assert list(remarks) == [
+    assert list(found.remarks) == [
         "GPUs of several models or sizes on one node are read as the most frequent"
     ]
 
 
 def test_blocks_of_volcano_memory_are_told_by_the_memory_of_the_card():
     register = "GPU-a,4,4914,NVIDIA-GeForce RTX 4090,true,hami-core:"
-    found, _ = listed(
+    found = listed(
         {"volcano.sh/vgpu-number": 4},
         {"nvidia.com/gpu.memory": "49140"},
         {"volcano.sh/node-vgpu-register": register},
@@ -174,9 +170,9 @@ def test_blocks_of_volcano_memory_are_told_by_the_memory_of_the_card():
 
 
 def test_shared_devices_without_labels_are_whole_gpus_with_a_note():
-    found, remarks = listed({"nvidia.com/gpu.shared": 4})
+    found = listed({"nvidia.com/gpu.shared": 4})
     assert (found.count, found.replicas) == (4, 1)
-    assert "is read as whole GPUs" in next(iter(remarks))
+    assert "is read as whole GPUs" in found.remarks[0]
 
 
 def test_slots_are_known_for_running_pods_alone():
@@ -189,3 +185,4 @@ def test_slots_are_known_for_running_pods_alone():
 def test_what_only_an_extender_looks_at_is_noted_and_bounds_nothing():
     found = asked({}, {"nvidia.com/gpu": 1, "nvidia.com/priority": 1, "cpu": 4, "memory": 7})
     assert found.extended == ()
+    assert found.remarks == ("the resource nvidia.com/priority is not modelled",)
