@@ -20,6 +20,15 @@ from podium.traces.kubernetes.constraints import (
     has_unknown_namespaces,
     pod_constraints,
 )
+from podium.traces.kubernetes.devices import (
+    DeviceError,
+    Inventory,
+    NodeFacts,
+    node_devices,
+    node_facts,
+    pod_devices,
+)
+from podium.traces.kubernetes.devices.inventory import with_known_memory
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.domains import chosen_domains
 from podium.traces.kubernetes.gangs import (
@@ -29,8 +38,14 @@ from podium.traces.kubernetes.gangs import (
     on_labelled_nodes,
     resolve_gangs,
 )
-from podium.traces.kubernetes.node import node_spec
-from podium.traces.kubernetes.pod import CLASSED, PodDraft, class_priority, pod_draft
+from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
+from podium.traces.kubernetes.pod import (
+    CLASSED,
+    PodDraft,
+    class_priority,
+    pod_draft,
+    with_devices,
+)
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import STATES, UNBOUND, Present, State, present, timed
@@ -73,6 +88,19 @@ def read_manifests(path: Path, rejects: Rejects, reading: Reading = AS_IT_IS) ->
     return pile.trace(path)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Says where an object stands that is not done with."""
+
+    path: Path
+    line: int
+    name: str
+
+    def error(self, error: FieldError) -> InputError:
+        """Words what is wrong with the object."""
+        return InputError.at(self.path, f"{self.name}: {error}", line=self.line, column=error.field)
+
+
 @dataclass(slots=True)
 class _Pile:
     """Gathers nodes, pods and what describes them over files."""
@@ -91,24 +119,28 @@ class _Pile:
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
     latest_s: float | None = None  # the present, as far as objects of this dump tell
     constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
+    inventory: Inventory = field(default_factory=Inventory)
+    node_facts: dict[str, NodeFacts] = field(default_factory=dict)
+    node_places: dict[str, _Place] = field(default_factory=dict)
+    pod_places: list[_Place] = field(default_factory=list)
 
     def read(self, path: Path) -> None:
         """Adds the objects of a file."""
         for document in read_documents(path):
-            take = self._taker(document)
-            if take is None:
-                self._take_other(document, path)
-                continue
+            place = _Place(path, document.line, _object_name(document))
             try:
-                take(document, path)
+                self._taker(document)(document, place)
             except FieldError as error:
-                message = f"{_object_name(document)}: {error}"
-                self.rejects.add(
-                    InputError.at(path, message, line=document.line, column=error.field)
-                )
+                self._reject(error, place)
 
-    def _taker(self, document: Document) -> Callable[[Document, Path], None] | None:
-        kinds: dict[str, Callable[[Document, Path], None]]
+    def _reject(self, error: FieldError, place: _Place) -> None:
+        if isinstance(error, DeviceError):
+            self.rejects.leave_out(place.error(error))
+        else:
+            self.rejects.add(place.error(error))
+
+    def _taker(self, document: Document) -> Callable[[Document, _Place], None]:
+        kinds: dict[str, Callable[[Document, _Place], None]]
         kinds = {"Node": self._take_node, "Pod": self._take_pod}
         if document.kind in kinds:
             return kinds[document.kind]
@@ -118,11 +150,12 @@ class _Pile:
         on_the_side = {"Namespace": self._take_namespace, "PriorityClass": self._take_priority}
         if document.kind in on_the_side:
             return on_the_side[document.kind]
-        return self._take_group if self.groups.takes(document.value) else None
+        return self._take_group if self.groups.takes(document.value) else self._take_other
 
     def trace(self, path: Path) -> Trace:
         """Builds the trace once everything is read."""
-        found = present(self._drafts(), self.nodes, self.reading.state)
+        self._settle()
+        found = present(self.pods, self.nodes, self.reading.state)
         if not self.nodes and not found.pods:
             raise self._nothing(path, found)
         gangs = self._gangs(found)
@@ -141,56 +174,62 @@ class _Pile:
             notes=notes,
         )
 
-    def _take_node(self, document: Document, path: Path) -> None:
+    def _take_node(self, document: Document, place: _Place) -> None:
         domains = chosen_domains(self.reading.topology)
         spec = node_spec(document.value, self.node_remarks, domains)
         problem = node_problem(spec)
         if problem:
             raise FieldError("", problem)
-        self._register(("node", spec.name), "another node", document, path)
+        facts = node_facts(document.value, node_resources(document.value), self.inventory)
+        self._register(("node", spec.name), "another node", place)
         self.nodes[spec.name] = spec
+        self.node_facts[spec.name] = facts
+        self.node_places[spec.name] = place
         self._see(*condition_times(mapping_at(document.value, "status", "status")))
 
-    def _take_pod(self, document: Document, path: Path) -> None:
-        draft = pod_draft(document.value, self.namespaces, len(self.pods))
+    def _take_pod(self, document: Document, place: _Place) -> None:
+        draft = pod_draft(document.value, self.namespaces, len(self.pods), self.inventory)
         namespace = draft.spec.namespace or "default"
         name = ("pod", namespace, draft.spec.name)
-        self._register(name, f"another pod of the namespace {namespace}", document, path)
+        self._register(name, f"another pod of the namespace {namespace}", place)
         self.namespaces.seen.add(namespace)
-        spec = self._shared(draft.spec)
-        self.pods.append(draft if spec is draft.spec else replace(draft, spec=spec))
+        self.pods.append(draft)
+        self.pod_places.append(place)
         self._see(draft.standing.latest_s)
 
-    def _take_namespace(self, document: Document, path: Path) -> None:
-        del path
+    def _take_namespace(self, document: Document, place: _Place) -> None:
+        del place
         metadata = mapping_at(document.value, "metadata", "metadata")
         name = text_of(metadata.get("name"), "metadata.name")
         self.namespaces.labels[name] = texts_at(metadata, "labels", "metadata.labels")
         self.described[document.kind] += 1
 
-    def _take_priority(self, document: Document, path: Path) -> None:
-        del path
+    def _take_priority(self, document: Document, place: _Place) -> None:
+        del place
         metadata = mapping_at(document.value, "metadata", "metadata")
         name = text_of(metadata.get("name"), "metadata.name")
         self.priorities[name] = whole_of(document.value.get("value") or 0, "value", -LIMIT)
         self.described[document.kind] += 1
 
-    def _take_group(self, document: Document, path: Path) -> None:
-        del path
+    def _take_group(self, document: Document, place: _Place) -> None:
+        del place
         self.groups.add(document.value)
         self.described[document.kind] += 1
 
-    def _take_other(self, document: Document, path: Path) -> None:
+    def _take_other(self, document: Document, place: _Place) -> None:
         if not document.kind:
             message = "the object has no kind; Node or Pod is expected"
-            self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
-        self.others[document.kind or "object without a kind"] += 1
+            self.rejects.add(
+                InputError.at(place.path, message, line=place.line, hint=_NOTHING_HINT)
+            )
+        if not self.inventory.take(document.value):
+            self.others[document.kind or "object without a kind"] += 1
 
-    def _register(self, name: tuple[str, ...], who: str, document: Document, path: Path) -> None:
+    def _register(self, name: tuple[str, ...], who: str, place: _Place) -> None:
         """Refuses a second object of one name, and says where the first one is."""
         if name in self.places:
             raise FieldError("metadata.name", f"{who} has the same name: {self.places[name]}")
-        self.places[name] = f"{path}, line {document.line}"
+        self.places[name] = f"{place.path}, line {place.line}"
 
     def _see(self, *times: float | None) -> None:
         known = [time for time in (*times, self.latest_s) if time is not None]
@@ -202,24 +241,50 @@ class _Pile:
         is_first = constraints is spec.constraints
         return spec if is_first else replace(spec, constraints=constraints)
 
-    def _drafts(self) -> list[PodDraft]:
-        """Settles what other objects had to say: priorities, and the labels of namespaces."""
-        return [self._settled(draft) for draft in self.pods]
+    def _settle(self) -> None:
+        """Describes devices, of nodes first, and what else depends on other objects."""
+        nodes = self.inventory.settled(self._settled_nodes())
+        self.pods = list(self._settled_pods())
+        if any(draft.spec.gpu_memory_mib for draft in self.pods):
+            nodes = with_known_memory(nodes, self.node_remarks)
+        self.nodes = {spec.name: spec for spec in nodes}
 
-    def _settled(self, draft: PodDraft) -> PodDraft:
-        spec, remarks = draft.spec, list(draft.remarks)
+    def _settled_nodes(self) -> Iterator[NodeSpec]:
+        for name, spec in self.nodes.items():
+            try:
+                devices = node_devices(self.node_facts[name])
+                described = node_with_devices(spec, devices)
+            except FieldError as error:
+                self._reject(error, self.node_places[name])
+                continue
+            self.node_remarks.update(devices.remarks)
+            yield described
+
+    def _settled_pods(self) -> Iterator[PodDraft]:
+        for draft, place in zip(self.pods, self.pod_places, strict=True):
+            try:
+                devices = pod_devices(draft.facts)
+                spec, remarks = self._settled(draft, with_devices(draft, devices))
+            except FieldError as error:
+                self._reject(error, place)
+                continue
+            yield replace(draft, spec=self._shared(spec), remarks=(*devices.remarks, *remarks))
+
+    def _settled(self, draft: PodDraft, spec: PodSpec) -> tuple[PodSpec, list[str]]:
+        """Settles priorities, and the namespaces that terms select."""
+        remarks = []
         if draft.priority_class:
             priority = class_priority(draft.priority_class, self.priorities)
             remarks += [CLASSED] if priority is None else []
             spec = replace(spec, priority=priority or 0)
         if draft.terms is not None:
             site = Site(spec.namespace, spec.labels, self.namespaces)
-            spec = replace(spec, constraints=pod_constraints(draft.terms, site))
+            constraints = pod_constraints(draft.terms, site)
+            constraints = replace(constraints, extended=spec.constraints.extended)
+            spec = replace(spec, constraints=constraints)
             if has_unknown_namespaces(draft.terms, self.namespaces):
                 remarks.append(UNKNOWN_NAMESPACES)
-        if spec is draft.spec and len(remarks) == len(draft.remarks):
-            return draft
-        return replace(draft, spec=self._shared(spec), remarks=tuple(remarks))
+        return spec, remarks
 
     def _gangs(self, found: Present) -> Gangs:
         """Finds the gangs of the pods that take part; those that succeeded are counted, too."""
@@ -234,7 +299,7 @@ class _Pile:
         return self._shared(replace(pod, constraints=constraints))
 
     def _nothing(self, path: Path, found: Present) -> InputError:
-        held = self.described + self.others
+        held = self.described + self.others + self.inventory.kinds
         kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
         text = f"it holds {kinds}" if kinds else "it is empty"
         if self.rejects.count:
@@ -316,8 +381,8 @@ def _named(pods: Iterable[PodSpec]) -> list[PodSpec]:
     ]
 
 
-def _refuse_spelling(document: Document, path: Path) -> None:
-    del path
+def _refuse_spelling(document: Document, place: _Place) -> None:
+    del place
     kind = document.kind
     raise FieldError("kind", f"{kind} is spelt {kind.capitalize()}")
 

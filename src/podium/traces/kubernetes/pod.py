@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,8 +30,8 @@ from podium.traces.kubernetes.constraints import (
     pod_constraints,
     selects_namespaces,
 )
+from podium.traces.kubernetes.devices import Inventory, PodDevices, PodFacts, pod_facts
 from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
-from podium.traces.kubernetes.gpu_convention import pod_gpus, unmodelled
 from podium.traces.kubernetes.keys import MODEL_LABELS
 from podium.traces.kubernetes.standing import Standing, read_standing
 
@@ -165,11 +165,9 @@ def _add(total: Resources, more: Resources) -> None:
         total[key] = total[key] + amount if key in total else amount
 
 
-PINNED = f"{keys.GPU_INDEX} is not honoured"
 CLASSED = "spec.priorityClassName without spec.priority is read as priority 0"
 PREFERENCES = "preferences of nodes are not honoured: preferred affinity, ScheduleAnyway"
 VOLUMES = "volumes and the zones they tie a pod to are not honoured"
-CLAIMS = "spec.resourceClaims are not honoured"
 RUNTIME_CLASS = "the RuntimeClass of spec.runtimeClassName is not honoured"
 SLICES = f"{keys.KUEUE_SLICES} is not honoured"
 
@@ -184,9 +182,11 @@ _BUILT_IN_CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class PodDraft:
-    """Holds a pod whose name, place and times depend on the objects beside it."""
+    """Holds a pod whose name, place, times and devices depend on the objects beside it."""
 
-    spec: PodSpec
+    spec: PodSpec  # without devices
+    facts: PodFacts  # that decide about devices
+    models: tuple[str, ...]  # that the pod selects by labels of nodes
     created_s: float | None  # since 1970; the earliest pod of all becomes 0
     standing: Standing
     membership: Membership | None
@@ -196,8 +196,10 @@ class PodDraft:
     placing_remarks: tuple[str, ...] = ()  # the same, for as long as the pod has no node
 
 
-def pod_draft(pod: Mapping[str, Any], namespaces: Namespaces, index: int) -> PodDraft:
-    """Describes a pod, with remarks on what has no place in the description."""
+def pod_draft(
+    pod: Mapping[str, Any], namespaces: Namespaces, index: int, inventory: Inventory
+) -> PodDraft:
+    """Describes a pod without its devices, with remarks on what has no place in it."""
     metadata = mapping_at(pod, "metadata", "metadata")
     spec = mapping_at(pod, "spec", "spec")
     annotations = texts_at(metadata, "annotations", "metadata.annotations")
@@ -205,15 +207,12 @@ def pod_draft(pod: Mapping[str, Any], namespaces: Namespaces, index: int) -> Pod
     namespace = text_of(metadata.get("namespace"), "metadata.namespace")
     standing = read_standing(pod, annotations)
     resources = pod_resources(spec)
-    gpus = pod_gpus(annotations, resources)
     created_s, arrival_s, duration_s = _times(metadata, annotations)
     described = PodSpec(
         name=_name(metadata, index),
         cpu_milli=_amount(resources, "cpu", Fraction(1, 1000)),
         memory_mib=_amount(resources, "memory", Fraction(_MIB)),
-        gpu_count=gpus.count,
-        gpu_milli=gpus.milli,
-        gpu_spec=_gpu_spec(spec, annotations, gpus.count),
+        gpu_spec=annotations.get(keys.GPU_CARD_MODEL, ""),
         arrival_s=arrival_s,
         duration_s=duration_s,
         priority=whole_of(spec.get("priority") or 0, "spec.priority", -LIMIT),
@@ -227,6 +226,8 @@ def pod_draft(pod: Mapping[str, Any], namespaces: Namespaces, index: int) -> Pod
         raise FieldError("", problem)
     return PodDraft(
         spec=described,
+        facts=pod_facts(pod, resources, inventory),
+        models=model_constraint(spec).models,
         created_s=created_s,
         standing=standing,
         membership=read_membership(
@@ -234,9 +235,30 @@ def pod_draft(pod: Mapping[str, Any], namespaces: Namespaces, index: int) -> Pod
         ),
         priority_class=_priority_class(spec),
         terms=spec if selects_namespaces(spec) else None,
-        remarks=tuple(_remarks(annotations, resources)),
         placing_remarks=tuple(_placing_remarks(spec, annotations, standing)),
     )
+
+
+def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
+    """Completes a pod's description once everything is known that decides about its devices."""
+    spec = draft.spec
+    models = spec.gpu_spec or ("|".join(draft.models or devices.models) if devices.count else "")
+    constraints = spec.constraints
+    if devices.extended:
+        constraints = replace(constraints, extended=devices.extended)
+    described = replace(
+        spec,
+        gpu_count=devices.count,
+        gpu_milli=devices.milli,
+        gpu_memory_mib=devices.memory_mib,
+        gpu_spec=models,
+        gpu_slots=devices.slots,
+        constraints=constraints,
+    )
+    problem = pod_problem(described)
+    if problem:
+        raise FieldError("", problem)
+    return described
 
 
 def class_priority(name: str, classes: Mapping[str, int]) -> int | None:
@@ -258,14 +280,6 @@ def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
     if amount > LIMIT:
         raise FieldError(f"spec.containers, {key}", "is more than a pod can ask for")
     return amount
-
-
-def _gpu_spec(spec: Mapping[str, Any], annotations: Mapping[str, str], gpu_count: int) -> str:
-    constraint = model_constraint(spec)
-    annotated = annotations.get(keys.GPU_CARD_MODEL, "")
-    if annotated or not gpu_count:
-        return annotated
-    return "|".join(constraint.models)
 
 
 def _priority_class(spec: Mapping[str, Any]) -> str:
@@ -300,12 +314,6 @@ def _first(names: tuple[str, ...], labels: Mapping[str, str], marks: Mapping[str
     return next((found[key] for key in names for found in (labels, marks) if found.get(key)), "")
 
 
-def _remarks(annotations: Mapping[str, str], resources: Mapping[str, Fraction]) -> Iterator[str]:
-    if annotations.get(keys.GPU_INDEX):
-        yield PINNED
-    yield from (f"the resource {name} is not modelled" for name in unmodelled(resources))
-
-
 def _placing_remarks(
     spec: Mapping[str, Any], annotations: Mapping[str, str], standing: Standing
 ) -> Iterator[str]:
@@ -314,8 +322,6 @@ def _placing_remarks(
     volumes = mappings_at(spec, "volumes", "spec.volumes")
     if any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in volumes):
         yield VOLUMES
-    if mappings_at(spec, "resourceClaims", "spec.resourceClaims"):
-        yield CLAIMS
     # Admission has merged the nodes of a RuntimeClass into the pods that an API server knows.
     if spec.get("runtimeClassName") and not standing.is_live:
         yield RUNTIME_CLASS

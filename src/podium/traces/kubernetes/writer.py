@@ -24,7 +24,6 @@ from podium.traces.trace import Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_S = 2**37  # the year 6325; calendars end at 9999
-_MOST_PODS = "1001"  # as in the published node manifests, where it never binds
 
 
 def write_manifests(trace: Trace, path: Path) -> None:
@@ -59,9 +58,9 @@ def node_object(spec: NodeSpec) -> dict[str, Any]:
     resources = {
         "cpu": f"{spec.cpu_milli}m",
         "memory": f"{spec.memory_mib}Mi",
-        "pods": _MOST_PODS,
-        **{name: str(amount) for name, amount in spec.extended.items()},
+        "pods": str(keys.UNBOUNDED_PODS),
     }
+    resources |= {name: str(amount) for name, amount in spec.extended.items()}
     if spec.gpu_count:
         labels[keys.GPU_CARD_MODEL] = spec.gpu_model
         resources[keys.GPU_COUNT] = str(spec.gpu_count)
@@ -74,12 +73,24 @@ def node_object(spec: NodeSpec) -> dict[str, Any]:
     node: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": spec.name} | ({"labels": labels} if labels else {}),
+        "metadata": _node_metadata(spec, labels),
         "status": {"allocatable": resources, "capacity": dict(resources)},
     }
     if spec.taints:
         node["spec"] = {"taints": [taint_fields(taint) for taint in spec.taints]}
     return node
+
+
+def _node_metadata(spec: NodeSpec, labels: dict[str, str]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": spec.name}
+    if labels:
+        metadata["labels"] = labels
+    annotations = {}
+    if spec.gpu_memory_mib:
+        annotations[keys.GPU_MEMORY_MIB] = str(spec.gpu_memory_mib)
+    if spec.gpu_replicas != 1:
+        annotations[keys.GPU_REPLICAS] = str(spec.gpu_replicas)
+    return metadata | ({"annotations": annotations} if annotations else {})
 
 
 def pod_object(spec: PodSpec, is_calendar_exact: bool) -> dict[str, Any]:
@@ -142,6 +153,10 @@ def _annotations(spec: PodSpec) -> dict[str, str]:
     if spec.gpu_count:
         written[keys.GPU_COUNT] = str(spec.gpu_count)
         written[keys.GPU_MILLI] = str(spec.gpu_milli)
+    if spec.gpu_memory_mib:
+        written[keys.GPU_MEMORY_MIB] = str(spec.gpu_memory_mib)
+    if spec.node and spec.gpu_slots:
+        written[keys.GPU_INDEX] = "-".join(map(str, spec.gpu_slots))
     if spec.gpu_spec:
         written[keys.GPU_CARD_MODEL] = spec.gpu_spec
     if spec.job_type:

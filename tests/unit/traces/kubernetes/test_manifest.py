@@ -188,10 +188,6 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
             "the label nvidia.com/gpu.count without the resource nvidia.com/gpu",
         ),
         (
-            node("m", **{"nvidia.com/mig-1g.5gb": "7"}),
-            "the resource nvidia.com/mig-1g.5gb is not modelled: 1 node",
-        ),
-        (
             pod(spec={"nodeName": "gone"}),
             "bound to nodes that are not in the file, so left out: 1 pod",
         ),
@@ -217,7 +213,7 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
         ),
         (
             pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}),
-            "spec.resourceClaims are not honoured: 1 pod",
+            "resource claims that the dump does not hold are read as no GPUs: 1 pod",
         ),
         (
             pod(spec={"runtimeClassName": "kata"}),
@@ -240,8 +236,8 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
             "spec.priorityClassName without spec.priority is read as priority 0: 1 pod",
         ),
         (
-            pod(spec={"overhead": {"nvidia.com/gpumem": "3"}}),
-            "the resource nvidia.com/gpumem is not modelled: 1 pod",
+            pod(spec={"overhead": {"nvidia.com/priority": "1"}}),
+            "the resource nvidia.com/priority is not modelled: 1 pod",
         ),
     ],
 )
@@ -257,7 +253,6 @@ def test_what_has_no_place_in_the_model_is_noted(read, item, note):
         (node(cpu="-1"), "status.allocatable.cpu", "at least 0"),
         (node(cpu="1e30"), "status.allocatable.cpu", "more than a node can have"),
         (node("m", memory=None), "status.allocatable.memory", "a quantity is expected"),
-        (node("m", **{"nvidia.com/gpu": "99"}), "nvidia.com/gpu", "0 to 16 whole GPUs"),
         (
             node(labels={"alibabacloud.com/gpu-card-model": "A|B"}, **{"nvidia.com/gpu": 1}),
             "",
@@ -319,6 +314,54 @@ def test_a_bad_object_is_an_input_error_with_its_place(read, tmp_path, item, fie
     assert message in caught.value.message
     assert caught.value.where == f"{tmp_path / 'm.yaml'}, line 3" + (f", {field}" if field else "")
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("item", "where", "message"),
+    [
+        (
+            node("odd", **{"nvidia.com/gpu": "99"}),
+            "nvidia.com/gpu",
+            'node "odd": 0 to 16 whole GPUs are expected, not 99',
+        ),
+        (
+            node("odd", **{"nvidia.com/gpu": "many"}),
+            "status.allocatable.nvidia.com/gpu",
+            'node "odd": a quantity such as',
+        ),
+        (
+            node("odd", **{"rdma/hca": "?"}),
+            "status.allocatable.rdma/hca",
+            'node "odd": a quantity such as',
+        ),
+        (
+            pod("odd", spec={"containers": [{"resources": {"limits": {"nvidia.com/gpu": 99}}}]}),
+            "nvidia.com/gpu",
+            'pod "odd": 0 to 16 whole GPUs are expected, not 99',
+        ),
+        (
+            pod("odd", {"gpu-fraction": "1.5"}),
+            "metadata.annotations.gpu-fraction",
+            'pod "odd": 1.5 of a GPU is asked for',
+        ),
+        (
+            {
+                "kind": "ResourceSlice",
+                "apiVersion": "resource.k8s.io/v1",
+                "metadata": {"name": "odd"},
+                "spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "devices": [7]},
+            },
+            "spec.devices[0]",
+            'resourceslice "odd": a mapping is expected',
+        ),
+    ],
+)
+def test_odd_devices_of_one_object_never_cost_the_whole_file(read, tmp_path, item, where, message):
+    trace = read(yaml.safe_dump_all([node(), item, pod()]))
+    assert (trace.cluster.names, trace.workload.names) == (("n",), ("p",))
+    (note,) = trace.notes
+    assert note.startswith(f"left out: {tmp_path / 'm.yaml'}, line ")
+    assert f", {where}: {message}" in note
 
 
 def test_two_nodes_cannot_share_a_name(read, tmp_path):
