@@ -13,6 +13,7 @@ import pytest
 
 from support.control_plane import ProgramsMissingError, find_programs
 from support.daemons import free_ports, is_ready, running
+from support.feasibility import feasibility_oracle
 from support.kube_api import KubeApi, KubeApiError
 from support.manifests import bound, node, pod
 
@@ -72,6 +73,14 @@ def test_a_scheduler_started_anew_keeps_to_its_own_configuration(plane, api):
     with plane.scheduler(PACKING):
         api.create(gpu_pod("second"))
         assert api.wait_until_scheduled(gpu_pod("second")) == "used"
+
+
+def test_one_oracle_may_follow_another(plane):
+    for _ in range(2):
+        with feasibility_oracle(plane) as oracle:
+            asked = pod("p", namespace="training")
+            assert oracle.feasible_nodes(asked, [node("a")]) == {"a"}
+        assert (plane.api.nodes(), plane.api.pods()) == ([], [])
 
 
 def test_a_manifest_that_is_refused_is_an_error_with_the_reason(api):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.kube_api import unschedulable
+from support.kube_api import KubeApiError, unschedulable
 from support.manifests import bound, node, pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -126,6 +126,13 @@ def test_worlds_that_alternate_leave_nothing_behind(oracle):
 def test_a_cluster_with_a_pod_that_is_not_bound_is_refused(oracle):
     with pytest.raises(ValueError, match="pod stray of the cluster has no nodeName"):
         oracle.feasible_nodes(pod("p"), [node("a"), pod("stray")])
+
+
+def test_a_cluster_that_is_refused_leaves_nothing_to_the_next(oracle):
+    invalid = node("c", taints=[{"key": "reserved", "effect": "Never"}])
+    with pytest.raises(KubeApiError, match="answered with 422"):
+        oracle.feasible_nodes(pod("p"), [invalid, node("a"), node("b")])
+    assert oracle.feasible_nodes(pod("p"), [node("a")]) == {"a"}
 
 
 def test_nothing_is_left_in_the_cluster(oracle, plane):

@@ -156,4 +156,5 @@ def _api_server(plane: ControlPlane, etcd_port: int) -> list[str | Path]:
         "--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
         f"--disable-admission-plugins={ADMISSION_OFF}", "--enable-priority-and-fairness=false",
         "--max-requests-inflight=0", "--max-mutating-requests-inflight=0",
+        "--delete-collection-workers=8",
     ]  # fmt: skip

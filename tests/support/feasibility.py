@@ -28,6 +28,8 @@ POLL_S = 0.01
 # that was written before. It has no label but WORLD, so it is in nobody's topology.
 SENTINEL = "feasibility-sentinel"
 WORLD = "podium.dev/world"
+# Of all oracles: what one has left behind must not look like the world of the next.
+WORLDS = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,18 @@ class Extender:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
 
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Answers for as long as the block."""
+        thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.server.shutdown()
+            self.server.server_close()
+            thread.join()
+
     def note(self, uid: str, names: Sequence[str]) -> None:
         with self.changed:
             self.nodes.setdefault(uid, frozenset(names))
@@ -98,7 +112,6 @@ class FeasibilityOracle:
 
     def __init__(self, api: KubeApi, extender: Extender) -> None:
         self._api, self._extender = api, extender
-        self._worlds = itertools.count()
         self._namespaces: dict[str, dict[str, str]] = {}
         self._sentinel_node = node(SENTINEL, taints=[{"key": WORLD, "effect": "NoSchedule"}])
         self._sentinel_node["metadata"]["labels"] = {WORLD: "none"}
@@ -122,8 +135,10 @@ class FeasibilityOracle:
 
     def prepare(self) -> None:
         """Makes what stays through all worlds."""
+        for each in self._api.namespaces():
+            self._namespaces[each["metadata"]["name"]] = each["metadata"]["labels"]
+        self._label_namespaces({SENTINEL: {}})
         self._api.create(self._sentinel_node)
-        self._api.create(self._sentinel_namespace)
         resident = pod(SENTINEL, labels={WORLD: "resident"}, namespace=SENTINEL)
         self._api.create(bound(resident, SENTINEL))
 
@@ -131,25 +146,21 @@ class FeasibilityOracle:
         unbound = [each for each in cluster if is_unbound(each)]
         if unbound:
             raise ValueError(f"pod {unbound[0]['metadata']['name']} of the cluster has no nodeName")
-        labels = {
-            each["metadata"]["name"]: each["metadata"].get("labels", {})
-            for each in cluster
-            if each["kind"] == "Namespace"
-        }
-        self._label_namespaces({name: {} for name in {*namespaces, *self._namespaces}} | labels)
-        for manifest in cluster:
-            if manifest["kind"] != "Namespace":
-                self._api.create(manifest)
-        self._wait_until_seen(f"world-{next(self._worlds)}")
+        wanted: dict[str, dict[str, str]] = {name: {} for name in {*self._namespaces, *namespaces}}
+        for each in cluster:
+            if each["kind"] == "Namespace":
+                wanted[each["metadata"]["name"]] = each["metadata"].get("labels", {})
+        self._label_namespaces(wanted)
+        self._api.create_all(each for each in cluster if each["kind"] != "Namespace")
+        self._wait_until_seen(f"world-{next(WORLDS)}")
 
     def _label_namespaces(self, wanted: Mapping[str, dict[str, str]]) -> None:
         """Gives each namespace its labels; to delete one, a controller would be needed."""
         for name, labels in wanted.items():
             if self._namespaces.get(name) == labels:
                 continue
-            if name in self._namespaces or name == "default":
-                path = f"/api/v1/namespaces/{name}"
-                self._api.ask("PUT", path, namespace(name, labels))
+            if name in self._namespaces:
+                self._api.replace(namespace(name, labels))
             else:
                 self._api.create(namespace(name, labels))
             self._namespaces[name] = labels
@@ -180,7 +191,7 @@ class FeasibilityOracle:
 
     def _asked(self, pending: Sequence[Manifest]) -> list[Verdict]:
         """Creates pods and collects what the scheduler says of each."""
-        made = [self._api.create(for_oracle(manifest)) for manifest in pending]
+        made = self._api.create_all(for_oracle(manifest) for manifest in pending)
         uids = [each["metadata"]["uid"] for each in made]
         namespaces = {namespace_of(each) for each in made}
         messages: dict[str, str] = {}
@@ -211,18 +222,13 @@ class FeasibilityOracle:
 def feasibility_oracle(plane: ControlPlane) -> Iterator[FeasibilityOracle]:
     """Runs a scheduler of its own beside others; the cluster must hold nothing else meanwhile."""
     extender = Extender()
-    thread = threading.Thread(target=extender.server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        with plane.scheduler(extender.configuration()):
-            oracle = FeasibilityOracle(plane.api, extender)
+    with extender.serving(), plane.scheduler(extender.configuration()):
+        oracle = FeasibilityOracle(plane.api, extender)
+        try:
             oracle.prepare()
             yield oracle
-    finally:
-        plane.api.clear()
-        extender.server.shutdown()
-        extender.server.server_close()
-        thread.join()
+        finally:
+            plane.api.clear()
 
 
 def probe(name: str, world: str) -> Manifest:
