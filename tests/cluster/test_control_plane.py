@@ -109,6 +109,13 @@ def test_a_program_that_does_not_start_shows_what_it_wrote(plane):
         pass
 
 
+def wait_until(is_so):
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 SPAWN = """
 import sys, time
 from pathlib import Path
@@ -129,12 +136,10 @@ def test_programs_end_with_the_tests_that_started_them(tmp_path, end):
         env={**os.environ, "PYTHONPATH": str(tests)},
     )
     with parent:
-        child = int(parent.stdout.readline())
+        child = Path(f"/proc/{int(parent.stdout.readline())}")
+        wait_until(lambda: (child / "comm").read_text() == "sleep\n")
         parent.send_signal(end)
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not Path(f"/proc/{child}").exists()
+    wait_until(lambda: not child.exists())
 
 
 def test_a_program_that_ends_is_not_waited_for(tmp_path):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import http.client
-import signal
+import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +17,9 @@ from pathlib import Path
 START_S = 60.0
 STOP_S = 10.0
 LOG_LINES = 40
-PR_SET_PDEATHSIG = 1
-# Loaded before a fork, which may not wait for a lock that another thread holds.
-LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+# Has the kernel kill a program whose parent has died; util-linux brings it.
+SETPRIV = shutil.which("setpriv")
+TIED_TO_PARENT = [SETPRIV, "--pdeathsig", "KILL", "--"] if SETPRIV else []
 
 
 @dataclass(frozen=True)
@@ -51,12 +49,12 @@ def running(command: list[str | Path], log: Path) -> Iterator[Daemon]:
     """Runs a program for as long as the block.
 
     It has a session of its own, so that ctrl-C reaches the tests alone and they stop it in order,
-    and is killed by the kernel should they be killed.
+    and ends at once should they be killed.
     """
     with log.open("wb") as file:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd=log.parent,
-            start_new_session=True, preexec_fn=_die_with_parent,
+            [*TIED_TO_PARENT, *command], stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            cwd=log.parent, start_new_session=True,
         )  # fmt: skip
     try:
         yield Daemon(Path(command[0]).name, process, log)
@@ -67,11 +65,6 @@ def running(command: list[str | Path], log: Path) -> Iterator[Daemon]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _die_with_parent() -> None:
-    if LIBC is not None:
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def is_ready(port: int, certificate: Path | None) -> bool:

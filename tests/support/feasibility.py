@@ -31,6 +31,12 @@ WORLD = "podium.dev/world"
 # Of all oracles: what one has left behind must not look like the world of the next.
 WORLDS = itertools.count()
 
+# Written at once: where the body follows its headers, it waits 40 ms for them to be acknowledged.
+NONE_PASSES = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16\r\n\r\n"
+    b'{"NodeNames":[]}'
+)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -50,19 +56,11 @@ class Extender:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            # Headers and body leave in one packet; the scheduler waits 40 ms for the second of two.
-            wbufsize = -1
-            disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.note(asked["Pod"]["metadata"]["uid"], asked["NodeNames"])
-                body = json.dumps({"NodeNames": [], "Error": ""}).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                self.wfile.write(NONE_PASSES)
 
             def log_message(self, *_: object) -> None:
                 pass
