@@ -2,7 +2,7 @@
 # Builds etcd, kube-apiserver and kube-scheduler from their Go modules, for the tests in
 # tests/cluster: tools/build_control_plane.sh [FOLDER]
 # Prints the folder, which KUBEBUILDER_ASSETS is to name; skips what it already holds. The first
-# build takes some ten minutes of two cores, 4 GB of memory and 4 GB of disk in Go's own caches.
+# build takes up to 25 minutes of two busy cores, 4 GB of memory and of disk in Go's own caches.
 set -euo pipefail
 kubernetes=v1.36.4
 etcd=v3.6.8 # the one that this Kubernetes names in its go.mod
