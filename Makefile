@@ -1,5 +1,6 @@
 # make demo   sets Podium up in .venv and shows it at work, offline once installed
 # make test   sets Podium up in .venv with its tools and passes the tests
+# make e2e    builds a control plane of Kubernetes with Go and passes the tests that need it
 # make lint   runs the linters; make fix mends what they can; make figures redraws the pictures
 # make lock   writes requirements/ anew after a change of dependencies; needs uv
 PYTHON ?= python3
@@ -10,13 +11,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes --only-binary :all: --no-deps
 OWN := $(PIP) install --no-index --no-deps --no-build-isolation -e .
 
-.PHONY: demo test lint fix docs figures bench lock clean
+.PHONY: demo test e2e lint fix docs figures bench lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/podium demo
 
 test: $(VENV)/.ready-dev
 	$(BIN)/pytest -n auto --dist worksteal -q
+
+e2e: $(VENV)/.ready-dev
+	assets="$${KUBEBUILDER_ASSETS:-$$(tools/build_control_plane.sh)}" \
+	&& KUBEBUILDER_ASSETS="$$assets" $(BIN)/pytest tests/cluster -q
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

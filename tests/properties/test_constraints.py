@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from podium.sim.audit import audit
 from support import constrained
 from support.agreement import assert_all_tiers_agree
-from support.instances import inflations, replays, rounds
+from support.instances import PLAIN_SHAPES, inflations, replays, rounds
 from support.probes import PROBES
 
 probes = st.sampled_from(sorted(PROBES)).map(PROBES.get)
@@ -49,4 +49,36 @@ def test_inflation_keeps_constraints(data, cluster, policy):
 @given(st.data(), constrained.clusters, probes, rounds)
 def test_rounds_keep_constraints(data, cluster, policy, protocol):
     workload = data.draw(constrained.occupied_workloads(cluster))
+    assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+gang_workloads = constrained.gang_workloads(st.sampled_from(PLAIN_SHAPES))
+
+
+@thoroughly(150)
+@given(constrained.clusters, gang_workloads, probes, replays)
+def test_gangs_start_together_in_a_replay(cluster, workload, policy, protocol):
+    assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+@thoroughly(80)
+@given(st.data(), constrained.clusters, probes)
+def test_gangs_start_together_in_inflation(data, cluster, policy):
+    workload = data.draw(constrained.occupied_workloads(cluster, gang_workloads))
+    protocol = data.draw(inflations(cluster, workload))
+    assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+@thoroughly(80)
+@given(st.data(), constrained.clusters, probes, rounds)
+def test_gangs_start_together_in_rounds(data, cluster, policy, protocol):
+    workload = data.draw(constrained.occupied_workloads(cluster, gang_workloads))
+    assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+@thoroughly(80)
+@given(st.data(), constrained.clusters, probes, replays)
+def test_gangs_keep_constraints(data, cluster, policy, protocol):
+    kinds = constrained.gang_workloads(constrained.shapes)
+    workload = data.draw(constrained.occupied_workloads(cluster, kinds))
     assert_agreed_and_possible(cluster, workload, policy, protocol)

@@ -10,13 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from podium.errors import PodiumError
-from podium.model import Cluster, Workload
+from podium.model import Cluster, PodSpec, Workload
 from podium.traces import LoadOptions, Trace, load_trace, save_trace
 from podium.traces.check import findings
 from podium.traces.info import describe
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.topology import write_topology
-from support.trace_strategies import clusters, traces, workloads
+from support.trace_strategies import clusters, constraints, traces, workloads
 from support.traces import assert_same_cluster, assert_same_trace, assert_same_workload
 
 MANIFESTS = ["t.yaml", "t.json", "t.yml.gz"]
@@ -83,6 +83,16 @@ def test_manifests_of_what_was_read_read_the_same(trace, name):
     (once,) = saved(trace, name)
     (twice,) = saved(once, name)
     assert_same_trace(twice, once)
+
+
+@given(constraints, st.sampled_from(MANIFESTS))
+@settings(deadline=None)
+def test_constraints_give_back_what_was_written(wanted, name):
+    pod = PodSpec("p", 1, 1, namespace="ml", constraints=wanted)
+    (again,) = saved(Trace("t", None, Workload.of([pod])), name)
+    (found,) = again.workload.specs()
+    assert found.constraints == wanted
+    assert again.notes == ()
 
 
 @given(traces())

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.model.constraints import (
     Constraints,
+    Gang,
     HostPort,
     NodeTerm,
     PodSelector,
@@ -18,6 +19,7 @@ from podium.model.constraints import (
 )
 from support.instances import at, lists_of, named
 
+_SHAPES = 5
 ZONE, HOST, DISK = "zone", "host", "disk"
 _SHAPES = 5
 _MOMENTS = (0.0, 0.1, 1.0, 2.0, 2.5, 3.0, 5.0, 8.0)
@@ -38,6 +40,9 @@ _SELECTORS = (
     PodSelector((Requirement("app", "Exists"),), _ALL),
     PodSelector((), _OWN),
     PodSelector(None, _ALL),
+)
+_PICKS = st.tuples(
+    st.integers(0, _SHAPES - 1), st.sampled_from(_MOMENTS), st.sampled_from(_MOMENTS)
 )
 pod_terms = st.builds(PodTerm, st.sampled_from(_SELECTORS), st.sampled_from((ZONE, HOST, DISK)))
 spreads = st.builds(
@@ -118,9 +123,10 @@ shapes = st.builds(
 )  # fmt: skip
 
 nodes = st.builds(
-    lambda gpus, labels, taints, extended: NodeSpec(
+    lambda gpus, labels, taints, extended, where: NodeSpec(
         "", 8000, 4000, gpus[0], gpus[1], labels=labels, gpu_memory_mib=gpus[2],
-        gpu_replicas=gpus[3], taints=taints, extended=extended,
+        gpu_replicas=gpus[3], taints=taints, extended=extended, rack=where[0], block=where[1],
+        zone=where[2],
     ),
     st.sampled_from(
         ((0, "", 0, 1), (2, "A", 16000, 1), (4, "A", 8000, 1), (4, "B", 16000, 4),
@@ -135,6 +141,7 @@ nodes = st.builds(
          (Taint("soft", "", "PreferNoSchedule"),))
     ),
     st.sampled_from(({}, {"pods": 3}, {"pods": 9, "rdma/hca": 2}, {"rdma/hca": 3, "x/y": 1})),
+    st.sampled_from((("r1", "b1", "z1"), ("r2", "b1", "z1"), ("r3", "b2", "z1"), ("", "", "z2"))),
 )  # fmt: skip
 
 
@@ -153,28 +160,49 @@ def _workload(kinds, picks):
     return Workload.of(named(pods, "pod"))
 
 
-workloads = st.builds(
-    _workload,
-    lists_of(shapes, 5),
-    lists_of(
-        st.tuples(st.integers(0, 4), st.sampled_from(_MOMENTS), st.sampled_from(_MOMENTS)), 30
-    ),
-)
+def _gang_workload(kinds, picks, memberships, rules):
+    pods = [at(kinds[shape % len(kinds)], *times) for shape, *times in picks]
+    joined = [replace(pod, gang=memberships[i % len(memberships)]) for i, pod in enumerate(pods)]
+    return Workload.of(named(joined, "pod"), gangs=rules)
+
+
+def gang_workloads(shapes):
+    """Draws workloads of which some pods belong to gangs."""
+    return st.builds(
+        _gang_workload,
+        lists_of(shapes, _SHAPES),
+        lists_of(_PICKS, 30),
+        lists_of(st.sampled_from(("", "", "g1", "g2", "g3")), 12),
+        st.lists(
+            st.builds(
+                Gang,
+                st.sampled_from(("g1", "g2", "g3")),
+                st.integers(1, 5),
+                st.sampled_from(("", "", "rack", "block", "zone")),
+            ),
+            unique_by=lambda rule: rule.name,
+        ),
+    )
+
+
+workloads = st.builds(_workload, lists_of(shapes, _SHAPES), lists_of(_PICKS, 30))
 
 
 @st.composite
 def occupied_workloads(draw, cluster, kinds=workloads):
     """Draws a workload of which some pods run already, wherever they could."""
-    specs = draw(kinds).specs()
+    workload = draw(kinds)
+    specs = workload.specs()
     places = draw(
         st.lists(st.integers(-3, len(cluster) - 1), min_size=len(specs), max_size=len(specs))
     )
-    return Workload.of(
+    occupied = [
         replace(spec, node=cluster.names[place], arrival_s=0.0)
         if place >= 0 and _has_gpus(spec, cluster, place)
         else spec
         for spec, place in zip(specs, places, strict=True)
-    )
+    ]
+    return Workload.of(occupied, gangs=workload.gang_rules)
 
 
 def _has_gpus(spec, cluster, place):

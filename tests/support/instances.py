@@ -1,6 +1,7 @@
 """Makes small and large instances: clusters, workloads, protocols."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -35,6 +36,7 @@ _SHAPES = [
     for priority in (0, 0, 0, -1, 7)
     for gang in ("", "", "g1", "g2")
 ]
+PLAIN_SHAPES = [replace(shape, gang="") for shape in _SHAPES]
 _MOMENTS = (0.0, 0.1, 1.0, 2.0, 2.5, 3.0, 5.0, 8.0, 13.0)
 _PODS = list(itertools.product(range(6), _MOMENTS, _MOMENTS))
 

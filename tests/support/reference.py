@@ -11,6 +11,10 @@ with the core but the protocols and the numbers that stand for an outcome:
   affinity or spread looks at. Where some pod is held, a pass also
   follows an arrival once `hold_limit` decisions were made since the last pass. When nothing
   else can happen and a pass places nothing, the first held pod may no longer be held.
+- A gang that has not started waits until enough of its pods have arrived. Then they are offered
+  one by one, and all of them are taken back unless enough find a node: where one domain is asked
+  for, the domain of the first that does, then without that domain again. The gang stands in the
+  queue where its first pod would. Those left over when it starts wait on their own from then on.
 - Inflation drops what fits nowhere. Rounds makes passes until one neither places nor holds.
 """
 
@@ -45,7 +49,7 @@ def simulate_slowly(cluster, workload, policy, protocol, *, seed, ranks, bound_s
     """
     world = SlowCluster(cluster, workload, policy, seed, ranks)
     pods = _arrivals(workload, protocol)
-    run = _Run(world, pods, protocol, workload.specs())
+    run = _Run(world, pods, protocol, workload.specs(), workload.gang_rules)
     run.begin(bound_slots)
     if isinstance(protocol, Replay):
         run.replay()
@@ -67,8 +71,25 @@ def _arrivals(workload, protocol):
     return bound + sorted(pending, key=lambda pod: pod.arrival_s)
 
 
+def _gangs(pods, rules):
+    """Tells the copies of a gang apart: a pod that comes again belongs to the next one."""
+    by_name = {rule.name: rule for rule in rules}
+    gang_of, found, copies, seen = [], {}, {}, {}
+    for pod in pods:
+        if not pod.gang or pod.gang not in by_name:
+            gang_of.append(None)
+            continue
+        if pod.name in seen.get(pod.gang, {pod.name}):
+            copies[pod.gang] = copies.get(pod.gang, 0) + 1
+            seen[pod.gang] = set()
+        seen[pod.gang].add(pod.name)
+        gang_of.append((pod.gang, copies[pod.gang]))
+        found[gang_of[-1]] = by_name[pod.gang]
+    return gang_of, found
+
+
 class _Run:
-    def __init__(self, world, pods, protocol, trace):
+    def __init__(self, world, pods, protocol, trace, gang_rules):
         count = len(pods)
         self.world = world
         self.pods = pods
@@ -86,11 +107,16 @@ class _Run:
         self.released = False  # whether somebody who waits may fit since the last pass
         self.awaited = {pod.name for pod in pods if is_awaited(pod, trace)}
         self.num_bound = 0
+        self.gang_of, self.rules = _gangs(pods, gang_rules)
+        self.members = {gang: [] for gang in self.rules}  # that have arrived and wait
+        self.started = {gang: [] for gang in self.rules}
 
     def begin(self, bound_slots):
         """Lets the pods run that run already."""
         rank_of = {node.spec.name: rank for rank, node in enumerate(self.world.nodes)}
         for index, slots in enumerate(bound_slots):
+            if self.gang_of[index] is not None:
+                self.started[self.gang_of[index]].append(index)
             self.clock = self.pods[index].arrival_s or 0.0
             if isinstance(self.protocol, Inflation):
                 self.clock = float(index)
@@ -119,7 +145,8 @@ class _Run:
             self.outcome.changes_after.append(len(self.outcome.changes))
 
     def rounds(self):
-        self.waiting = list(range(self.num_bound, len(self.pods)))
+        for index in range(self.num_bound, len(self.pods)):
+            self._queue_up(index)
         for number in range(self.protocol.max_rounds):
             self.clock = float(number)
             if self._offer_waiting() == 0:
@@ -150,11 +177,120 @@ class _Run:
         self.world.nodes[rank].stop(self.pods[index], slots)
         self.outcome.changes.append(-(index + 1))
 
+    def _queue_up(self, index):
+        if not self._awaits_gang(index):
+            self.waiting.append(index)
+            return
+        gang = self.gang_of[index]
+        self.members[gang].append(index)
+        if self._is_ready(gang) and self.members[gang][0] not in self.waiting:
+            self.waiting.append(self.members[gang][0])
+
+    def _awaits_gang(self, index):
+        gang = self.gang_of[index]
+        return gang is not None and len(self.started[gang]) < self.rules[gang].minimum
+
+    def _is_ready(self, gang):
+        return len(self.started[gang]) + len(self.members[gang]) >= self.rules[gang].minimum
+
+    def _arrive_in_gang(self, index):
+        gang = self.gang_of[index]
+        self.members[gang].append(index)
+        if not self._is_ready(gang):
+            return
+        first = self.members[gang][0]
+        left_over, is_started = self._try_gang(gang)
+        if first in self.waiting and (is_started or self._is_dropped(first)):
+            self.waiting.remove(first)
+        elif first not in self.waiting and not is_started and not self._is_dropped(first):
+            self.waiting.append(first)
+        if not is_started and self._is_dropped(first):
+            self.members[gang] = []
+        self.waiting.extend(left_over)
+        self._pass_if_due()
+
+    def _is_dropped(self, first):
+        return isinstance(self.protocol, Inflation) and first not in self.held
+
+    def _try_gang(self, gang):  # noqa: C901, PLR0912 - the whole rule in one place
+        """Tries to start a gang; gives who is left over and waits alone, and whether it started."""
+        rule, members = self.rules[gang], self.members[gang]
+        first, barred, is_held = members[0], set(), False
+        self.held.discard(first)
+        home = self._home(gang)
+        while True:
+            domain, placed = home, []
+            for number, index in enumerate(members):
+                left = len(members) - number
+                if len(self.started[gang]) + len(placed) + left < rule.minimum:
+                    break
+                self.outcome.decisions += 1
+                may_hold = self.forced != first and self._may_hold(index)
+                answer = self.world.decide(
+                    self.pods[index], may_hold=may_hold, within=(rule.domain, domain, barred)
+                )
+                if answer == NOWHERE:
+                    self.outcome.status[index] = UNPLACED
+                elif answer == HELD:
+                    self.outcome.holds[index] += 1
+                    self.outcome.status[index] = STATUS_HELD
+                    is_held = True
+                else:
+                    placed.append((index, *answer))
+                    self.world.nodes[answer[0]].start(self.pods[index], answer[1])
+                    if domain is None:
+                        domain = self.world.domain(answer[0], rule.domain)
+            if len(self.started[gang]) + len(placed) >= rule.minimum:
+                return self._start_gang(gang, placed), True
+            for index, rank, slots in reversed(placed):
+                self.world.nodes[rank].stop(self.pods[index], slots)
+                self.outcome.status[index] = UNPLACED
+            if not rule.domain or home is not None or domain is None:
+                break
+            barred.add(domain)
+        if is_held:
+            self.held.add(first)
+        else:
+            for index in members:
+                self.outcome.status[index] = UNPLACED
+        return [], False
+
+    def _home(self, gang):
+        for index in self.started[gang]:
+            if self.rules[gang].domain:
+                rank = self.world.index_of_rank.index(self.outcome.node[index])
+                return self.world.domain(rank, self.rules[gang].domain)
+        return None
+
+    def _start_gang(self, gang, placed):
+        for index, rank, slots in placed:
+            self.world.nodes[rank].stop(self.pods[index], slots)
+        for index, rank, slots in placed:
+            self._place(index, rank, slots)
+            self.started[gang].append(index)
+        left_over = []
+        for index in self.members[gang]:
+            if self.outcome.status[index] == STATUS_HELD:
+                self.held.add(index)
+                left_over.append(index)
+            elif self.outcome.status[index] == UNPLACED and not isinstance(
+                self.protocol, Inflation
+            ):
+                left_over.append(index)
+        self.members[gang] = []
+        return left_over
+
     def _arrive(self, index):
+        if self._awaits_gang(index):
+            self._arrive_in_gang(index)
+            return
         answer = self._offer(index)
         is_dropped = answer == NOWHERE and isinstance(self.protocol, Inflation)
         if answer in (NOWHERE, HELD) and not is_dropped:
             self.waiting.append(index)
+        self._pass_if_due()
+
+    def _pass_if_due(self):
         decided = self.outcome.decisions - self.decisions_at_pass
         if self.held and decided >= self.holding.hold_limit:
             self._offer_waiting()
@@ -195,7 +331,18 @@ class _Run:
         without_room = set()
         held_on = {}  # shape: how many changes there had been when it was held
         outcomes = 0
+        late = []
         for index in self._queue():
+            if self._awaits_gang(index):
+                left_over, is_started = self._try_gang(self.gang_of[index])
+                late += left_over
+                outcomes += is_started or index in self.held
+                if is_started:
+                    self.waiting.remove(index)
+                elif self._is_dropped(index):
+                    self.waiting.remove(index)
+                    self.members[self.gang_of[index]] = []
+                continue
             shape = self.world.twins[self.pods[index].name]
             if shape in without_room:
                 self._find_no_room(index)
@@ -214,6 +361,7 @@ class _Run:
                 held_on[shape] = len(self.outcome.changes)
             else:
                 self.waiting.remove(index)
+        self.waiting.extend(late)
         self.decisions_at_pass = self.outcome.decisions
         return outcomes
 

@@ -158,8 +158,13 @@ class SlowCluster:
             for spec, record, kind in zip(workload.specs(), settled.pods, classes, strict=True)
         }  # fmt: skip
 
-    def decide(self, pod, *, may_hold):
-        """Gives (rank of the node, slots), NOWHERE or HELD."""
+    def domain(self, rank, level):
+        """Names a node's rack, block or zone; None where it has none."""
+        return getattr(self.nodes[rank].spec, level) or None
+
+    def decide(self, pod, *, may_hold, within=("", None, ())):
+        """Gives (rank of the node, slots), NOWHERE or HELD; `within` bounds where a gang goes."""
+        self.within = within
         if isinstance(self.policy, ClusterPolicy):
             rank, slot = self._choose(pod), None
         else:
@@ -170,6 +175,11 @@ class SlowCluster:
 
     def fits(self, pod, node):
         """Tells whether a node has what the pod asks for, and everybody's constraints hold."""
+        level, domain, barred = self.within
+        if level:
+            own = getattr(node.spec, level) or None
+            if own is None or own in barred or (domain is not None and own != domain):
+                return False
         return node.fits(pod) and may_run(pod, node, self.nodes)
 
     def _best(self, pod, *, may_hold):

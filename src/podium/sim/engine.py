@@ -12,7 +12,8 @@ import numpy.typing as npt
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy, load
-from podium.sim.bound import NOBODY_BOUND, Bound, bind, is_bound
+from podium.sim.bound import NOBODY_BOUND, bind, is_bound
+from podium.sim.gangs import gangs_of
 from podium.sim.orders import Order, check_order, inflate, shuffled_rank
 from podium.sim.plan import Plan
 from podium.sim.preparation import Preparation
@@ -57,7 +58,9 @@ def make_plan(
     """Settles everything about a run before it begins: arrivals, ranks and tier."""
     aligned = workload.on(cluster)
     order = _order(cluster, aligned, protocol, setup)
-    arrivals, bound = _arrivals(cluster, aligned, protocol, order)
+    numbers, num_bound = _order_of(aligned, protocol, order)
+    arrivals = _arrivals(aligned, protocol, numbers)
+    bound = bind(cluster, arrivals.taken(np.arange(num_bound))) if num_bound else NOBODY_BOUND
     ranks = order.node_rank if order.node_rank is not None else _ranks(cluster, setup)
     preparation = Preparation()
     prepare = functools.partial(preparation.table, trace=aligned)
@@ -72,6 +75,7 @@ def make_plan(
         tier=choose_tier(setup.tier, policy, arrivals, protocol, cluster, prepare),
         preparation=preparation,
         bound=bound,
+        gangs=gangs_of(cluster, arrivals, numbers, bound),
     )
 
 
@@ -102,10 +106,10 @@ def _order(cluster: Cluster, workload: Workload, protocol: Protocol, setup: Setu
     return order
 
 
-def _arrivals(
-    cluster: Cluster, workload: Workload, protocol: Protocol, order: Order
-) -> tuple[Workload, Bound]:
-    """Puts the pods in order: those that run already, then those that arrive."""
+def _order_of(
+    workload: Workload, protocol: Protocol, order: Order
+) -> tuple[npt.NDArray[np.int64], int]:
+    """Lists the pods by number: those that run already, and then those that arrive."""
     if isinstance(protocol, Replay) and not workload.has_times:
         raise UsageError(
             "the trace has no times, so it cannot be replayed",
@@ -113,23 +117,21 @@ def _arrivals(
             hint="use --protocol inflation or --protocol rounds",
         )
     bound = np.flatnonzero(is_bound(workload))
-    if len(bound) == 0:
-        is_inflated = isinstance(protocol, Inflation)
-        arriving = workload.taken(order.arrivals) if is_inflated else workload.by_arrival()
-        return arriving, NOBODY_BOUND
     if isinstance(protocol, Inflation):
-        listed = order.arrivals
-    else:
-        order_of_all = _by_arrival(workload)
-        listed = order_of_all[~np.isin(order_of_all, bound)]
-    first = workload.taken(bound)
-    return workload.taken(np.concatenate([bound, listed])), bind(cluster, first)
-
-
-def _by_arrival(workload: Workload) -> npt.NDArray[np.int64]:
+        return np.concatenate([bound, order.arrivals]), len(bound)
     if workload.arrival_s is None:
-        return np.arange(len(workload))
-    return np.argsort(workload.arrival_s, kind="stable").astype(np.int64)
+        arriving = np.arange(len(workload))
+    else:
+        arriving = np.argsort(workload.arrival_s, kind="stable").astype(np.int64)
+    if len(bound):
+        arriving = arriving[~np.isin(arriving, bound)]
+    return np.concatenate([bound, arriving]), len(bound)
+
+
+def _arrivals(workload: Workload, protocol: Protocol, numbers: npt.NDArray[np.int64]) -> Workload:
+    if isinstance(protocol, Inflation) or workload.bound_to:
+        return workload.taken(numbers)
+    return workload.by_arrival()
 
 
 def _ranks(cluster: Cluster, setup: Setup) -> npt.NDArray[np.int64]:

@@ -11,6 +11,7 @@ from podium.files.excerpt import escaped
 from podium.model import Cluster, Workload
 from podium.policies import Policy
 from podium.sim.bound import NOBODY_BOUND, Bound
+from podium.sim.gangs import Gangs
 from podium.sim.preparation import Preparation
 from podium.sim.protocols import Protocol
 from podium.sim.tiers import Tier
@@ -30,6 +31,7 @@ class Plan:
     tier: Tier
     preparation: Preparation = field(default_factory=Preparation, repr=False)
     bound: Bound = NOBODY_BOUND  # where the first pods are when the run begins
+    gangs: Gangs = field(kw_only=True, repr=False)
 
     def __repr__(self) -> str:
         return (

@@ -102,7 +102,7 @@ class _Ledger:
     is_placed: Flags
     has_holds: bool
     has_departures: bool
-    has_affinity: bool  # placing a pod may make room for another
+    has_company: bool  # placing a pod may let another one start
 
     @classmethod
     def of(cls, result: Result) -> _Ledger:
@@ -114,7 +114,7 @@ class _Ledger:
         return cls(
             result, nodes, result.pods, there,
             by_slot.shape[1], result.status == PLACED, bool(result.holds.any()),
-            isinstance(plan.protocol, Replay), _has_affinity(plan),
+            isinstance(plan.protocol, Replay), _starts_others(plan),
         )  # fmt: skip
 
     @cached_property
@@ -211,6 +211,7 @@ def _places(ledger: _Ledger) -> Found:
     where, slots = result.node[placed], result.slots[placed]
     gpus, models = (ledger.pods[field][placed] for field in ("gpu_count", "gpu_models"))
     is_allowed = (gpus == 0) | _is_allowed(models, ledger.nodes["gpu_model"][where])
+    is_allowed |= result.is_bound[placed]  # somebody else put it there
     for is_right, told in (
         (np.bitwise_count(slots) == gpus, "has other GPUs than it asked for"),
         (slots >> ledger.nodes["gpu_count"][where] == 0, "has a GPU that its node does not"),
@@ -253,10 +254,10 @@ def _moments(ledger: _Ledger) -> Found:
         ends = result.finish_s[result.finish_s > start]
         known = np.concatenate([result.arrival_s, ends]) if ledger.has_holds else ends
         late = np.flatnonzero(is_late)
-        is_sudden = ~np.isin(start[late], known) & (not ledger.has_affinity)
+        is_sudden = ~np.isin(start[late], known) & (not ledger.has_company)
         yield from ledger.wrong_at(late, is_sudden, "started when nothing happened")
     elif is_late.any():  # what is never released is missed for good by who was not held
-        is_unheld = ~_of_held_shape(ledger) & (not ledger.has_affinity)
+        is_unheld = ~_of_held_shape(ledger) & (not ledger.has_company)
         yield from ledger.wrong(is_late & is_unheld, "started late and was not held")
         protocol, count = result.plan.protocol, len(start)
         last = protocol.max_rounds if isinstance(protocol, Rounds) else count
@@ -296,7 +297,8 @@ def _order(ledger: _Ledger) -> Found:
     else:
         yield from _order_of_steps(ledger, pods)
     on_time = pods[is_placing & (result.start_s[pods] == result.arrival_s[pods])]
-    if not ledger.has_holds and not isinstance(result.plan.protocol, Rounds):
+    is_plain = not ledger.has_holds and not ledger.has_company
+    if is_plain and not isinstance(result.plan.protocol, Rounds):
         is_overtaken = np.diff(on_time, prepend=-1) <= 0
         for pod in on_time[is_overtaken].tolist():
             yield f"{ledger.pod(pod)} was placed after one that arrived later"
@@ -315,7 +317,7 @@ def _order_in_time(ledger: _Ledger, pods: Whole, is_placing: Flags) -> Found:
     is_behind = ~is_placing & (begun == moments) & (result.start_s[pods] < moments)
     yield from ledger.wrong_at(pods, is_behind, "was released after others began")
     if (
-        not ledger.has_holds and not ledger.has_affinity
+        not ledger.has_holds and not ledger.has_company
     ):  # who waits for room starts when some is released
         freed = np.maximum.accumulate(np.where(is_placing, -np.inf, moments))
         is_late = is_placing & (result.start_s[pods] > result.arrival_s[pods])
@@ -421,7 +423,7 @@ def _fitting(ledger: _Ledger, which: Whole) -> Flags:
 
 def _is_intricate(arrivals: Workload) -> Flags:
     """Tells of which pods it depends on more than free resources whether they fit a node."""
-    is_intricate = np.zeros(len(arrivals), bool)
+    is_intricate = arrivals.pods["gang"] > 0
     if arrivals.gpu_shares is not None:
         is_intricate |= arrivals.pods["gpu_count"] > 0
     if arrivals.tables is not None and arrivals.class_of is not None:
@@ -430,6 +432,7 @@ def _is_intricate(arrivals: Workload) -> Flags:
     return is_intricate
 
 
-def _has_affinity(plan: Plan) -> bool:
+def _starts_others(plan: Plan) -> bool:
+    """Tells whether placing a pod may let another one start: by affinity, or as a gang."""
     tables = plan.arrivals.tables
-    return tables is not None and bool(tables.is_enabling.any())
+    return plan.gangs.is_any or (tables is not None and bool(tables.is_enabling.any()))

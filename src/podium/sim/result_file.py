@@ -30,6 +30,7 @@ from podium.model import Cluster, Workload
 from podium.model.records import POD, node_dtype
 from podium.model.workload import TypicalPods
 from podium.policies import Policy
+from podium.sim.gangs import no_gangs
 from podium.sim.orders import Order
 from podium.sim.plan import Plan
 from podium.sim.protocols import Holding, Inflation, Protocol, Replay, Rounds
@@ -301,8 +302,9 @@ def _plan(
     header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], policy: Policy | None
 ) -> Plan:
     trace = _workload("trace", header, arrays)
+    cluster = _cluster(header["cluster"], arrays["nodes"])
     return Plan(
-        cluster=_cluster(header["cluster"], arrays["nodes"]),
+        cluster=cluster,
         rank_order=arrays["rank_order"],
         arrivals=trace if header["arrivals"] is None else _workload("arrivals", header, arrays),
         trace=trace,
@@ -310,6 +312,7 @@ def _plan(
         protocol=_protocol(header["protocol"], arrays),
         seed=_count(header["seed"]),
         tier=_one_of(header["tier"], get_args(Tier)),
+        gangs=no_gangs(cluster),
     )
 
 

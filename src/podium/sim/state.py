@@ -44,6 +44,7 @@ CHANGED = (
     *("nodes", "class_counts", "random_state", "last_change", "head", "tail", "is_held"),
     *("node", "slots", "start", "holds", "status", "changes_after", "change"),
     *("heap_time", "heap_pod", "resources", "counts", "totals"),
+    *("gang_started", "gang_arrived", "gang_head", "gang_tail", "is_barred"),
 )
 """The arrays that must be as they were, where a run that keeps no scores is to begin again."""
 
@@ -66,10 +67,12 @@ def build_state(plan: Plan) -> State:
     shapes = core_shapes(workload)
     arrays = _world(cluster, plan.rank_order, shapes)
     num_pods, num_shapes = len(workload), shapes.num_shapes
-    arrays |= _queue(num_pods, num_shapes) | _outcome(num_pods) | _times(workload, protocol)
+    num_lines = num_shapes + len(plan.gangs.minimum) - 1
+    arrays |= _queue(num_pods, num_lines) | _outcome(num_pods) | _times(workload, protocol)
     numbers = {
         "num_nodes": len(cluster),
         "num_shapes": num_shapes,
+        "num_lines": num_lines,
         "num_pods": num_pods,
         "node_bytes": cluster.nodes.dtype.itemsize,
         "gpu_slots": gpu_slots(cluster),
@@ -86,6 +89,7 @@ def build_state(plan: Plan) -> State:
     state = State(arrays, np.zeros(1, RUN))
     connect(state, arrays, numbers)
     connect(state, {"shares": shapes.shares}, _share_numbers(shapes))
+    connect_gangs(state, plan)
     connect_constraints(state, workload.tables, shapes.class_of, plan.rank_order)
     if len(plan.bound):
         begin_bound(state, plan)
@@ -113,6 +117,34 @@ def connect(state: State, arrays: Arrays, numbers: dict[str, int]) -> None:
         state.record[name] = array.ctypes.data
     for name, number in numbers.items():
         state.record[name] = number
+
+
+def connect_gangs(state: State, plan: Plan) -> None:
+    """Lays out gangs, domains in rank order, and the priorities of all lines."""
+    gangs, num_pods = plan.gangs, len(plan.arrivals)
+    pods, num_shapes = state.arrays["shapes"], state.number("num_shapes")
+    size = num_pods if gangs.is_any else 1
+    domains = gangs.domains[:, plan.rank_order]
+    arrays: Arrays = {
+        "priority": np.concatenate([pods["priority"][:num_shapes], gangs.priority]).astype(
+            np.int64
+        ),
+        "gang_of": gangs.gang_of,
+        "gang_minimum": gangs.minimum,
+        "gang_level": gangs.level,
+        "gang_home": gangs.home,
+        "gang_started": gangs.started.copy(),
+        "gang_arrived": np.zeros(len(gangs.minimum), np.int32),
+        "gang_head": np.full(len(gangs.minimum), NOBODY, np.int64),
+        "gang_tail": np.full(len(gangs.minimum), NOBODY, np.int64),
+        "next_member": np.full(size, NOBODY, np.int64),
+        "gang_domains": np.ascontiguousarray(domains),
+        "is_barred": np.zeros(int(domains.max(initial=0)) + 1, np.bool_),
+        "trial_members": np.zeros(size, np.int64),
+        "late": np.zeros(size, np.int64),
+    }
+    numbers = {"has_gangs": gangs.is_any, "num_domains": len(arrays["is_barred"])}
+    connect(state, arrays, numbers)
 
 
 def connect_constraints(
@@ -244,19 +276,25 @@ def connect_ranking(state: State, *, is_cached: bool) -> None:
     kinds = _kinds(state)
     num_kinds = int(kinds.max()) + 1
     rows = num_shapes if is_cached else 0
+    log_size = 2 * state.number("num_pods") + 2
     arrays: Arrays = {
         "scores": np.empty((rows, num_nodes)),
         "tops": np.empty((rows, int(starts[-1]))),
         "level_starts": starts,
         "seen": np.full(num_shapes, -1, np.int64),
-        "log": np.empty(2 * state.number("num_pods") + 1 if is_cached else 1, np.int32),
+        "log": np.empty(log_size if is_cached else 1, np.int32),
         "last_change": np.full(num_nodes, -1, np.int64),
         "kind_of": kinds,
         "kind_score": np.zeros(num_kinds),
         "kind_shape": np.full(num_kinds, -1, np.int64),
         "row": np.empty(1 if is_cached else num_nodes),
     }
-    numbers = {"is_cached": is_cached, "num_levels": len(starts) - 1, "num_tops": int(starts[-1])}
+    numbers = {
+        "is_cached": is_cached,
+        "log_size": log_size,
+        "num_levels": len(starts) - 1,
+        "num_tops": int(starts[-1]),
+    }
     connect(state, arrays, numbers)
 
 
@@ -270,7 +308,6 @@ def _world(cluster: Cluster, rank_order: npt.NDArray[np.int64], shapes: CoreShap
         "shape_of": shapes.shape_of,
         "class_counts": np.ascontiguousarray(classes, np.int32),
         "feasible": np.zeros(len(cluster), np.bool_),
-        "priority": shapes.records["priority"][: shapes.num_shapes].astype(np.int64),
     }
 
 
@@ -283,16 +320,16 @@ def aligned(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return copy.reshape(records.shape)
 
 
-def _queue(num_pods: int, num_shapes: int) -> Arrays:
-    empty = {name: np.full(num_shapes, NOBODY, np.int64) for name in ("head", "tail")}
-    scratch = ("active", "pass_key", "pass_shape", "cursor", "before", "refused_at")
+def _queue(num_pods: int, num_lines: int) -> Arrays:
+    empty = {name: np.full(num_lines, NOBODY, np.int64) for name in ("head", "tail")}
+    scratch = ("active", "pass_key", "pass_line", "cursor", "before", "refused_at")
     return {
         "next_pod": np.full(num_pods, NOBODY, np.int64),
         "is_held": np.zeros(num_pods, np.uint8),
         "heap_time": np.zeros(num_pods),
         "heap_pod": np.zeros(num_pods, np.int64),
         **empty,
-        **{name: np.zeros(num_shapes, np.int64) for name in scratch},
+        **{name: np.zeros(num_lines, np.int64) for name in scratch},
     }
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -46,20 +49,56 @@ def is_stream(reference: str) -> bool:
     return reference == STANDARD_INPUT or bool(_HANDED.fullmatch(reference))
 
 
+_KEPT: dict[tuple[int, int], Buffered] = {}
+"""What came out of pipes, until the process ends: a comparison loads its trace many times."""
+
+
 @contextmanager
 def buffered(reference: str) -> Iterator[Buffered]:
     """Reads a stream to its end; errors speak of the stream, not of the file that holds it."""
     shown = "standard input" if reference in (STANDARD_INPUT, "/dev/stdin") else reference
-    with tempfile.TemporaryDirectory(prefix="podium-") as folder:
-        raw = Path(folder) / "stream"
-        _copy(reference, raw, shown)
-        file = Buffered(raw.rename(raw.with_suffix(_suffix(raw, shown))), shown)
-        try:
-            yield file
-        except InputError as error:
-            error.message = error.message.replace(str(file.path), shown)
-            error.where = error.where.replace(str(file.path), shown)
-            raise
+    pipe = _pipe(reference)
+    with ExitStack() as stack:
+        file = None if pipe is None else _KEPT.get(pipe)
+        if file is None:
+            folder = tempfile.TemporaryDirectory(prefix="podium-")
+            with ExitStack() as unsaved:
+                unsaved.enter_context(folder)
+                file = Buffered(_saved(reference, Path(folder.name), shown), shown)
+                unsaved.pop_all()
+            if pipe is None:
+                stack.callback(folder.cleanup)
+            else:
+                _KEPT[pipe] = file
+                atexit.register(folder.cleanup)
+        yield from _renaming(file)
+
+
+def _renaming(file: Buffered) -> Iterator[Buffered]:
+    try:
+        yield file
+    except InputError as error:
+        error.message = error.message.replace(str(file.path), file.shown)
+        error.where = error.where.replace(str(file.path), file.shown)
+        raise
+
+
+def _pipe(reference: str) -> tuple[int, int] | None:
+    """Names the pipe behind a reference, None where something else is."""
+    try:
+        if reference == STANDARD_INPUT:
+            status = os.fstat(sys.stdin.fileno())
+        else:
+            status = Path(reference).stat()
+    except (OSError, ValueError, AttributeError):  # none, closed, or no file at all
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISFIFO(status.st_mode) else None
+
+
+def _saved(reference: str, folder: Path, shown: str) -> Path:
+    raw = folder / "stream"
+    _copy(reference, raw, shown)
+    return raw.rename(raw.with_suffix(_suffix(raw, shown)))
 
 
 def _copy(reference: str, target: Path, shown: str) -> None:
@@ -90,7 +129,7 @@ def _suffix(path: Path, shown: str) -> str:
     with path.open("rb") as stream:
         head = stream.read(_SNIFFED_BYTES)
     if not head.strip():
-        raise InputError.at(shown, "is empty; what was piped can be read once", hint=_HINT)
+        raise InputError.at(shown, "is empty", hint=_HINT)
     if head.startswith(b"\x1f\x8b"):
         raise InputError.at(shown, "is compressed", hint="pipe it through gunzip first")
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):

@@ -59,7 +59,8 @@ def test_a_pipe_of_the_shell_is_read():
         with os.fdopen(writer, "w") as stream:
             stream.write(YAML)
         assert is_stream(f"/dev/fd/{reader}")
-        assert load_trace(f"/dev/fd/{reader}").cluster.names == ("n",)
+        for _ in range(2):  # a comparison loads its trace again
+            assert load_trace(f"/dev/fd/{reader}").cluster.names == ("n",)
     finally:
         os.close(reader)
 

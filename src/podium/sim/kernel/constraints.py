@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.model.classes import PRESENT, SKEW
+from podium.sim.kernel.gangs import is_in_domain
 from podium.sim.kernel.layout import i4, i8, inner, u1
 
 _FIELDS = 5  # of a rule: kind, group, own, max skew, least domains
@@ -53,7 +54,9 @@ def is_enabling(run, shape):
 
 @inner
 def has_span(run, shape):
-    """Tells whether pods on other nodes decide where the shape may go."""
+    """Tells whether more than the node itself decides where the shape may go."""
+    if run.trial_level > 0:
+        return True
     if not run.has_constraints:
         return False
     kind = np.int64(i4(run.class_of)[shape])
@@ -63,6 +66,8 @@ def has_span(run, shape):
 @inner
 def set_floors(run, shape):
     """Works out, once a decision, what the counters of a shape's rules are compared with."""
+    if not run.has_constraints:
+        return
     kind = np.int64(i4(run.class_of)[shape])
     nobody = _is_first(run, kind)
     for rule in range(i4(run.span_start)[kind], i4(run.rule_start)[kind + 1]):
@@ -105,6 +110,10 @@ def _highest_before(run, rule):
 @inner
 def keeps_rules(run, shape, node):
     """Tells whether pods on other nodes let the shape run on a node; floors must be set."""
+    if run.trial_level > 0 and not is_in_domain(run, node):
+        return False
+    if not run.has_constraints:
+        return True
     kind = np.int64(i4(run.class_of)[shape])
     for rule in range(i4(run.span_start)[kind], i4(run.rule_start)[kind + 1]):
         what = i4(run.rules)[rule * _FIELDS]

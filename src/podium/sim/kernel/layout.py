@@ -16,9 +16,12 @@ from numba.extending import intrinsic
 
 _NUMBERS = (
     # the cluster and the workload
-    *("num_nodes", "num_shapes", "num_pods", "node_bytes", "gpu_slots"),
+    *("num_nodes", "num_shapes", "num_lines", "num_pods", "node_bytes", "gpu_slots"),
     # constraints, and GPUs of which one request is another share
     *("has_constraints", "has_shares", "num_kinds", "num_resources"),
+    # gangs
+    *("has_gangs", "num_domains", "trial_gang", "trial_level", "trial_home", "trial_domain"),
+    *("trial_pod", "trial_left", "trial_size", "is_trial_held", "late_members"),
     # how the policy is called
     *("policy", "table", "rows", "columns", "takes_gpu", "is_cluster", "has_random_ties"),
     *("gpu_choice", "has_memo", "is_cached"),
@@ -27,8 +30,16 @@ _NUMBERS = (
     # sizes of the memo and the index
     *("bucket_mask", "key_mask", "max_states", "num_levels", "num_tops"),
     # what changes during a run
-    *("used_states", "used_keys", "version", "decisions", "decisions_at_pass", "changes"),
-    *("arrived", "departures", "active_shapes", "waiting_pods", "held_pods", "forced_pod"),
+    *(
+        "log_size",
+        "used_states",
+        "used_keys",
+        "version",
+        "decisions",
+        "decisions_at_pass",
+        "changes",
+    ),
+    *("arrived", "departures", "active_lines", "waiting_pods", "held_pods", "forced_pod"),
     # where the run stands between two offers
     *("offered", "is_passing", "pass_size", "pass_outcomes", "is_released", "drained_at", "round"),
     *("error_code", "error_pod", "error_node"),
@@ -59,12 +70,26 @@ ARRAYS = {
     "count_start": "int32 (num_groups + 1)",
     "num_eligible": "int32 (num_groups): domains that decide the lowest count",
     "totals": "int64 (num_groups): pods in all domains",
+    # gangs, by number; 0 is none
+    "gang_of": "int32 (num_pods)",
+    "gang_minimum": "int32 (num_gangs + 1)",
+    "gang_level": "int32 (num_gangs + 1): 0 anywhere, 1 in one rack, 2 in one block, 3 in one zone",
+    "gang_home": "int32 (num_gangs + 1): domain of members that run already, -1 = none",
+    "gang_started": "int32 (num_gangs + 1): members placed so far",
+    "gang_arrived": "int32 (num_gangs + 1): members that wait for their gang",
+    "gang_head": "int64 (num_gangs + 1)",
+    "gang_tail": "int64 (num_gangs + 1)",
+    "next_member": "int64 (num_pods): the member behind, in the same gang",
+    "gang_domains": "int32 (3, num_nodes): rack, block and zone, -1 = none",
+    "is_barred": "uint8 (num_domains): domains in which the gang did not fit",
+    "trial_members": "int64 (num_pods): members that found a node",
+    "late": "int64 (num_pods): members left over, which join the queue after the pass",
     "class_counts": "int32 (num_nodes, 17): running GPU pods by class",
     "feasible": "uint8 (num_nodes), shown to cluster policies",
     "random_state": "uint64 (1)",
     "arrival": "float64 (num_pods), not falling",
     "duration": "float64 (num_pods)",
-    "priority": "int64 (num_shapes)",
+    "priority": "int64 (num_lines)",
     # scores by exact state
     "states": "int64 (max_states, node_bytes / 8)",
     "buckets": "int32 (power of two): state + 1, 0 = empty",
@@ -86,16 +111,16 @@ ARRAYS = {
     # departures: a heap
     "heap_time": "float64 (num_pods)",
     "heap_pod": "int64 (num_pods)",
-    # the queue: a FIFO per shape
+    # the queue: lines, a FIFO per shape and one per gang
     "next_pod": "int64 (num_pods): the pod behind, in the same FIFO",
-    "head": "int64 (num_shapes)",
-    "tail": "int64 (num_shapes)",
-    "active": "int64 (num_shapes): shapes with a FIFO, unordered",
-    "pass_key": "int64 (num_shapes): heap of the pass under way",
-    "pass_shape": "int64 (num_shapes): heap of the pass under way",
-    "cursor": "int64 (num_shapes): pod to offer next in the pass",
-    "before": "int64 (num_shapes): the pod in front of the cursor",
-    "refused_at": "int64 (num_shapes): version on which the shape was held in this pass",
+    "head": "int64 (num_lines)",
+    "tail": "int64 (num_lines)",
+    "active": "int64 (num_lines): lines in which somebody waits, unordered",
+    "pass_key": "int64 (num_lines): heap of the pass under way",
+    "pass_line": "int64 (num_lines): heap of the pass under way",
+    "cursor": "int64 (num_lines): pod to offer next in the pass",
+    "before": "int64 (num_lines): the pod in front of the cursor",
+    "refused_at": "int64 (num_lines): version on which the line was held in this pass",
     "is_held": "uint8 (num_pods)",
     # what a run writes, per pod and in order
     "node": "int32 (num_pods): rank of the node, -1 = none",

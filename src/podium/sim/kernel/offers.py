@@ -12,6 +12,20 @@ import numpy as np
 from podium.model.records import GPU_MILLI
 from podium.sim.kernel.calendar import next_time, pop, push
 from podium.sim.kernel.constraints import is_enabling
+from podium.sim.kernel.gangs import (
+    awaits_gang,
+    begin_trial,
+    close_trial,
+    disband,
+    enlist,
+    is_enough,
+    is_ready,
+    line_of,
+    next_member,
+    pass_member,
+    take_in,
+    tries_elsewhere,
+)
 from podium.sim.kernel.layout import f8, i4, i8, inlined, inner
 from podium.sim.kernel.ranking import HOLDING, NOWHERE, note_change
 from podium.sim.kernel.waiting import (
@@ -21,10 +35,12 @@ from podium.sim.kernel.waiting import (
     close_pass,
     enter,
     first_held,
+    forget,
+    insert,
     join,
     leave,
     mark,
-    next_shape,
+    next_line,
     open_pass,
     stay,
 )
@@ -43,10 +59,17 @@ def next_offer(run):
     """Lets events happen until a pod is to be decided; gives the pod, or NOBODY at the end."""
     pod = _GOING_ON
     while pod == _GOING_ON:
-        if run.is_passing:
+        if run.trial_gang:
+            pod = next_member(run)
+            if pod == NOBODY:
+                _end_trial(run)
+        elif run.is_passing:
             pod = _next_waiting(run)
             if pod == NOBODY:
                 _end_pass(run)
+            elif run.has_gangs and awaits_gang(run, pod):
+                begin_trial(run, pod)
+                pod = _GOING_ON
         elif run.protocol == REPLAY:
             pod = _next_in_time(run)
         elif run.protocol == INFLATION:
@@ -66,6 +89,9 @@ def apply(run, node, slot):
     pod = run.offered
     shape = i8(run.shape_of)[pod]
     run.decisions += 1
+    if run.trial_gang:
+        _apply_member(run, pod, shape, node, slot)
+        return
     if node >= 0:
         _place(run, pod, shape, node, slot)
     elif node == HOLDING:
@@ -80,8 +106,135 @@ def apply(run, node, slot):
 
 
 @inner
+def _apply_member(run, pod, shape, node, slot):
+    if node >= 0:
+        _put(run, pod, shape, node, slot)
+        take_in(run, pod, node)
+    elif node == HOLDING:
+        i4(run.holds)[pod] += 1
+        i4(run.status)[pod] = HELD_BACK
+        run.is_trial_held = 1
+    else:
+        i4(run.status)[pod] = UNPLACED
+    pass_member(run, pod)
+
+
+@inner
+def _end_trial(run):
+    gang = run.trial_gang
+    if is_enough(run):
+        _start_gang(run, gang)
+        return
+    _take_back(run)
+    if not tries_elsewhere(run):
+        _refuse_gang(run, gang)
+
+
+@inner
+def _start_gang(run, gang):
+    leader = i8(run.gang_head)[gang]
+    line = line_of(run, leader)
+    for i in range(run.trial_size):
+        _confirm(run, i8(run.trial_members)[i])
+    i4(run.gang_started)[gang] += run.trial_size
+    close_trial(run)
+    _set_aside(run, leader)
+    disband(run, gang)
+    if run.is_passing:
+        run.pass_outcomes += 1
+        leave(run, line, leader)
+        return
+    if i8(run.head)[line] != NOBODY:
+        forget(run, line)
+    _join_late(run)
+    _settle_gang_arrival(run)
+
+
+@inner
+def _set_aside(run, leader):
+    # Members without a node may come later, each on its own.
+    pod = leader
+    while pod != NOBODY:
+        if i4(run.status)[pod] != PLACED and not (
+            run.is_dropping and i4(run.status)[pod] == UNPLACED
+        ):
+            i8(run.late)[run.late_members] = pod
+            run.late_members += 1
+        pod = i8(run.next_member)[pod]
+
+
+@inner
+def _join_late(run):
+    for i in range(run.late_members):
+        pod = i8(run.late)[i]
+        is_held = i4(run.status)[pod] == HELD_BACK
+        insert(run, i8(run.shape_of)[pod], pod, HOLD if is_held else ROOM)
+    run.late_members = 0
+
+
+@inner
+def _take_back(run):
+    for i in range(run.trial_size):
+        pod = i8(run.trial_members)[run.trial_size - 1 - i]
+        node = np.int64(i4(run.node)[pod])
+        release(run, i8(run.shape_of)[pod], node, np.int64(i4(run.slots)[pod]))
+        note_change(run, node)
+        i4(run.node)[pod] = NOBODY
+        i4(run.slots)[pod] = 0
+        f8(run.start)[pod] = np.nan
+        i4(run.status)[pod] = UNPLACED
+
+
+@inner
+def _refuse_gang(run, gang):
+    leader = i8(run.gang_head)[gang]
+    line = line_of(run, leader)
+    reason = HOLD if run.is_trial_held else ROOM
+    close_trial(run)
+    if reason == ROOM:
+        _find_no_room(run, leader)
+    if run.is_passing:
+        run.pass_outcomes += reason
+        mark(run, leader, reason)
+        if reason == ROOM and run.is_dropping:
+            leave(run, line, leader)
+            disband(run, gang)
+        else:
+            stay(run, line, leader)
+        return
+    is_waiting = i8(run.head)[line] != NOBODY
+    if reason == ROOM and run.is_dropping:
+        if is_waiting:
+            forget(run, line)
+        disband(run, gang)
+    elif is_waiting:
+        mark(run, leader, reason)
+    else:
+        join(run, line, leader, reason)
+    _settle_gang_arrival(run)
+
+
+@inner
+def _find_no_room(run, leader):
+    pod = leader
+    while pod != NOBODY:
+        i4(run.status)[pod] = UNPLACED
+        pod = i8(run.next_member)[pod]
+
+
+@inner
+def _settle_gang_arrival(run):
+    if run.protocol == INFLATION:
+        i4(run.changes_after)[run.arrived - 1] = run.changes
+    if run.held_pods > 0 and run.decisions - run.decisions_at_pass >= run.hold_limit:
+        _begin_pass(run)
+
+
+@inner
 def may_hold(run, pod):
     """Tells whether the pod may be held at this offer."""
+    if run.trial_gang and run.forced_pod == i8(run.gang_head)[run.trial_gang]:
+        return False
     return i4(run.holds)[pod] < run.max_holds and pod != run.forced_pod
 
 
@@ -112,8 +265,11 @@ def _next_in_time(run):
 @inlined
 def _next_round(run):
     for pod in range(run.arrived, run.num_pods):
-        join(run, i8(run.shape_of)[pod], pod, ROOM)
         run.arrived += 1
+        if run.has_gangs and awaits_gang(run, pod):
+            _queue_member(run, pod)
+        else:
+            join(run, i8(run.shape_of)[pod], pod, ROOM)
     if run.round >= run.max_rounds:
         return _OVER
     run.clock = run.round
@@ -124,23 +280,46 @@ def _next_round(run):
 @inner
 def _arrival(run):
     run.clock = f8(run.arrival)[run.arrived]
+    if run.has_gangs and awaits_gang(run, run.arrived):
+        _member_arrives(run)
+        return _GOING_ON
     return run.arrived
+
+
+@inner
+def _member_arrives(run):
+    pod = run.arrived
+    run.arrived += 1
+    enlist(run, pod)
+    if run.protocol == INFLATION:
+        i4(run.changes_after)[pod] = run.changes
+    if is_ready(run, pod):
+        begin_trial(run, pod)
+
+
+@inner
+def _queue_member(run, pod):
+    was_ready = is_ready(run, pod)
+    enlist(run, pod)
+    if is_ready(run, pod) and not was_ready:
+        leader = i8(run.gang_head)[i4(run.gang_of)[pod]]
+        insert(run, line_of(run, leader), leader, ROOM)
 
 
 @inlined
 def _next_waiting(run):
     """Gives the next pod of the pass under way, or NOBODY at its end."""
     while run.pass_size:
-        shape = next_shape(run, run.pass_size)
+        line = next_line(run, run.pass_size)
         run.pass_size -= 1
-        pod = i8(run.cursor)[shape]
-        if i8(run.refused_at)[shape] != run.version or not may_hold(run, pod):
+        pod = i8(run.cursor)[line]
+        if i8(run.refused_at)[line] != run.version or not may_hold(run, pod):
             return pod
         # A twin was held on this very state: so is this pod, without being offered.
         i4(run.status)[pod] = HELD_BACK
         mark(run, pod, HOLD)
-        stay(run, shape, pod)
-        run.pass_size = enter(run, run.pass_size, shape)
+        stay(run, line, pod)
+        run.pass_size = enter(run, run.pass_size, line)
     return np.int64(NOBODY)
 
 
@@ -155,6 +334,8 @@ def _begin_pass(run):
 def _end_pass(run):
     close_pass(run)
     run.is_passing = 0
+    if run.late_members:
+        _join_late(run)
     run.decisions_at_pass = run.decisions
     if run.protocol == INFLATION:
         i4(run.changes_after)[run.arrived - 1] = run.changes
@@ -213,15 +394,26 @@ def _shut_out(run, shape):
 
 @inner
 def _place(run, pod, shape, node, slot):
+    _put(run, pod, shape, node, slot)
+    _confirm(run, pod)
+
+
+@inner
+def _put(run, pod, shape, node, slot):
     slots = _slots(run, shape, node, slot)
     allocate(run, shape, node, slots)
-    if run.has_constraints and is_enabling(run, shape):
-        run.is_released = 1
-    _record_change(run, node, pod + 1)
+    note_change(run, node)
     i4(run.node)[pod] = node
     i4(run.slots)[pod] = slots
     f8(run.start)[pod] = run.clock
     i4(run.status)[pod] = PLACED
+
+
+@inner
+def _confirm(run, pod):
+    _record(run, pod + 1)
+    if run.has_constraints and is_enabling(run, i8(run.shape_of)[pod]):
+        run.is_released = 1
     if run.has_departures:
         push(run, run.clock + f8(run.duration)[pod], pod)
 
@@ -247,11 +439,11 @@ def _depart(run):
     shape = i8(run.shape_of)[pod]
     node = np.int64(i4(run.node)[pod])
     release(run, shape, node, np.int64(i4(run.slots)[pod]))
-    _record_change(run, node, -(pod + 1))
+    note_change(run, node)
+    _record(run, -(pod + 1))
 
 
 @inner
-def _record_change(run, node, entry):
-    note_change(run, node)
+def _record(run, entry):
     i4(run.change)[run.changes] = entry
     run.changes += 1

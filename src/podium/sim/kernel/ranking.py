@@ -25,11 +25,26 @@ FAN = 1 << FAN_BITS
 @inner
 def note_change(run, node):
     """Records that a node is not what it was."""
+    if run.version == run.log_size:
+        _forget_log(run)
     if run.is_cached:
         i4(run.log)[run.version] = node
     i8(run.last_change)[node] = run.version
     run.version += 1
     i4(run.state_of)[node] = NO_STATE
+
+
+@inner
+def _forget_log(run):
+    # Gangs that are taken back make more changes than there are placements and releases.
+    for shape in range(run.num_shapes):
+        i8(run.seen)[shape] = -1
+    for line in range(run.num_lines):
+        i8(run.refused_at)[line] = -1
+    last = i8(run.last_change)
+    for node in range(run.num_nodes):
+        last[node] = min(last[node], 0)
+    run.version = 1
 
 
 @inner
