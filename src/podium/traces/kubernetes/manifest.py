@@ -72,7 +72,8 @@ class _Pile:
     inventory: Inventory = field(default_factory=Inventory)
     node_facts: dict[str, NodeFacts] = field(default_factory=dict)
     node_places: dict[str, _Place] = field(default_factory=dict)
-    pod_places: list[_Place] = field(default_factory=list)
+    pod_lines: list[int] = field(default_factory=list)  # of each pod, beside its file
+    pod_files: list[Path] = field(default_factory=list)
 
     def read(self, path: Path) -> None:
         """Adds the objects of a file."""
@@ -128,7 +129,8 @@ class _Pile:
     def _take_pod(self, document: Document, place: _Place) -> None:
         draft = pod_draft(document.value, self.pod_remarks, len(self.pods), self.inventory)
         self.pods.append(draft)
-        self.pod_places.append(place)
+        self.pod_lines.append(place.line)
+        self.pod_files.append(place.path)
 
     def _take_other(self, document: Document, place: _Place) -> None:
         if not document.kind:
@@ -159,16 +161,19 @@ class _Pile:
             yield described
 
     def _settled_pods(self) -> Iterator[PodDraft]:
-        for draft, place in zip(self.pods, self.pod_places, strict=True):
+        for index, draft in enumerate(self.pods):
             try:
                 devices = pod_devices(draft.facts)
                 spec = with_devices(draft, devices)
             except FieldError as error:
-                self._reject(error, place)
+                name = f'pod "{draft.spec.name}"'
+                self._reject(error, _Place(self.pod_files[index], self.pod_lines[index], name))
                 continue
-            self.pod_remarks.update(devices.remarks)
-            self.pod_remarks.update([CPU_SELECTING] if draft.models and not spec.gpu_count else [])
-            yield replace(draft, spec=spec)
+            if devices.remarks:
+                self.pod_remarks.update(devices.remarks)
+            if draft.models and not spec.gpu_count:
+                self.pod_remarks[CPU_SELECTING] += 1
+            yield draft if spec is draft.spec else replace(draft, spec=spec)
 
     def _notes(self, pods: list[PodSpec]) -> Iterator[str]:
         yield from self.rejects.notes()

@@ -24,7 +24,13 @@ from podium.traces.fields import (
     whole_of,
 )
 from podium.traces.kubernetes import keys
-from podium.traces.kubernetes.devices import Inventory, PodDevices, PodFacts, pod_facts
+from podium.traces.kubernetes.devices import (
+    NO_DEVICES,
+    Inventory,
+    PodDevices,
+    PodFacts,
+    pod_facts,
+)
 from podium.traces.kubernetes.keys import MODEL_LABELS
 
 _AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -106,13 +112,18 @@ def pod_resources(spec: Mapping[str, Any]) -> Resources:
     running: Resources = {}
     for index, container in enumerate(mappings_at(spec, "containers", "spec.containers")):
         _add(running, _container_request(container, f"spec.containers[{index}]"))
-    sidecars, peak = _start(spec)
-    _add(running, sidecars)
-    total = {key: max(running.get(key, 0), peak.get(key, 0)) for key in running.keys() | peak}
-    asked = {key: Fraction(amount) for key, amount in total.items()}
-    _override(asked, spec)
-    _add(asked, _quantities(mapping_at(spec, "overhead", "spec.overhead"), "spec.overhead"))
-    return asked
+    # Nearly all pods of a dump have none of what follows.
+    if spec.get("initContainers"):
+        sidecars, peak = _start(spec)
+        _add(running, sidecars)
+        for key, amount in peak.items():
+            running[key] = max(running.get(key, Fraction(0)), amount)
+    if spec.get("resources"):
+        _override(running, spec)
+    if spec.get("overhead"):
+        overhead = mapping_at(spec, "overhead", "spec.overhead")
+        _add(running, _quantities(overhead, "spec.overhead"))
+    return running
 
 
 def _start(spec: Mapping[str, Any]) -> tuple[Resources, Resources]:
@@ -203,7 +214,7 @@ def pod_draft(
     _remark(pod, constraint, remarks)
     return PodDraft(
         spec=described,
-        facts=pod_facts(pod, resources, inventory),
+        facts=pod_facts(pod, labels, resources, inventory),
         models=constraint.models,
         namespace=text_of(metadata.get("namespace"), "metadata.namespace"),
         created_s=created_s,
@@ -213,7 +224,12 @@ def pod_draft(
 def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
     """Completes a pod's description once everything is known that decides about its devices."""
     spec = draft.spec
+    if devices is NO_DEVICES:
+        return spec
     models = spec.gpu_spec or ("|".join(draft.models or devices.models) if devices.count else "")
+    constraints = spec.constraints
+    if devices.extended:
+        constraints = replace(constraints, extended=devices.extended)
     described = replace(
         spec,
         gpu_count=devices.count,
@@ -221,7 +237,7 @@ def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
         gpu_memory_mib=devices.memory_mib,
         gpu_spec=models,
         gpu_slots=devices.slots,
-        constraints=replace(spec.constraints, extended=devices.extended),
+        constraints=constraints,
     )
     problem = pod_problem(described)
     if problem:
