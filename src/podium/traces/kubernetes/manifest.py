@@ -77,17 +77,16 @@ class _Pile:
 
     def read(self, path: Path) -> None:
         """Adds the objects of a file."""
-        take: dict[str, Callable[[Document, _Place], None]]
+        take: dict[str, Callable[[Document, Path], None]]
         take = {"Node": self._take_node, "Pod": self._take_pod}
         for document in read_documents(path):
-            place = _Place(path, document.line, _object_name(document))
             # `node` is meant to be read: as some other kind, it would be left out in silence.
             is_other = document.kind not in take and document.kind.capitalize() not in take
             reader = self._take_other if is_other else take.get(document.kind, _refuse_spelling)
             try:
-                reader(document, place)
+                reader(document, path)
             except FieldError as error:
-                self._reject(error, place)
+                self._reject(error, _place(document, path))
 
     def _reject(self, error: FieldError, place: _Place) -> None:
         if isinstance(error, DeviceError):
@@ -114,7 +113,7 @@ class _Pile:
             notes=tuple(self._notes(pods)),
         )
 
-    def _take_node(self, document: Document, place: _Place) -> None:
+    def _take_node(self, document: Document, path: Path) -> None:
         spec = node_spec(document.value, self.node_remarks)
         problem = node_problem(spec)
         if problem:
@@ -124,20 +123,18 @@ class _Pile:
         resources = node_resources(document.value)
         self.nodes[spec.name] = spec
         self.node_facts[spec.name] = node_facts(document.value, resources, self.inventory)
-        self.node_places[spec.name] = place
+        self.node_places[spec.name] = _place(document, path)
 
-    def _take_pod(self, document: Document, place: _Place) -> None:
+    def _take_pod(self, document: Document, path: Path) -> None:
         draft = pod_draft(document.value, self.pod_remarks, len(self.pods), self.inventory)
         self.pods.append(draft)
-        self.pod_lines.append(place.line)
-        self.pod_files.append(place.path)
+        self.pod_lines.append(document.line)
+        self.pod_files.append(path)
 
-    def _take_other(self, document: Document, place: _Place) -> None:
+    def _take_other(self, document: Document, path: Path) -> None:
         if not document.kind:
             message = "the object has no kind; Node or Pod is expected"
-            self.rejects.add(
-                InputError.at(place.path, message, line=place.line, hint=_NOTHING_HINT)
-            )
+            self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
         if not self.inventory.take(document.value):
             self.others[document.kind or "object without a kind"] += 1
 
@@ -219,10 +216,14 @@ def _finish(draft: PodDraft, earliest: float, is_ambiguous: bool) -> PodSpec:
     return replace(spec, name=name, arrival_s=arrival_s)
 
 
-def _refuse_spelling(document: Document, place: _Place) -> None:
-    del place
+def _refuse_spelling(document: Document, path: Path) -> None:
+    del path
     kind = document.kind
     raise FieldError("kind", f"{kind} is spelt {kind.capitalize()}")
+
+
+def _place(document: Document, path: Path) -> _Place:
+    return _Place(path, document.line, _object_name(document))
 
 
 def _object_name(document: Document) -> str:
