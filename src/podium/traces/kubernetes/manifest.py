@@ -71,6 +71,8 @@ class Reading:
 
 AS_IT_IS = Reading()
 
+_Place = tuple[Path, int]  # file and line
+
 
 def read_manifests(path: Path, rejects: Rejects, reading: Reading = AS_IT_IS) -> Trace:
     """Reads the nodes and pods of a file, or of all manifests in a folder."""
@@ -88,19 +90,6 @@ def read_manifests(path: Path, rejects: Rejects, reading: Reading = AS_IT_IS) ->
     return pile.trace(path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Says where an object stands that is not done with."""
-
-    path: Path
-    line: int
-    name: str
-
-    def error(self, error: FieldError) -> InputError:
-        """Words what is wrong with the object."""
-        return InputError.at(self.path, f"{self.name}: {error}", line=self.line, column=error.field)
-
-
 @dataclass(slots=True)
 class _Pile:
     """Gathers nodes, pods and what describes them over files."""
@@ -109,7 +98,7 @@ class _Pile:
     reading: Reading
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     pods: list[PodDraft] = field(default_factory=list)
-    places: dict[tuple[str, ...], str] = field(default_factory=dict)  # of names: file and line
+    places: dict[tuple[str, ...], _Place] = field(default_factory=dict)  # of names
     namespaces: Namespaces = field(default_factory=Namespaces)
     groups: Groups = field(default_factory=Groups)
     priorities: dict[str, int] = field(default_factory=dict)  # of PriorityClasses
@@ -121,26 +110,25 @@ class _Pile:
     constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
     inventory: Inventory = field(default_factory=Inventory)
     node_facts: dict[str, NodeFacts] = field(default_factory=dict)
-    node_places: dict[str, _Place] = field(default_factory=dict)
-    pod_places: list[_Place] = field(default_factory=list)
 
     def read(self, path: Path) -> None:
         """Adds the objects of a file."""
         for document in read_documents(path):
-            place = _Place(path, document.line, _object_name(document))
             try:
-                self._taker(document)(document, place)
+                self._taker(document)(document, path)
             except FieldError as error:
-                self._reject(error, place)
+                self._reject(error, _object_name(document), (path, document.line))
 
-    def _reject(self, error: FieldError, place: _Place) -> None:
+    def _reject(self, error: FieldError, name: str, place: _Place) -> None:
+        path, line = place
+        found = InputError.at(path, f"{name}: {error}", line=line, column=error.field)
         if isinstance(error, DeviceError):
-            self.rejects.leave_out(place.error(error))
+            self.rejects.leave_out(found)
         else:
-            self.rejects.add(place.error(error))
+            self.rejects.add(found)
 
-    def _taker(self, document: Document) -> Callable[[Document, _Place], None]:
-        kinds: dict[str, Callable[[Document, _Place], None]]
+    def _taker(self, document: Document) -> Callable[[Document, Path], None]:
+        kinds: dict[str, Callable[[Document, Path], None]]
         kinds = {"Node": self._take_node, "Pod": self._take_pod}
         if document.kind in kinds:
             return kinds[document.kind]
@@ -174,62 +162,59 @@ class _Pile:
             notes=notes,
         )
 
-    def _take_node(self, document: Document, place: _Place) -> None:
+    def _take_node(self, document: Document, path: Path) -> None:
         domains = chosen_domains(self.reading.topology)
         spec = node_spec(document.value, self.node_remarks, domains)
         problem = node_problem(spec)
         if problem:
             raise FieldError("", problem)
         facts = node_facts(document.value, node_resources(document.value), self.inventory)
-        self._register(("node", spec.name), "another node", place)
+        self._register(("node", spec.name), "another node", document, path)
         self.nodes[spec.name] = spec
         self.node_facts[spec.name] = facts
-        self.node_places[spec.name] = place
         self._see(*condition_times(mapping_at(document.value, "status", "status")))
 
-    def _take_pod(self, document: Document, place: _Place) -> None:
+    def _take_pod(self, document: Document, path: Path) -> None:
         draft = pod_draft(document.value, self.namespaces, len(self.pods), self.inventory)
         namespace = draft.spec.namespace or "default"
-        name = ("pod", namespace, draft.spec.name)
-        self._register(name, f"another pod of the namespace {namespace}", place)
+        who = f"another pod of the namespace {namespace}"
+        self._register(_pod_key(draft.spec), who, document, path)
         self.namespaces.seen.add(namespace)
         self.pods.append(draft)
-        self.pod_places.append(place)
         self._see(draft.standing.latest_s)
 
-    def _take_namespace(self, document: Document, place: _Place) -> None:
-        del place
+    def _take_namespace(self, document: Document, path: Path) -> None:
+        del path
         metadata = mapping_at(document.value, "metadata", "metadata")
         name = text_of(metadata.get("name"), "metadata.name")
         self.namespaces.labels[name] = texts_at(metadata, "labels", "metadata.labels")
         self.described[document.kind] += 1
 
-    def _take_priority(self, document: Document, place: _Place) -> None:
-        del place
+    def _take_priority(self, document: Document, path: Path) -> None:
+        del path
         metadata = mapping_at(document.value, "metadata", "metadata")
         name = text_of(metadata.get("name"), "metadata.name")
         self.priorities[name] = whole_of(document.value.get("value") or 0, "value", -LIMIT)
         self.described[document.kind] += 1
 
-    def _take_group(self, document: Document, place: _Place) -> None:
-        del place
+    def _take_group(self, document: Document, path: Path) -> None:
+        del path
         self.groups.add(document.value)
         self.described[document.kind] += 1
 
-    def _take_other(self, document: Document, place: _Place) -> None:
+    def _take_other(self, document: Document, path: Path) -> None:
         if not document.kind:
             message = "the object has no kind; Node or Pod is expected"
-            self.rejects.add(
-                InputError.at(place.path, message, line=place.line, hint=_NOTHING_HINT)
-            )
+            self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
         if not self.inventory.take(document.value):
             self.others[document.kind or "object without a kind"] += 1
 
-    def _register(self, name: tuple[str, ...], who: str, place: _Place) -> None:
+    def _register(self, name: tuple[str, ...], who: str, document: Document, path: Path) -> None:
         """Refuses a second object of one name, and says where the first one is."""
         if name in self.places:
-            raise FieldError("metadata.name", f"{who} has the same name: {self.places[name]}")
-        self.places[name] = f"{place.path}, line {place.line}"
+            file, line = self.places[name]
+            raise FieldError("metadata.name", f"{who} has the same name: {file}, line {line}")
+        self.places[name] = path, document.line
 
     def _see(self, *times: float | None) -> None:
         known = [time for time in (*times, self.latest_s) if time is not None]
@@ -255,20 +240,23 @@ class _Pile:
                 devices = node_devices(self.node_facts[name])
                 described = node_with_devices(spec, devices)
             except FieldError as error:
-                self._reject(error, self.node_places[name])
+                self._reject(error, f'node "{name}"', self.places[("node", name)])
                 continue
             self.node_remarks.update(devices.remarks)
             yield described
 
     def _settled_pods(self) -> Iterator[PodDraft]:
-        for draft, place in zip(self.pods, self.pod_places, strict=True):
+        for draft in self.pods:
             try:
                 devices = pod_devices(draft.facts)
                 spec, remarks = self._settled(draft, with_devices(draft, devices))
             except FieldError as error:
-                self._reject(error, place)
+                name = f'pod "{draft.spec.name}"'
+                self._reject(error, name, self.places[_pod_key(draft.spec)])
                 continue
-            yield replace(draft, spec=self._shared(spec), remarks=(*devices.remarks, *remarks))
+            spec, remarks = self._shared(spec), [*devices.remarks, *remarks]
+            is_same = spec is draft.spec and not remarks
+            yield draft if is_same else replace(draft, spec=spec, remarks=tuple(remarks))
 
     def _settled(self, draft: PodDraft, spec: PodSpec) -> tuple[PodSpec, list[str]]:
         """Settles priorities, and the namespaces that terms select."""
@@ -336,6 +324,10 @@ class _Pile:
                     yield f"no node has the label {key} of the chosen topology"
 
 
+def _pod_key(pod: PodSpec) -> tuple[str, ...]:
+    return "pod", pod.namespace or "default", pod.name
+
+
 def _counted(remarks: Mapping[str, int], noun: str) -> Iterator[str]:
     return (f"{text}: {counted(count, noun)}" for text, count in remarks.items())
 
@@ -381,8 +373,8 @@ def _named(pods: Iterable[PodSpec]) -> list[PodSpec]:
     ]
 
 
-def _refuse_spelling(document: Document, place: _Place) -> None:
-    del place
+def _refuse_spelling(document: Document, path: Path) -> None:
+    del path
     kind = document.kind
     raise FieldError("kind", f"{kind} is spelt {kind.capitalize()}")
 

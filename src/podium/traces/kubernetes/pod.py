@@ -30,7 +30,13 @@ from podium.traces.kubernetes.constraints import (
     pod_constraints,
     selects_namespaces,
 )
-from podium.traces.kubernetes.devices import Inventory, PodDevices, PodFacts, pod_facts
+from podium.traces.kubernetes.devices import (
+    NO_DEVICES,
+    Inventory,
+    PodDevices,
+    PodFacts,
+    pod_facts,
+)
 from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
 from podium.traces.kubernetes.keys import MODEL_LABELS
 from podium.traces.kubernetes.standing import Standing, read_standing
@@ -116,14 +122,18 @@ def pod_resources(spec: Mapping[str, Any]) -> Resources:
     running: Resources = {}
     for index, container in enumerate(mappings_at(spec, "containers", "spec.containers")):
         _add(running, _container_request(container, f"spec.containers[{index}]"))
-    sidecars, peak = _start(spec)
-    _add(running, sidecars)
-    asked = running
-    for key, amount in peak.items():
-        asked[key] = max(running.get(key, amount), amount)
-    _override(asked, spec)
-    _add(asked, _quantities(mapping_at(spec, "overhead", "spec.overhead"), "spec.overhead"))
-    return asked
+    # Nearly all pods of a dump have none of what follows.
+    if spec.get("initContainers"):
+        sidecars, peak = _start(spec)
+        _add(running, sidecars)
+        for key, amount in peak.items():
+            running[key] = max(running.get(key, Fraction(0)), amount)
+    if spec.get("resources"):
+        _override(running, spec)
+    if spec.get("overhead"):
+        overhead = mapping_at(spec, "overhead", "spec.overhead")
+        _add(running, _quantities(overhead, "spec.overhead"))
+    return running
 
 
 def _start(spec: Mapping[str, Any]) -> tuple[Resources, Resources]:
@@ -226,7 +236,7 @@ def pod_draft(
         raise FieldError("", problem)
     return PodDraft(
         spec=described,
-        facts=pod_facts(pod, resources, inventory),
+        facts=pod_facts(pod, labels, resources, inventory),
         models=model_constraint(spec).models,
         created_s=created_s,
         standing=standing,
@@ -242,6 +252,8 @@ def pod_draft(
 def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
     """Completes a pod's description once everything is known that decides about its devices."""
     spec = draft.spec
+    if devices is NO_DEVICES:
+        return spec
     models = spec.gpu_spec or ("|".join(draft.models or devices.models) if devices.count else "")
     constraints = spec.constraints
     if devices.extended:

@@ -4,6 +4,7 @@ from podium.traces.kubernetes.devices.conventions import node_devices, pod_devic
 from podium.traces.kubernetes.devices.facts import node_facts, pod_facts
 from podium.traces.kubernetes.devices.inventory import Inventory
 from podium.traces.kubernetes.devices.values import (
+    NO_DEVICES,
     DeviceError,
     NodeDevices,
     NodeFacts,
@@ -12,6 +13,7 @@ from podium.traces.kubernetes.devices.values import (
 )
 
 __all__ = [
+    "NO_DEVICES",
     "DeviceError",
     "Inventory",
     "NodeDevices",

@@ -16,7 +16,7 @@ from podium.traces.kubernetes.devices.alibaba import (
     open_gpu_share_cards,
 )
 from podium.traces.kubernetes.devices.claims import claimed_cards, claimed_share
-from podium.traces.kubernetes.devices.kai import is_reservation, kai_share
+from podium.traces.kubernetes.devices.kai import kai_share
 from podium.traces.kubernetes.devices.koordinator import koordinator_cards, koordinator_share
 from podium.traces.kubernetes.devices.plugins import (
     amd_cards,
@@ -26,6 +26,7 @@ from podium.traces.kubernetes.devices.plugins import (
 )
 from podium.traces.kubernetes.devices.values import (
     MOST_GPUS,
+    NO_DEVICES,
     Cards,
     DeviceError,
     NodeDevices,
@@ -254,14 +255,10 @@ def node_devices(node: NodeFacts) -> NodeDevices:
 
 def pod_devices(pod: PodFacts) -> PodDevices:
     """Describes the devices that a pod asks for, and the GPUs on which it runs."""
-    if not _is_plain(pod):
-        return _pod_devices(pod)
-    # Thousands of pods ask for the same, and nothing but their resources says so.
-    key = frozenset(pod.resources.items())
-    known = pod.inventory.plain
-    if key not in known:
-        known[key] = _pod_devices(pod)
-    return known[key]
+    known = pod.inventory.known
+    if pod not in known:
+        known[pod] = _pod_devices(pod)
+    return known[pod]
 
 
 def _pod_devices(pod: PodFacts) -> PodDevices:
@@ -275,7 +272,7 @@ def _pod_devices(pod: PodFacts) -> PodDevices:
             pod.inventory.remark(f"{name} is not honoured")
     if pod.annotations.get(keys.GPU_INDEX) and not slots:
         pod.inventory.remark(PINNED)
-    return PodDevices(
+    found = PodDevices(
         count=share.count,
         milli=share.milli,
         memory_mib=share.memory_mib,
@@ -288,13 +285,7 @@ def _pod_devices(pod: PodFacts) -> PodDevices:
         ),
         remarks=pod.inventory.drained(),
     )
-
-
-def _is_plain(pod: PodFacts) -> bool:
-    """Tells whether nothing but the resources of a pod decides about its devices."""
-    if pod.annotations or pod.claims or pod.containers or keys.GPUSHARE_COUNT in pod.labels:
-        return False
-    return not is_reservation(pod)
+    return NO_DEVICES if found == NO_DEVICES else found
 
 
 def support_table() -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from podium.traces.fields import mapping_at, mappings_at, quantity_of, text_of, texts_at
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.devices.inventory import Inventory
+from podium.traces.kubernetes.devices.kai import is_reservation
 from podium.traces.kubernetes.devices.values import NodeFacts, PodFacts, Resources
 from podium.traces.kubernetes.devices.vgpu import HAMI, VOLCANO
 
@@ -17,6 +18,7 @@ _OF_EACH_GPU = frozenset(
     for project in (HAMI, VOLCANO)
     for name in (project.memory, project.percentage, project.cores)
 )
+_NO_NAMES: Mapping[str, str] = {}
 _FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
 
@@ -32,27 +34,45 @@ def node_facts(node: Mapping[str, Any], resources: Resources, inventory: Invento
     )
 
 
-def pod_facts(pod: Mapping[str, Any], resources: Resources, inventory: Inventory) -> PodFacts:
+def pod_facts(
+    pod: Mapping[str, Any], labels: Mapping[str, str], resources: Resources, inventory: Inventory
+) -> PodFacts:
     """Takes what a Pod object says about devices, and no more: a dump has many of them."""
     metadata = mapping_at(pod, "metadata", "metadata")
     annotations = mapping_at(metadata, "annotations", "metadata.annotations")
     field = "metadata.annotations"
     spec = mapping_at(pod, "spec", "spec")
     status = mapping_at(pod, "status", "status")
+    namespace = text_of(metadata.get("namespace"), "metadata.namespace") or "default"
     is_finished = status.get("phase") in _FINISHED_PHASES
     marks = annotations.keys() & keys.DEVICE_ANNOTATIONS
+    claims = _claims(spec, status)
+    is_labelled = keys.GPUSHARE_COUNT in labels or is_reservation(namespace, labels)
+    if not (marks or claims or is_labelled) and _OF_EACH_GPU.isdisjoint(resources):
+        return _plain(resources, inventory)
     return PodFacts(
         name=text_of(metadata.get("name"), "metadata.name"),
-        namespace=text_of(metadata.get("namespace"), "metadata.namespace") or "default",
-        labels=texts_at(metadata, "labels", "metadata.labels"),
+        namespace=namespace,
+        labels=labels,
         annotations={key: text_of(annotations[key], f"{field}.{key}") for key in sorted(marks)},
         resources=resources,
         containers=() if _OF_EACH_GPU.isdisjoint(resources) else _containers(spec),
-        claims=_claims(spec, status),
+        claims=claims,
         claim_names=_claim_names(status),
         node="" if is_finished else text_of(spec.get("nodeName"), "spec.nodeName"),
         inventory=inventory,
     )
+
+
+def _plain(resources: Resources, inventory: Inventory) -> PodFacts:
+    """Gives the facts of all pods that ask for the same and say no more of devices."""
+    key = frozenset(resources.items())
+    if key not in inventory.plain:
+        inventory.plain[key] = PodFacts(
+            name="", namespace="", labels={}, annotations={}, resources=resources, containers=(),
+            claims=(), claim_names=_NO_NAMES, node="", inventory=inventory,
+        )  # fmt: skip
+    return inventory.plain[key]
 
 
 def _containers(spec: Mapping[str, Any]) -> tuple[Resources, ...]:
@@ -78,8 +98,10 @@ def _claims(spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[Mapping
     return (*claims, made) if made else tuple(claims)
 
 
-def _claim_names(status: Mapping[str, Any]) -> dict[str, str]:
+def _claim_names(status: Mapping[str, Any]) -> Mapping[str, str]:
     field = "status.resourceClaimStatuses"
+    if "resourceClaimStatuses" not in status:
+        return _NO_NAMES
     return {
         text_of(each.get("name"), field): text_of(each.get("resourceClaimName"), field)
         for each in mappings_at(status, "resourceClaimStatuses", field)

@@ -13,7 +13,7 @@ from podium.traces.kubernetes.devices.koordinator import described_cards
 from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.devices.products import known_memory_mib
 from podium.traces.kubernetes.devices.slices import Card, Slice, cards_of, read_slices
-from podium.traces.kubernetes.devices.values import Cards, DeviceError, PodDevices
+from podium.traces.kubernetes.devices.values import Cards, DeviceError, PodDevices, PodFacts
 
 KNOWN_MEMORY = "the GPU memory that a node does not say is taken from a list of known products"
 UNKNOWN_MEMORY = "a node does not say how much memory its GPUs have, and some pods ask in MiB"
@@ -43,7 +43,8 @@ class Inventory:
     gpushare_unit_mib: int = 0  # MiB in a unit of aliyun.com/gpu-mem, 0 = not known
     taken_claims: set[tuple[str, str]] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)  # on the object that is being read
-    plain: dict[frozenset[Any], PodDevices] = field(default_factory=dict)  # by resources alone
+    plain: dict[frozenset[Any], PodFacts] = field(default_factory=dict)  # by resources alone
+    known: dict[PodFacts, PodDevices] = field(default_factory=dict)  # of those
     _cards: dict[str, tuple[Card, ...]] = field(default_factory=dict)
 
     def take(self, value: Mapping[str, Any]) -> bool:

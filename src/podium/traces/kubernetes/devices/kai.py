@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from podium.traces.fields import quantity_of, whole_of
@@ -14,7 +15,7 @@ def kai_share(pod: PodFacts) -> Share | None:
 
     A reservation pod holds the GPU of the pods with fractions, which are counted themselves.
     """
-    if is_reservation(pod):
+    if is_reservation(pod.namespace, pod.labels):
         return Share(0, 0)
     fraction = _annotated(pod, keys.KAI_FRACTION)
     memory = _annotated(pod, keys.KAI_MEMORY)
@@ -27,10 +28,9 @@ def kai_share(pod: PodFacts) -> Share | None:
     return Share(found.count, found.milli, found.memory_mib, slots=_slots(pod))
 
 
-def is_reservation(pod: PodFacts) -> bool:
+def is_reservation(namespace: str, labels: Mapping[str, str]) -> bool:
     """Tells whether a pod only holds a GPU for others."""
-    app = pod.labels.get("app")
-    return pod.namespace in keys.KAI_RESERVATIONS or app in keys.KAI_RESERVATIONS
+    return namespace in keys.KAI_RESERVATIONS or labels.get("app") in keys.KAI_RESERVATIONS
 
 
 def _slots(pod: PodFacts) -> tuple[int, ...]:

@@ -49,6 +49,9 @@ class PodDevices:
     remarks: tuple[str, ...] = ()  # what has no place in the description
 
 
+NO_DEVICES = PodDevices()
+
+
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
     """Holds what a Node object says and a convention may look at."""
@@ -68,9 +71,12 @@ class NodeFacts:
         return next((self.labels[name] for name in names if self.labels.get(name)), "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PodFacts:
-    """Holds what a Pod object says and a convention may look at."""
+    """Holds what a Pod object says and a convention may look at.
+
+    Pods of which nothing but the resources tells of devices share one object.
+    """
 
     name: str
     namespace: str
