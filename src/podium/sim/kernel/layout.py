@@ -18,7 +18,7 @@ _NUMBERS = (
     # the cluster and the workload
     *("num_nodes", "num_shapes", "num_lines", "num_pods", "node_bytes", "gpu_slots"),
     # constraints, and GPUs of which one request is another share
-    *("has_constraints", "has_shares", "num_kinds", "num_resources"),
+    *("is_plain", "has_constraints", "has_shares", "num_kinds", "num_resources"),
     # gangs
     *("has_gangs", "num_domains", "trial_gang", "trial_level", "trial_home", "trial_domain"),
     *("trial_pod", "trial_left", "trial_size", "is_trial_held", "late_members"),
