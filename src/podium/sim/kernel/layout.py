@@ -145,6 +145,13 @@ def inner(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
+def hot(function: Callable[..., Any]) -> Any:
+    """Compiles a function into each of its callers, whatever the optimiser thinks of its size."""
+    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(
+        function
+    )
+
+
 def inlined(function: Callable[..., Any]) -> Any:
     """Pastes a function into its one caller: each level of calls is optimised anew, whole."""
     return numba.njit(nogil=True, inline="always")(function)

@@ -6,7 +6,7 @@ import numpy as np
 
 from podium.model.records import GPU_MILLI, POD
 from podium.policies.abi import call_native
-from podium.sim.kernel.layout import f8, i4, i8, inner
+from podium.sim.kernel.layout import f8, hot, i4, i8, inner
 from podium.sim.kernel.world import has_room, pod_of, pod_on, record_on, slots_of
 
 INFEASIBLE = -np.inf
@@ -18,7 +18,7 @@ NO_SLOT = np.int64(-1)  # typed, so that _call is compiled once
 _POD_BYTES = POD.itemsize
 
 
-@inner
+@hot
 def score_node(run, shape, node):
     """Scores a shape on a node; NaN when the policy failed."""
     record = record_on(run, shape, node)
@@ -71,7 +71,7 @@ def _best_share(run, shape, node):
     return best, chosen
 
 
-@inner
+@hot
 def _call(run, shape, node, slot):
     score = call_native(
         run.policy,

@@ -7,7 +7,7 @@ import numpy as np
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_8, POD
 from podium.policies.abi import node_at, pod_at
 from podium.sim.kernel.constraints import admits, count
-from podium.sim.kernel.layout import i4, inner, u8
+from podium.sim.kernel.layout import hot, i4, inner, u8
 
 BEST, WORST, RANDOM = 0, 1, 2
 CLASSES = 17
@@ -19,7 +19,7 @@ _INVERSE_53 = 1.0 / (1 << 53)
 _head_at = node_at[8]
 
 
-@inner
+@hot
 def pod_of(run, shape):
     """Gives a shape's pod record."""
     return pod_at(run.shapes + shape * _POD_BYTES)
@@ -41,13 +41,13 @@ def _shared(run, shape, node):
     return np.int64(i4(run.shares)[shape * run.num_kinds + kind])
 
 
-@inner
+@hot
 def node_of(run, node):
     """Gives a node's record."""
     return _head_at(run.nodes + node * run.node_bytes)
 
 
-@inner
+@hot
 def slots_of(run, node):
     """Gives the free milli of a node's GPU slots."""
     return i4(run.nodes + node * run.node_bytes + _SLOTS_AT)
@@ -60,7 +60,7 @@ def fits(run, shape, node):
     return record >= 0 and has_room(run, record, node)
 
 
-@inner
+@hot
 def record_on(run, shape, node):
     """Gives the record of a shape on the GPUs of a node, -1 where the node does not admit it."""
     if run.is_plain:
@@ -70,7 +70,7 @@ def record_on(run, shape, node):
     return _shared(run, shape, node) if run.has_shares else np.int64(shape)
 
 
-@inner
+@hot
 def has_room(run, shape, node):
     """Tells whether CPU, memory, GPU model and GPUs are there."""
     pod = pod_of(run, shape)
@@ -90,7 +90,7 @@ def has_room(run, shape, node):
     return _fitting(run, node, pod.gpu_milli) >= pod.gpu_count
 
 
-@inner
+@hot
 def _fitting(run, node, need):
     # Loops of a fixed length are turned into vector instructions.
     free = slots_of(run, node)
