@@ -93,6 +93,8 @@ def build_state(plan: Plan) -> State:
     connect_constraints(state, workload.tables, shapes.class_of, plan.rank_order)
     if len(plan.bound):
         begin_bound(state, plan)
+    is_plain = not state.number("has_constraints") and not state.number("has_shares")
+    connect(state, {}, {"is_plain": is_plain})
     return state
 
 

@@ -18,7 +18,7 @@ _NUMBERS = (
     # the cluster and the workload
     *("num_nodes", "num_shapes", "num_lines", "num_pods", "node_bytes", "gpu_slots"),
     # constraints, and GPUs of which one request is another share
-    *("has_constraints", "has_shares", "num_kinds", "num_resources"),
+    *("is_plain", "has_constraints", "has_shares", "num_kinds", "num_resources"),
     # gangs
     *("has_gangs", "num_domains", "trial_gang", "trial_level", "trial_home", "trial_domain"),
     *("trial_pod", "trial_left", "trial_size", "is_trial_held", "late_members"),
@@ -143,6 +143,13 @@ RUN = np.dtype(
 def inner(function: Callable[..., Any]) -> Any:
     """Compiles a function that only compiled code calls; half the time goes without wrappers."""
     return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def hot(function: Callable[..., Any]) -> Any:
+    """Compiles a function into each of its callers, whatever the optimiser thinks of its size."""
+    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(
+        function
+    )
 
 
 def inlined(function: Callable[..., Any]) -> Any:

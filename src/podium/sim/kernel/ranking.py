@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.policies.abi import call_native
 from podium.sim.kernel.constraints import has_span, keeps_rules, set_floors
-from podium.sim.kernel.layout import f8, i4, i8, inner, u1
+from podium.sim.kernel.layout import f8, hot, i4, i8, inner, u1
 from podium.sim.kernel.scores import HELD, INFEASIBLE, NO_STATE, score_node
 from podium.sim.kernel.world import draw, fits
 
@@ -22,7 +22,7 @@ FAN_BITS = 6
 FAN = 1 << FAN_BITS
 
 
-@inner
+@hot
 def note_change(run, node):
     """Records that a node is not what it was."""
     if run.version == run.log_size:

@@ -7,7 +7,7 @@ import numpy as np
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_8, POD
 from podium.policies.abi import node_at, pod_at
 from podium.sim.kernel.constraints import admits, count
-from podium.sim.kernel.layout import i4, inner, u8
+from podium.sim.kernel.layout import hot, i4, inner, u8
 
 BEST, WORST, RANDOM = 0, 1, 2
 CLASSES = 17
@@ -19,7 +19,7 @@ _INVERSE_53 = 1.0 / (1 << 53)
 _head_at = node_at[8]
 
 
-@inner
+@hot
 def pod_of(run, shape):
     """Gives a shape's pod record."""
     return pod_at(run.shapes + shape * _POD_BYTES)
@@ -28,15 +28,9 @@ def pod_of(run, shape):
 @inner
 def pod_on(run, shape, node):
     """Gives a shape's pod record as it is on the GPUs of a node."""
-    return pod_at(pod_address(run, shape, node))
-
-
-@inner
-def pod_address(run, shape, node):
-    """Gives where that record is."""
     if run.has_shares:
-        shape = _shared(run, shape, node)
-    return run.shapes + shape * _POD_BYTES
+        return pod_of(run, _shared(run, shape, node))
+    return pod_of(run, shape)
 
 
 @inner
@@ -47,13 +41,13 @@ def _shared(run, shape, node):
     return np.int64(i4(run.shares)[shape * run.num_kinds + kind])
 
 
-@inner
+@hot
 def node_of(run, node):
     """Gives a node's record."""
     return _head_at(run.nodes + node * run.node_bytes)
 
 
-@inner
+@hot
 def slots_of(run, node):
     """Gives the free milli of a node's GPU slots."""
     return i4(run.nodes + node * run.node_bytes + _SLOTS_AT)
@@ -62,17 +56,31 @@ def slots_of(run, node):
 @inner
 def fits(run, shape, node):
     """Tells whether a shape fits a node now, as far as the node alone decides."""
-    if run.has_shares and _shared(run, shape, node) < 0:
-        return False
-    pod = pod_on(run, shape, node)
-    record = node_of(run, node)
-    # What nobody asks for cannot be short, not even on a node that gave more than it has.
-    if pod.cpu_milli > max(record.cpu_milli_left, 0):
-        return False
-    if pod.memory_mib > max(record.memory_mib_left, 0):
-        return False
+    record = record_on(run, shape, node)
+    return record >= 0 and has_room(run, record, node)
+
+
+@hot
+def record_on(run, shape, node):
+    """Gives the record of a shape on the GPUs of a node, -1 where the node does not admit it."""
+    if run.is_plain:
+        return np.int64(shape)
     if run.has_constraints and not admits(run, shape, node):
-        return False
+        return np.int64(-1)
+    return _shared(run, shape, node) if run.has_shares else np.int64(shape)
+
+
+@hot
+def has_room(run, shape, node):
+    """Tells whether CPU, memory, GPU model and GPUs are there."""
+    pod = pod_of(run, shape)
+    record = node_of(run, node)
+    if pod.cpu_milli > record.cpu_milli_left or pod.memory_mib > record.memory_mib_left:
+        # What nobody asks for cannot be short, not even on a node that gave more than it has.
+        if pod.cpu_milli > max(record.cpu_milli_left, 0):
+            return False
+        if pod.memory_mib > max(record.memory_mib_left, 0):
+            return False
     if pod.gpu_count == 0:
         return True
     if pod.gpu_models != ANY_MODEL and (
@@ -82,7 +90,7 @@ def fits(run, shape, node):
     return _fitting(run, node, pod.gpu_milli) >= pod.gpu_count
 
 
-@inner
+@hot
 def _fitting(run, node, need):
     # Loops of a fixed length are turned into vector instructions.
     free = slots_of(run, node)
