@@ -65,6 +65,7 @@ class _Pile:
     rejects: Rejects
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     pods: list[PodDraft] = field(default_factory=list)
+    described: Counter[str] = field(default_factory=Counter)  # kinds that are read on the side
     others: Counter[str] = field(default_factory=Counter)
     node_remarks: Counter[str] = field(default_factory=Counter)
     pod_remarks: Counter[str] = field(default_factory=Counter)
@@ -98,7 +99,7 @@ class _Pile:
         """Builds the trace once everything is read."""
         self._settle()
         if not self.nodes and not self.pods:
-            held = self.others + self.inventory.kinds
+            held = self.described + self.others
             kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
             found = f"it holds {kinds}" if kinds else "it is empty"
             if self.rejects.count:
@@ -135,8 +136,11 @@ class _Pile:
         if not document.kind:
             message = "the object has no kind; Node or Pod is expected"
             self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
-        if not self.inventory.take(document.value):
-            self.others[document.kind or "object without a kind"] += 1
+        if self.inventory.takes(document.value):
+            self.inventory.add(document.value)
+            self.described[document.kind] += 1
+            return
+        self.others[document.kind or "object without a kind"] += 1
 
     def _settle(self) -> None:
         """Describes devices, of nodes first: pods may run on GPUs that nodes name."""
