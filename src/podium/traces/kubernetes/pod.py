@@ -26,6 +26,7 @@ from podium.traces.fields import (
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.devices import (
     NO_DEVICES,
+    DeviceError,
     Inventory,
     PodDevices,
     PodFacts,
@@ -241,7 +242,7 @@ def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
     )
     problem = pod_problem(described)
     if problem:
-        raise FieldError("", problem)
+        raise DeviceError("", problem)
     return described
 
 
