@@ -97,7 +97,7 @@ def dumps(draw):
 
 
 @given(dumps())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_any_description_of_devices_is_read_or_refused(dump):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "dump.json"
