@@ -206,8 +206,11 @@ class _Pile:
         if not document.kind:
             message = "the object has no kind; Node or Pod is expected"
             self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
-        if not self.inventory.take(document.value):
-            self.others[document.kind or "object without a kind"] += 1
+        if self.inventory.takes(document.value):
+            self.inventory.add(document.value)
+            self.described[document.kind] += 1
+            return
+        self.others[document.kind or "object without a kind"] += 1
 
     def _register(self, name: tuple[str, ...], who: str, document: Document, path: Path) -> None:
         """Refuses a second object of one name, and says where the first one is."""
@@ -287,7 +290,7 @@ class _Pile:
         return self._shared(replace(pod, constraints=constraints))
 
     def _nothing(self, path: Path, found: Present) -> InputError:
-        held = self.described + self.others + self.inventory.kinds
+        held = self.described + self.others
         kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
         text = f"it holds {kinds}" if kinds else "it is empty"
         if self.rejects.count:

@@ -64,8 +64,10 @@ def node_with_devices(spec: NodeSpec, devices: NodeDevices) -> NodeSpec:
         extended=devices.extended,
     )
     problem = node_problem(described)
-    if problem:
+    if problem and node_problem(replace(spec, gpu_count=devices.count, gpu_model=devices.model)):
         raise FieldError("", problem)
+    if problem:
+        raise DeviceError("", problem)
     return described
 
 

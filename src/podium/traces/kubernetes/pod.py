@@ -32,6 +32,7 @@ from podium.traces.kubernetes.constraints import (
 )
 from podium.traces.kubernetes.devices import (
     NO_DEVICES,
+    DeviceError,
     Inventory,
     PodDevices,
     PodFacts,
@@ -269,7 +270,7 @@ def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
     )
     problem = pod_problem(described)
     if problem:
-        raise FieldError("", problem)
+        raise DeviceError("", problem)
     return described
 
 

@@ -89,7 +89,8 @@ def _of_claim(pod: PodFacts, reference: Mapping[str, Any]) -> tuple[list[_Ask], 
     if key in pod.inventory.taken_claims:
         pod.inventory.remark(SHARED_CLAIMS)
         return [], []
-    pod.inventory.taken_claims.add(key)
+    if not pod.is_finished:
+        pod.inventory.taken_claims.add(key)
     allocated = _allocated(pod, claim)
     if allocated is not None:
         return allocated

@@ -60,6 +60,7 @@ def pod_facts(
         claims=claims,
         claim_names=_claim_names(status),
         node="" if is_finished else text_of(spec.get("nodeName"), "spec.nodeName"),
+        is_finished=is_finished,
         inventory=inventory,
     )
 
@@ -70,7 +71,7 @@ def _plain(resources: Resources, inventory: Inventory) -> PodFacts:
     if key not in inventory.plain:
         inventory.plain[key] = PodFacts(
             name="", namespace="", labels={}, annotations={}, resources=resources, containers=(),
-            claims=(), claim_names=_NO_NAMES, node="", inventory=inventory,
+            claims=(), claim_names=_NO_NAMES, node="", is_finished=False, inventory=inventory,
         )  # fmt: skip
     return inventory.plain[key]
 

@@ -19,6 +19,9 @@ KNOWN_MEMORY = "the GPU memory that a node does not say is taken from a list of 
 UNKNOWN_MEMORY = "a node does not say how much memory its GPUs have, and some pods ask in MiB"
 
 _GROUPS = ("resource.k8s.io/", "scheduling.koordinator.sh/")
+_KINDS = frozenset(
+    {"ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "Device"}
+)
 
 
 @dataclass(slots=True)
@@ -31,7 +34,6 @@ class Inventory:
     classes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     class_resources: dict[str, str] = field(default_factory=dict)  # extended resource: class
     device_cards: dict[str, Cards] = field(default_factory=dict)  # by node
-    kinds: Counter[str] = field(default_factory=Counter)  # objects taken
     # What reading the nodes finds out, and reading the pods needs.
     counts: dict[str, int] = field(default_factory=dict)  # of cards, by node
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
@@ -47,9 +49,13 @@ class Inventory:
     known: dict[PodFacts, PodDevices] = field(default_factory=dict)  # of those
     _cards: dict[str, tuple[Card, ...]] = field(default_factory=dict)
 
-    def take(self, value: Mapping[str, Any]) -> bool:
-        """Keeps an object that describes devices; tells whether it was one."""
-        kind = value.get("kind")
+    def takes(self, value: Mapping[str, Any]) -> bool:
+        """Tells whether an object describes devices."""
+        group = str(value.get("apiVersion", ""))
+        return value.get("kind") in _KINDS and group.startswith(_GROUPS)
+
+    def add(self, value: Mapping[str, Any]) -> None:
+        """Keeps an object that describes devices."""
         takers: dict[Any, Callable[[Mapping[str, Any]], None]] = {
             "ResourceSlice": self._take_slice,
             "ResourceClaim": self._take_claim,
@@ -57,14 +63,10 @@ class Inventory:
             "DeviceClass": self._take_class,
             "Device": self._take_device,
         }
-        if kind not in takers or not str(value.get("apiVersion", "")).startswith(_GROUPS):
-            return False
         try:
-            takers[kind](value)
+            takers[value["kind"]](value)
         except FieldError as error:
             raise DeviceError(error.field, str(error)) from error
-        self.kinds[str(kind)] += 1
-        return True
 
     def remark(self, text: str) -> None:
         """Says what of the object that is being read has no place in its description."""

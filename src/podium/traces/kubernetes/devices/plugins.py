@@ -51,7 +51,7 @@ def nvidia_cards(node: NodeFacts) -> Cards | None:
     cards = math.ceil(Fraction(devices, replicas))
     if slices:
         # Feature discovery counts cards with MIG too; their slices may leave some of it unused.
-        cards = max(cards + math.ceil(slices), _labelled(node, keys.NVIDIA_COUNT))
+        cards = max(cards + math.ceil(slices), node.number(keys.NVIDIA_COUNT))
     is_shared = replicas > 1 or bool(slices)
     return Cards(
         count=listed_gpus(cards, keys.NVIDIA_GPU),
@@ -86,7 +86,7 @@ def intel_cards(node: NodeFacts) -> Cards | None:
     if not devices:
         return None
     counts = (key for key in node.labels if _is_intel_count(key))
-    cards = _labelled(node, keys.INTEL_COUNT) or sum(_labelled(node, key) for key in counts)
+    cards = node.number(keys.INTEL_COUNT) or sum(node.number(key) for key in counts)
     replicas = devices // cards if cards and devices % cards == 0 else 1
     return Cards(
         count=listed_gpus(devices // replicas, keys.INTEL_I915),
@@ -122,11 +122,11 @@ def _devices(node: NodeFacts, *names: str) -> int:
 
 def _nvidia_replicas(node: NodeFacts, devices: int) -> int:
     """Counts the devices that one card is listed as."""
-    replicas = max(1, _labelled(node, keys.NVIDIA_REPLICAS))
+    replicas = max(1, node.number(keys.NVIDIA_REPLICAS))
     profile = _single_profile(node)
     if profile:
         return replicas * profile.most_on_card(_product_memory_mib(node))
-    cards = _labelled(node, keys.NVIDIA_COUNT)
+    cards = node.number(keys.NVIDIA_COUNT)
     if replicas == 1 and cards and devices > cards and devices % cards == 0:
         return devices // cards
     if node.amount(keys.NVIDIA_SHARED) and replicas == 1 and not cards:
@@ -135,11 +135,11 @@ def _nvidia_replicas(node: NodeFacts, devices: int) -> int:
 
 
 def _nvidia_memory_mib(node: NodeFacts, replicas: int) -> int:
-    memory_mib = _labelled(node, keys.NVIDIA_MEMORY)
+    memory_mib = node.number(keys.NVIDIA_MEMORY)
     if not memory_mib or not _single_profile(node):
         return memory_mib
     # With the single strategy of MIG, the label is the memory of a slice.
-    per_card = replicas // max(1, _labelled(node, keys.NVIDIA_REPLICAS))
+    per_card = replicas // max(1, node.number(keys.NVIDIA_REPLICAS))
     return _product_memory_mib(node) or memory_mib * per_card
 
 
@@ -158,7 +158,7 @@ def _slices(node: NodeFacts, prefix: str) -> Fraction:
     for name, amount in node.resources.items():
         share = partition_share(name) if name.startswith(prefix) else None
         if share is not None:
-            replicas = max(1, _labelled(node, f"{name.removesuffix('.shared')}.replicas"))
+            replicas = max(1, node.number(f"{name.removesuffix('.shared')}.replicas"))
             total += share * amount / replicas
     return total
 
@@ -170,11 +170,6 @@ def _asked_slices(resources: Resources) -> Iterator[Fraction]:
             if amount.denominator != 1 or amount > _MOST_SLICES:
                 raise FieldError(name, f"0 to {_MOST_SLICES} devices are expected, not {amount}")
             yield from [share] * int(amount)
-
-
-def _labelled(node: NodeFacts, key: str) -> int:
-    text = node.labels.get(key, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def _is_intel_count(key: str) -> bool:

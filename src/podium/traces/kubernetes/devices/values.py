@@ -66,6 +66,11 @@ class NodeFacts:
         """Sums allocatable resources."""
         return sum((self.resources.get(name, Fraction(0)) for name in names), Fraction(0))
 
+    def number(self, name: str) -> int:
+        """Reads a label as a number, 0 where there is none."""
+        text = self.labels.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
     def label(self, *names: str) -> str:
         """Gives the first label there is, empty where there is none."""
         return next((self.labels[name] for name in names if self.labels.get(name)), "")
@@ -86,7 +91,8 @@ class PodFacts:
     containers: tuple[Resources, ...]
     claims: tuple[Mapping[str, Any], ...]  # spec.resourceClaims
     claim_names: Mapping[str, str]  # of generated claims, by the name in the pod
-    node: str  # where it runs, empty = nowhere yet
+    node: str  # where it runs, empty = nowhere, or not any more
+    is_finished: bool
     inventory: Inventory
 
 

@@ -177,8 +177,7 @@ def _cards(node: NodeFacts, cards: list[_Card], memory_factor: int, shared: str)
 
 def _memory_factor(node: NodeFacts, card: _Card) -> int:
     """Finds how many MiB one block of memory is (`gpu-memory-factor` of the device plugin)."""
-    label = node.labels.get(keys.NVIDIA_MEMORY, "")
-    real_mib = int(label) if label.isascii() and label.isdigit() else known_memory_mib(card.model)
+    real_mib = node.number(keys.NVIDIA_MEMORY) or known_memory_mib(card.model)
     factor = round(real_mib / card.memory)
     is_near = abs(real_mib - factor * card.memory) <= real_mib / 20
     return factor if factor > 1 and is_near else 1

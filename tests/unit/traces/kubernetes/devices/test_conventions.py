@@ -13,7 +13,7 @@ from podium.traces.rejects import Rejects
 
 DUMPS = Path(__file__).parent / "dumps"
 DOCS = Path(__file__).parents[5] / "docs" / "traces.md"
-OTHER_SCHEDULER = "spec.schedulerName "
+UNRELATED = ("spec.schedulerName ", "spec.nodeName ")
 
 # Convention, column: dump, object, what is read of it.
 # A node is GPUs, model, MiB, replicas; a pod is GPUs, milli, MiB, slots.
@@ -200,7 +200,7 @@ def test_other_resources_and_shared_devices_are_bounds(dump, name, expected):
     ],
 )  # fmt: skip
 def test_what_is_not_read_as_it_stands_is_noted(dump, notes):
-    found = [note for note in trace_of(dump).notes if not note.startswith(OTHER_SCHEDULER)]
+    found = [note for note in trace_of(dump).notes if not note.startswith(UNRELATED)]
     assert found == notes
 
 

@@ -168,6 +168,22 @@ def test_what_a_claim_asks_for_in_vain_is_noted(read, request_, note):
     assert found.startswith(note)
 
 
+def test_a_claim_that_a_finished_pod_names_is_free_for_others(read):
+    finished = claiming("done", "c") | {"status": {"phase": "Succeeded"}}
+    found = read(node("a"), claim("c", exactly()), finished, claiming("p", "c"))
+    assert found.workload.specs()[-1].gpu_count == 1
+    assert not any("first of them alone" in note for note in found.notes)
+
+
+def test_amounts_that_no_record_holds_cost_one_object(read):
+    huge = {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory": "99999999999Mi"}
+    odd = node("odd", **huge)
+    found = read(node("a"), odd, pod("p"), pod("q", {"gpu-memory": "99999999999"}))
+    assert (found.cluster.names, found.workload.names) == (("a",), ("p",))
+    assert len(found.notes) == 2
+    assert all("gpu_memory_mib is 99999999999" in note for note in found.notes)
+
+
 def test_whole_gpus_and_slices_of_one_pod_count_as_whole(read):
     profile = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"}}
     mig = exactly("mig.nvidia.com", selectors=[profile])

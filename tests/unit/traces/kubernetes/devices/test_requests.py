@@ -17,7 +17,7 @@ def amounts(resources):
 
 def asked(annotations, resources, **facts):
     named = {"name": "p", "namespace": "ns", "labels": {}, "node": "", "claims": (),
-             "claim_names": {}, "containers": ()}  # fmt: skip
+             "claim_names": {}, "containers": (), "is_finished": False}  # fmt: skip
     found = PodFacts(
         annotations=annotations, resources=amounts(resources), inventory=Inventory(),
         **named | facts,
