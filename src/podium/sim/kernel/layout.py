@@ -37,7 +37,7 @@ _NUMBERS = (
         "version",
         "decisions",
         "decisions_at_pass",
-        "changes",
+        *("changes", "moves"),
     ),
     *("arrived", "departures", "active_lines", "waiting_pods", "held_pods", "forced_pod"),
     # where the run stands between two offers
@@ -120,7 +120,7 @@ ARRAYS = {
     "pass_line": "int64 (num_lines): heap of the pass under way",
     "cursor": "int64 (num_lines): pod to offer next in the pass",
     "before": "int64 (num_lines): the pod in front of the cursor",
-    "refused_at": "int64 (num_lines): version on which the line was held in this pass",
+    "refused_at": "int64 (num_lines): moves after which the line was held in this pass",
     "is_held": "uint8 (num_pods)",
     # what a run writes, per pod and in order
     "node": "int32 (num_pods): rank of the node, -1 = none",

@@ -313,7 +313,7 @@ def _next_waiting(run):
         line = next_line(run, run.pass_size)
         run.pass_size -= 1
         pod = i8(run.cursor)[line]
-        if i8(run.refused_at)[line] != run.version or not may_hold(run, pod):
+        if i8(run.refused_at)[line] != run.moves or not may_hold(run, pod):
             return pod
         # A twin was held on this very state: so is this pod, without being offered.
         i4(run.status)[pod] = HELD_BACK
@@ -369,7 +369,7 @@ def _settle_waiting(run, pod, shape, node):
         return
     run.pass_outcomes += 1
     if node == HOLDING:
-        i8(run.refused_at)[shape] = run.version
+        i8(run.refused_at)[shape] = run.moves
         mark(run, pod, HOLD)
         stay(run, shape, pod)
     else:

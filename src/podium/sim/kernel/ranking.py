@@ -31,6 +31,7 @@ def note_change(run, node):
         i4(run.log)[run.version] = node
     i8(run.last_change)[node] = run.version
     run.version += 1
+    run.moves += 1
     i4(run.state_of)[node] = NO_STATE
 
 
@@ -39,8 +40,6 @@ def _forget_log(run):
     # Gangs that are taken back make more changes than there are placements and releases.
     for shape in range(run.num_shapes):
         i8(run.seen)[shape] = -1
-    for line in range(run.num_lines):
-        i8(run.refused_at)[line] = -1
     last = i8(run.last_change)
     for node in range(run.num_nodes):
         last[node] = min(last[node], 0)
