@@ -73,7 +73,7 @@ def main(parent: int) -> None:
 def _spare_imports() -> None:
     """Keeps out what CMA-ES and Numba would load where it is installed, and nothing here uses.
 
-    CMA-ES would draw, Numba count lines and call BLAS. A worker would take a second longer to start.
+    CMA-ES would draw, Numba count lines and call BLAS. A worker starts a second sooner without.
     """
     for name in ("coverage", "matplotlib", "scipy"):
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
