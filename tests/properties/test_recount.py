@@ -15,7 +15,7 @@ from podium.sim.recount import IMPOSSIBLE, recount
 from podium.sim.result import UNPLACED
 from support.agreement import ranks_of, tiers_of
 from support.forged import forgeries
-from support.instances import clusters, inflations, replays, rounds, workloads
+from support.instances import clusters, inflations, replays, rounds, single_workloads, workloads
 from support.probes import PROBES
 from support.reference import simulate_slowly
 
@@ -29,7 +29,7 @@ WAITED = [each.name for each in fields(Waiting)]
 
 @st.composite
 def runs(draw):
-    cluster, workload = draw(clusters), draw(workloads)
+    cluster, workload = draw(clusters), draw(single_workloads)
     protocol = draw(st.one_of(replays, rounds, inflations(cluster, workload)))
     policy = PROBES[draw(st.sampled_from(sorted(PROBES)))]
     setup = Setup(draw(st.integers(0, 3)), draw(st.sampled_from(tiers_of(policy))))

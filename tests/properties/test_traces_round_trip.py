@@ -10,13 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from podium.errors import PodiumError
-from podium.model import Cluster, Workload
+from podium.model import Cluster, PodSpec, Workload
 from podium.traces import LoadOptions, Trace, load_trace, save_trace
 from podium.traces.check import findings
 from podium.traces.info import describe
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.topology import write_topology
-from support.trace_strategies import clusters, traces, workloads
+from support.trace_strategies import clusters, constraints, traces, workloads
 from support.traces import assert_same_cluster, assert_same_trace, assert_same_workload
 
 MANIFESTS = ["t.yaml", "t.json", "t.yml.gz"]
@@ -66,7 +66,8 @@ def test_csv_gives_back_what_was_written(trace, name):
     assert nodes.notes == pods.notes == ()
 
 
-@given(traces(), st.sampled_from(MANIFESTS))
+# In one namespace of a cluster no two pods have the same name.
+@given(traces(has_own_names=True), st.sampled_from(MANIFESTS))
 @settings(deadline=None)
 def test_manifests_give_back_what_was_written(trace, name):
     (again,) = saved(trace, name)
@@ -75,12 +76,23 @@ def test_manifests_give_back_what_was_written(trace, name):
     assert again.notes == ()
 
 
-@given(traces(), st.sampled_from(MANIFESTS))
+# In one namespace of a cluster no two pods have the same name.
+@given(traces(has_own_names=True), st.sampled_from(MANIFESTS))
 @settings(deadline=None)
 def test_manifests_of_what_was_read_read_the_same(trace, name):
     (once,) = saved(trace, name)
     (twice,) = saved(once, name)
     assert_same_trace(twice, once)
+
+
+@given(constraints, st.sampled_from(MANIFESTS))
+@settings(deadline=None)
+def test_constraints_give_back_what_was_written(wanted, name):
+    pod = PodSpec("p", 1, 1, namespace="ml", constraints=wanted)
+    (again,) = saved(Trace("t", None, Workload.of([pod])), name)
+    (found,) = again.workload.specs()
+    assert found.constraints == wanted
+    assert again.notes == ()
 
 
 @given(traces())
@@ -155,7 +167,28 @@ scalars = st.one_of(
     st.booleans(),
     st.integers(-(10**25), 10**25),
     st.floats(),
-    st.sampled_from(["Node", "Pod", "List", "Config", "1", "500m", "4Gi", "-1", "simon/v1alpha1"]),
+    st.sampled_from(
+        [
+            "Node",
+            "Pod",
+            "List",
+            "Config",
+            "1",
+            "500m",
+            "4Gi",
+            "-1",
+            "simon/v1alpha1",
+            "In",
+            "Exists",
+            "NoSchedule",
+            "True",
+            "Ready",
+            "Succeeded",
+            "x",
+            "Indexed",
+            "2026-01-01T00:00:00Z",
+        ]
+    ),
     st.text(max_size=5),
 )
 WORDS = [
@@ -168,6 +201,16 @@ WORDS = [
     "alibabacloud.com/creation-time", "alibabacloud.com/deletion-time", "podium/arrival-s",
     "podium/duration-s", "gpu-fraction", "cluster", "customConfig", "kubeConfig", "shufflePod",
     "workloadTuningConfig", "ratio", "seed", "typicalPodsConfig", "podPopularityThreshold",
+    "tolerations", "effect", "podAffinity", "podAntiAffinity", "labelSelector", "matchLabels",
+    "topologyKey", "namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLabelKeys",
+    "topologySpreadConstraints", "maxSkew", "minDomains", "whenUnsatisfiable", "nodeTaintsPolicy",
+    "ports", "hostPort", "containerPort", "hostNetwork", "hostIP", "nodeName", "schedulingGates",
+    "conditions", "type", "lastTransitionTime", "containerStatuses", "state", "terminated",
+    "startedAt", "finishedAt", "startTime", "deletionTimestamp", "ownerReferences", "controller",
+    "schedulingGroup", "podGroupName", "workloadRef", "schedulingPolicy", "gang", "minCount",
+    "minMember", "scheduling.x-k8s.io/pod-group", "batch.kubernetes.io/job-name", "volumes",
+    "completionMode", "parallelism", "completions", "networkTopology", "highestTierAllowed",
+    "replicatedJobs", "leaderWorkerTemplate", "resourceClaims", "value", "namespace", "podGroups",
 ]  # fmt: skip
 words = st.sampled_from(WORDS)
 values = st.recursive(
@@ -178,9 +221,16 @@ values = st.recursive(
 parts = st.dictionaries(words, values, max_size=6)
 objects = st.builds(
     lambda kind, metadata, spec, status: {
-        "kind": kind, "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": status,
+        "kind": kind[1], "apiVersion": kind[0], "metadata": metadata, "spec": spec,
+        "status": status,
     },
-    st.sampled_from(["Node", "Pod"]),
+    st.sampled_from(
+        [("v1", "Node"), ("v1", "Pod"), ("v1", "Namespace"), ("batch/v1", "Job"),
+         ("scheduling.k8s.io/v1", "PriorityClass"), ("scheduling.k8s.io/v1beta1", "PodGroup"),
+         ("scheduling.k8s.io/v1alpha1", "Workload"), ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+         ("scheduling.run.ai/v2alpha2", "PodGroup"), ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+         ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")]
+    ),
     st.one_of(st.just({"name": "x"}), parts),
     parts,
     st.one_of(st.just({"allocatable": {"cpu": "1", "memory": "1Gi"}}), parts),

@@ -1,9 +1,10 @@
 """Makes certificates for 127.0.0.1 that only this test trusts."""
 
 import subprocess
+from pathlib import Path
 
 
-def make_certificate(folder):
+def make_certificate(folder: Path) -> tuple[Path, Path]:
     """Gives the files of a certificate and its key."""
     folder.mkdir(exist_ok=True)
     cert, key = folder / "cert.pem", folder / "key.pem"

@@ -18,6 +18,7 @@ from podium.model.constraints import (
     Toleration,
 )
 from support.instances import at, lists_of, named
+from support.reference_cluster import SlowNode
 
 _SHAPES = 5
 ZONE, HOST, DISK = "zone", "host", "disk"
@@ -190,24 +191,28 @@ workloads = st.builds(_workload, lists_of(shapes, _SHAPES), lists_of(_PICKS, 30)
 
 @st.composite
 def occupied_workloads(draw, cluster, kinds=workloads):
-    """Draws a workload of which some pods run already, wherever they could."""
+    """Draws a workload of which some pods run already, wherever there are GPUs for them."""
     workload = draw(kinds)
     specs = workload.specs()
     places = draw(
         st.lists(st.integers(-3, len(cluster) - 1), min_size=len(specs), max_size=len(specs))
     )
+    nodes = [SlowNode(spec, 0, 0) for spec in cluster.specs()]
     occupied = [
         replace(spec, node=cluster.names[place], arrival_s=0.0)
-        if place >= 0 and _has_gpus(spec, cluster, place)
+        if place >= 0 and _takes_gpus(spec, nodes[place])
         else spec
         for spec, place in zip(specs, places, strict=True)
     ]
     return Workload.of(occupied, gangs=workload.gang_rules)
 
 
-def _has_gpus(spec, cluster, place):
-    """Tells whether the node has GPUs enough at all; nobody runs on GPUs that do not exist."""
-    node = cluster.specs()[place]
-    if spec.gpu_memory_mib > node.gpu_memory_mib:
+def _takes_gpus(spec, node):
+    """Takes the tightest GPUs for a pod, if there are enough."""
+    here = node.asked_here(spec)
+    slots = node.fitting_slots(here) if here is not None else []
+    if here is None or len(slots) < here.gpu_count:
         return False
-    return spec.gpu_count <= node.gpu_count
+    slots.sort(key=lambda slot: (node.gpu_milli_left[slot], slot))
+    node.start(spec, slots[: here.gpu_count])
+    return True

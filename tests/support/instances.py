@@ -68,6 +68,11 @@ workloads = st.builds(
     _workload, lists_of(st.sampled_from(_SHAPES), 6), lists_of(st.sampled_from(_PODS), 60)
 )
 
+# The same without gangs, whose pods start at moments that are not their own.
+single_workloads = st.builds(
+    _workload, lists_of(st.sampled_from(PLAIN_SHAPES), 6), lists_of(st.sampled_from(_PODS), 60)
+)
+
 holdings = st.builds(
     Holding, hold_limit=st.sampled_from((1, 2, 5, 100)), max_holds=st.sampled_from((0, 1, 3, 1000))
 )

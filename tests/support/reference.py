@@ -104,6 +104,7 @@ class _Run:
         self.forced = None  # the pod that may no longer be held because nothing else can happen
         self.departures = []  # (time, pod, rank, slots)
         self.decisions_at_pass = 0
+        self.moves = 0  # how often a node has changed, taken back or not
         self.released = False  # whether somebody who waits may fit since the last pass
         self.awaited = {pod.name for pod in pods if is_awaited(pod, trace)}
         self.num_bound = 0
@@ -175,6 +176,7 @@ class _Run:
         _, index, rank, slots = departure
         self.departures.remove(departure)
         self.world.nodes[rank].stop(self.pods[index], slots)
+        self.moves += 1
         self.outcome.changes.append(-(index + 1))
 
     def _queue_up(self, index):
@@ -238,12 +240,14 @@ class _Run:
                 else:
                     placed.append((index, *answer))
                     self.world.nodes[answer[0]].start(self.pods[index], answer[1])
+                    self.moves += 1
                     if domain is None:
                         domain = self.world.domain(answer[0], rule.domain)
             if len(self.started[gang]) + len(placed) >= rule.minimum:
                 return self._start_gang(gang, placed), True
             for index, rank, slots in reversed(placed):
                 self.world.nodes[rank].stop(self.pods[index], slots)
+                self.moves += 1
                 self.outcome.status[index] = UNPLACED
             if not rule.domain or home is not None or domain is None:
                 break
@@ -265,6 +269,7 @@ class _Run:
     def _start_gang(self, gang, placed):
         for index, rank, slots in placed:
             self.world.nodes[rank].stop(self.pods[index], slots)
+            self.moves -= 1
         for index, rank, slots in placed:
             self._place(index, rank, slots)
             self.started[gang].append(index)
@@ -316,6 +321,7 @@ class _Run:
     def _place(self, index, rank, slots):
         pod = self.pods[index]
         self.world.nodes[rank].start(pod, slots)
+        self.moves += 1
         if isinstance(self.protocol, Replay) and pod.name in self.awaited:
             self.released = True
         self.outcome.node[index] = self.world.index_of_rank[rank]
@@ -329,7 +335,7 @@ class _Run:
     def _offer_waiting(self):
         """Makes a pass over the queue; gives how many pods were placed or held."""
         without_room = set()
-        held_on = {}  # shape: how many changes there had been when it was held
+        held_on = {}  # shape: how often nodes had changed when it was held
         outcomes = 0
         late = []
         for index in self._queue():
@@ -347,7 +353,7 @@ class _Run:
             if shape in without_room:
                 self._find_no_room(index)
                 continue
-            if held_on.get(shape) == len(self.outcome.changes) and self._may_hold(index):
+            if held_on.get(shape) == self.moves and self._may_hold(index):
                 self.outcome.status[index] = STATUS_HELD
                 self.held.add(index)
                 continue
@@ -358,7 +364,7 @@ class _Run:
                 continue
             outcomes += 1
             if answer == HELD:
-                held_on[shape] = len(self.outcome.changes)
+                held_on[shape] = self.moves
             else:
                 self.waiting.remove(index)
         self.waiting.extend(late)

@@ -160,7 +160,7 @@ class SlowCluster:
 
     def domain(self, rank, level):
         """Names a node's rack, block or zone; None where it has none."""
-        return getattr(self.nodes[rank].spec, level) or None
+        return (getattr(self.nodes[rank].spec, level) or None) if level else None
 
     def decide(self, pod, *, may_hold, within=("", None, ())):
         """Gives (rank of the node, slots), NOWHERE or HELD; `within` bounds where a gang goes."""

@@ -4,6 +4,16 @@ from hypothesis import strategies as st
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.model.cluster import LIMIT
+from podium.model.constraints import (
+    Constraints,
+    HostPort,
+    NodeTerm,
+    PodSelector,
+    PodTerm,
+    Requirement,
+    Spread,
+    Toleration,
+)
 from podium.traces import Trace
 from podium.traces.kubernetes import keys
 
@@ -66,11 +76,68 @@ def clusters(draw):
 
 
 @st.composite
-def workloads(draw):
+def workloads(draw, *, has_own_names=False):
     spec = pod_specs(draw(st.booleans()), draw(st.booleans()))
-    return Workload.of(draw(st.lists(spec, min_size=1, max_size=5)))
+    unique_by = (lambda pod: pod.name) if has_own_names else None
+    return Workload.of(draw(st.lists(spec, min_size=1, max_size=5, unique_by=unique_by)))
 
 
 @st.composite
-def traces(draw):
-    return Trace("drawn", draw(clusters()), draw(workloads()))
+def traces(draw, *, has_own_names=False):
+    workload = draw(workloads(has_own_names=has_own_names))
+    return Trace("drawn", draw(clusters()), workload)
+
+
+words = st.sampled_from(["a", "b", "app", "zone"])
+own_namespaces = frozenset({"ml"})
+
+
+@st.composite
+def requirements(draw, operators=("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")):
+    operator = draw(st.sampled_from(operators))
+    sizes = {"In": (1, 3), "NotIn": (1, 3), "Gt": (1, 1), "Lt": (1, 1)}
+    least, most = sizes.get(operator, (0, 0))
+    values = draw(st.lists(words, min_size=least, max_size=most, unique=True))
+    return Requirement(draw(words), operator, tuple(values))
+
+
+pod_requirements = requirements(("In", "NotIn", "Exists", "DoesNotExist"))
+selectors = st.builds(
+    PodSelector,
+    st.none() | st.lists(pod_requirements, max_size=2, unique=True).map(tuple),
+    st.sampled_from([None, own_namespaces, frozenset({"a", "b"}), frozenset({"", "default"})]),
+)
+node_terms = st.builds(
+    NodeTerm,
+    st.lists(requirements(), max_size=2).map(tuple),
+    st.lists(requirements(("In", "NotIn")), max_size=1).map(tuple),
+)
+tolerations = st.one_of(
+    st.builds(Toleration, words, st.sampled_from(["Equal", "Exists"]), st.sampled_from(["", "x"]),
+              st.sampled_from(["", "NoSchedule", "NoExecute"])),
+    st.just(Toleration("", "Exists")),
+)  # fmt: skip
+spreads = st.builds(
+    Spread,
+    selectors.map(lambda selector: PodSelector(selector.requirements, own_namespaces)),
+    words, st.integers(1, 5), st.integers(1, 5), st.booleans(), st.booleans(),
+)  # fmt: skip
+host_ports = st.builds(
+    HostPort, st.integers(1, 65535), st.sampled_from(["TCP", "UDP"]), st.sampled_from(["", "::1"])
+)
+
+
+def _tuples(strategy):
+    return st.lists(strategy, max_size=3, unique=True).map(tuple)
+
+
+constraints = st.builds(
+    Constraints,
+    st.dictionaries(words, words, max_size=2).map(lambda found: tuple(sorted(found.items()))),
+    st.none() | _tuples(node_terms),
+    _tuples(tolerations),
+    _tuples(st.builds(PodTerm, selectors, words)),
+    _tuples(st.builds(PodTerm, selectors, words)),
+    _tuples(spreads),
+    _tuples(host_ports),
+)

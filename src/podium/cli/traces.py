@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 app = new_app(__doc__)
 
 Reference = Annotated[
-    str, typer.Argument(metavar="TRACE", help="A name that `list` shows, a file, or a folder.")
+    str,
+    typer.Argument(
+        metavar="TRACE", help="A name that `list` shows, a file, a folder, or - for standard input."
+    ),
 ]
 ClusterReference = Annotated[
     str | None, typer.Option("--cluster", help="Take the nodes from another name or file.")
@@ -93,19 +96,25 @@ def check(
 
     Exits with 1 when something is found.
     """
-    from podium.traces.check import findings
+    from podium.traces.check import findings, remarks
 
     settings = read_settings(ctx, {"traces.folder": traces})
+    notes: list[str] = []
     try:
-        found = findings(_loaded(reference, cluster, _options(settings, is_skipping_bad=True)))
+        trace = _loaded(reference, cluster, _options(settings, is_skipping_bad=True))
+        found, notes = findings(trace), remarks(trace)
     except InputError as error:
         found = [str(error)]
     if is_json:
-        print_json({"trace": reference, "is_sound": not found, "findings": found})
-    elif found:
+        answer = {"trace": reference, "is_sound": not found, "findings": found, "notes": notes}
+        print_json(answer)
+        raise typer.Exit(1 if found else 0)
+    screen = Screen(settings.display)
+    if found:
         print("\n".join(map(on_one_line, found)))
     else:
-        Screen(settings.display).note(f"{reference}: no problems found")
+        screen.note(f"{reference}: no problems found")
+    inform(screen, notes)
     raise typer.Exit(1 if found else 0)
 
 
@@ -224,9 +233,10 @@ def _loaded(reference: str, cluster: str | None, options: LoadOptions) -> Trace:
 
 def _save(screen: Screen, trace: Trace, target: Path) -> None:
     from podium.traces import save_trace
+    from podium.traces.save import losses
 
     print("\n".join(on_one_line(str(path)) for path in save_trace(trace, target)))
     nodes = len(trace.cluster) if trace.cluster is not None else 0
     pods = len(trace.workload) if trace.workload is not None else 0
     screen.note(f"{count(nodes)} nodes, {count(pods)} pods")
-    inform(screen, trace.notes)
+    inform(screen, (*trace.notes, *losses(trace, target)))

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.workload import gpu_demand
-from podium.sim.bound import overcommitted_milli
 from podium.sim.metrics import Metrics, Waiting
 from podium.sim.recount import Recount, recount
 from podium.sim.result import HELD, PLACED, UNPLACED, Result
@@ -32,7 +31,7 @@ def audit(result: Result, metrics: Metrics) -> Recount:
 
 def _usage(result: Result, usage: Usage) -> Found:
     """At every moment, what is in use and what is fragmented are parts of what there is."""
-    total = _gpu_milli(result)
+    total = result.plan.cluster.gpu_milli_total
     pods = np.abs(result.changes) - 1
     milli = result.pods["gpu_milli"][pods].astype(np.int64)
     steps = np.sign(result.changes) * np.bitwise_count(result.slots[pods]) * milli
@@ -52,19 +51,13 @@ def _figures(result: Result, metrics: Metrics) -> Found:
     for name, value in (*_shares(result), *_counts(result), *_times(result)):
         if not math.isclose(told[name], value, rel_tol=_SLACK, abs_tol=_SLACK):
             yield f"{name} is {told[name]}, and {value} by the placements"
-    yield from _parts(metrics, _gpu_milli(result) / max(1, result.plan.cluster.gpu_milli_total))
+    yield from _parts(metrics)
 
 
-def _gpu_milli(result: Result) -> int:
-    """Sums what there is of GPUs, or what bound pods hold of one where that is more."""
-    plan = result.plan
-    return plan.cluster.gpu_milli_total + overcommitted_milli(plan.cluster, result.pods, plan.bound)
-
-
-def _parts(metrics: Metrics, whole: float) -> Found:
+def _parts(metrics: Metrics) -> Found:
     """Says where parts of a whole are more than it."""
     both = metrics.gpu_allocation + metrics.fragmentation
-    if metrics.fragmentation < -_SLACK or both > max(1.0, whole) + _SLACK:
+    if metrics.fragmentation < -_SLACK or both > 1 + _SLACK:
         yield (
             f"{100 * metrics.gpu_allocation:.2f} % allocated and {100 * metrics.fragmentation:.2f} "
             f"% fragmented are {100 * both:.2f} % of the GPUs"

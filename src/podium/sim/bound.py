@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from podium.errors import InputError
 from podium.model import Cluster, Workload
 from podium.model.fit import tightest_slots
-from podium.model.state import occupied
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,28 +35,70 @@ def is_bound(workload: Workload) -> npt.NDArray[np.bool_]:
     return np.array([bool(name) for name in workload.bound_to], bool)
 
 
-def bind(cluster: Cluster, workload: Workload) -> Bound:
-    """Finds nodes and GPUs of bound pods; GPUs that nothing names are the most likely ones."""
-    if not len(workload):
-        return NOBODY_BOUND
-    index = {name: number for number, name in enumerate(cluster.names)}
-    for who, name in zip(workload.names, workload.bound_to, strict=True):
-        if name not in index:
-            raise InputError(f'pod "{who}" runs on node "{name}", which the cluster does not have')
-    node = np.array([index[name] for name in workload.bound_to], np.int32)
+def bind_first(cluster: Cluster, arrivals: Workload, count: int) -> tuple[Bound, Workload]:
+    """Binds the first pods of a run, and gives all of them as those hold their GPUs."""
+    if not count:
+        return NOBODY_BOUND, arrivals
+    first = arrivals.taken(np.arange(count))
+    bound, held = bind(cluster, first)
+    if held is first:
+        return bound, arrivals
+    pods = np.append(held.pods, arrivals.pods[count:])
+    shares, asked = arrivals.gpu_shares, arrivals.gpu_asked
+    if shares is not None and held.gpu_shares is not None:
+        shares = np.concatenate([held.gpu_shares, shares[count:]])
+    if asked is None:
+        asked = np.stack([arrivals.pods["gpu_count"], arrivals.pods["gpu_milli"]], axis=1)
+    return bound, replace(arrivals, pods=pods, gpu_shares=shares, gpu_asked=asked)
+
+
+def bind(cluster: Cluster, workload: Workload) -> tuple[Bound, Workload]:
+    """Finds nodes and GPUs of bound pods; GPUs that nothing names are the most likely ones.
+
+    A pod that holds more of a GPU than there is left holds that, in the workload given back.
+    """
+    node = _nodes(cluster, workload)
     named: Sequence[tuple[int, ...]] = workload.bound_slots or ((),) * len(workload)
-    nodes = cluster.nodes.copy()
-    pods = placed_records(workload, node, cluster)
+    free = cluster.nodes.copy()
+    pods = placed_records(workload, node, cluster).copy()
     slots = np.zeros(len(workload), np.int32)
+    is_clipped = False
     # Who is known to be on a GPU comes first; the others share what is left.
     for pod in sorted(range(len(workload)), key=lambda pod: not named[pod]):
-        record: Any = nodes[int(node[pod])]
+        record: Any = free[int(node[pod])]
         asked: Any = pods[pod]
         chosen = _slots(asked, record, named[pod])
-        for slot in chosen:
-            record["gpu_milli_left"][slot] -= asked["gpu_milli"]
-        slots[pod] = sum(1 << slot for slot in chosen)
-    return Bound(node, slots)
+        is_clipped |= _clip(asked, record["gpu_milli_left"], chosen)
+        if asked["gpu_count"]:
+            record["gpu_milli_left"][list(chosen)] -= asked["gpu_milli"]
+            slots[pod] = sum(1 << slot for slot in chosen)
+    return Bound(node, slots), _as_held(workload, pods) if is_clipped else workload
+
+
+def _nodes(cluster: Cluster, workload: Workload) -> npt.NDArray[np.int32]:
+    index = {name: number for number, name in enumerate(cluster.names)}
+    for pod, name in zip(workload.names, workload.bound_to, strict=True):
+        if name not in index:
+            raise InputError(f'pod "{pod}" runs on node "{name}", which the cluster does not have')
+    return np.array([index[name] for name in workload.bound_to], np.int32)
+
+
+def _clip(asked: Any, left: npt.NDArray[Any], chosen: tuple[int, ...]) -> bool:
+    """Lets a pod hold what its GPUs have left, if that is less than it asks for."""
+    most = int(left[list(chosen)].min()) if chosen else 0
+    if asked["gpu_count"] <= len(chosen) and asked["gpu_milli"] <= most:
+        return False
+    asked["gpu_count"] = len(chosen) if most > 0 else 0
+    asked["gpu_milli"] = min(int(asked["gpu_milli"]), most) if most > 0 else 0
+    return True
+
+
+def _as_held(workload: Workload, pods: npt.NDArray[Any]) -> Workload:
+    shares = workload.gpu_shares
+    if shares is not None:
+        held = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
+        shares = np.broadcast_to(held[:, np.newaxis], shares.shape).astype(np.int32)
+    return replace(workload, pods=pods, gpu_shares=shares)
 
 
 def _slots(pod: Any, node: Any, named: tuple[int, ...]) -> tuple[int, ...]:
@@ -70,15 +111,7 @@ def _slots(pod: Any, node: Any, named: tuple[int, ...]) -> tuple[int, ...]:
         # The node gives more than it has; its emptiest GPUs carry it.
         left = node["gpu_milli_left"][:count]
         likely = tuple(int(slot) for slot in np.argsort(-left, kind="stable")[:wanted])
-    return likely
-
-
-def overcommitted_milli(cluster: Cluster, pods: npt.NDArray[Any], bound: Bound) -> int:
-    """Sums by how much bound pods hold more of GPUs than there is."""
-    if not len(bound):
-        return 0
-    left = occupied(cluster.nodes, pods[: len(bound)], bound.node, bound.slots)["gpu_milli_left"]
-    return int(-np.minimum(left, 0).sum(dtype=np.int64))
+    return likely if wanted else ()
 
 
 def placed_records(

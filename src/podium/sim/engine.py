@@ -12,7 +12,7 @@ import numpy.typing as npt
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy, load
-from podium.sim.bound import NOBODY_BOUND, bind, is_bound
+from podium.sim.bound import bind_first, is_bound
 from podium.sim.gangs import gangs_of
 from podium.sim.orders import Order, check_order, inflate, shuffled_rank
 from podium.sim.plan import Plan
@@ -60,7 +60,7 @@ def make_plan(
     order = _order(cluster, aligned, protocol, setup)
     numbers, num_bound = _order_of(aligned, protocol, order)
     arrivals = _arrivals(aligned, protocol, numbers)
-    bound = bind(cluster, arrivals.taken(np.arange(num_bound))) if num_bound else NOBODY_BOUND
+    bound, arrivals = bind_first(cluster, arrivals, num_bound)
     ranks = order.node_rank if order.node_rank is not None else _ranks(cluster, setup)
     preparation = Preparation()
     prepare = functools.partial(preparation.table, trace=aligned)

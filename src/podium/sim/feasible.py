@@ -96,9 +96,9 @@ class Moment:
         record["trial_level"] = 0
         return after, found
 
-    def shape(self, pod: int) -> int:
-        """Gives the shape by which the core tells pods apart."""
-        return int(self.state.arrays["shape_of"][pod])
+    def line(self, pod: int) -> int:
+        """Gives the line of a pod; pods of one line fit alike."""
+        return int(self.state.arrays["line_of"][pod])
 
     def _probe(self, pods: Whole) -> Whole:
         with insistent():

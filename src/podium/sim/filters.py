@@ -169,7 +169,7 @@ class _Request:
 
 def _request(moment: Moment, pod: int) -> _Request:
     arrays, arrivals = moment.state.arrays, moment.plan.arrivals
-    shape, models = moment.shape(pod), arrays["nodes"]["gpu_model"]
+    shape, models = int(arrays["shape_of"][pod]), arrays["nodes"]["gpu_model"]
     own, size = arrays["shapes"][shape], len(models)
     asked, memory = arrivals.gpu_asked, arrivals.gpu_memory_mib
     count, milli = (own["gpu_count"], own["gpu_milli"]) if asked is None else asked[pod]

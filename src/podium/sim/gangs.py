@@ -58,8 +58,8 @@ def gangs_of(
     domains = _domains(cluster)
     level = np.array([0, *(LEVELS[rule.domain] for rule in rules)], np.int32)
     priority = np.zeros(count, np.int64)
-    # The first pod stands for its gang in the queue.
-    for pod in range(len(arrivals) - 1, -1, -1):
+    # The first pod that waits stands for its gang in the queue.
+    for pod in range(len(arrivals) - 1, len(bound) - 1, -1):
         priority[gang_of[pod]] = arrivals.pods["priority"][pod]
     return Gangs(
         gang_of=gang_of,

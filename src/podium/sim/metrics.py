@@ -60,9 +60,6 @@ def measure(result: Result) -> Metrics:
     gpu_total = max(1, cluster.gpu_milli_total)
     idle = cluster.gpu_milli_total - usage.gpu_milli
     shares = np.divide(usage.fragment_milli, idle, out=np.zeros_like(idle), where=idle > 0)
-    if len(result.plan.bound):
-        # A GPU that gives more than it has makes the idle rest look smaller than it is.
-        shares = np.minimum(shares, 1.0)
     return Metrics(
         gpu_allocation=usage.mean(usage.gpu_milli) / gpu_total,
         cpu_allocation=usage.mean(usage.cpu_milli) / max(1, cluster.cpu_milli_total),

@@ -46,6 +46,8 @@ def inflate(cluster: Cluster, workload: Workload, ratio: float, seed: int) -> Or
     exceed the limit; if the trace alone exceeds it, remove random pods until it does not.
     """
     random = stream(seed, ORDER_STREAM)
+    if workload.gangs:
+        return _inflated_by_gangs(cluster, workload, ratio, random)
     demand = gpu_demand(workload.pods)
     limit = ratio * cluster.gpu_milli_total
     arrivals = random.permutation(len(workload)).astype(np.int64)
@@ -66,6 +68,43 @@ def inflate(cluster: Cluster, workload: Workload, ratio: float, seed: int) -> Or
             extra.append(pod)
             total += int(demand[pod])
     return Order(np.concatenate([arrivals, np.array(extra, np.int64)]))
+
+
+def _inflated_by_gangs(
+    cluster: Cluster, workload: Workload, ratio: float, random: np.random.Generator
+) -> Order:
+    """Does the same with whole gangs: their pods arrive one after the other, or not at all."""
+    units = _units(workload)
+    demand = gpu_demand(workload.pods)
+    weights = np.array([int(demand[unit].sum()) for unit in units])
+    limit = ratio * cluster.gpu_milli_total
+    total = int(demand[is_bound(workload)].sum())
+    arrivals: list[int] = []
+    for number in random.permutation(len(units)).tolist():
+        if total + weights[number] <= limit:
+            arrivals += units[number]
+            total += int(weights[number])
+    while weights.max(initial=0) > 0:
+        number = int(random.integers(len(units)))
+        if total + weights[number] > limit:
+            break
+        arrivals += units[number]
+        total += int(weights[number])
+    return Order(np.array(arrivals, np.int64))
+
+
+def _units(workload: Workload) -> list[list[int]]:
+    """Lists the pending pods by what arrives together: a gang, or one pod."""
+    gangs: dict[int, list[int]] = {}
+    units: list[list[int]] = []
+    for pod in np.flatnonzero(~is_bound(workload)).tolist():
+        gang = int(workload.pods["gang"][pod])
+        if gang and gang in gangs:
+            gangs[gang].append(pod)
+        else:
+            units.append([pod])
+            gangs[gang] = units[-1]
+    return units
 
 
 def _thinned(

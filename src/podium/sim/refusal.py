@@ -45,7 +45,7 @@ def refusal_of(result: Result, pod: int) -> Refusal | None:
         return None
     memo: dict[Any, Refusal] = result.derived.setdefault("refusals", {})
     gang = _waiting_gang(result, pod)
-    key = ("gang", gang) if gang else (int(result.status[pod]), _end(result).shape(pod))
+    key = ("gang", gang) if gang else (int(result.status[pod]), _end(result).line(pod))
     if key not in memo:
         memo[key] = _of_gang(result, gang) if gang else _at_end(result, pod)
     found = memo[key]
@@ -173,9 +173,9 @@ def _of_gang(result: Result, gang: int) -> Refusal:
 def _trial(result: Result, gang: int, waiting: Whole) -> Refusal:
     """Tries to start a gang at the end of a run, as gangs of the same shapes are tried once."""
     gangs, end = result.plan.gangs, _end(result)
-    shapes = tuple(end.state.arrays["shape_of"][waiting].tolist())
+    lines = tuple(end.state.arrays["line_of"][waiting].tolist())
     missing = int(gangs.minimum[gang]) - int((gangs.gang_of == gang).sum()) + len(waiting)
-    key = ("trial", shapes, missing, int(gangs.level[gang]), int(gangs.home[gang]))
+    key = ("trial", lines, missing, int(gangs.level[gang]), int(gangs.home[gang]))
     memo: dict[Any, Refusal] = result.derived["refusals"]
     if key not in memo:
         memo[key] = _tried(result, gang, waiting, missing)

@@ -30,7 +30,7 @@ from podium.model import Cluster, Workload
 from podium.model.records import POD, node_dtype
 from podium.model.workload import TypicalPods
 from podium.policies import Policy
-from podium.sim.bound import Bound, bind, is_bound
+from podium.sim.bound import Bound, bind_first, is_bound
 from podium.sim.gangs import gangs_of, no_gangs
 from podium.sim.orders import Order
 from podium.sim.plan import Plan
@@ -330,7 +330,7 @@ def _plan(
     arrivals = (
         trace if header["arrivals"] is None else _workload("arrivals", header, arrays, cluster)
     )
-    bound = _bound(cluster, trace, arrivals)
+    bound, arrivals = _bound(cluster, trace, arrivals)
     return Plan(
         cluster=cluster,
         rank_order=arrays["rank_order"],
@@ -347,12 +347,12 @@ def _plan(
     )
 
 
-def _bound(cluster: Cluster, trace: Workload, arrivals: Workload) -> Bound:
+def _bound(cluster: Cluster, trace: Workload, arrivals: Workload) -> tuple[Bound, Workload]:
     count = int(is_bound(trace).sum())
     if not is_bound(arrivals)[:count].all() or count > len(arrivals):
         raise ValueError
     try:
-        return bind(cluster, arrivals.taken(np.arange(count)))
+        return bind_first(cluster, arrivals, count)
     except InputError as error:  # nobody asked for it: a file says so
         raise ValueError from error
 

@@ -11,7 +11,8 @@ import numpy as np
 from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
 from podium.traces.kubernetes.documents import SUFFIXES, read_documents
-from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.kubernetes.manifest import Reading, read_manifests
+from podium.traces.kubernetes.state import State
 from podium.traces.openb.csv_file import read_csv
 from podium.traces.openb.files import GPU_NODES, find_file, found_traces, openb_index, summary
 from podium.traces.openb.profile import (
@@ -22,6 +23,7 @@ from podium.traces.openb.profile import (
 )
 from podium.traces.rejects import Rejects
 from podium.traces.simon.cluster_file import is_simon_config, read_simon
+from podium.traces.stream import buffered, is_stream
 from podium.traces.trace import Trace
 
 EMBEDDED = "openb"
@@ -36,13 +38,22 @@ _GET_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """Says where original files lie, how a generated trace is drawn, and what bad rows do."""
+    """Says where original files lie, how traces are drawn and read, and what bad rows do."""
 
     folder: Path | None = None  # the folder named by PODIUM_TRACES
     seed: int = 0
     nodes: int | None = None
     pods: int | None = None
     is_skipping_bad: bool = False
+    # How the dump of a cluster is meant; other sources say so in a note.
+    state: State | None = None  # None: as it is now where pods run, empty otherwise
+    duration: str | None = None  # 2h, exponential:1h; None: as pods say, else as finished ones ran
+    topology: tuple[str, ...] = ()  # a preset, or the label keys of rack, block and zone
+
+    @property
+    def reading(self) -> Reading:
+        """Gives what concerns manifests."""
+        return Reading(self.state, self.duration, self.topology, self.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +69,29 @@ class TraceInfo:
 
 
 def load_trace(reference: str, options: LoadOptions = LoadOptions()) -> Trace:  # noqa: B008 - frozen
-    """Loads a trace by name, file or folder; the only door to traces."""
+    """Loads a trace by name, file or folder; `-` is standard input. The only door to traces."""
     if reference in (EMBEDDED, EMBEDDED_16):
-        return _generated(reference, options)
+        return _unread(_generated(reference, options), options)
     _refuse_sizes(reference, options)
     if reference.startswith(_PREFIX):
-        return _original(reference, options)
+        return _unread(_original(reference, options), options)
     path = Path(reference)
+    if is_stream(reference):
+        with buffered(reference) as file:
+            trace = _from_path(file.path, options)
+            return replace(file.renamed(trace), name=reference)
     if not path.exists():
         raise _unknown(reference, options)
-    return replace(_from_path(path, Rejects(options.is_skipping_bad)), name=reference)
+    return replace(_from_path(path, options), name=reference)
+
+
+def _unread(trace: Trace, options: LoadOptions) -> Trace:
+    """Notes options that speak of the dump of a cluster, which this trace is not."""
+    given = {"state": options.state, "duration": options.duration, "topology": options.topology}
+    notes = [f"{name} is not honoured, this is not the dump of a cluster" for name in given]
+    is_given = [bool(value) for value in given.values()]
+    more = [note for note, is_used in zip(notes, is_given, strict=True) if is_used]
+    return replace(trace, notes=(*trace.notes, *more)) if more else trace
 
 
 def is_name(reference: str) -> bool:
@@ -144,9 +168,10 @@ def _original_file(name: str, folder: Path | None) -> Path:
     )
 
 
-def _from_path(path: Path, rejects: Rejects) -> Trace:
+def _from_path(path: Path, options: LoadOptions) -> Trace:
+    rejects = Rejects(options.is_skipping_bad)
     if path.is_dir():
-        return read_manifests(path, rejects)
+        return read_manifests(path, rejects, options.reading)
     if not path.is_file():  # whoever holds it open may never say more
         raise InputError.at(
             path,
@@ -155,12 +180,12 @@ def _from_path(path: Path, rejects: Rejects) -> Trace:
         )
     suffix = format_suffix(path)
     if suffix == ".csv":
-        return read_csv(path, rejects)
+        return _unread(read_csv(path, rejects), options)
     if suffix in SUFFIXES:
         first = next(read_documents(path), None)
         if first is not None and is_simon_config(first):
-            return read_simon(first, path, rejects)
-        return read_manifests(path, rejects)
+            return read_simon(first, path, rejects, options.reading)
+        return read_manifests(path, rejects, options.reading)
     raise InputError.at(
         path,
         f'files that end in "{suffix}" are not read as traces',

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from podium.model.classes import constraint_tables
 from podium.model.cluster import Cluster
 from podium.model.records import GPU_MILLI
 from podium.model.workload import Workload, models_of
@@ -20,6 +21,7 @@ from podium.traces.rejects import LEFT_OUT
 from podium.traces.trace import Trace
 
 _UNITS = {"gpu": "GPU", "cpu": "CPU", "memory": "memory"}
+_SHUT = "node selector, node affinity and taints leave none"
 _TOGETHER = "no single node has all of it together"
 
 
@@ -41,8 +43,14 @@ def findings(trace: Trace) -> list[str]:
         if trace.cluster is not None:
             found += _model_findings(trace.workload, trace.cluster)
             found += _fit_findings(trace.workload, trace.cluster)
+            found += _admission_findings(trace.workload, trace.cluster)
             found += _demand_findings(trace.workload, trace.cluster)
     return found
+
+
+def remarks(trace: Trace) -> list[str]:
+    """Lists what is not wrong, but not taken as it is written either."""
+    return [note for note in trace.notes if not note.startswith(LEFT_OUT)]
 
 
 def _name_findings(workload: Workload) -> Iterator[str]:
@@ -90,6 +98,28 @@ def _fit_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
             name = workload.names[index]
             others = f" and {counted(int(weight) - 1, 'pod')} like it" if weight > 1 else ""
             yield f"{name}{others} cannot fit any empty node: {reason}"
+
+
+def _admission_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
+    """Looks for pods that no node admits, however empty it is."""
+    if not workload.constraints:
+        return
+    size = len(workload)
+    tables, class_of = constraint_tables(
+        cluster,
+        workload.constraints,
+        workload.namespaces or ("",) * size,
+        workload.labels or ({},) * size,
+    )
+    is_open = [bool(tables.admits[each.node_filter].any()) for each in tables.classes]
+    waits = [not node for node in workload.bound_to or ("",) * size]
+    shut: dict[int, list[str]] = {}
+    for name, number, is_waiting in zip(workload.names, class_of.tolist(), waits, strict=True):
+        if is_waiting and not is_open[number]:
+            shut.setdefault(number, []).append(name)
+    for names in shut.values():
+        others = f" and {counted(len(names) - 1, 'pod')} like it" if len(names) > 1 else ""
+        yield f"{names[0]}{others} may run on no node: {_SHUT}"
 
 
 def _misfit(pod: Any, gpu_spec: str, kinds: npt.NDArray[Any]) -> str:

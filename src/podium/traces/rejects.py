@@ -27,6 +27,10 @@ class Rejects:
             if not error.hint:
                 error.hint = "correct it, or leave such rows out with --skip-bad"
             raise error
+        self.leave_out(error)
+
+    def leave_out(self, error: InputError) -> None:
+        """Counts what is left out even where bad rows are not: one odd object of a cluster."""
         self.count += 1
         if self.count <= LISTED:
             self.listed.append(f"{LEFT_OUT}{error}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
 from podium.errors import UsageError
 from podium.files.draft import drafted
 from podium.files.text_file import filling, format_suffix, is_gzip
+from podium.model.constraints import UNCONSTRAINED
+from podium.model.workload import Workload
 from podium.traces.kubernetes.documents import SUFFIXES
 from podium.traces.kubernetes.writer import write_manifests
+from podium.traces.notes import counted
 from podium.traces.openb.csv_writer import write_nodes, write_pods
 from podium.traces.trace import Trace
 
@@ -30,6 +34,36 @@ def save_trace(trace: Trace, target: Path) -> list[Path]:
         f'traces are not written as "{suffix}" files',
         where=str(target),
         hint="use a name that ends in .csv, .yaml, .yml or .json, also with .gz",
+    )
+
+
+def losses(trace: Trace, target: Path) -> list[str]:
+    """Lists what the format of a file has no place for."""
+    if format_suffix(target) != ".csv":
+        return []
+    cluster, workload = trace.cluster, trace.workload
+    counts = {
+        "taints": (sum(map(bool, cluster.taints)) if cluster else 0, "node"),
+        "the nodes they run on": (sum(map(bool, workload.bound_to)) if workload else 0, "pod"),
+        "constraints": (_constrained(workload) if workload else 0, "pod"),
+        "rules of gangs": (_ruled(workload) if workload else 0, "gang"),
+    }
+    return [
+        f"CSV has no place for {what}: {counted(count, noun)}"
+        for what, (count, noun) in counts.items()
+        if count
+    ]
+
+
+def _constrained(workload: Workload) -> int:
+    return sum(constraints != UNCONSTRAINED for constraints in workload.constraints)
+
+
+def _ruled(workload: Workload) -> int:
+    sizes = Counter(workload.pods["gang"].tolist())
+    return sum(
+        bool(rule.domain) or rule.minimum != sizes[number]
+        for number, rule in enumerate(workload.gang_rules, start=1)
     )
 
 

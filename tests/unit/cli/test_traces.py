@@ -136,6 +136,41 @@ def test_a_file_that_is_no_trace_at_all_fails_its_check(run):
     assert result.stdout.startswith("empty.csv")
 
 
+def test_a_check_shows_notes_which_do_not_count(run):
+    node = "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 8, memory: 8Gi}}\n"
+    Path("dump.yaml").write_text(f"{node}---\nkind: ResourceQuota\n")
+    result = run("check", "dump.yaml")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "note: ResourceQuota is not honoured: 1 object" in result.stderr
+    answer = json.loads(run("check", "dump.yaml", "--json").stdout)
+    assert answer["notes"] == ["ResourceQuota is not honoured: 1 object"]
+    assert answer["is_sound"] is True
+
+
+def test_a_dump_can_be_piped_in(runner):
+    node = "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 8, memory: 8Gi}}\n"
+    result = runner.invoke(app, ["traces", "info", "-", "--json"], input=node)
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["cluster"]["nodes"] == 1
+
+
+def test_what_a_format_has_no_place_for_is_noted(run):
+    Path("dump.yaml").write_text(
+        "kind: Node\nmetadata: {name: n}\nspec: {unschedulable: true}\n"
+        "status: {allocatable: {cpu: 8, memory: 8Gi}}\n---\n"
+        "kind: Pod\nmetadata: {name: p, labels: {scheduling.x-k8s.io/pod-group: g}}\n"
+        "spec: {nodeName: n, nodeSelector: {disk: ssd}}\n---\n"
+        "kind: PodGroup\napiVersion: scheduling.x-k8s.io/v1alpha1\nmetadata: {name: g}\n"
+        "spec: {minMember: 2}\n"
+    )
+    said = run("convert", "dump.yaml", "dump.csv").stderr
+    assert "CSV has no place for taints: 1 node" in said
+    assert "CSV has no place for the nodes they run on: 1 pod" in said
+    assert "CSV has no place for constraints: 1 pod" in said
+    assert "CSV has no place for rules of gangs: 1 gang" in said
+    assert "no place for" not in run("convert", "dump.yaml", "again.yaml").stderr
+
+
 def test_a_check_of_nothing_is_a_mistake_of_the_command_line(run):
     assert run("check", "nowhere.csv").exit_code == 2
 

@@ -190,3 +190,13 @@ def test_a_pipe_is_refused_though_somebody_holds_it_open(tmp_path):
     finally:
         os.close(held)
     assert "into a file first" in caught.value.hint
+
+
+def test_options_that_speak_of_a_dump_are_noted_where_there_is_none(options):
+    asked = LoadOptions(options.folder, state="now", duration="2h", topology=("aws",))
+    for reference in ("openb:16", "openb:default"):
+        notes = load_trace(reference, asked).notes
+        assert notes == tuple(
+            f"{name} is not honoured, this is not the dump of a cluster"
+            for name in ("state", "duration", "topology")
+        )

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import Constraints, Taint, Toleration
 from podium.model.fit import fits
 from podium.traces import LoadOptions, Trace, load_trace, save_trace
 from podium.traces.check import check_trace, findings
@@ -62,6 +63,23 @@ def test_a_constraint_on_models_that_the_cluster_lacks_is_found():
     assert found(replace(POD, gpu_spec="A|G2"), POD) == [
         "1 name shared by several pods: p",
         "the cluster lacks the GPU model A, named by 1 pod",
+    ]
+
+
+def test_pods_that_no_node_admits_are_found_unless_they_run_already():
+    taints = (Taint("team", "web"),)
+    nodes = [replace(node, taints=taints) for node in small_nodes()]
+    picky = replace(POD, constraints=Constraints(node_labels=(("zone", "z"),)))
+    tolerant = Constraints(tolerations=(Toleration("team", "Exists"),))
+    pods = [
+        picky,
+        replace(picky, name="q"),
+        replace(picky, name="bound", node="a"),
+        replace(POD, name="r", constraints=tolerant),
+    ]
+    assert found(*pods, nodes=nodes) == [
+        "p and 1 pod like it may run on no node: "
+        "node selector, node affinity and taints leave none",
     ]
 
 

@@ -37,11 +37,12 @@ _NUMBERS = (
         "version",
         "decisions",
         "decisions_at_pass",
-        "changes",
+        *("changes", "moves"),
     ),
     *("arrived", "departures", "active_lines", "waiting_pods", "held_pods", "forced_pod"),
     # where the run stands between two offers
-    *("offered", "is_passing", "pass_size", "pass_outcomes", "is_released", "drained_at", "round"),
+    *("offered", "pod_class", "first_gang_line", "is_passing", "pass_size", "pass_outcomes"),
+    *("is_released", "drained_at", "round"),
     *("error_code", "error_pod", "error_node"),
 )
 
@@ -49,10 +50,11 @@ ARRAYS = {
     "nodes": "node records in rank order",
     "shapes": "pod records",
     "shape_of": "int64 (num_pods)",
+    "line_of": "int64 (num_pods): where the pod waits on its own",
     # one request on several kinds of GPU
     "shares": "int32 (num_shapes, num_kinds): which record of shapes stands for it, -1 = none",
     # constraints
-    "class_of": "int32 (num_shapes): constraint class",
+    "class_of": "int32 (num_pods): constraint class",
     "filter_of": "int32 (num_classes): row of admits",
     "admits": "uint8 (num_filters, num_nodes)",
     "needs": "int64 (num_classes, num_resources)",
@@ -120,7 +122,7 @@ ARRAYS = {
     "pass_line": "int64 (num_lines): heap of the pass under way",
     "cursor": "int64 (num_lines): pod to offer next in the pass",
     "before": "int64 (num_lines): the pod in front of the cursor",
-    "refused_at": "int64 (num_lines): version on which the line was held in this pass",
+    "refused_at": "int64 (num_lines): moves after which the line was held in this pass",
     "is_held": "uint8 (num_pods)",
     # what a run writes, per pod and in order
     "node": "int32 (num_pods): rank of the node, -1 = none",
@@ -143,6 +145,13 @@ RUN = np.dtype(
 def inner(function: Callable[..., Any]) -> Any:
     """Compiles a function that only compiled code calls; half the time goes without wrappers."""
     return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def hot(function: Callable[..., Any]) -> Any:
+    """Compiles a function into each of its callers, whatever the optimiser thinks of its size."""
+    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(
+        function
+    )
 
 
 def inlined(function: Callable[..., Any]) -> Any:

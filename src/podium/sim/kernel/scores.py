@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.model.records import GPU_MILLI
+from podium.model.records import GPU_MILLI, POD
 from podium.policies.abi import call_native
-from podium.sim.kernel.layout import f8, i4, i8, inner
-from podium.sim.kernel.world import fits, pod_address, pod_on, slots_of
+from podium.sim.kernel.layout import f8, hot, i4, i8, inner
+from podium.sim.kernel.world import has_room, pod_of, pod_on, record_on, slots_of
 
 INFEASIBLE = -np.inf
 HELD = -1.7976931348623157e308  # below every other score, above what does not fit
@@ -15,37 +15,48 @@ LOWEST = -1.7976931348623155e308  # the least score; what is finite places, howe
 NO_STATE = -1
 NO_SLOT = np.int64(-1)  # typed, so that _call is compiled once
 
+_POD_BYTES = POD.itemsize
 
-@inner
+
+@hot
 def score_node(run, shape, node):
     """Scores a shape on a node; NaN when the policy failed."""
-    if not fits(run, shape, node):
+    record = record_on(run, shape, node)
+    if record < 0 or not has_room(run, record, node):
         return INFEASIBLE
     if run.has_memo:
-        return f8(run.key_scores)[_remember(run, shape, node)]
-    if run.takes_gpu and is_one_share(run, shape, node):
-        return _best_share(run, shape, node)[0]
-    return _call(run, shape, node, NO_SLOT)
+        return f8(run.key_scores)[_remember(run, record, node)]
+    if run.takes_gpu and _is_one_share(pod_of(run, record)):
+        return _best_share(run, record, node)[0]
+    return _call(run, record, node, NO_SLOT)
 
 
 @inner
 def is_one_share(run, shape, node):
     """Tells whether the shape takes a part of one GPU on a node, so that slots are scored."""
-    pod = pod_on(run, shape, node)
+    return _is_one_share(pod_on(run, shape, node))
+
+
+@inner
+def _is_one_share(pod):
     return pod.gpu_count == 1 and pod.gpu_milli < GPU_MILLI
 
 
 @inner
 def best_slot(run, shape, node):
     """Gives the slot that a policy scoring GPUs likes best for a share pod."""
+    record = record_on(run, shape, node)
     if run.has_memo:
-        return i4(run.key_slots)[_remember(run, shape, node)]
-    return _best_share(run, shape, node)[1]
+        return i4(run.key_slots)[_remember(run, record, node)]
+    return _best_share(run, record, node)[1]
+
+
+# From here on a shape is the record that it is on the node.
 
 
 @inner
 def _best_share(run, shape, node):
-    need = pod_on(run, shape, node).gpu_milli
+    need = pod_of(run, shape).gpu_milli
     free = slots_of(run, node)
     best = HELD
     chosen = NO_SLOT
@@ -60,11 +71,11 @@ def _best_share(run, shape, node):
     return best, chosen
 
 
-@inner
+@hot
 def _call(run, shape, node, slot):
     score = call_native(
         run.policy,
-        pod_address(run, shape, node),
+        run.shapes + shape * _POD_BYTES,
         run.nodes + node * run.node_bytes,
         slot,
         run.table,
@@ -94,7 +105,7 @@ def _remember(run, shape, node):
         i4(run.state_of)[node] = _intern(run, node)
         key = _key(run, shape, node)
         place = _mix(key) & run.key_mask
-    if run.takes_gpu and is_one_share(run, shape, node):
+    if run.takes_gpu and _is_one_share(pod_of(run, shape)):
         f8(run.key_scores)[place], i4(run.key_slots)[place] = _best_share(run, shape, node)
     else:
         f8(run.key_scores)[place] = _call(run, shape, node, NO_SLOT)

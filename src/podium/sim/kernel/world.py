@@ -6,8 +6,7 @@ import numpy as np
 
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_8, POD
 from podium.policies.abi import node_at, pod_at
-from podium.sim.kernel.constraints import admits, count
-from podium.sim.kernel.layout import i4, inner, u8
+from podium.sim.kernel.layout import hot, i4, inner, u8
 
 BEST, WORST, RANDOM = 0, 1, 2
 CLASSES = 17
@@ -19,7 +18,7 @@ _INVERSE_53 = 1.0 / (1 << 53)
 _head_at = node_at[8]
 
 
-@inner
+@hot
 def pod_of(run, shape):
     """Gives a shape's pod record."""
     return pod_at(run.shapes + shape * _POD_BYTES)
@@ -28,15 +27,9 @@ def pod_of(run, shape):
 @inner
 def pod_on(run, shape, node):
     """Gives a shape's pod record as it is on the GPUs of a node."""
-    return pod_at(pod_address(run, shape, node))
-
-
-@inner
-def pod_address(run, shape, node):
-    """Gives where that record is."""
     if run.has_shares:
-        shape = _shared(run, shape, node)
-    return run.shapes + shape * _POD_BYTES
+        return pod_of(run, _shared(run, shape, node))
+    return pod_of(run, shape)
 
 
 @inner
@@ -47,13 +40,13 @@ def _shared(run, shape, node):
     return np.int64(i4(run.shares)[shape * run.num_kinds + kind])
 
 
-@inner
+@hot
 def node_of(run, node):
     """Gives a node's record."""
     return _head_at(run.nodes + node * run.node_bytes)
 
 
-@inner
+@hot
 def slots_of(run, node):
     """Gives the free milli of a node's GPU slots."""
     return i4(run.nodes + node * run.node_bytes + _SLOTS_AT)
@@ -61,18 +54,30 @@ def slots_of(run, node):
 
 @inner
 def fits(run, shape, node):
-    """Tells whether a shape fits a node now, as far as the node alone decides."""
-    if run.has_shares and _shared(run, shape, node) < 0:
-        return False
-    pod = pod_on(run, shape, node)
+    """Tells whether a node has what a shape asks for now."""
+    record = record_on(run, shape, node)
+    return record >= 0 and has_room(run, record, node)
+
+
+@hot
+def record_on(run, shape, node):
+    """Gives the record of a shape on the GPUs of a node, -1 where they cannot serve it."""
+    if run.has_shares:
+        return _shared(run, shape, node)
+    return np.int64(shape)
+
+
+@hot
+def has_room(run, shape, node):
+    """Tells whether CPU, memory, GPU model and GPUs are there."""
+    pod = pod_of(run, shape)
     record = node_of(run, node)
-    # What nobody asks for cannot be short, not even on a node that gave more than it has.
-    if pod.cpu_milli > max(record.cpu_milli_left, 0):
-        return False
-    if pod.memory_mib > max(record.memory_mib_left, 0):
-        return False
-    if run.has_constraints and not admits(run, shape, node):
-        return False
+    if pod.cpu_milli > record.cpu_milli_left or pod.memory_mib > record.memory_mib_left:
+        # What nobody asks for cannot be short, not even on a node that gave more than it has.
+        if pod.cpu_milli > max(record.cpu_milli_left, 0):
+            return False
+        if pod.memory_mib > max(record.memory_mib_left, 0):
+            return False
     if pod.gpu_count == 0:
         return True
     if pod.gpu_models != ANY_MODEL and (
@@ -82,7 +87,7 @@ def fits(run, shape, node):
     return _fitting(run, node, pod.gpu_milli) >= pod.gpu_count
 
 
-@inner
+@hot
 def _fitting(run, node, need):
     # Loops of a fixed length are turned into vector instructions.
     free = slots_of(run, node)
@@ -100,8 +105,6 @@ def allocate(run, shape, node, slots):
     """Takes the shape's resources from the node."""
     pod = pod_on(run, shape, node)
     _move(run, pod, node, slots, np.int64(-1))
-    if run.has_constraints:
-        count(run, shape, node, np.int64(1))
     if pod.gpu_count:
         kind = _class(pod)
         i4(run.class_counts)[node * CLASSES + kind] += 1
@@ -113,8 +116,6 @@ def release(run, shape, node, slots):
     """Returns the shape's resources to the node."""
     pod = pod_on(run, shape, node)
     _move(run, pod, node, slots, np.int64(1))
-    if run.has_constraints:
-        count(run, shape, node, np.int64(-1))
     if pod.gpu_count:
         kind = _class(pod)
         counts = i4(run.class_counts)

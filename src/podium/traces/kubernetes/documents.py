@@ -60,7 +60,7 @@ def _yaml_objects(root: YamlNode, path: Path) -> Iterator[Document]:
         yield document
         return
     for item in items.items:
-        yield _member(item.value(), item.line, document.kind, path)
+        yield _member(item.value(), item.line, document, path)
 
 
 def _json_objects(value: Any, line: int, path: Path) -> Iterator[Document]:
@@ -70,15 +70,18 @@ def _json_objects(value: Any, line: int, path: Path) -> Iterator[Document]:
         yield document
         return
     for item_line, item in items:
-        yield _member(item, item_line, document.kind, path)
+        yield _member(item, item_line, document, path)
 
 
-def _member(value: Any, line: int, list_kind: str, path: Path) -> Document:
+def _member(value: Any, line: int, parent: Document, path: Path) -> Document:
     document = _document(value, line, path)
-    if "kind" in document.value or list_kind == "List":
+    if "kind" in document.value or parent.kind == "List":
         return document
-    # The API server leaves the kind out of the members of a NodeList or PodList.
-    return Document({"kind": list_kind.removesuffix("List"), **document.value}, line)
+    # The API server leaves version and kind out of the members of a NodeList or PodList.
+    known = {"kind": parent.kind.removesuffix("List")}
+    if "apiVersion" in parent.value:
+        known["apiVersion"] = parent.value["apiVersion"]
+    return Document({**known, **document.value}, line)
 
 
 def _document(value: Any, line: int, path: Path) -> Document:

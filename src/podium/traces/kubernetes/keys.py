@@ -9,21 +9,95 @@ GPU_CARD_MODEL = "alibabacloud.com/gpu-card-model"
 GPU_INDEX = "alibabacloud.com/gpu-index"
 CREATION_TIME = "alibabacloud.com/creation-time"
 DELETION_TIME = "alibabacloud.com/deletion-time"
+UNBOUNDED_PODS = 1001
+"""The number of pods that the published node manifests list, where it never binds."""
 
 # The NVIDIA device plugin and GPU feature discovery.
 NVIDIA_GPU = "nvidia.com/gpu"
+NVIDIA_SHARED = "nvidia.com/gpu.shared"
 NVIDIA_PRODUCT = "nvidia.com/gpu.product"
 NVIDIA_COUNT = "nvidia.com/gpu.count"
+NVIDIA_MEMORY = "nvidia.com/gpu.memory"
+NVIDIA_REPLICAS = "nvidia.com/gpu.replicas"
 
-# Parts of a GPU: HAMi, Koordinator, Volcano (percent of a GPU's cores) and KAI (a fraction).
+# The device plugins of AMD and Intel, and the labels of their node labellers.
+AMD_GPU = "amd.com/gpu"
+AMD_PRODUCT = "amd.com/gpu.product-name"
+AMD_DEVICE = ("amd.com/gpu.device-id", "beta.amd.com/gpu.device-id")
+AMD_MEMORY = ("amd.com/gpu.vram", "beta.amd.com/gpu.vram")
+AMD_PARTITION = "amd.com/compute-memory-partition"
+INTEL_I915 = "gpu.intel.com/i915"
+INTEL_XE = "gpu.intel.com/xe"
+INTEL_PRODUCT = "gpu.intel.com/product"
+INTEL_COUNT = "gpu.intel.com/device.count"
+INTEL_DEVICE = "gpu.intel.com/device-id."
+
+# HAMi: resources of pods, cards of nodes, cards of running pods.
+HAMI_MEMORY = "nvidia.com/gpumem"
+HAMI_PERCENTAGE = "nvidia.com/gpumem-percentage"
 HAMI_CORES = "nvidia.com/gpucores"
-KOORDINATOR_CORE = "koordinator.sh/gpu-core"
-VOLCANO_NUMBER = "volcano.sh/vgpu-number"
-VOLCANO_CORES = "volcano.sh/vgpu-cores"
-KAI_FRACTION = "gpu-fraction"
-KAI_DEVICES = "gpu-fraction-num-devices"
+HAMI_PRIORITY = "nvidia.com/priority"
+HAMI_REGISTER = "hami.io/node-nvidia-register"
+HAMI_HANDSHAKE = "hami.io/node-handshake"
+HAMI_ALLOCATED = "hami.io/vgpu-devices-allocated"
+HAMI_TYPES = "nvidia.com/use-gputype"
+HAMI_OTHER_TYPES = "nvidia.com/nouse-gputype"
 
-MODEL_LABELS = (GPU_CARD_MODEL, NVIDIA_PRODUCT)
+# Volcano: vGPUs, and the sharing of GPUs before 1.9.
+VOLCANO_NUMBER = "volcano.sh/vgpu-number"
+VOLCANO_MEMORY = "volcano.sh/vgpu-memory"
+VOLCANO_PERCENTAGE = "volcano.sh/vgpu-memory-percentage"
+VOLCANO_CORES = "volcano.sh/vgpu-cores"
+VOLCANO_REGISTER = "volcano.sh/node-vgpu-register"
+VOLCANO_ALLOCATED = "volcano.sh/vgpu-ids-new"
+VOLCANO_OLD_MEMORY = "volcano.sh/gpu-memory"
+VOLCANO_OLD_NUMBER = "volcano.sh/gpu-number"
+VOLCANO_OLD_INDEX = "volcano.sh/gpu-index"
+
+# Koordinator; the first releases had the prefix kubernetes.io.
+KOORDINATOR = ("koordinator.sh/", "kubernetes.io/")
+KOORDINATOR_CORE = "koordinator.sh/gpu-core"
+KOORDINATOR_MODEL = "node.koordinator.sh/gpu-model"
+KOORDINATOR_ALLOCATED = "scheduling.koordinator.sh/device-allocated"
+
+# The gpushare extender of Alibaba Cloud.
+GPUSHARE_MEMORY = "aliyun.com/gpu-mem"
+GPUSHARE_COUNT = "aliyun.com/gpu-count"
+GPUSHARE_CORES = "aliyun.com/gpu-core.percentage"
+GPUSHARE_INDEX = "ALIYUN_COM_GPU_MEM_IDX"
+
+# KAI, and Run:ai before it.
+KAI_FRACTION = "gpu-fraction"
+KAI_MEMORY = "gpu-memory"
+KAI_DEVICES = "gpu-fraction-num-devices"
+KAI_GROUP = "runai-gpu-group"
+KAI_RESERVATIONS = frozenset({"kai-resource-reservation", "runai-reservation"})
+
+# Dynamic resource allocation: pods may name a device class as if it were a resource.
+CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
+
+# What Podium writes beside the convention of the hkust simulator, which knows no memory of GPUs.
+GPU_MEMORY_MIB = "podium/gpu-memory-mib"
+GPU_REPLICAS = "podium/gpu-replicas"
+
+UNHONOURED_ANNOTATIONS = (
+    "nvidia.com/use-gpuuuid",
+    "nvidia.com/nouse-gpuuuid",
+    "volcano.sh/vgpu-mode",
+    "scheduling.koordinator.sh/device-allocate-hint",
+    "scheduling.koordinator.sh/device-joint-allocate",
+    "scheduling.koordinator.sh/gpu-partition-spec",
+)
+"""Annotations of pods that narrow the choice of GPUs in ways that Podium does not follow."""
+
+DEVICE_ANNOTATIONS = frozenset(
+    {GPU_COUNT, GPU_MILLI, GPU_INDEX, GPU_MEMORY_MIB, KAI_FRACTION, KAI_MEMORY, KAI_DEVICES,
+     HAMI_ALLOCATED, HAMI_TYPES, HAMI_OTHER_TYPES, VOLCANO_ALLOCATED, VOLCANO_OLD_INDEX,
+     KOORDINATOR_ALLOCATED, GPUSHARE_INDEX, *UNHONOURED_ANNOTATIONS}
+)  # fmt: skip
+"""Annotations of pods that say something about devices."""
+
+MODEL_LABELS = (GPU_CARD_MODEL, NVIDIA_PRODUCT, AMD_PRODUCT, INTEL_PRODUCT)
 """Node labels that name the GPU model, the first one found wins."""
 
 RACK_LABELS = ("rack", "topology.kubernetes.io/rack", "network.topology.nvidia.com/leaf")
@@ -31,14 +105,36 @@ RACK_LABELS = ("rack", "topology.kubernetes.io/rack", "network.topology.nvidia.c
 
 SERVER_LABEL = "server"
 
-GANG_KEYS = (
-    "scheduling.x-k8s.io/pod-group",
-    "pod-group.scheduling.sigs.k8s.io",
-    "kueue.x-k8s.io/pod-group-name",
-    "scheduling.k8s.io/group-name",
-    "pod-group-name",
-)
+POD_GROUP = "scheduling.x-k8s.io/pod-group"
+
+GANG_KEYS = {
+    "coscheduling": (
+        POD_GROUP,
+        "pod-group.scheduling.sigs.k8s.io",
+        "pod-group.scheduling.sigs.k8s.io/name",
+    ),
+    "kueue": ("kueue.x-k8s.io/pod-group-name",),
+    "volcano": ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"),
+    "kai": ("pod-group-name",),
+}
 """Labels or annotations that name the group a pod must start with, the first one found wins."""
+
+GANG_MINIMUMS = (
+    "pod-group.scheduling.sigs.k8s.io/min-available",
+    "kueue.x-k8s.io/pod-group-total-count",
+)
+"""Labels or annotations that say how many pods of the group must start together."""
+
+KUEUE_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
+KUEUE_SLICES = "kueue.x-k8s.io/podset-slice-required-topology"
+KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
+KUEUE_PODSET = "kueue.x-k8s.io/podset"
+KAI_TOPOLOGY = "kai.scheduler/topology-required-placement"
+
+LWS = "leaderworkerset.sigs.k8s.io"
+JOB_SET = "jobset.sigs.k8s.io/jobset-name"
+JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
+JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 
 JOB_TYPE = "app.kubernetes.io/job-type"
 

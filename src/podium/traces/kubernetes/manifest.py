@@ -1,20 +1,54 @@
-"""Reads Kubernetes Node and Pod manifests: YAML or JSON, files or folders, also gzip."""
+"""Reads Kubernetes manifests, or the dump of a cluster: YAML or JSON, files or folders."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from podium.errors import InputError
+from podium.errors import InputError, UsageError
 from podium.files.text_file import format_suffix
-from podium.model.cluster import Cluster, NodeSpec, node_problem
+from podium.model.cluster import LIMIT, Cluster, NodeSpec, node_problem
+from podium.model.constraints import Constraints
 from podium.model.workload import PodSpec, Workload
-from podium.traces.fields import FieldError
+from podium.traces.fields import FieldError, mapping_at, text_of, texts_at, whole_of
+from podium.traces.kubernetes.constraints import (
+    UNKNOWN_NAMESPACES,
+    Namespaces,
+    Site,
+    has_unknown_namespaces,
+    pod_constraints,
+)
+from podium.traces.kubernetes.devices import (
+    DeviceError,
+    Inventory,
+    NodeFacts,
+    node_devices,
+    node_facts,
+    pod_devices,
+)
+from podium.traces.kubernetes.devices.inventory import with_known_memory
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
-from podium.traces.kubernetes.node import node_spec
-from podium.traces.kubernetes.pod import PodDraft, pod_draft
+from podium.traces.kubernetes.domains import chosen_domains
+from podium.traces.kubernetes.gangs import (
+    Gangs,
+    Groups,
+    Member,
+    on_labelled_nodes,
+    resolve_gangs,
+)
+from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
+from podium.traces.kubernetes.pod import (
+    CLASSED,
+    PodDraft,
+    class_priority,
+    pod_draft,
+    with_devices,
+)
+from podium.traces.kubernetes.run_times import History, RunTimes
+from podium.traces.kubernetes.standing import condition_times
+from podium.traces.kubernetes.state import STATES, UNBOUND, Present, State, present, timed
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
@@ -25,9 +59,27 @@ _HINTS = {
 }
 
 
-def read_manifests(path: Path, rejects: Rejects) -> Trace:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Says how a dump of a cluster is meant."""
+
+    state: State | None = None  # None: as it is now where pods run, empty otherwise
+    duration: str | None = None  # None: as pods say, else as finished ones ran
+    topology: tuple[str, ...] = ()  # a preset or label keys of rack, block and zone
+    seed: int = 0  # draws run times
+
+
+AS_IT_IS = Reading()
+
+
+def read_manifests(path: Path, rejects: Rejects, reading: Reading = AS_IT_IS) -> Trace:
     """Reads the nodes and pods of a file, or of all manifests in a folder."""
-    pile = _Pile(rejects)
+    if reading.state not in (None, *STATES):
+        hint = f"give {' or '.join(STATES)}"
+        raise UsageError(f'"{reading.state}" is not a state', where="state", hint=hint)
+    if reading.seed < 0:
+        raise UsageError(f"the seed {reading.seed} cannot be used", hint="give 0 or more")
+    pile = _Pile(rejects, reading)
     if path.is_dir():
         for file in _files(path, pile):
             pile.read(file)
@@ -38,61 +90,128 @@ def read_manifests(path: Path, rejects: Rejects) -> Trace:
 
 @dataclass(slots=True)
 class _Pile:
-    """Gathers nodes and pods over files."""
+    """Gathers nodes, pods and what describes them over files."""
 
     rejects: Rejects
+    reading: Reading
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     pods: list[PodDraft] = field(default_factory=list)
+    places: dict[tuple[str, ...], str] = field(default_factory=dict)  # of names: file and line
+    namespaces: Namespaces = field(default_factory=Namespaces)
+    groups: Groups = field(default_factory=Groups)
+    inventory: Inventory = field(default_factory=Inventory)
+    node_facts: dict[str, NodeFacts] = field(default_factory=dict)
+    priorities: dict[str, int] = field(default_factory=dict)  # of PriorityClasses
+    described: Counter[str] = field(default_factory=Counter)  # kinds that are read on the side
     others: Counter[str] = field(default_factory=Counter)
     node_remarks: Counter[str] = field(default_factory=Counter)
-    pod_remarks: Counter[str] = field(default_factory=Counter)
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
+    latest_s: float | None = None  # the present, as far as objects of this dump tell
+    constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
 
     def read(self, path: Path) -> None:
         """Adds the objects of a file."""
-        take: dict[str, Callable[[Document], None]]
-        take = {"Node": self._take_node, "Pod": self._take_pod}
         for document in read_documents(path):
-            # `node` is meant to be read: as some other kind, it would be left out in silence.
-            if document.kind not in take and document.kind.capitalize() not in take:
+            take = self._taker(document)
+            if take is None:
                 self._take_other(document, path)
                 continue
             try:
-                take.get(document.kind, _refuse_spelling)(document)
+                take(document, path)
             except FieldError as error:
-                message = f"{_object_name(document)}: {error}"
-                self.rejects.add(
-                    InputError.at(path, message, line=document.line, column=error.field)
-                )
+                self._reject(error, _object_name(document), f"{path}, line {document.line}")
+
+    def _reject(self, error: FieldError, name: str, place: str) -> None:
+        where = f"{place}, {error.field}" if error.field else place
+        found = InputError(f"{name}: {error}", where=where)
+        if isinstance(error, DeviceError):
+            # One odd device never costs the whole file.
+            self.rejects.leave_out(found)
+        else:
+            self.rejects.add(found)
+
+    def _taker(self, document: Document) -> Callable[[Document, Path], None] | None:
+        kinds: dict[str, Callable[[Document, Path], None]]
+        kinds = {"Node": self._take_node, "Pod": self._take_pod}
+        if document.kind in kinds:
+            return kinds[document.kind]
+        # `node` is meant to be read: as some other kind, it would be left out in silence.
+        if document.kind.capitalize() in kinds:
+            return _refuse_spelling
+        on_the_side = {"Namespace": self._take_namespace, "PriorityClass": self._take_priority}
+        if document.kind in on_the_side:
+            return on_the_side[document.kind]
+        if self.inventory.takes(document.value):
+            return self._take_devices
+        return self._take_group if self.groups.takes(document.value) else None
 
     def trace(self, path: Path) -> Trace:
         """Builds the trace once everything is read."""
-        if not self.nodes and not self.pods:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in self.others.items())
-            found = f"it holds {kinds}" if kinds else "it is empty"
-            if self.rejects.count:
-                found = f"every one of them was left out; the first: {self.rejects.first}"
-            hint = next((_HINTS[kind] for kind in self.others if kind in _HINTS), _NOTHING_HINT)
-            raise InputError.at(path, f"no Node or Pod was found: {found}", hint=hint)
-        pods = _finished(self.pods)
+        self._settle()
+        found = present(self.pods, self.nodes, self.reading.state)
+        if not self.nodes and not found.pods:
+            raise self._nothing(path, found)
+        gangs = self._gangs(found)
+        history = History()
+        for draft in self.pods:
+            history.add(draft.spec, draft.standing)
+        run_times = RunTimes(self.reading.duration, history, self.latest_s)
+        names = gangs.names[: len(found.pods)]
+        pods = _named(timed(found, names, run_times, self.reading.seed))
+        pods = [self._in_domain(pod, gangs) for pod in pods]
+        notes = (*self._notes(found), *gangs.notes, *run_times.notes(), *time_notes(pods))
         return Trace(
             name=path.name,
             cluster=Cluster.of(self.nodes.values(), name=path.name) if self.nodes else None,
-            workload=Workload.of(pods, name=path.name) if pods else None,
-            notes=tuple(self._notes(pods)),
+            workload=Workload.of(pods, name=path.name, gangs=gangs.rules) if pods else None,
+            notes=notes,
         )
 
-    def _take_node(self, document: Document) -> None:
-        spec = node_spec(document.value, self.node_remarks)
+    def _take_node(self, document: Document, path: Path) -> None:
+        domains = chosen_domains(self.reading.topology)
+        spec = node_spec(document.value, self.node_remarks, domains)
         problem = node_problem(spec)
         if problem:
             raise FieldError("", problem)
-        if spec.name in self.nodes:
-            raise FieldError("metadata.name", "another node has the same name")
+        self._register(("node", spec.name), "another node", document, path)
         self.nodes[spec.name] = spec
+        resources = node_resources(document.value)
+        self.node_facts[spec.name] = node_facts(document.value, resources, self.inventory)
+        self._see(*condition_times(mapping_at(document.value, "status", "status")))
 
-    def _take_pod(self, document: Document) -> None:
-        self.pods.append(pod_draft(document.value, self.pod_remarks, len(self.pods)))
+    def _take_pod(self, document: Document, path: Path) -> None:
+        draft = pod_draft(document.value, self.namespaces, len(self.pods), self.inventory)
+        namespace = draft.spec.namespace or "default"
+        name = ("pod", namespace, draft.spec.name)
+        self._register(name, f"another pod of the namespace {namespace}", document, path)
+        self.namespaces.seen.add(namespace)
+        spec = self._shared(draft.spec)
+        self.pods.append(draft if spec is draft.spec else replace(draft, spec=spec))
+        self._see(draft.standing.latest_s)
+
+    def _take_namespace(self, document: Document, path: Path) -> None:
+        del path
+        metadata = mapping_at(document.value, "metadata", "metadata")
+        name = text_of(metadata.get("name"), "metadata.name")
+        self.namespaces.labels[name] = texts_at(metadata, "labels", "metadata.labels")
+        self.described[document.kind] += 1
+
+    def _take_priority(self, document: Document, path: Path) -> None:
+        del path
+        metadata = mapping_at(document.value, "metadata", "metadata")
+        name = text_of(metadata.get("name"), "metadata.name")
+        self.priorities[name] = whole_of(document.value.get("value") or 0, "value", -LIMIT)
+        self.described[document.kind] += 1
+
+    def _take_devices(self, document: Document, path: Path) -> None:
+        del path
+        self.inventory.add(document.value)
+        self.described[document.kind] += 1
+
+    def _take_group(self, document: Document, path: Path) -> None:
+        del path
+        self.groups.add(document.value)
+        self.described[document.kind] += 1
 
     def _take_other(self, document: Document, path: Path) -> None:
         if not document.kind:
@@ -100,15 +219,135 @@ class _Pile:
             self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
         self.others[document.kind or "object without a kind"] += 1
 
-    def _notes(self, pods: list[PodSpec]) -> Iterator[str]:
+    def _register(self, name: tuple[str, ...], who: str, document: Document, path: Path) -> None:
+        """Refuses a second object of one name, and says where the first one is."""
+        if name in self.places:
+            raise FieldError("metadata.name", f"{who} has the same name: {self.places[name]}")
+        self.places[name] = f"{path}, line {document.line}"
+
+    def _see(self, *times: float | None) -> None:
+        known = [time for time in (*times, self.latest_s) if time is not None]
+        self.latest_s = max(known, default=None)
+
+    def _shared(self, spec: PodSpec) -> PodSpec:
+        """Lets pods with equal constraints hold one and the same value."""
+        constraints = self.constraints.setdefault(spec.constraints, spec.constraints)
+        is_first = constraints is spec.constraints
+        return spec if is_first else replace(spec, constraints=constraints)
+
+    def _settle(self) -> None:
+        """Settles what other objects had to say: devices, priorities, labels of namespaces."""
+        nodes = self.inventory.settled(self._settled_nodes())
+        self.pods = list(self._settled_pods())
+        if any(draft.spec.gpu_memory_mib for draft in self.pods):
+            nodes = with_known_memory(nodes, self.node_remarks)
+        self.nodes = {spec.name: spec for spec in nodes}
+
+    def _settled_nodes(self) -> Iterator[NodeSpec]:
+        for name, spec in self.nodes.items():
+            try:
+                devices = node_devices(self.node_facts[name])
+                described = node_with_devices(spec, devices)
+            except FieldError as error:
+                self._reject(error, f'node "{name}"', self.places["node", name])
+                continue
+            self.node_remarks.update(devices.remarks)
+            yield described
+
+    def _settled_pods(self) -> Iterator[PodDraft]:
+        for draft in self.pods:
+            try:
+                yield self._settled(draft)
+            except FieldError as error:
+                name, namespace = draft.spec.name, draft.spec.namespace or "default"
+                self._reject(error, f'pod "{name}"', self.places["pod", namespace, name])
+
+    def _settled(self, draft: PodDraft) -> PodDraft:
+        devices = pod_devices(draft.facts)
+        is_settled = devices is draft.devices and not devices.remarks
+        if is_settled and not draft.priority_class and draft.terms is None:
+            return draft
+        spec, remarks = with_devices(draft, devices), [*draft.remarks, *devices.remarks]
+        if draft.priority_class:
+            priority = class_priority(draft.priority_class, self.priorities)
+            remarks += [CLASSED] if priority is None else []
+            spec = replace(spec, priority=priority or 0)
+        if draft.terms is not None:
+            site = Site(spec.namespace, spec.labels, self.namespaces)
+            constraints = pod_constraints(draft.terms, site)
+            constraints = replace(constraints, extended=spec.constraints.extended)
+            spec = replace(spec, constraints=constraints)
+            if has_unknown_namespaces(draft.terms, self.namespaces):
+                remarks.append(UNKNOWN_NAMESPACES)
+        if spec is draft.spec and len(remarks) == len(draft.remarks):
+            return draft
+        return replace(draft, spec=self._shared(spec), remarks=tuple(remarks))
+
+    def _gangs(self, found: Present) -> Gangs:
+        """Finds the gangs of the pods that take part; those that succeeded are counted, too."""
+        done = (draft for draft in self.pods if draft.standing.phase == "Succeeded")
+        members = [_member(draft) for draft in (*found.pods, *done)]
+        return resolve_gangs(members, self.groups, list(self.nodes.values()))
+
+    def _in_domain(self, pod: PodSpec, gangs: Gangs) -> PodSpec:
+        if pod.gang not in gangs.exists:
+            return pod
+        constraints = on_labelled_nodes(pod.constraints, gangs.exists[pod.gang])
+        return self._shared(replace(pod, constraints=constraints))
+
+    def _nothing(self, path: Path, found: Present) -> InputError:
+        held = self.described + self.others
+        kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
+        text = f"it holds {kinds}" if kinds else "it is empty"
+        if self.rejects.count:
+            text = f"every one of them was left out; the first: {self.rejects.first}"
+        elif found.remarks:
+            text = "; ".join(_counted(found.remarks, "pod"))
+        hint = next((_HINTS[kind] for kind in self.others if kind in _HINTS), _NOTHING_HINT)
+        return InputError.at(path, f"no Node or Pod was found: {text}", hint=hint)
+
+    def _notes(self, found: Present) -> Iterator[str]:
         yield from self.rejects.notes()
         for kind, count in self.others.items():
-            yield f"only Node and Pod are read, not {kind}: {counted(count, 'object')}"
+            what = "honoured" if kind == "ResourceQuota" else "read"
+            yield f"{kind} is not {what}: {counted(count, 'object')}"
         if self.strangers:
             yield f"only .yaml, .yml and .json files are read, not {some(self.strangers)}"
-        for remarks, noun in ((self.node_remarks, "node"), (self.pod_remarks, "pod")):
-            yield from (f"{text}: {counted(count, noun)}" for text, count in remarks.items())
-        yield from time_notes(pods)
+        yield from _counted(self.node_remarks, "node")
+        if self.nodes:
+            yield from self._unused_keys()
+        remarks = Counter(found.remarks)
+        for draft in found.pods:
+            remarks.update(
+                draft.remarks if draft.spec.node else draft.remarks + draft.placing_remarks
+            )
+            is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
+            remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
+        yield from _counted(remarks, "pod")
+
+    def _unused_keys(self) -> Iterator[str]:
+        if self.reading.topology:
+            domains = chosen_domains(self.reading.topology)
+            for key in (*domains.rack, *domains.block, *domains.zone):
+                if not any(key in node.labels for node in self.nodes.values()):
+                    yield f"no node has the label {key} of the chosen topology"
+
+
+def _counted(remarks: Mapping[str, int], noun: str) -> Iterator[str]:
+    return (f"{text}: {counted(count, noun)}" for text, count in remarks.items())
+
+
+def _member(draft: PodDraft) -> Member | None:
+    if draft.membership is None:
+        return None
+    standing = draft.standing
+    return Member(
+        membership=draft.membership,
+        namespace=draft.spec.namespace,
+        is_pending=not draft.spec.node and not standing.is_finished,
+        is_live=standing.is_live,
+        is_succeeded=standing.phase == "Succeeded",
+    )
 
 
 def _files(folder: Path, pile: _Pile) -> Iterator[Path]:
@@ -125,26 +364,22 @@ def _files(folder: Path, pile: _Pile) -> Iterator[Path]:
             pile.strangers.append(entry.name)
 
 
-def _finished(drafts: list[PodDraft]) -> list[PodSpec]:
-    """Names pods apart where namespaces do, and counts arrivals from the earliest pod."""
-    times = [draft.created_s for draft in drafts if draft.created_s is not None]
-    earliest = min(times, default=0.0)
+def _named(pods: Iterable[PodSpec]) -> list[PodSpec]:
+    """Names pods apart where namespaces do."""
+    listed = list(pods)
     namespaces: dict[str, set[str]] = {}
-    for draft in drafts:
-        namespaces.setdefault(draft.spec.name, set()).add(draft.namespace)
-    return [_finish(draft, earliest, len(namespaces[draft.spec.name]) > 1) for draft in drafts]
+    for pod in listed:
+        namespaces.setdefault(pod.name, set()).add(pod.namespace or "default")
+    return [
+        replace(pod, name=f"{pod.namespace or 'default'}/{pod.name}")
+        if len(namespaces[pod.name]) > 1
+        else pod
+        for pod in listed
+    ]
 
 
-def _finish(draft: PodDraft, earliest: float, is_ambiguous: bool) -> PodSpec:
-    spec = draft.spec
-    name = f"{draft.namespace or 'default'}/{spec.name}" if is_ambiguous else spec.name
-    arrival_s = spec.arrival_s
-    if arrival_s is None and draft.created_s is not None:
-        arrival_s = draft.created_s - earliest
-    return replace(spec, name=name, arrival_s=arrival_s)
-
-
-def _refuse_spelling(document: Document) -> None:
+def _refuse_spelling(document: Document, path: Path) -> None:
+    del path
     kind = document.kind
     raise FieldError("kind", f"{kind} is spelt {kind.capitalize()}")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from podium.model.cluster import LIMIT, NodeSpec
+from podium.model.cluster import LIMIT, NodeSpec, node_problem
+from podium.model.constraints import UNSCHEDULABLE, Taint
 from podium.traces.fields import (
     FieldError,
     flag_of,
@@ -17,45 +19,77 @@ from podium.traces.fields import (
     text_of,
     texts_at,
 )
-from podium.traces.kubernetes import keys
-from podium.traces.kubernetes.gpu_convention import node_gpus, node_model, unmodelled
+from podium.traces.kubernetes.constraints import read_taints
+from podium.traces.kubernetes.devices import DeviceError, NodeDevices
+from podium.traces.kubernetes.domains import KNOWN, Domains
 
-CORDONED = "spec.unschedulable is not honoured"
-TAINTED = "NoSchedule and NoExecute taints are not honoured"
-UNLISTED_GPUS = "the label nvidia.com/gpu.count without the resource nvidia.com/gpu gives no GPUs"
+_NOT_READY = "node.kubernetes.io/not-ready"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+
+SOFT_TAINTED = "PreferNoSchedule taints are not honoured"
+NOT_READY = f"not ready by condition alone, read as the taint {_NOT_READY}"
 
 _MIB = 1024**2
 
 
-def node_spec(node: Mapping[str, Any], remarks: Counter[str]) -> NodeSpec:
-    """Describes a node; counts in `remarks` what has no place in the description."""
+def node_spec(node: Mapping[str, Any], remarks: Counter[str], domains: Domains = KNOWN) -> NodeSpec:
+    """Describes a node without its devices; counts in `remarks` what has no place in it."""
     metadata = mapping_at(node, "metadata", "metadata")
     name = text_of(metadata.get("name"), "metadata.name")
     if not name:
         raise FieldError("metadata.name", "the node has no name")
     labels = texts_at(metadata, "labels", "metadata.labels")
-    resources = _resources(node)
-    gpu_count = node_gpus(resources)
-    _remark(node, labels, resources, remarks)
+    resources = node_resources(node)
+    found = domains.of(labels)
     return NodeSpec(
         name=name,
         cpu_milli=_amount(resources, "cpu", Fraction(1, 1000)),
         memory_mib=_amount(resources, "memory", Fraction(_MIB)),
-        gpu_count=gpu_count,
-        gpu_model=node_model(labels) if gpu_count else "",
-        rack=next((labels[key] for key in keys.RACK_LABELS if labels.get(key)), ""),
+        rack=found["rack"],
         labels=labels,
+        taints=tuple(_taints(node, remarks)),
+        block=found["block"],
+        zone=found["zone"],
     )
 
 
-def _resources(node: Mapping[str, Any]) -> dict[str, Fraction]:
+def node_with_devices(spec: NodeSpec, devices: NodeDevices) -> NodeSpec:
+    """Completes a node's description once everything is known that tells of its devices."""
+    described = replace(
+        spec,
+        gpu_count=devices.count,
+        gpu_model=devices.model,
+        gpu_memory_mib=devices.memory_mib,
+        gpu_replicas=devices.replicas,
+        extended=devices.extended,
+    )
+    problem = node_problem(described)
+    if problem and node_problem(replace(spec, gpu_count=devices.count, gpu_model=devices.model)):
+        raise FieldError("", problem)
+    if problem:
+        raise DeviceError("", problem)
+    return described
+
+
+def node_resources(node: Mapping[str, Any]) -> dict[str, Fraction]:
+    """Gives what a node has to offer; capacity stands for what allocatable lacks."""
     status = mapping_at(node, "status", "status")
     found: dict[str, Fraction] = {}
     for part in ("capacity", "allocatable"):
         field = f"status.{part}"
         amounts = mapping_at(status, part, field)
-        found |= {key: quantity_of(value, f"{field}.{key}") for key, value in amounts.items()}
+        found |= {key: _quantity(value, field, key) for key, value in amounts.items()}
     return found
+
+
+def _quantity(value: Any, field: str, key: str) -> Fraction:
+    try:
+        return quantity_of(value, f"{field}.{key}")
+    except FieldError as error:
+        if key in ("cpu", "memory"):
+            raise
+        # One odd device never costs the whole file.
+        raise DeviceError(error.field, str(error)) from error
 
 
 def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
@@ -70,22 +104,28 @@ def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
     return amount
 
 
-def _remark(
-    node: Mapping[str, Any],
-    labels: Mapping[str, str],
-    resources: Mapping[str, Fraction],
-    remarks: Counter[str],
-) -> None:
+def _taints(node: Mapping[str, Any], remarks: Counter[str]) -> Iterator[Taint]:
+    """Gives the taints of a node, with those that its state stands for."""
     spec = mapping_at(node, "spec", "spec")
-    if spec.get("unschedulable") is not None and flag_of(
+    written = read_taints(spec, "spec.taints")
+    yield from written
+    keys_written = {taint.key for taint in written}
+    is_cordoned = spec.get("unschedulable") is not None and flag_of(
         spec["unschedulable"], "spec.unschedulable"
-    ):
-        remarks[CORDONED] += 1
-    taints = mappings_at(spec, "taints", "spec.taints")
-    effects = {text_of(taint.get("effect"), "spec.taints") for taint in taints}
-    if effects & {"NoSchedule", "NoExecute"}:
-        remarks[TAINTED] += 1
-    if keys.NVIDIA_COUNT in labels and not {keys.NVIDIA_GPU, keys.GPU_COUNT} & resources.keys():
-        remarks[UNLISTED_GPUS] += 1
-    for name in unmodelled(resources):
-        remarks[f"the resource {name} is not modelled"] += 1
+    )
+    if is_cordoned and UNSCHEDULABLE not in keys_written:
+        yield Taint(UNSCHEDULABLE)
+    # The node controller taints a node some seconds after its condition has changed.
+    if not _is_ready(node) and not keys_written & {_NOT_READY, _UNREACHABLE}:
+        remarks[NOT_READY] += 1
+        yield Taint(_NOT_READY)
+    if any(taint.effect == "PreferNoSchedule" for taint in written):
+        remarks[SOFT_TAINTED] += 1
+
+
+def _is_ready(node: Mapping[str, Any]) -> bool:
+    status = mapping_at(node, "status", "status")
+    for condition in mappings_at(status, "conditions", "status.conditions"):
+        if condition.get("type") == "Ready":
+            return text_of(condition.get("status"), "status.conditions") == "True"
+    return True

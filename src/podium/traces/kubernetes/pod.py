@@ -1,11 +1,10 @@
-"""Reads a Kubernetes Pod object as a pod description: its requests, GPUs and models."""
+"""Reads a Kubernetes Pod object as a pod description: requests, GPUs, models, constraints."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,8 +23,25 @@ from podium.traces.fields import (
     whole_of,
 )
 from podium.traces.kubernetes import keys
-from podium.traces.kubernetes.gpu_convention import pod_gpus, unmodelled
+from podium.traces.kubernetes.constraints import (
+    Namespaces,
+    Site,
+    has_preferences,
+    pod_constraints,
+    selects_namespaces,
+)
+from podium.traces.kubernetes.devices import (
+    NO_DEVICES,
+    DeviceError,
+    Inventory,
+    PodDevices,
+    PodFacts,
+    pod_devices,
+    pod_facts,
+)
+from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
 from podium.traces.kubernetes.keys import MODEL_LABELS
+from podium.traces.kubernetes.standing import Standing, read_standing
 
 _AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -40,6 +56,8 @@ class ModelConstraint:
 
 def model_constraint(spec: Mapping[str, Any]) -> ModelConstraint:
     """Reads `nodeSelector` and the required `In` terms of the node affinity."""
+    if "nodeSelector" not in spec and "affinity" not in spec:
+        return ModelConstraint((), has_others=False)
     selector = texts_at(spec, "nodeSelector", "spec.nodeSelector")
     selected = [{selector[key]: None} for key in MODEL_LABELS if key in selector]
     has_others = len(selected) < len(selector)
@@ -108,8 +126,9 @@ def pod_resources(spec: Mapping[str, Any]) -> Resources:
         _add(running, _container_request(container, f"spec.containers[{index}]"))
     sidecars, peak = _start(spec)
     _add(running, sidecars)
-    total = {key: max(running.get(key, 0), peak.get(key, 0)) for key in running.keys() | peak}
-    asked = {key: Fraction(amount) for key, amount in total.items()}
+    asked = running
+    for key, amount in peak.items():
+        asked[key] = max(running.get(key, amount), amount)
     _override(asked, spec)
     _add(asked, _quantities(mapping_at(spec, "overhead", "spec.overhead"), "spec.overhead"))
     return asked
@@ -151,56 +170,134 @@ def _quantities(amounts: Mapping[str, Any], field: str) -> Resources:
 
 def _add(total: Resources, more: Resources) -> None:
     for key, amount in more.items():
-        total[key] = total.get(key, Fraction(0)) + amount
+        total[key] = total[key] + amount if key in total else amount
 
 
-BOUND = "spec.nodeName is not honoured, bound pods are read as arrivals"
-FINISHED = "status.phase is not honoured, finished pods are read as arrivals"
-PINNED = f"{keys.GPU_INDEX} is not honoured"
-SELECTING = "node selection by more than the GPU model is not honoured"
-CPU_SELECTING = "selection of a GPU model without asking for a GPU is not honoured"
 CLASSED = "spec.priorityClassName without spec.priority is read as priority 0"
+PREFERENCES = "preferences of nodes are not honoured: preferred affinity, ScheduleAnyway"
+VOLUMES = "volumes and the zones they tie a pod to are not honoured"
+RUNTIME_CLASS = "the RuntimeClass of spec.runtimeClassName is not honoured"
+SLICES = f"{keys.KUEUE_SLICES} is not honoured"
 
 _MIB = 1024**2
-_FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+_DEFAULT_SCHEDULER = "default-scheduler"
+# https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
+_BUILT_IN_CLASSES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class PodDraft:
-    """Holds a pod whose name and arrival depend on the pods beside it."""
+    """Holds a pod whose name, place, times and devices depend on the objects beside it."""
 
     spec: PodSpec
-    namespace: str
+    facts: PodFacts  # that decide about devices
+    devices: PodDevices  # as far as the pod alone tells
+    annotated: str  # models that an annotation names
+    models: tuple[str, ...]  # that the pod selects by labels of nodes
     created_s: float | None  # since 1970; the earliest pod of all becomes 0
+    standing: Standing
+    membership: Membership | None
+    priority_class: str = ""  # where spec.priority does not say what it stands for
+    terms: Mapping[str, Any] | None = None  # the pod's spec, where a term selects namespaces
+    remarks: tuple[str, ...] = ()  # what has no place in the description
+    placing_remarks: tuple[str, ...] = ()  # the same, for as long as the pod has no node
 
 
-def pod_draft(pod: Mapping[str, Any], remarks: Counter[str], index: int) -> PodDraft:
-    """Describes a pod; counts in `remarks` what has no place in the description."""
+def pod_draft(
+    pod: Mapping[str, Any], namespaces: Namespaces, index: int, inventory: Inventory
+) -> PodDraft:
+    """Describes a pod, with remarks on what has no place in the description.
+
+    Devices are those that the pod alone tells of: `with_devices` completes them.
+    """
     metadata = mapping_at(pod, "metadata", "metadata")
     spec = mapping_at(pod, "spec", "spec")
     annotations = texts_at(metadata, "annotations", "metadata.annotations")
     labels = texts_at(metadata, "labels", "metadata.labels")
+    namespace = text_of(metadata.get("namespace"), "metadata.namespace")
+    standing = read_standing(pod, annotations)
     resources = pod_resources(spec)
-    gpus = pod_gpus(annotations, resources)
+    models = model_constraint(spec).models
+    facts = pod_facts(pod, labels, resources, inventory)
+    devices = _supposed(facts)
+    constraints = pod_constraints(spec, Site(namespace, labels, namespaces))
+    if devices.extended:
+        constraints = replace(constraints, extended=devices.extended)
     created_s, arrival_s, duration_s = _times(metadata, annotations)
     described = PodSpec(
         name=_name(metadata, index),
         cpu_milli=_amount(resources, "cpu", Fraction(1, 1000)),
         memory_mib=_amount(resources, "memory", Fraction(_MIB)),
-        gpu_count=gpus.count,
-        gpu_milli=gpus.milli,
-        gpu_spec=_gpu_spec(spec, annotations, gpus.count, remarks),
+        gpu_count=devices.count,
+        gpu_milli=devices.milli,
+        gpu_spec=_gpu_spec(annotations.get(keys.GPU_CARD_MODEL, ""), models, devices),
         arrival_s=arrival_s,
         duration_s=duration_s,
         priority=whole_of(spec.get("priority") or 0, "spec.priority", -LIMIT),
-        gang=_first(keys.GANG_KEYS, labels, annotations),
         job_type=_first((keys.JOB_TYPE,), labels, annotations),
+        namespace=namespace,
+        labels=labels,
+        constraints=constraints,
     )
     problem = pod_problem(described)
     if problem:
         raise FieldError("", problem)
-    _remark(pod, annotations, resources, remarks)
-    return PodDraft(described, text_of(metadata.get("namespace"), "metadata.namespace"), created_s)
+    return PodDraft(
+        spec=described,
+        facts=facts,
+        devices=devices,
+        annotated=annotations.get(keys.GPU_CARD_MODEL, ""),
+        models=models,
+        created_s=created_s,
+        standing=standing,
+        membership=read_membership(
+            Marks(labels, annotations, spec, standing.owner.partition("/")[2])
+        ),
+        priority_class=_priority_class(spec),
+        terms=spec if selects_namespaces(spec) else None,
+        placing_remarks=tuple(_placing_remarks(spec, annotations, standing)),
+    )
+
+
+def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
+    """Completes a pod's description once everything is known that decides about its devices."""
+    spec = draft.spec
+    if devices is draft.devices:
+        return spec
+    constraints = spec.constraints
+    if devices.extended != constraints.extended:
+        constraints = replace(constraints, extended=devices.extended)
+    described = replace(
+        spec,
+        gpu_count=devices.count,
+        gpu_milli=devices.milli,
+        gpu_memory_mib=devices.memory_mib,
+        gpu_spec=_gpu_spec(draft.annotated, draft.models, devices),
+        gpu_slots=devices.slots,
+        constraints=constraints,
+    )
+    problem = pod_problem(described)
+    if problem:
+        raise DeviceError("", problem)
+    return described
+
+
+def class_priority(name: str, classes: Mapping[str, int]) -> int | None:
+    """Finds the priority of a PriorityClass, None where nothing tells it."""
+    return classes.get(name, _BUILT_IN_CLASSES.get(name))
+
+
+def _supposed(facts: PodFacts) -> PodDevices:
+    """Describes the devices of nearly all pods at once; of others later, when more is known."""
+    devices = pod_devices(facts) if facts.is_plain else NO_DEVICES
+    return NO_DEVICES if devices.memory_mib else devices
+
+
+def _gpu_spec(annotated: str, models: tuple[str, ...], devices: PodDevices) -> str:
+    return annotated or ("|".join(models or devices.models) if devices.count else "")
 
 
 def _name(metadata: Mapping[str, Any], index: int) -> str:
@@ -219,18 +316,10 @@ def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
     return amount
 
 
-def _gpu_spec(
-    spec: Mapping[str, Any], annotations: Mapping[str, str], gpu_count: int, remarks: Counter[str]
-) -> str:
-    constraint = model_constraint(spec)
-    if constraint.has_others:
-        remarks[SELECTING] += 1
-    if constraint.models and not gpu_count:
-        remarks[CPU_SELECTING] += 1
-    annotated = annotations.get(keys.GPU_CARD_MODEL, "")
-    if annotated or not gpu_count:
-        return annotated
-    return "|".join(constraint.models)
+def _priority_class(spec: Mapping[str, Any]) -> str:
+    if spec.get("priority") is not None:
+        return ""
+    return text_of(spec.get("priorityClassName"), "spec.priorityClassName")
 
 
 def _times(
@@ -259,20 +348,19 @@ def _first(names: tuple[str, ...], labels: Mapping[str, str], marks: Mapping[str
     return next((found[key] for key in names for found in (labels, marks) if found.get(key)), "")
 
 
-def _remark(
-    pod: Mapping[str, Any],
-    annotations: Mapping[str, str],
-    resources: Mapping[str, Fraction],
-    remarks: Counter[str],
-) -> None:
-    spec = mapping_at(pod, "spec", "spec")
-    status = mapping_at(pod, "status", "status")
-    is_finished = text_of(status.get("phase"), "status.phase") in _FINISHED_PHASES
-    seen = {
-        FINISHED: is_finished,
-        BOUND: bool(spec.get("nodeName")) and not is_finished,
-        PINNED: bool(annotations.get(keys.GPU_INDEX)),
-        CLASSED: bool(spec.get("priorityClassName")) and spec.get("priority") is None,
-    }
-    remarks.update([text for text, is_seen in seen.items() if is_seen])
-    remarks.update(f"the resource {name} is not modelled" for name in unmodelled(resources))
+def _placing_remarks(
+    spec: Mapping[str, Any], annotations: Mapping[str, str], standing: Standing
+) -> Iterator[str]:
+    if has_preferences(spec):
+        yield PREFERENCES
+    volumes = mappings_at(spec, "volumes", "spec.volumes")
+    if any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in volumes):
+        yield VOLUMES
+    # Admission has merged the nodes of a RuntimeClass into the pods that an API server knows.
+    if spec.get("runtimeClassName") and not standing.is_live:
+        yield RUNTIME_CLASS
+    if annotations.get(keys.KUEUE_SLICES):
+        yield SLICES
+    scheduler = text_of(spec.get("schedulerName"), "spec.schedulerName")
+    if scheduler not in ("", _DEFAULT_SCHEDULER):
+        yield f"spec.schedulerName {scheduler} is not honoured, one policy places all pods"

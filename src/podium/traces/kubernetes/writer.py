@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,13 +12,18 @@ from typing import Any, TextIO
 from podium.files.text_file import format_suffix, writing
 from podium.model.cluster import NodeSpec
 from podium.model.records import GPU_MILLI as WHOLE_GPU
-from podium.model.workload import PodSpec
+from podium.model.workload import PodSpec, Workload
 from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.constraints_writer import (
+    constraint_fields,
+    port_fields,
+    taint_fields,
+)
+from podium.traces.kubernetes.domains import LEVEL_LABELS
 from podium.traces.trace import Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_S = 2**37  # the year 6325; calendars end at 9999
-_MOST_PODS = "1001"  # as in the published node manifests, where it never binds
 
 
 def write_manifests(trace: Trace, path: Path) -> None:
@@ -35,8 +41,15 @@ def _objects(trace: Trace) -> Iterator[dict[str, Any]]:
     if trace.workload is not None:
         pods = trace.workload.specs()
         is_exact = _is_calendar_exact(pods)
+        groups = _groups(trace.workload)
         for pod in pods:
-            yield pod_object(pod, is_exact)
+            written = pod_object(pod, is_exact)
+            group = groups.get(pod.gang)
+            if group is not None:
+                written["spec"]["schedulingGroup"] = {"podGroupName": group["metadata"]["name"]}
+                written["metadata"]["labels"] = dict(pod.labels)
+            yield written
+        yield from groups.values()
 
 
 def node_object(spec: NodeSpec) -> dict[str, Any]:
@@ -45,40 +58,94 @@ def node_object(spec: NodeSpec) -> dict[str, Any]:
     resources = {
         "cpu": f"{spec.cpu_milli}m",
         "memory": f"{spec.memory_mib}Mi",
-        "pods": _MOST_PODS,
+        "pods": str(keys.UNBOUNDED_PODS),
+        **{name: str(amount) for name, amount in spec.extended.items()},
     }
     if spec.gpu_count:
         labels[keys.GPU_CARD_MODEL] = spec.gpu_model
         resources[keys.GPU_COUNT] = str(spec.gpu_count)
         resources[keys.GPU_MILLI] = str(spec.gpu_count * WHOLE_GPU)
     if spec.rack:
-        labels[keys.RACK_LABELS[0]] = spec.rack
-    return {
+        labels[LEVEL_LABELS["rack"]] = spec.rack
+    for level, domain in (("block", spec.block), ("zone", spec.zone)):
+        if domain:
+            labels.setdefault(LEVEL_LABELS[level], domain)
+    node: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": spec.name} | ({"labels": labels} if labels else {}),
+        "metadata": _node_metadata(spec, labels),
         "status": {"allocatable": resources, "capacity": dict(resources)},
     }
+    if spec.taints:
+        node["spec"] = {"taints": [taint_fields(taint) for taint in spec.taints]}
+    return node
+
+
+def _node_metadata(spec: NodeSpec, labels: dict[str, str]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": spec.name}
+    if labels:
+        metadata["labels"] = labels
+    annotations = {}
+    if spec.gpu_memory_mib:
+        annotations[keys.GPU_MEMORY_MIB] = str(spec.gpu_memory_mib)
+    if spec.gpu_replicas != 1:
+        annotations[keys.GPU_REPLICAS] = str(spec.gpu_replicas)
+    return metadata | ({"annotations": annotations} if annotations else {})
 
 
 def pod_object(spec: PodSpec, is_calendar_exact: bool) -> dict[str, Any]:
     """Gives the Pod object of a description; exact seconds are added where a date rounds them."""
     request = {"cpu": f"{spec.cpu_milli}m", "memory": f"{spec.memory_mib}Mi"}
-    container = {
+    request |= {name: str(amount) for name, amount in spec.constraints.extended}
+    container: dict[str, Any] = {
         "name": "main",
         "image": "podium/none",
         "resources": {"requests": request, "limits": dict(request)},
     }
+    if spec.constraints.host_ports:
+        container["ports"] = port_fields(spec.constraints)
     pod_spec: dict[str, Any] = {"containers": [container]}
     if spec.priority:
         pod_spec["priority"] = spec.priority
+    if spec.node:
+        pod_spec["nodeName"] = spec.node
+    pod_spec |= constraint_fields(spec.constraints, spec.namespace)
     annotations = _annotations(spec) | _time_annotations(spec, is_calendar_exact)
-    metadata: dict[str, Any] = {"name": spec.name}
-    if annotations:
-        metadata["annotations"] = annotations
+    labels = dict(spec.labels)
     if spec.gang:
-        metadata["labels"] = {keys.GANG_KEYS[0]: spec.gang}
+        labels[keys.POD_GROUP] = _own_name(spec.gang, spec.namespace)
+    metadata: dict[str, Any] = {"name": _own_name(spec.name, spec.namespace)}
+    parts = {"namespace": spec.namespace, "annotations": annotations, "labels": labels}
+    metadata |= {name: value for name, value in parts.items() if value}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}
+
+
+def _own_name(name: str, namespace: str) -> str:
+    """Takes off the namespace that told a name apart from others."""
+    return name.removeprefix(f"{namespace or 'default'}/") or name
+
+
+def _groups(workload: Workload) -> dict[str, dict[str, Any]]:
+    """Gives a PodGroup for each gang that needs fewer than all of its pods, or one domain."""
+    sizes = Counter(workload.pods["gang"].tolist())
+    spaces = workload.namespaces or ("",) * len(workload)
+    namespaces = dict(zip(workload.pods["gang"].tolist(), spaces, strict=True))
+    groups = {}
+    for number, rule in enumerate(workload.gang_rules, start=1):
+        if rule.domain or rule.minimum != sizes[number]:
+            namespace = namespaces[number]
+            metadata = {"name": _own_name(rule.name, namespace)}
+            spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": rule.minimum}}}
+            if rule.domain:
+                topology = [{"key": LEVEL_LABELS[rule.domain]}]
+                spec["schedulingConstraints"] = {"topology": topology}
+            groups[rule.name] = {
+                "apiVersion": "scheduling.k8s.io/v1alpha2",
+                "kind": "PodGroup",
+                "metadata": metadata | ({"namespace": namespace} if namespace else {}),
+                "spec": spec,
+            }
+    return groups
 
 
 def _annotations(spec: PodSpec) -> dict[str, str]:
@@ -86,6 +153,10 @@ def _annotations(spec: PodSpec) -> dict[str, str]:
     if spec.gpu_count:
         written[keys.GPU_COUNT] = str(spec.gpu_count)
         written[keys.GPU_MILLI] = str(spec.gpu_milli)
+    if spec.gpu_memory_mib:
+        written[keys.GPU_MEMORY_MIB] = str(spec.gpu_memory_mib)
+    if spec.node and spec.gpu_slots:
+        written[keys.GPU_INDEX] = "-".join(map(str, spec.gpu_slots))
     if spec.gpu_spec:
         written[keys.GPU_CARD_MODEL] = spec.gpu_spec
     if spec.job_type:

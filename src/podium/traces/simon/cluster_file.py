@@ -10,7 +10,7 @@ from podium.model.cluster import Cluster
 from podium.model.workload import Workload
 from podium.traces.fields import FieldError
 from podium.traces.kubernetes.documents import Document
-from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.kubernetes.manifest import AS_IT_IS, Reading, read_manifests
 from podium.traces.rejects import Rejects
 from podium.traces.simon.config import SimonConfig, parse_simon
 from podium.traces.trace import Experiment, Trace
@@ -29,7 +29,9 @@ def is_simon_config(document: Document) -> bool:
     return document.kind == "Config" and document.value.get("apiVersion") == API_VERSION
 
 
-def read_simon(document: Document, path: Path, rejects: Rejects) -> Trace:
+def read_simon(
+    document: Document, path: Path, rejects: Rejects, reading: Reading = AS_IT_IS
+) -> Trace:
     """Reads the manifests that a Config names, and the experiment that it describes."""
     try:
         config = parse_simon(document.value)
@@ -37,11 +39,11 @@ def read_simon(document: Document, path: Path, rejects: Rejects) -> Trace:
         column = error.field
         raise InputError.at(path, str(error), line=document.line, column=column) from error
     source = _find(config.folder, path, "spec.cluster.customConfig")
-    trace = read_manifests(source, rejects)
+    trace = read_manifests(source, rejects, reading)
     workload, notes = trace.workload, [*config.notes, *trace.notes]
     if config.more_pods:
         more = _find(config.more_pods, path, "spec.customConfig.newWorkloadConfig")
-        added = read_manifests(more, Rejects(rejects.is_skipping))
+        added = read_manifests(more, Rejects(rejects.is_skipping), reading)
         workload = _joined(workload, added.workload, more)
         count = 0 if added.workload is None else len(added.workload)
         notes += [f"newWorkloadConfig: its {count} pods follow those of the cluster", *added.notes]
@@ -88,4 +90,5 @@ def _joined(first: Workload | None, second: Workload | None, source: Path) -> Wo
         raise InputError.at(source, "no Pod was found", hint="newWorkloadConfig names more pods")
     if first is None:
         return second
-    return Workload.of([*first.specs(), *second.specs()], name=first.name)
+    gangs = (*first.gang_rules, *second.gang_rules)
+    return Workload.of([*first.specs(), *second.specs()], name=first.name, gangs=gangs)

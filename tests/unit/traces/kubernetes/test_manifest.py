@@ -4,9 +4,9 @@ import json
 import pytest
 import yaml
 
-from podium.errors import InputError
+from podium.errors import InputError, UsageError
 from podium.model import NodeSpec, PodSpec
-from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.rejects import Rejects
 
 NODE = """
@@ -69,7 +69,9 @@ def test_manifests_of_the_hkust_simulator_are_read(read):
     trace = read(NODE + "\n---\n" + POD)
     labels = {"alibabacloud.com/gpu-card-model": "P100", "zone": "z", "rack": "rack-3"}
     assert trace.cluster.specs() == [NodeSpec("n0", 64000, 262144, 2, "P100", "rack-3", labels)]
-    assert trace.workload.specs() == [PodSpec("p0", 6000, 1024, 1, 460, "T4|G2")]
+    assert trace.workload.specs() == [
+        PodSpec("p0", 6000, 1024, 1, 460, "T4|G2", namespace="paib-gpu")
+    ]
     assert trace.notes == ()
 
 
@@ -175,47 +177,67 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
 @pytest.mark.parametrize(
     ("item", "note"),
     [
-        ({"kind": "ConfigMap"}, "only Node and Pod are read, not ConfigMap: 1 object"),
-        (node("m", spec={"unschedulable": True}), "spec.unschedulable is not honoured: 1 node"),
+        ({"kind": "ConfigMap"}, "ConfigMap is not read: 1 object"),
+        ({"kind": "ResourceQuota"}, "ResourceQuota is not honoured: 1 object"),
         (
-            node("m", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]}),
-            "NoSchedule and NoExecute taints are not honoured: 1 node",
+            node("m", spec={"taints": [{"key": "x", "effect": "PreferNoSchedule"}]}),
+            "PreferNoSchedule taints are not honoured: 1 node",
         ),
         (
             node("m", labels={"nvidia.com/gpu.count": "8"}),
             "the label nvidia.com/gpu.count without the resource nvidia.com/gpu",
         ),
         (
-            node("m", **{"nvidia.com/mig-1g.5gb": "7"}),
-            "the resource nvidia.com/mig-1g.5gb is not modelled: 1 node",
-        ),
-        (
-            pod(spec={"nodeName": "n"}),
-            "spec.nodeName is not honoured, bound pods are read as arrivals: 1 pod",
+            pod(spec={"nodeName": "gone"}),
+            "bound to nodes that are not in the file, so left out: 1 pod",
         ),
         (
             pod() | {"status": {"phase": "Succeeded"}},
-            "status.phase is not honoured, finished pods are read as arrivals: 1 pod",
+            "finished, so left out: 1 pod",
+        ),
+        (
+            pod(spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}),
+            "wait for their gates (spec.schedulingGates), so left out: 1 pod",
+        ),
+        (
+            pod(deletionTimestamp="2026-01-01T00:00:00Z"),
+            "being deleted, so left out: 1 pod",
         ),
         (
             pod(annotations={"alibabacloud.com/gpu-index": "2-3"}),
             "alibabacloud.com/gpu-index is not honoured: 1 pod",
         ),
         (
-            pod(spec={"nodeSelector": {"zone": "a"}}),
-            "node selection by more than the GPU model is not honoured: 1 pod",
+            pod(spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]}),
+            "volumes and the zones they tie a pod to are not honoured: 1 pod",
         ),
         (
-            pod(spec={"nodeSelector": {"nvidia.com/gpu.product": "T4"}}),
-            "selection of a GPU model without asking for a GPU is not honoured: 1 pod",
+            pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}),
+            "resource claims that the dump does not hold are read as no GPUs: 1 pod",
+        ),
+        (
+            pod(spec={"runtimeClassName": "kata"}),
+            "the RuntimeClass of spec.runtimeClassName is not honoured: 1 pod",
+        ),
+        (
+            pod(spec={"schedulerName": "volcano"}),
+            "spec.schedulerName volcano is not honoured, one policy places all pods: 1 pod",
+        ),
+        (
+            pod(spec={"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}),
+            "preferences of nodes are not honoured: preferred affinity, ScheduleAnyway: 1 pod",
+        ),
+        (
+            pod(annotations={"kueue.x-k8s.io/podset-slice-required-topology": "rack"}),
+            "kueue.x-k8s.io/podset-slice-required-topology is not honoured: 1 pod",
         ),
         (
             pod(spec={"priorityClassName": "high"}),
             "spec.priorityClassName without spec.priority is read as priority 0: 1 pod",
         ),
         (
-            pod(spec={"overhead": {"nvidia.com/gpumem": "3"}}),
-            "the resource nvidia.com/gpumem is not modelled: 1 pod",
+            pod(spec={"overhead": {"nvidia.com/priority": "1"}}),
+            "the resource nvidia.com/priority is not modelled: 1 pod",
         ),
     ],
 )
@@ -231,7 +253,6 @@ def test_what_has_no_place_in_the_model_is_noted(read, item, note):
         (node(cpu="-1"), "status.allocatable.cpu", "at least 0"),
         (node(cpu="1e30"), "status.allocatable.cpu", "more than a node can have"),
         (node("m", memory=None), "status.allocatable.memory", "a quantity is expected"),
-        (node("m", **{"nvidia.com/gpu": "99"}), "nvidia.com/gpu", "0 to 16 whole GPUs"),
         (
             node(labels={"alibabacloud.com/gpu-card-model": "A|B"}, **{"nvidia.com/gpu": 1}),
             "",
@@ -295,9 +316,149 @@ def test_a_bad_object_is_an_input_error_with_its_place(read, tmp_path, item, fie
     assert caught.value.hint
 
 
-def test_two_nodes_cannot_share_a_name(read):
-    with pytest.raises(InputError, match='node "n": another node has the same name'):
+@pytest.mark.parametrize(
+    ("item", "where", "message"),
+    [
+        (
+            node("odd", **{"nvidia.com/gpu": "99"}),
+            "nvidia.com/gpu",
+            'node "odd": 0 to 16 whole GPUs are expected, not 99',
+        ),
+        (
+            node("odd", **{"nvidia.com/gpu": "many"}),
+            "status.allocatable.nvidia.com/gpu",
+            'node "odd": a quantity such as',
+        ),
+        (
+            node("odd", **{"rdma/hca": "?"}),
+            "status.allocatable.rdma/hca",
+            'node "odd": a quantity such as',
+        ),
+        (
+            pod("odd", spec={"containers": [{"resources": {"limits": {"nvidia.com/gpu": 99}}}]}),
+            "nvidia.com/gpu",
+            'pod "odd": 0 to 16 whole GPUs are expected, not 99',
+        ),
+        (
+            pod("odd", {"gpu-fraction": "1.5"}),
+            "metadata.annotations.gpu-fraction",
+            'pod "odd": 1.5 of a GPU is asked for',
+        ),
+        (
+            {
+                "kind": "ResourceSlice",
+                "apiVersion": "resource.k8s.io/v1",
+                "metadata": {"name": "odd"},
+                "spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "devices": [7]},
+            },
+            "spec.devices[0]",
+            'resourceslice "odd": a mapping is expected',
+        ),
+    ],
+)
+def test_odd_devices_of_one_object_never_cost_the_whole_file(read, tmp_path, item, where, message):
+    trace = read(yaml.safe_dump_all([node(), item, pod()]))
+    assert (trace.cluster.names, trace.workload.names) == (("n",), ("p",))
+    (note,) = trace.notes
+    assert note.startswith(f"left out: {tmp_path / 'm.yaml'}, line ")
+    assert f", {where}: {message}" in note
+
+
+def test_two_nodes_cannot_share_a_name(read, tmp_path):
+    with pytest.raises(InputError, match='node "n": another node has the same name') as caught:
         read(yaml.safe_dump_all([node(), node()]))
+    assert caught.value.message.endswith(f"{tmp_path / 'm.yaml'}, line 1")
+    assert caught.value.where == f"{tmp_path / 'm.yaml'}, line 11, metadata.name"
+
+
+def test_two_pods_of_one_namespace_cannot_share_a_name(read, tmp_path):
+    message = 'pod "p": another pod of the namespace default has the same name'
+    text = yaml.safe_dump_all([pod(), pod(namespace="a"), pod(namespace="default")])
+    with pytest.raises(InputError, match=message) as caught:
+        read(text)
+    assert caught.value.message.endswith(f"{tmp_path / 'm.yaml'}, line 1")
+    trace = read(text, is_skipping=True)
+    assert trace.workload.names == ("default/p", "a/p")
+    assert message in trace.notes[0]
+
+
+def test_priority_classes_of_the_file_and_of_kubernetes_are_known(read):
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000,
+            "metadata": {"name": "high"}}  # fmt: skip
+    names = ("high", "system-node-critical", "none")
+    pods = [pod(name, spec={"priorityClassName": name}) for name in names]
+    trace = read(yaml.safe_dump_all([*pods, high]))
+    assert [spec.priority for spec in trace.workload.specs()] == [1000, 2_000_001_000, 0]
+    assert trace.notes == (
+        "spec.priorityClassName without spec.priority is read as priority 0: 1 pod",
+    )
+
+
+def by_namespace(labels):
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {},
+        "namespaceSelector": {"matchLabels": labels},
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"affinity": {"podAntiAffinity": required}}
+
+
+def test_a_namespace_selector_is_resolved_by_namespaces_that_come_later(read):
+    anti = pod(spec=by_namespace({"team": "ml"}))
+    spaces = [
+        {"kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}}}
+        for name, team in (("a", "ml"), ("b", "web"))
+    ]
+    (spec,) = read(yaml.safe_dump_all([anti, *spaces])).workload.specs()
+    assert spec.constraints.anti_affinity[0].selector.namespaces == {"a"}
+
+
+def test_a_namespace_selector_without_namespaces_is_noted(read):
+    trace = read(yaml.safe_dump(pod(spec=by_namespace({"team": "ml"}))))
+    assert trace.workload.constraints == ()
+    assert trace.notes == (
+        "affinity by namespaceSelector is not honoured without Namespace objects: 1 pod",
+    )
+
+
+def test_a_cordoned_node_and_one_that_is_not_ready_have_taints(read):
+    silent = node("silent")
+    silent["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    known = node("known", spec={"taints": [{"key": "node.kubernetes.io/unreachable",
+                                            "effect": "NoExecute"}]})  # fmt: skip
+    known["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    trace = read(yaml.safe_dump_all([node("c", spec={"unschedulable": True}), silent, known]))
+    assert [tuple(taint.key for taint in taints) for taints in trace.cluster.taints] == [
+        ("node.kubernetes.io/unschedulable",),
+        ("node.kubernetes.io/not-ready",),
+        ("node.kubernetes.io/unreachable",),
+    ]
+    assert trace.notes == (
+        "not ready by condition alone, read as the taint node.kubernetes.io/not-ready: 1 node",
+    )
+
+
+def test_a_file_of_finished_pods_alone_says_what_became_of_them(read):
+    with pytest.raises(InputError, match="finished, so left out: 1 pod"):
+        read(yaml.safe_dump(pod() | {"status": {"phase": "Succeeded"}}))
+
+
+def test_members_of_a_typed_list_have_the_version_of_the_list(read):
+    group = {"metadata": {"name": "g"}, "spec": {"minMember": 3}}
+    listed = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroupList",
+              "items": [group]}  # fmt: skip
+    member = pod(labels={"scheduling.x-k8s.io/pod-group": "g"})
+    (rule,) = read(yaml.safe_dump_all([member, listed])).workload.gang_rules
+    assert rule.minimum == 3
+
+
+def test_a_state_that_nobody_knows_is_a_usage_error(tmp_path):
+    (tmp_path / "m.yaml").write_text(POD)
+    with pytest.raises(UsageError, match='"then" is not a state'):
+        read_manifests(tmp_path / "m.yaml", Rejects(), Reading(state="then"))
+    with pytest.raises(UsageError, match="the seed -1"):
+        read_manifests(tmp_path / "m.yaml", Rejects(), Reading(seed=-1))
 
 
 def test_bad_objects_can_be_skipped_and_are_listed(read):

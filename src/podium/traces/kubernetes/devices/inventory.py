@@ -1,0 +1,180 @@
+"""Collects what a dump tells of devices beside its nodes and pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from podium.model.cluster import NodeSpec
+from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of
+from podium.traces.kubernetes.devices.koordinator import described_cards
+from podium.traces.kubernetes.devices.plugins import is_counted
+from podium.traces.kubernetes.devices.products import known_memory_mib
+from podium.traces.kubernetes.devices.slices import Card, Slice, cards_of, read_slices
+from podium.traces.kubernetes.devices.values import Cards, DeviceError, PodDevices, PodFacts
+
+KNOWN_MEMORY = "the GPU memory that a node does not say is taken from a list of known products"
+UNKNOWN_MEMORY = "a node does not say how much memory its GPUs have, and some pods ask in MiB"
+
+_GROUPS = ("resource.k8s.io/", "scheduling.koordinator.sh/")
+_KINDS = frozenset(
+    {"ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "Device"}
+)
+
+
+@dataclass(slots=True)
+class Inventory:
+    """Holds ResourceSlices, claims, device classes and Device objects, and facts of all nodes."""
+
+    slices: dict[str, list[Slice]] = field(default_factory=dict)  # by node
+    claims: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    templates: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    classes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    class_resources: dict[str, str] = field(default_factory=dict)  # extended resource: class
+    device_cards: dict[str, Cards] = field(default_factory=dict)  # by node
+    # What reading the nodes finds out, and reading the pods needs.
+    counts: dict[str, int] = field(default_factory=dict)  # of cards, by node
+    ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
+    models: set[str] = field(default_factory=set)  # of all nodes
+    groups: dict[str, list[str]] = field(default_factory=dict)  # that share a card, by node
+    shared: set[str] = field(default_factory=set)  # resources of which a card has several
+    listed: set[frozenset[str]] = field(default_factory=set)  # devices that GPU nodes list
+    volcano_factor: int = 1  # MiB in a unit of volcano.sh/vgpu-memory
+    gpushare_unit_mib: int = 0  # MiB in a unit of aliyun.com/gpu-mem, 0 = not known
+    taken_claims: set[tuple[str, str]] = field(default_factory=set)
+    remarks: list[str] = field(default_factory=list)  # on the object that is being read
+    plain: dict[frozenset[Any], PodFacts] = field(default_factory=dict)  # by resources alone
+    known: dict[PodFacts, PodDevices] = field(default_factory=dict)
+    supposed: dict[PodFacts, PodDevices] = field(default_factory=dict)  # before all was read
+    _cards: dict[str, tuple[Card, ...]] = field(default_factory=dict)
+
+    def takes(self, value: Mapping[str, Any]) -> bool:
+        """Tells whether an object describes devices."""
+        kind, group = value.get("kind"), str(value.get("apiVersion", ""))
+        return isinstance(kind, str) and kind in _KINDS and group.startswith(_GROUPS)
+
+    def add(self, value: Mapping[str, Any]) -> None:
+        """Keeps an object that describes devices."""
+        takers: dict[Any, Callable[[Mapping[str, Any]], None]] = {
+            "ResourceSlice": self._take_slice,
+            "ResourceClaim": self._take_claim,
+            "ResourceClaimTemplate": self._take_template,
+            "DeviceClass": self._take_class,
+            "Device": self._take_device,
+        }
+        try:
+            takers[value["kind"]](value)
+        except FieldError as error:
+            raise DeviceError(error.field, str(error)) from error
+
+    def remark(self, text: str) -> None:
+        """Says what of the object that is being read has no place in its description."""
+        self.remarks.append(text)
+
+    def drained(self) -> tuple[str, ...]:
+        """Gives away the remarks on one object, each once."""
+        found = tuple(dict.fromkeys(self.remarks))
+        self.remarks.clear()
+        return found
+
+    def take_cards(self, node: str, cards: Cards, extended: Mapping[str, int]) -> None:
+        """Keeps what the GPUs of a node mean for all pods."""
+        self.counts[node] = cards.count
+        self.ids[node] = cards.ids
+        self.models.add(cards.model)
+        self.shared.update(cards.shared)
+        counted = (name for name in extended if is_counted(name, self.class_resources))
+        self.listed.add(frozenset(counted))
+
+    def group_slot(self, node: str, group: str) -> int:
+        """Numbers the cards of a node by the groups of pods that share them.
+
+        Which card it is nobody says; cards of one node are alike.
+        """
+        groups = self.groups.setdefault(node, [])
+        if group not in groups:
+            groups.append(group)
+        return groups.index(group)
+
+    def cards(self, node: str) -> tuple[Card, ...]:
+        """Lists the cards that ResourceSlices describe on a node."""
+        if node not in self._cards:
+            self._cards[node] = cards_of(self.slices.get(node, ()))
+        return self._cards[node]
+
+    def fewest_cards(self) -> int:
+        """Counts the cards of the smallest node with ResourceSlices, at least one."""
+        return min((len(self.cards(node)) for node in self.slices), default=1) or 1
+
+    def is_gpu_class(self, name: str) -> bool:
+        """Tells device classes of GPUs from others, by name or by their selectors."""
+        if "gpu" in name or name.startswith("mig."):
+            return True
+        return any("gpu" in text for text in self.expressions(name))
+
+    def expressions(self, name: str) -> list[str]:
+        """Lists the selectors of a device class."""
+        spec = mapping_at(self.classes.get(name, {}), "spec", "spec")
+        selectors = mappings_at(spec, "selectors", "spec.selectors")
+        cels = (mapping_at(selector, "cel", "spec.selectors.cel") for selector in selectors)
+        return [text_of(cel.get("expression"), "spec.selectors.cel.expression") for cel in cels]
+
+    def bounded(self, resource: str) -> bool:
+        """Tells whether a resource bounds pods by itself, beside the GPUs that it stands for."""
+        return resource in self.shared or not is_counted(resource, self.class_resources)
+
+    def settled(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
+        """Drops from nodes the devices that their GPUs alone bound, once all nodes are read."""
+        described = list(nodes)
+        self.supposed, self.known = self.known, {}
+        if len(self.listed) > 1:
+            # Nodes differ in what they list: who asks for amd.com/gpu gets no GPU of NVIDIA.
+            self.shared.update(*self.listed)
+        return [
+            replace(spec, extended={k: v for k, v in spec.extended.items() if self.bounded(k)})
+            for spec in described
+        ]
+
+    def _take_slice(self, value: Mapping[str, Any]) -> None:
+        for found in read_slices(value):
+            self.slices.setdefault(found.node, []).append(found)
+
+    def _take_claim(self, value: Mapping[str, Any]) -> None:
+        self.claims[_key(value)] = value
+
+    def _take_template(self, value: Mapping[str, Any]) -> None:
+        # A template wraps the claim that will be made of it.
+        self.templates[_key(value)] = mapping_at(value, "spec", "spec")
+
+    def _take_class(self, value: Mapping[str, Any]) -> None:
+        name = _key(value)[1]
+        self.classes[name] = value
+        spec = mapping_at(value, "spec", "spec")
+        resource = text_of(spec.get("extendedResourceName"), "spec.extendedResourceName")
+        if resource and self.is_gpu_class(name):
+            self.class_resources[resource] = name
+
+    def _take_device(self, value: Mapping[str, Any]) -> None:
+        name, cards = described_cards(value)
+        self.device_cards[name] = cards
+
+
+def with_known_memory(nodes: Iterable[NodeSpec], remarks: Counter[str]) -> list[NodeSpec]:
+    """Fills in the GPU memory of known products, for pods that ask for an amount of it."""
+    filled = []
+    for spec in nodes:
+        if spec.gpu_count and not spec.gpu_memory_mib:
+            memory_mib = known_memory_mib(spec.gpu_model)
+            remarks[KNOWN_MEMORY if memory_mib else UNKNOWN_MEMORY] += 1
+            filled.append(replace(spec, gpu_memory_mib=memory_mib))
+        else:
+            filled.append(spec)
+    return filled
+
+
+def _key(value: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = mapping_at(value, "metadata", "metadata")
+    namespace = text_of(metadata.get("namespace"), "metadata.namespace")
+    return namespace or "default", text_of(metadata.get("name"), "metadata.name")

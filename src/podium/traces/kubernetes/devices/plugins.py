@@ -1,0 +1,188 @@
+"""Reads the devices that device plugins of NVIDIA, AMD and Intel list, whole, shared or sliced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from podium.model.records import GPU_MILLI as WHOLE_GPU
+from podium.traces.fields import FieldError, quantity_of
+from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.devices.partitions import (
+    MigProfile,
+    amd_share,
+    mig_profile,
+    partition_share,
+)
+from podium.traces.kubernetes.devices.products import amd_product, known_memory_mib
+from podium.traces.kubernetes.devices.values import (
+    MIB,
+    Cards,
+    NodeFacts,
+    PodFacts,
+    Resources,
+    Share,
+    listed_gpus,
+    sliced,
+    whole_gpus,
+)
+
+NVIDIA = (keys.NVIDIA_GPU, keys.NVIDIA_SHARED)
+INTEL = (keys.INTEL_I915, keys.INTEL_XE)
+WHOLE_DEVICES = (*NVIDIA, keys.AMD_GPU, *INTEL, keys.VOLCANO_NUMBER)
+"""Resources that count devices: cards, or replicas of cards where a node shares them."""
+
+_MOST_SLICES = 128  # eight on each of sixteen cards
+
+UNKNOWN_SHARING = (
+    f"{keys.NVIDIA_SHARED} without the label {keys.NVIDIA_REPLICAS} or {keys.NVIDIA_COUNT} "
+    "is read as whole GPUs"
+)
+
+
+def nvidia_cards(node: NodeFacts) -> Cards | None:
+    """Reads whole cards, time slicing, MPS and both strategies of MIG."""
+    devices = _devices(node, *NVIDIA)
+    slices = _slices(node, "nvidia.com/mig-")
+    if not devices and not slices:
+        return None
+    replicas = _nvidia_replicas(node, devices)
+    cards = math.ceil(Fraction(devices, replicas))
+    if slices:
+        # Feature discovery counts cards with MIG too; their slices may leave some of it unused.
+        cards = max(cards + math.ceil(slices), node.number(keys.NVIDIA_COUNT))
+    is_shared = replicas > 1 or bool(slices)
+    return Cards(
+        count=listed_gpus(cards, keys.NVIDIA_GPU),
+        model=node.label(*keys.MODEL_LABELS),
+        memory_mib=_nvidia_memory_mib(node, replicas),
+        replicas=replicas,
+        shared=NVIDIA if is_shared else (),
+    )
+
+
+def amd_cards(node: NodeFacts) -> Cards | None:
+    """Reads whole cards and compute partitions."""
+    devices = _devices(node, keys.AMD_GPU)
+    slices = _slices(node, "amd.com/")
+    if not devices and not slices:
+        return None
+    mode = amd_share(f"amd.com/{node.label(keys.AMD_PARTITION).lower()}") or Fraction(1)
+    replicas = mode.denominator if devices else 1
+    cards = math.ceil(Fraction(devices, replicas)) + math.ceil(slices)
+    return Cards(
+        count=listed_gpus(cards, keys.AMD_GPU),
+        model=node.label(*keys.MODEL_LABELS) or amd_product(node.label(*keys.AMD_DEVICE)),
+        memory_mib=_vram_mib(node.label(*keys.AMD_MEMORY)),
+        replicas=replicas,
+        shared=(keys.AMD_GPU,) if replicas > 1 or slices else (),
+    )
+
+
+def intel_cards(node: NodeFacts) -> Cards | None:
+    """Reads cards, each listed `shared-dev-num` times, which labels of discovered cards tell."""
+    devices = _devices(node, *INTEL)
+    if not devices:
+        return None
+    counts = (key for key in node.labels if _is_intel_count(key))
+    cards = node.number(keys.INTEL_COUNT) or sum(node.number(key) for key in counts)
+    replicas = devices // cards if cards and devices % cards == 0 else 1
+    return Cards(
+        count=listed_gpus(devices // replicas, keys.INTEL_I915),
+        model=node.label(*keys.MODEL_LABELS),
+        replicas=replicas,
+        shared=INTEL if replicas > 1 else (),
+    )
+
+
+def plugin_share(pod: PodFacts) -> Share | None:
+    """Reads numbers of devices; a slice of a card is a part of it."""
+    slices = list(_asked_slices(pod.resources))
+    classes = pod.inventory.class_resources
+    counted = [amount for name, amount in pod.resources.items() if is_counted(name, classes)]
+    asked = sum(counted, Fraction(0))
+    whole = whole_gpus(asked, keys.NVIDIA_GPU)
+    if whole:
+        # Beside whole cards a slice counts as one more: a pod has the same of each of its GPUs.
+        more = sliced(slices).count
+        return Share(whole_gpus(Fraction(whole + more), keys.NVIDIA_GPU), WHOLE_GPU)
+    if not slices:
+        return None
+    found = sliced(slices)
+    return Share(whole_gpus(Fraction(found.count), keys.NVIDIA_GPU), found.milli)
+
+
+def _devices(node: NodeFacts, *names: str) -> int:
+    amount = node.amount(*names)
+    if amount.denominator != 1:
+        raise FieldError(names[0], f"whole GPUs are expected, not {float(amount):g}")
+    return int(amount)
+
+
+def _nvidia_replicas(node: NodeFacts, devices: int) -> int:
+    """Counts the devices that one card is listed as."""
+    replicas = max(1, node.number(keys.NVIDIA_REPLICAS))
+    profile = _single_profile(node)
+    if profile:
+        return replicas * profile.most_on_card(_product_memory_mib(node))
+    cards = node.number(keys.NVIDIA_COUNT)
+    if replicas == 1 and cards and devices > cards and devices % cards == 0:
+        return devices // cards
+    if node.amount(keys.NVIDIA_SHARED) and replicas == 1 and not cards:
+        node.inventory.remark(UNKNOWN_SHARING)
+    return replicas
+
+
+def _nvidia_memory_mib(node: NodeFacts, replicas: int) -> int:
+    memory_mib = node.number(keys.NVIDIA_MEMORY)
+    if not memory_mib or not _single_profile(node):
+        return memory_mib
+    # With the single strategy of MIG, the label is the memory of a slice.
+    per_card = replicas // max(1, node.number(keys.NVIDIA_REPLICAS))
+    return _product_memory_mib(node) or memory_mib * per_card
+
+
+def _single_profile(node: NodeFacts) -> MigProfile | None:
+    product = node.label(keys.NVIDIA_PRODUCT)
+    return mig_profile(product.partition("-MIG-")[2])
+
+
+def _product_memory_mib(node: NodeFacts) -> int:
+    return known_memory_mib(node.label(keys.NVIDIA_PRODUCT).partition("-MIG-")[0])
+
+
+def _slices(node: NodeFacts, prefix: str) -> Fraction:
+    """Sums the parts of cards that partitions take."""
+    total = Fraction(0)
+    for name, amount in node.resources.items():
+        share = partition_share(name) if name.startswith(prefix) else None
+        if share is not None:
+            replicas = max(1, node.number(f"{name.removesuffix('.shared')}.replicas"))
+            total += share * amount / replicas
+    return total
+
+
+def _asked_slices(resources: Resources) -> Iterator[Fraction]:
+    for name, amount in resources.items():
+        share = partition_share(name)
+        if share is not None:
+            if amount.denominator != 1 or amount > _MOST_SLICES:
+                raise FieldError(name, f"0 to {_MOST_SLICES} devices are expected, not {amount}")
+            yield from [share] * int(amount)
+
+
+def _is_intel_count(key: str) -> bool:
+    return key.startswith(keys.INTEL_DEVICE) and key.endswith(".count")
+
+
+def _vram_mib(text: str) -> int:
+    # The labeller of AMD counts in units of 1024 and calls GiB G.
+    binary = f"{text}i" if text[-1:] in ("K", "M", "G", "T") else text
+    return int(quantity_of(binary, keys.AMD_MEMORY[0]) / MIB) if text else 0
+
+
+def is_counted(resource: str, classes: Mapping[str, str]) -> bool:
+    """Tells whether a resource counts GPUs or replicas of them."""
+    is_class = resource in classes or resource.startswith(keys.CLASS_RESOURCE)
+    return resource in WHOLE_DEVICES or is_class

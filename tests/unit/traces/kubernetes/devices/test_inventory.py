@@ -1,0 +1,257 @@
+"""What one object means depends on the others of the dump: classes, claims, slices, nodes."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.rejects import Rejects
+
+DUMPS = Path(__file__).parent / "dumps"
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_objects(*objects):
+        path = tmp_path / "dump.yaml"
+        path.write_text(yaml.safe_dump({"kind": "List", "items": list(objects)}))
+        return read_manifests(path, Rejects())
+
+    return read_objects
+
+
+def node(name, labels=None, annotations=None, **resources):
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}, "annotations": annotations or {}},
+        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", **resources}},
+    }
+
+
+def pod(name, annotations=None, limits=None, **more):
+    spec = {"containers": [{"name": "main", "resources": {"limits": limits or {}}}]}
+    metadata = {"name": name, "annotations": annotations or {}, "labels": more.pop("labels", {})}
+    return {"kind": "Pod", "metadata": metadata, "spec": spec | more}
+
+
+def claim(name, *requests):
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"devices": {"requests": list(requests)}},
+    }
+
+
+def exactly(device_class="gpu.nvidia.com", **more):
+    return {"name": "r", "exactly": {"deviceClassName": device_class, **more}}
+
+
+def resource_slice(node_name, *names, **spec):
+    devices = [{"name": name, "attributes": {"type": {"string": "gpu"}}} for name in names]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"slice-of-{node_name}"},
+        "spec": {
+            "driver": "gpu.nvidia.com",
+            "pool": {"name": node_name},
+            "devices": devices,
+        }
+        | ({"nodeName": node_name} if node_name else {})
+        | spec,
+    }
+
+
+def claiming(name, *claims, **more):
+    references = [{"name": each, "resourceClaimName": each} for each in claims]
+    return pod(name, resourceClaims=references, **more)
+
+
+def test_memory_of_known_products_is_filled_in_where_pods_ask_for_it(read):
+    t4 = node("t4", {"nvidia.com/gpu.product": "Tesla-T4"}, **{"nvidia.com/gpu": "4"})
+    odd = node("odd", {"nvidia.com/gpu.product": "Prototype"}, **{"nvidia.com/gpu": "4"})
+    quiet = read(t4, odd, pod("p", {"gpu-fraction": "0.5"}))
+    assert [spec.gpu_memory_mib for spec in quiet.cluster.specs()] == [0, 0]
+    assert quiet.notes == ()
+    asking = read(t4, odd, pod("p", {"gpu-memory": "2000"}))
+    assert [spec.gpu_memory_mib for spec in asking.cluster.specs()] == [15360, 0]
+    assert asking.notes == (
+        "the GPU memory that a node does not say is taken from a list of known products: 1 node",
+        "a node does not say how much memory its GPUs have, and some pods ask in MiB: 1 node",
+    )
+
+
+def test_devices_are_bounds_where_nodes_list_different_ones(read):
+    amd = node("amd", **{"amd.com/gpu": "8"})
+    nvidia = node("nvidia", **{"nvidia.com/gpu": "8"})
+    asking = pod("p", limits={"amd.com/gpu": "1"})
+    both = read(amd, nvidia, asking)
+    assert [dict(spec.extended) for spec in both.cluster.specs()] == [
+        {"amd.com/gpu": 8},
+        {"nvidia.com/gpu": 8},
+    ]
+    assert both.workload.specs()[0].constraints.extended == (("amd.com/gpu", 1),)
+    alone = read(amd, asking)
+    assert alone.workload.specs()[0].constraints.extended == ()
+    assert dict(alone.cluster.specs()[0].extended) == {}
+
+
+def test_a_node_whose_devices_are_claimed_offers_what_its_class_names(read):
+    sliced = node("sliced", {"nvidia.com/gpu.replicas": "4"}, **{"nvidia.com/gpu": "8"})
+    gpu_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu.nvidia.com"},
+        "spec": {"extendedResourceName": "nvidia.com/gpu"},
+    }
+    found = read(
+        pod("p", limits={"nvidia.com/gpu": "1"}), sliced, node("claimed"),
+        resource_slice("claimed", "gpu-0", "gpu-1"), gpu_class,
+    )  # fmt: skip
+    specs = found.cluster.specs()
+    assert [(spec.gpu_count, dict(spec.extended)) for spec in specs] == [
+        (2, {"nvidia.com/gpu": 8}),
+        (2, {"nvidia.com/gpu": 2}),
+    ]
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2"])
+def test_versions_of_the_api_read_alike(tmp_path, version):
+    text = (
+        (DUMPS / "dra.yaml")
+        .read_text()
+        .replace("resource.k8s.io/v1\n", f"resource.k8s.io/{version}\n")
+    )
+    (tmp_path / "dump.yaml").write_text(text)
+    found = read_manifests(tmp_path / "dump.yaml", Rejects())
+    assert found.cluster.gpu_total == 2
+    assert found.workload.gpu_milli_total == 8001
+
+
+def test_devices_may_name_their_nodes_one_by_one(read):
+    spread = resource_slice("", "gpu-0", "gpu-1", perDeviceNodeSelection=True)
+    for device, name in zip(spread["spec"]["devices"], ("a", "b"), strict=True):
+        device["nodeName"] = name
+    assert [spec.gpu_count for spec in read(node("a"), node("b"), spread).cluster.specs()] == [1, 1]
+
+
+def test_gpus_of_no_single_node_are_left_out_with_a_note(read):
+    (note,) = read(node("a"), resource_slice("", "gpu-0", allNodes=True)).notes
+    assert note.endswith("GPUs that belong to no single node are not read")
+
+
+def test_all_devices_are_those_of_the_smallest_node(read):
+    found = read(
+        node("a"), node("b"), resource_slice("a", "gpu-0", "gpu-1"),
+        resource_slice("b", "gpu-0", "gpu-1", "gpu-2"),
+        claim("all", exactly(allocationMode="All")), claiming("p", "all"),
+    )  # fmt: skip
+    assert found.workload.specs()[0].gpu_count == 2
+    assert "allocationMode All is read as" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("request_", "note"),
+    [
+        (exactly("nic.example.com"), "resource claims of the device class nic.example.com are"),
+        (
+            exactly(selectors=[{"cel": {"expression": "device.capacity['x'].memory > 5"}}]),
+            "selectors of resource claims beyond product and MIG profile are not honoured",
+        ),
+    ],
+)
+def test_what_a_claim_asks_for_in_vain_is_noted(read, request_, note):
+    (found,) = read(node("a"), claim("c", request_), claiming("p", "c")).notes
+    assert found.startswith(note)
+
+
+def test_a_claim_that_a_finished_pod_names_is_free_for_others(read):
+    finished = claiming("done", "c") | {"status": {"phase": "Succeeded"}}
+    found = read(node("a"), claim("c", exactly()), finished, claiming("p", "c"))
+    assert found.workload.specs()[-1].gpu_count == 1
+    assert not any("first of them alone" in note for note in found.notes)
+
+
+def test_amounts_that_no_record_holds_cost_one_object(read):
+    huge = {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory": "99999999999Mi"}
+    odd = node("odd", **huge)
+    found = read(node("a"), odd, pod("p"), pod("q", {"gpu-memory": "99999999999"}))
+    assert (found.cluster.names, found.workload.names) == (("a",), ("p",))
+    assert len(found.notes) == 2
+    assert all("gpu_memory_mib is 99999999999" in note for note in found.notes)
+
+
+def test_whole_gpus_and_slices_of_one_pod_count_as_whole(read):
+    profile = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"}}
+    mig = exactly("mig.nvidia.com", selectors=[profile])
+    spec = read(node("a"), claim("c", exactly(), mig), claiming("p", "c")).workload.specs()[0]
+    assert (spec.gpu_count, spec.gpu_milli) == (2, 1000)
+
+
+def test_pods_of_one_group_share_a_card(read):
+    def sharing(name, *groups):
+        labels = {f"runai-gpu-group/{each}": each for each in groups}
+        marks = {"gpu-fraction": "0.5", "gpu-fraction-num-devices": str(len(groups))}
+        return pod(name, marks, labels=labels, nodeName="a")
+
+    found = read(
+        node("a", **{"nvidia.com/gpu": "4"}),
+        sharing("p", "x"), sharing("q", "y"), sharing("r", "x"), sharing("s", "y", "z"),
+    )  # fmt: skip
+    assert [spec.gpu_slots for spec in found.workload.specs()] == [(0,), (1,), (0,), (1, 2)]
+
+
+def test_slots_that_the_node_does_not_have_are_not_known(read):
+    marks = {"ALIYUN_COM_GPU_MEM_IDX": "3"}
+    resources = {"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "30"}
+    running = pod("p", marks, {"aliyun.com/gpu-mem": "3"}, nodeName="a")
+    assert read(node("a", **resources), running).workload.specs()[0].gpu_slots == ()
+
+
+def test_memory_in_mib_is_told_from_gib_by_the_size_of_the_card(read):
+    resources = {"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "30218"}
+    found = read(node("a", **resources), pod("p", limits={"aliyun.com/gpu-mem": "400"}))
+    assert found.cluster.specs()[0].gpu_memory_mib == 15109
+    assert found.workload.specs()[0].gpu_memory_mib == 400
+
+
+@pytest.mark.parametrize(
+    ("marks", "models"),
+    [
+        ({"nvidia.com/use-gputype": "A100"}, "NVIDIA-A100-SXM4-40GB"),
+        ({"nvidia.com/nouse-gputype": "a100"}, "Tesla-T4"),
+        ({"nvidia.com/use-gputype": "H100"}, "h100"),
+    ],
+)
+def test_models_that_hami_admits_constrain_the_pod(read, marks, models):
+    nodes = [
+        node(name, {"nvidia.com/gpu.product": product}, **{"nvidia.com/gpu": "1"})
+        for name, product in (("a", "NVIDIA-A100-SXM4-40GB"), ("t", "Tesla-T4"))
+    ]
+    for limits in ({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}):
+        spec = read(*nodes, pod("p", marks, limits)).workload.specs()[0]
+        assert (spec.gpu_count, spec.gpu_spec) == (1, models)
+
+
+def test_annotations_that_narrow_the_choice_further_are_noted(read):
+    marks = {"nvidia.com/use-gpuuuid": "GPU-a"}
+    found = read(node("a", **{"nvidia.com/gpu": "1"}), pod("p", marks, {"nvidia.com/gpu": "1"}))
+    assert found.notes == ("nvidia.com/use-gpuuuid is not honoured: 1 pod",)
+
+
+def test_a_register_that_hami_left_behind_is_not_believed(read):
+    register = {
+        "hami.io/node-handshake": "Deleted_2024.05.14 07:07:33",
+        "hami.io/node-nvidia-register": "GPU-a,10,15360,100,NVIDIA-Tesla T4,0,true:",
+    }
+    found = read(node("a", None, register, **{"nvidia.com/gpu": "8"}))
+    assert found.cluster.specs()[0].gpu_count == 8
+
+
+def test_too_many_devices_are_left_out_with_what_could_explain_them(read):
+    (note,) = read(node("a"), node("b", **{"amd.com/gpu": "64"})).notes
+    assert 'node "b": 0 to 16 whole GPUs are expected, not 64' in note
+    assert "partitions), no label says so" in note
