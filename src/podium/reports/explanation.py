@@ -24,7 +24,7 @@ WRONG_MODEL = "another GPU model is required"
 GPU_SHORT = "not enough free GPUs"
 _WORDS = {
     "cpu": CPU_SHORT, "memory": MEMORY_SHORT, "gpu-model": WRONG_MODEL, "gpu": GPU_SHORT,
-    "gpu-share": GPU_SHORT, "gpu-memory": "not enough GPU memory",
+    "gpu-share": GPU_SHORT, "gpu-memory": "not enough GPU memory", "cordoned": "unschedulable",
 }  # fmt: skip
 
 
@@ -188,8 +188,12 @@ def _reasons(moment: Moment, pod: int) -> dict[str, int]:
         count = int((each.fails & ~seen).sum())
         seen |= each.fails
         if count:
-            counts[_WORDS.get(each.reason, each.text.removeprefix("node(s) "))] += count
+            counts[_WORDS.get(each.reason) or _said(each.text)] += count
     return dict(counts.most_common())
+
+
+def _said(text: str) -> str:
+    return text.removeprefix("node(s) ").removeprefix("had ")
 
 
 def _gang(result: Result, pod: int) -> GangPlace | None:

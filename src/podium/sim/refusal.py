@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from podium.files.excerpt import escaped
 from podium.sim.feasible import Moment, moment_at
 from podium.sim.filters import Filter, filters_of, would_fit_empty
 from podium.sim.result import HELD, HELD_BACK, NO_ROOM, PLACED, Result
@@ -113,8 +114,9 @@ def _told(filters: list[Filter], total: int) -> list[tuple[str, str, int]]:
         count = int(mine.sum())
         if count:
             detail = f" ({each.shortage.told(mine)})" if each.shortage else ""
-            known = found.get(each.text, (detail, 0))
-            found[each.text] = (known[0], known[1] + count)
+            text = escaped(each.text)  # manifests name taints and resources
+            known = found.get(text, (detail, 0))
+            found[text] = (known[0], known[1] + count)
     rows = [(text, detail, count) for text, (detail, count) in found.items()]
     return sorted(rows, key=lambda row: -row[2])
 
@@ -155,7 +157,7 @@ def _of_gang(result: Result, gang: int) -> Refusal:
     gangs = result.plan.gangs
     members = np.flatnonzero(gangs.gang_of == gang)
     first, minimum = int(members[0]), int(gangs.minimum[gang])
-    name = result.plan.arrivals.gangs[int(result.plan.arrivals.pods["gang"][first]) - 1]
+    name = escaped(result.plan.arrivals.gangs[result.plan.arrivals.pods["gang"][first] - 1])
     if len(members) < minimum:
         said = f'gang "{name}" waits for members ({len(members):,} of {minimum:,} have arrived)'
         filters = filters_of(_end(result), first)

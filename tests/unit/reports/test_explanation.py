@@ -235,7 +235,7 @@ def test_nodes_that_constraints_keep_away_are_counted_by_reason():
     pods = [PodSpec("p", 1, 1, constraints=zone), PodSpec("big", 20_000, 1, constraints=zone)]
     result = run_in_rounds(nodes, pods)
     placed, big = explain(result, "p"), explain(result, "big")
-    taint, selector = "had untolerated taint {spot=yes:NoSchedule}", "node affinity/selector"
+    taint, selector = "untolerated taint {spot=yes:NoSchedule}", "node affinity/selector"
     assert (placed.node, placed.feasible) == ("a", 1)
     assert placed.reasons == {taint: 2, f"didn't match Pod's {selector}": 1}
     assert (big.feasible, big.reasons[CPU_SHORT], big.reasons[taint]) == (0, 1, 2)

@@ -221,6 +221,13 @@ def test_a_gang_waits_for_members():
     assert {each.reason for each in found.values()} == {"gang"}
 
 
+def test_names_are_told_on_one_line():
+    tainted = [node("a", taints=(Taint("x\ny", "\x1b[2J"),))]
+    assert refusal(tainted, ASKS).message.isprintable()
+    (first, *_) = refusals([GPU], gang("g\n", 3), gangs=[Gang("g\n", 4)]).values()
+    assert first.message.isprintable()
+
+
 def test_a_gang_that_does_not_fit_tells_how_much_of_it_would():
     found = refusals([GPU, node("b", gpu_count=2)], gang("g", 8, gpu_count=2, gpu_milli=1000))
     assert len(found) == 8
