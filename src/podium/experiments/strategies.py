@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from podium.experiments.listener import SILENT, Listener, announce_compilation
 from podium.experiments.search import Entry, entered, settled, warn_of_walls
-from podium.experiments.search_plan import (
-    CasesRequest,
-    GeneratorRequest,
-    generator_options,
-    refuse_unused,
-    training_set,
-)
+from podium.experiments.search_plan import GeneratorRequest, generator_options, refuse_unused
+from podium.experiments.training import CasesRequest, training_set
 
 if TYPE_CHECKING:
     from podium.search.run.plan import RunPlan
