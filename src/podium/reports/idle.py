@@ -14,37 +14,32 @@ LARGEST_LOAD = 2.0**30
 
 
 def idle_note(cluster: Cluster, workload: Workload, summaries: Sequence[dict[str, Any]]) -> str:
-    """Notes that no pod waited, or that none was left over; empty where pods were."""
-    if not summaries or not cluster.gpu_total:
-        return ""
+    """Notes that no pod of some runs waited, or that none was left over; empty where any did."""
     first = summaries[0]
+    if not cluster.gpu_total:
+        return ""
     if first["protocol"] == "replay" and not any(each["waited"] for each in summaries):
-        return _nobody_waited(cluster, workload, first)
-    if first["protocol"] == "inflation" and not any(_left_over(each) for each in summaries):
+        return f"no pod waited, so there is nothing to compare{_busier(cluster, workload, first)}"
+    if first["protocol"] == "inflation" and all(
+        each["placed"] == each["pods"] for each in summaries
+    ):
         return (
-            "every pod was placed, so policies hardly differ; --ratio 1.3 lets pods ask for more "
-            "than the cluster has"
+            "every pod was placed, so there is nothing to compare in placed pods; --ratio 1.3 lets "
+            "pods ask for more than the cluster has"
         )
     return ""
 
 
-def _left_over(summary: dict[str, Any]) -> int:
-    return int(summary["unplaced"] + summary["held"])
-
-
-def _nobody_waited(cluster: Cluster, workload: Workload, summary: dict[str, Any]) -> str:
+def _busier(cluster: Cluster, workload: Workload, summary: dict[str, Any]) -> str:
     busier = busier_load(cluster, workload, summary["load"])
-    told = f"no pod waited and {summary['gpu_allocation']:.1%} of the GPUs were in use on average"
     if busier is None:
         asked = gpu_demand(workload.pods).sum() / cluster.gpu_milli_total
         return (
-            f"{told}: all pods together ask for {asked:.0%} of the GPUs, so no --load fills them; "
-            "--protocol inflation does, and so may a smaller --cluster"
+            f": all pods together ask for {100 * asked:.0f} % of the GPUs, so no --load makes them "
+            "wait; --protocol inflation fills the cluster, and a smaller --cluster may be full"
         )
-    return (
-        f"{told}, so there is nothing to compare; --load {busier:g} keeps the GPUs busy, "
-        "--protocol inflation fills the cluster"
-    )
+    used = f"{100 * summary['gpu_allocation']:.1f} % of the GPUs are in use on average"
+    return f" ({used}); --load {busier:g} keeps them busy, --protocol inflation fills the cluster"
 
 
 def busier_load(cluster: Cluster, workload: Workload, load: float) -> float | None:
