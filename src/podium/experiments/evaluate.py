@@ -39,7 +39,7 @@ def evaluate(
     from podium.search.judging.judge import Judge
     from podium.search.sandbox.limits import Limits
 
-    training = replace(training_set(settings, request.cases), is_compiled=True)
+    training = replace(training_set(settings, request.cases, listener), is_compiled=True)
     limits = Limits(
         request.time_limit_s,
         memory_mib=request.memory_mib,

@@ -204,7 +204,7 @@ def search(  # noqa: PLR0913 - the options of the command
         cases = CasesRequest(aim, traces, count, size, nodes_of, speed, held_out)
         writers = search_plan.GeneratorRequest(search_plan.read_weights([writer]))
         request = search_plan.SearchRequest(cases, writers, first, begins, may_hold=may_hold)
-        plan = search_plan.plan_of(settings, request)
+        plan = search_plan.plan_of(settings, request, hears)
         means = search_plan.means_of(settings, search_plan.MeansRequest(processes))
         if keep is None:
             return searching.begin_in_passing(settings, plan, means, budget, hears)

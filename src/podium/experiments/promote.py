@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import InputError, UsageError
-from podium.experiments.listener import SILENT, Listener, announce_compilation
+from podium.experiments.listener import SILENT, Listener, Notes, announce_compilation
 from podium.experiments.places import blaming
 from podium.experiments.search import warn_of_walls
 from podium.experiments.training import absolute, folder_of, with_digest
@@ -62,7 +62,7 @@ def promote(settings: Settings, request: PromotionRequest, listener: Listener = 
         check_folder(request.folder)
     plan, nominees = _nominated(settings, request)
     announce_compilation(listener)
-    cases = held_out_cases(settings, plan, request)
+    cases = held_out_cases(settings, plan, request, listener)
     limits = Limits(CANDIDATE_S, allows_unconfined=settings.search.allow_unconfined)
     with Judge(plan.training, plan.fitness, 1, limits) as judge:
         judge.pool.get_ready()
@@ -107,7 +107,7 @@ def rule_of(plan: RunPlan, request: PromotionRequest) -> Rule:
 
 
 def held_out_cases(
-    settings: Settings, plan: RunPlan, request: PromotionRequest
+    settings: Settings, plan: RunPlan, request: PromotionRequest, listener: Listener = SILENT
 ) -> tuple[Case, ...]:
     """Lists what nominees are validated on: what was held out of the user's own traces, if any."""
     from podium.evaluation.validation import HeldOut
@@ -125,8 +125,9 @@ def held_out_cases(
             own += _on(request.cluster, seen or _unseen(reference, plan, request.load, place))
         else:
             names.append(reference)
+    noted = Notes(listener)
+    checked = tuple(with_digest(case, noted) for case in own)
     with blaming("flag --trace"):
-        checked = tuple(with_digest(case) for case in own)
         return HeldOut(request.seeds, place, tuple(names), own=checked).cases()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UnknownName, UsageError
+from podium.experiments.listener import SILENT, Listener
 from podium.experiments.places import blaming, place_of
 from podium.experiments.training import CasesRequest, training_set
 from podium.files.text_file import read_text
@@ -79,7 +80,7 @@ class MeansRequest:
     tokens: int | None = None
 
 
-def plan_of(settings: Settings, request: SearchRequest) -> RunPlan:
+def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SILENT) -> RunPlan:
     """Builds the plan; reports what is wrong with the request before anything is stored."""
     from podium.search.judging.fitness import fitness_named
     from podium.search.population.archive import IslandSettings
@@ -89,7 +90,7 @@ def plan_of(settings: Settings, request: SearchRequest) -> RunPlan:
     check_names(writers.names)
     refuse_unused(writers)
     return RunPlan(
-        training_set(settings, request.cases),
+        training_set(settings, request.cases, listener),
         fitness, request.seed, writers.generators, request.start,
         find_starters(settings, request.policies, request.origin), request.batch,
         IslandSettings(islands=request.islands),

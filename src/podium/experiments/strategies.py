@@ -51,7 +51,9 @@ class StrategyComparison:
         }
 
 
-def plans_of(settings: Settings, request: StrategiesRequest) -> list[tuple[str, RunPlan]]:
+def plans_of(
+    settings: Settings, request: StrategiesRequest, listener: Listener = SILENT
+) -> list[tuple[str, RunPlan]]:
     """Builds the plan of every run, seed by seed."""
     from podium.search.run.plan import RunPlan
     from podium.search.run.strategies import plan_of
@@ -59,7 +61,7 @@ def plans_of(settings: Settings, request: StrategiesRequest) -> list[tuple[str, 
     weights = tuple((name, 1.0) for name in request.names)
     writers = GeneratorRequest(weights, command=request.command, unused=request.unused)
     refuse_unused(writers)
-    training = training_set(settings, request.cases)
+    training = training_set(settings, request.cases, listener)
     base = RunPlan(
         training, request.cases.fitness, request.seed, start=request.start,
         options=generator_options(settings, writers),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium.errors import UsageError
+from podium.experiments.listener import SILENT, Listener, Notes
 from podium.experiments.places import blaming, traces_folder
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ class CasesRequest:
     held_out: str | None = None  # seed, or time:SHARE; None: as the fitness needs
 
 
-def training_set(settings: Settings, request: CasesRequest) -> TrainingSet:
+def training_set(
+    settings: Settings, request: CasesRequest, listener: Listener = SILENT
+) -> TrainingSet:
     """Builds the training cases; what is held out of a trace is never among them."""
     from podium.evaluation.cases import TrainingSet, demo_cases, trace_cases
     from podium.search.judging.fitness import fitness_named
@@ -40,7 +43,8 @@ def training_set(settings: Settings, request: CasesRequest) -> TrainingSet:
     if not request.traces and request.cluster is None:
         _refuse_unused(request)
         return TrainingSet(demo_cases(kinds, request.seeds))
-    templates = _templates(settings, request, kinds)
+    noted = Notes(listener)
+    templates = [with_digest(each, noted) for each in _templates(settings, request, kinds)]
     cases = trace_cases(templates, request.seeds)
     _check(cases[: len(templates)])
     return TrainingSet(cases)
@@ -74,8 +78,6 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
             trace, request.nodes, folder=place, cluster=cluster,
             until=round(1 - split.time_share, 9),
         )  # fmt: skip
-        with blaming("flag --trace"):
-            plain = with_digest(plain)
         if set(kinds) != {REPLAY}:
             found.append(replace(plain, protocol="inflation"))
         if replays:
@@ -114,9 +116,16 @@ def _split(trace: str, wanted: str | None, *, is_replayed: bool) -> Split:
     return split
 
 
-def with_digest(case: Case) -> Case:
-    """Notes what the user's own files hold, so that a changed one is noticed later."""
-    return replace(case, digest=case.digest_of(case.read())) if case.is_own else case
+def with_digest(case: Case, noted: Notes) -> Case:
+    """Keeps a digest of what the user's own files hold, so that a changed one is noticed later."""
+    if not case.is_own:
+        return case
+    with blaming("flag --trace"):
+        trace = case.read()
+    noted.add(trace.notes)
+    if trace.workload is not None and trace.workload.bound_to:
+        noted.add(["pods that run already are offered like all others, to empty nodes"])
+    return replace(case, digest=case.digest_of(trace))
 
 
 def folder_of(settings: Settings) -> str:

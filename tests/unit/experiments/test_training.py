@@ -5,6 +5,7 @@ import pytest
 
 from podium.errors import InputError, UnknownName, UsageError
 from podium.evaluation.splits import BY_SEED, BY_TIME, VALIDATION, Split
+from podium.experiments.listener import Listener
 from podium.experiments.promote import PromotionRequest, held_out_cases
 from podium.experiments.training import CasesRequest, training_set
 from podium.search.run.plan import RunPlan
@@ -89,6 +90,38 @@ def test_what_cannot_be_trained_on_is_refused_with_what_to_do(given, told, hint)
     with pytest.raises(UsageError, match=told) as caught:
         cases_of(**given)
     assert hint in caught.value.hint
+
+
+class Heard(Listener):
+    """Keeps the notes."""
+
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+RUNNING = """---
+apiVersion: v1
+kind: Pod
+metadata: {name: running}
+spec:
+  nodeName: openb-node-0000
+  containers:
+  - {name: main, resources: {requests: {cpu: 100m}}}
+"""
+
+
+@pytest.mark.usefixtures("own")
+def test_what_is_not_used_of_a_file_is_noted_once_as_for_a_simulation():
+    Path("noted.yaml").write_text(Path("mine.yaml").read_text() + RUNNING)
+    heard, trace = Heard(), load_trace("noted.yaml")
+    training_set(load_settings(), CasesRequest(traces=("noted.yaml",), seeds=2), heard)
+    assert trace.notes
+    assert heard.notes[: len(trace.notes)] == list(trace.notes)
+    is_told = "pods that run already are offered like all others, to empty nodes" in heard.notes
+    assert is_told == bool(trace.workload.bound_to)
 
 
 def validated(plan, *traces, **given):
