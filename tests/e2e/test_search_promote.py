@@ -88,3 +88,44 @@ def test_arms_are_compared_on_held_out_cases(tmp_path):
     found = json.loads(done.stdout)
     assert [row["arm"] for row in found["arms"]] == ["random", "tuned"]
     assert all(0 < each["validation"] <= 100 for each in found["runs"])
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """Holds two files of one's own, and a run that was trained on them by relative paths."""
+    folder = tmp_path_factory.mktemp("own")
+    made = [*PODIUM, "traces", "generate", "mine.csv", "--nodes", "32", "--pods", "400"]
+    assert run(made, folder).returncode == 0
+    files = ("--trace", "mine-pods.csv", "--cluster", "mine-nodes.csv")
+    done = podium(folder, "run", *SMALL, *files, "--held-out", "time:0.4", "--json")
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)["run"]
+
+
+def test_a_policy_found_on_ones_own_cluster_is_promoted_by_what_was_held_out_of_it(own):
+    folder, run_id = own
+    easy = ("--incumbent", "worst-fit", "--seeds", "12", "--name", "mine", *STORE)
+    done = podium(folder, "promote", run_id, *easy, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (promotion,) = json.loads(done.stdout)["promotions"]
+    assert {(row["trace"], row["split"], row["is_own"]) for row in promotion["table"]} == {
+        ("mine-pods.csv on mine-nodes.csv", "time:0.4", True)
+    }
+    card = json.loads((folder / "mine.json").read_text())
+    (digest,) = {row["digest"] for row in card["validation"]}
+    words = " ".join((folder / "mine.py").read_text().split())
+    assert f"mine-nodes.csv is the user's own trace (digest {digest[:12]})" in words
+    assert "held out: the last 40 % of its arrivals" in words
+
+
+def test_a_trace_that_changed_since_is_no_longer_the_one_that_was_held_out(own):
+    folder, run_id = own
+    path = folder / "mine-pods.csv"
+    text = path.read_text()
+    try:
+        path.write_text("\n".join(text.splitlines()[:-1]) + "\n")
+        done = podium(folder, "promote", run_id, "--seeds", "1", *STORE)
+    finally:
+        path.write_text(text)
+    assert done.returncode == 2
+    assert "changed" in done.stderr

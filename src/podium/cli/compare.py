@@ -45,11 +45,6 @@ TITLES = {
 BESIDE = ("gpu_allocation", "fragmentation", "placed", "wait_mean_s")
 """The metrics that are shown besides the one that ranks."""
 
-NOBODY_WAITED = (
-    "note: no pod waited, so there is nothing to compare; --protocol inflation fills the cluster, "
-    "--load N makes pods arrive N times as fast"
-)
-
 
 @app.command()
 @stoppable
@@ -119,8 +114,6 @@ def show(screen: Screen, found: PolicyComparison) -> None:
         for row in ranking.rows
     ]
     screen.table(titles, rows)
-    if is_replay and not any(run["waited"] for runs in found.runs.values() for run in runs):
-        screen.note(NOBODY_WAITED)
     first = next(iter(found.runs.values()))[0]
     screen.note(
         f"trace {first['trace']}, cluster {first['cluster']}, {first['protocol']}, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,8 +53,7 @@ class SimulateCommand(TyperCommand):
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Reads the arguments, unless they are those of the other verb."""
-        pairs = zip(args, [*args[1:], ""], strict=True)
-        if f"--policy={ONLINE}" in args or ("--policy", ONLINE) in pairs:
+        if f"--policy={ONLINE}" in args or ("--policy", ONLINE) in pairwise(args):
             raise _moved(args, "flag --policy")
         ctx.meta[ARGUMENTS] = list(args)
         return super().parse_args(ctx, args)

@@ -28,6 +28,10 @@ class ScreenListener(Listener):
         """Prints what the user should know."""
         self.screen.note(f"note: {on_one_line(text[:LONGEST_TEXT])}")
 
+    def advise(self, text: str) -> None:
+        """Prints how the experiment would show more."""
+        self.note(text)
+
     def warn(self, text: str) -> None:
         """Prints a warning."""
         self.screen.note(f"warning: {text}")

@@ -6,7 +6,8 @@ two candidates on a case are differences of the candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,15 +15,23 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import UsageError
-from podium.evaluation.measures import HOLDING, INFLATION
-from podium.evaluation.splits import FIRST_SEED, Purpose, check_seed, validation_seed
-from podium.model import Cluster
+from podium.errors import InputError, UsageError
+from podium.evaluation.measures import HOLDING, INFLATION, REPLAY
+from podium.evaluation.splits import (
+    BY_SEED,
+    FIRST_SEED,
+    Purpose,
+    Split,
+    check_seed,
+    validation_seed,
+)
+from podium.evaluation.windows import as_demand, between, check_times, drawn
+from podium.model import Cluster, Workload
 from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
 from podium.sim.engine import make_plan
 from podium.sim.plan import Plan
-from podium.traces.catalogue import EMBEDDED, EMBEDDED_16, LoadOptions, load_trace
+from podium.traces.catalogue import EMBEDDED, EMBEDDED_16, LoadOptions, is_name, load_trace
 from podium.traces.trace import Trace
 
 LEFT_OUT = 0.1
@@ -43,13 +52,48 @@ class Case:
     seed: int = FIRST_SEED
     is_perturbed: bool = False  # other nodes than the trace's: some left out, some resized
     folder: str = ""  # of original traces
+    cluster: str = ""  # another trace whose nodes the pods are placed on
+    since: float = 0.0  # shares of the trace's arrivals between which pods are taken
+    until: float = 1.0
+    digest: str = ""  # of what files gave when the case was planned; empty: not checked
 
     @property
     def name(self) -> str:
         """Returns a short name of the case."""
         kind = "perturbed " if self.is_perturbed else ""
-        trace = Path(self.trace).name if Path(self.trace).is_absolute() else self.trace
-        return f"{kind}{trace} {self.protocol} seed {self.seed}"
+        return f"{kind}{self.title}{self._part} {self.protocol} seed {self.seed}"
+
+    @property
+    def title(self) -> str:
+        """Names trace and cluster without their folders."""
+        trace, cluster = _short(self.trace), _short(self.cluster)
+        return f"{trace} on {cluster}" if cluster else trace
+
+    @property
+    def _part(self) -> str:
+        if self.since:
+            return f" (last {100 - 100 * self.since:g} % of the arrivals)"
+        return f" (first {100 * self.until:g} % of the arrivals)" if self.until < 1 else ""
+
+    @property
+    def is_drawn(self) -> bool:
+        """Returns whether the trace is drawn afresh for every seed."""
+        return self.trace in (EMBEDDED, EMBEDDED_16)
+
+    @property
+    def is_own(self) -> bool:
+        """Returns whether the case comes from files of the user's own."""
+        return not all(is_name(each) for each in (self.trace, self.cluster) if each)
+
+    @property
+    def split(self) -> Split:
+        """Returns how the part that is held out differs from what is trained on."""
+        return Split(round(1 - (self.since or self.until), 9))
+
+    def held_out(self) -> Case:
+        """Returns the case with a validation seed, and with the arrivals that nothing trains on."""
+        since = self.until if self.until < 1 else self.since
+        return replace(self, seed=validation_seed(self.seed), since=since, until=1.0)
 
     def plan(self, policy: Policy) -> Plan:
         """Plans the run of a policy on this case; any other policy gets the same pods."""
@@ -58,21 +102,54 @@ class Case:
     def read(self) -> Trace:
         """Loads the trace of the case; one read from files is the same for every seed."""
         folder = Path(self.folder) if self.folder else None
-        if self.trace not in (EMBEDDED, EMBEDDED_16):
-            return load_trace(self.trace, LoadOptions(folder, self.seed))
-        return load_trace(self.trace, LoadOptions(folder, self.seed, self.nodes, self.pods))
+        sizes = (self.nodes, self.pods) if self.is_drawn else (None, None)
+        trace = load_trace(self.trace, LoadOptions(folder, self.seed, *sizes))
+        if self.cluster:
+            other = load_trace(self.cluster, LoadOptions(folder))  # the same for every seed
+            trace = replace(trace, cluster=other.cluster)
+        if self.digest and self.digest != self.digest_of(trace):
+            raise InputError(
+                "the files were changed after the search had been planned",
+                where=self.trace,
+                hint="restore them, or begin a new search",
+            )
+        return trace
+
+    def digest_of(self, trace: Trace) -> str:
+        """Digests nodes, pods and times; of a trace that is drawn by a seed, the nodes alone."""
+        found = hashlib.sha256()
+        if trace.cluster is not None:
+            found.update(trace.cluster.nodes.tobytes())
+        if trace.workload is not None and not self.is_drawn:
+            times = (trace.workload.arrival_s, trace.workload.duration_s)
+            for array in (trace.workload.pods, *(each for each in times if each is not None)):
+                found.update(array.tobytes())
+        return found.hexdigest()
 
     def plan_on(self, trace: Trace, policy: Policy) -> Plan:
         """Plans the run on a trace that is already loaded."""
         if trace.cluster is None or trace.workload is None:
-            raise UsageError(f"{self.trace} has no nodes or no pods, and cannot be trained on")
+            lacking = "pods" if trace.cluster else "nodes"
+            raise UsageError(
+                f"{self.trace} has no {lacking}, and cannot be trained on",
+                hint=f"name {lacking} with --{'trace' if trace.cluster else 'cluster'}",
+            )
         cluster = trace.cluster
         if self.nodes is not None and self.nodes < len(cluster):
             cluster = sampled(cluster, self.nodes, self.seed)
         if self.is_perturbed:
             cluster = perturbed(cluster, self.seed)
         setup = Setup(self.seed, "python")
-        return make_plan(cluster, trace.workload, policy, self._protocol(), setup)
+        workload = self._workload(trace.workload)
+        return make_plan(cluster, workload, policy, self._protocol(), setup)
+
+    def _workload(self, workload: Workload) -> Workload:
+        own = as_demand(workload)
+        if self.protocol == REPLAY:
+            check_times(own)
+        if self.split != BY_SEED:
+            own = between(own, self.since, self.until)
+        return drawn(own, self.seed) if self.protocol == REPLAY and not self.is_drawn else own
 
     def _protocol(self) -> Protocol:
         return Inflation(self.ratio) if self.protocol == "inflation" else Replay(self.load)
@@ -98,8 +175,8 @@ class TrainingSet:
         return tuple(f"{case.trace} {case.protocol}" for case in self.cases)
 
     def held_out(self) -> TrainingSet:
-        """Returns the same cases with validation seeds, numbered as the training seeds are."""
-        moved = [replace(case, seed=validation_seed(case.seed)) for case in self.cases]
+        """Returns the same cases with validation seeds, and the arrivals that are held out."""
+        moved = [case.held_out() for case in self.cases]
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
 
     def as_object(self) -> dict[str, Any]:
@@ -115,24 +192,29 @@ class TrainingSet:
         return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"])
 
 
-def trace_cases(
-    traces: Sequence[str], seeds: int, nodes: int | None = None, folder: str = ""
-) -> tuple[Case, ...]:
-    """Builds cases of the FGD experiment on traces, a number of each; traces take turns.
+def trace_cases(templates: Sequence[Case], seeds: int) -> tuple[Case, ...]:
+    """Repeats cases on traces with training seeds, so many of each; traces take turns.
 
     Every second round is on perturbed clusters: a formula must not lean on one mix of nodes.
     """
     return tuple(
-        Case(
-            trace,
-            nodes,
-            seed=FIRST_SEED + i,
-            folder=folder,
-            is_perturbed=i % 2 == 1,
-        )
+        replace(case, seed=FIRST_SEED + i, is_perturbed=i % 2 == 1)
         for i in range(seeds)
-        for trace in traces
+        for case in templates
     )
+
+
+def planned(cases: Sequence[Case], policy: Policy) -> Iterator[Plan]:
+    """Plans the run of a policy on cases; what several of them share in files is read once."""
+    read: dict[tuple[str, ...], Trace] = {}
+    for case in cases:
+        if case.is_drawn:
+            yield case.plan(policy)
+            continue
+        source = (case.trace, case.cluster, case.folder, case.digest)
+        if source not in read:
+            read[source] = case.read()
+        yield case.plan_on(read[source], policy)
 
 
 def demo_cases(kinds: Iterable[str], seeds: int) -> tuple[Case, ...]:
@@ -176,6 +258,13 @@ def _part(
     cluster: Cluster, nodes: npt.NDArray[Any], kept: npt.NDArray[np.int64], name: str
 ) -> Cluster:
     chosen = kept.tolist()
-    names = tuple(cluster.names[i] for i in chosen)
-    labels = tuple(cluster.labels[i] for i in chosen) if cluster.labels else ()
-    return replace(cluster, nodes=nodes, names=names, labels=labels, name=name)
+    beside = {
+        each: tuple(values[i] for i in chosen)
+        for each in ("names", "labels", "taints", "extended", "blocks", "zones")
+        if (values := getattr(cluster, each))
+    }
+    return replace(cluster, nodes=nodes, name=name, **beside)
+
+
+def _short(reference: str) -> str:
+    return Path(reference).name if Path(reference).is_absolute() else reference

@@ -1,4 +1,4 @@
-"""Splits seeds: what may be trained on, what validates, and what is only ever reported.
+"""Splits seeds and times: what may be trained on, what validates, what is only ever reported.
 
 A policy that has seen a seed may have learned it by heart. Whatever trains or selects, a search
 or reinforcement learning, asks here first.
@@ -6,6 +6,7 @@ or reinforcement learning, asks here first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from podium.errors import UsageError
@@ -45,3 +46,40 @@ def validation_seed(training_seed: int) -> int:
     2003
     """
     return VALIDATION[(training_seed - FIRST_SEED) % len(VALIDATION)]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What of a trace is held out: orders drawn with other seeds, or its last arrivals too."""
+
+    time_share: float = 0.0  # of the arrivals, the last ones; 0: by seed alone
+
+    def __str__(self) -> str:
+        return f"time:{self.time_share:g}" if self.time_share else "seed"
+
+
+BY_SEED = Split()
+BY_TIME = Split(0.3)
+
+
+def read_split(text: str) -> Split:
+    """Reads how a trace is split.
+
+    >>> read_split("time:0.25").time_share
+    0.25
+    """
+    kind, _, written = text.partition(":")
+    if text == "seed":
+        return BY_SEED
+    if text == "time":
+        return BY_TIME
+    try:
+        share = float(written) if kind == "time" else 0.0
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise UsageError(
+            f'"{text}" does not say what is held out',
+            hint="write seed, or time:0.3 for the last 30 % of the arrivals",
+        )
+    return Split(share)

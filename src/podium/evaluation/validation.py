@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import UnknownName, UsageError
-from podium.evaluation.cases import Case
+from podium.evaluation.cases import Case, planned
 from podium.evaluation.measures import INFLATION, Held, Values, contradictions, measure_case
 from podium.evaluation.paired import Difference
-from podium.evaluation.splits import VALIDATION
+from podium.evaluation.splits import BY_SEED, VALIDATION, Split
 from podium.policies import Policy, load
 from podium.sim import Result
 from podium.sim.execution import execute
@@ -41,17 +41,23 @@ class Group:
     trace: str
     protocol: str
     is_perturbed: bool
+    cluster: str = ""  # where it is another trace's
 
     @classmethod
     def of(cls, case: Case) -> Group:
         """Finds the group of a case."""
-        return cls(case.trace, case.protocol, case.is_perturbed)
+        return cls(case.trace, case.protocol, case.is_perturbed, case.cluster)
+
+    @property
+    def title(self) -> str:
+        """Names trace and cluster without their folders."""
+        return Case(self.trace, cluster=self.cluster).title
 
     @property
     def name(self) -> str:
         """Returns a short description of the cases."""
         kind = " perturbed" if self.is_perturbed else ""
-        return f"{self.trace}{kind}" + (" replay" if self.protocol == "replay" else "")
+        return f"{self.title}{kind}" + (" replay" if self.protocol == "replay" else "")
 
 
 Selection = Callable[[Group], bool]
@@ -66,11 +72,17 @@ class GroupResults:
     seeds: int
     means: dict[str, float]  # by figure
     differences: dict[str, dict[str, Difference]]  # by baseline, then by figure
+    split: Split = BY_SEED  # how the cases differ from what a search trains on
+    is_own: bool = False  # read from files of the user's own
+    digest: str = ""  # of what those files gave
 
     def as_object(self) -> dict[str, Any]:
         """Describes the row as JSON types."""
         return {
-            "trace": self.group.trace,
+            "trace": self.group.title,
+            "split": str(self.split),
+            "is_own": self.is_own,
+            **({"digest": self.digest} if self.digest else {}),
             "protocol": self.group.protocol,
             "is_perturbed": self.group.is_perturbed,
             "is_trained_on": self.is_trained_on,
@@ -84,6 +96,21 @@ class GroupResults:
                 for name, figures in self.differences.items()
             },
         }
+
+
+def own_parts(table: Sequence[GroupResults]) -> list[str]:
+    """Describes what of the user's own traces a table is about, each once."""
+    return list(dict.fromkeys(_own_part(row) for row in table if row.is_own))
+
+
+def _own_part(row: GroupResults) -> str:
+    part = "held out: orders drawn with other seeds"
+    if row.split.time_share:
+        share = 100 * row.split.time_share
+        part = f"held out: the last {share:g} % of its arrivals, drawn with other seeds"
+    elif not row.is_trained_on:
+        part = "the search saw nothing of it"
+    return f"{row.group.title} is the user's own trace (digest {row.digest[:12]}); {part}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,7 +175,11 @@ class ValidationResults:
         }
         means = {figure: float(column.mean()) for figure, column in columns.items()}
         count = len(next(iter(columns.values())))
-        return GroupResults(group, group.trace in trained, count, means, differences)
+        case = next(each for each in self.cases if Group.of(each) == group)
+        return GroupResults(
+            group, group.trace in trained, count, means, differences, case.split, case.is_own,
+            case.digest,
+        )  # fmt: skip
 
     def _rows(self, policy: str, selection: Selection) -> Iterator[tuple[Case, Values]]:
         for case, values in zip(self.cases, self.values[policy], strict=True):
@@ -184,6 +215,7 @@ class HeldOut:
     pods: int | None = None
     replay_pods: int = 400
     replay_load: float = 50.0  # packing policies keep the queue busy two fifths of the time
+    own: tuple[Case, ...] = ()  # further cases; without names of traces, these alone
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= len(VALIDATION):
@@ -201,10 +233,10 @@ class HeldOut:
         for name in self.traces:
             if name not in every:
                 raise UnknownName.among("held-out trace", name, every)
+        names = self.traces or (() if self.own else every)
         return tuple(
             replace(case, seed=seed, is_perturbed=is_perturbed)
-            for case in every.values()
-            if not self.traces or case.trace in self.traces
+            for case in (*self.own, *(case for name, case in every.items() if name in names))
             for is_perturbed in (False, True)
             for seed in VALIDATION[: self.seeds]
         )
@@ -228,7 +260,7 @@ def validate(
     held: dict[str, list[Held]] = {name: [] for name in policies}
     total = len(policies) * len(cases)
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        for done, plan in enumerate(_plans(cases), 1):
+        for done, plan in enumerate(planned(cases, load("first-fit")), 1):
             runs = [pool.submit(_measured, plan, policy) for policy in policies.values()]
             for name, run in zip(policies, runs, strict=True):
                 values, decisions = run.result()
@@ -240,16 +272,6 @@ def validate(
     return ValidationResults(
         tuple(cases), figures, {name: tuple(each) for name, each in held.items()}
     )
-
-
-def _plans(cases: Sequence[Case]) -> Iterator[Plan]:
-    stand_in = load("first-fit")
-    trace, reference = None, ""
-    for case in cases:
-        is_drawn = case.trace in (EMBEDDED, EMBEDDED_16)  # afresh for every seed
-        if trace is None or is_drawn or case.trace != reference:
-            trace, reference = case.read(), case.trace
-        yield case.plan_on(trace, stand_in)
 
 
 def _measured(plan: Plan, policy: Policy) -> tuple[dict[str, float], Held]:

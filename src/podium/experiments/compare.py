@@ -96,10 +96,15 @@ def compare(
     check_metric(request.metric)
     policies = request.policies
     Notes(listener).add(f"{policy.name}: {note}" for policy in policies for note in policy.notes)
-    runs, digest = _run_all(settings, inputs, request, listener)
+    done = _run_all(settings, inputs, request, listener)
+    runs = done.runs
+    if done.idle:
+        listener.advise(done.idle)
     is_replay = next(iter(runs.values()))[0]["protocol"] == "replay"
     metric = request.metric or ("wait_mean_s" if is_replay else "gpu_allocation")
-    return PolicyComparison(rank(runs, metric, _holding(policies, runs, listener)), runs, digest)
+    return PolicyComparison(
+        rank(runs, metric, _holding(policies, runs, listener)), runs, done.digest
+    )
 
 
 def check_metric(metric: str | None) -> None:
@@ -138,13 +143,14 @@ def run_all(
     settings: Settings, inputs: Inputs, request: ComparisonRequest, listener: Listener = SILENT
 ) -> dict[str, list[dict[str, Any]]]:
     """Runs every policy on every seed, in threads; returns the summaries in order of seeds."""
-    return _run_all(settings, inputs, request, listener)[0]
+    return _run_all(settings, inputs, request, listener).runs
 
 
 def _run_all(
     settings: Settings, inputs: Inputs, request: ComparisonRequest, listener: Listener
-) -> tuple[dict[str, list[dict[str, Any]]], str]:
+) -> _Runs:
     from podium.experiments.case import TraceDigest, load_case
+    from podium.reports.idle import idle_note
 
     policies, seeds, jobs = request.policies, request.seeds, request.jobs
     announce_compilation(listener)
@@ -160,7 +166,15 @@ def _run_all(
             waiting = [pool.submit(_run, case, policy) for policy in policies]
             for policy, future in zip(policies, waiting, strict=True):
                 found[policy.name].append(counter.wait_for(future))
-    return found, traces.digest
+    summaries = [run for runs in found.values() for run in runs]
+    return _Runs(found, traces.digest, idle_note(case.cluster, case.workload, summaries))
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    runs: dict[str, list[dict[str, Any]]]  # by policy, in order of seeds
+    digest: str  # of what was simulated
+    idle: str  # notes that nothing could differ, if so
 
 
 @dataclass(slots=True)

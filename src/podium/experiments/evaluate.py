@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from podium.experiments.listener import SILENT, Listener, announce_compilation
-from podium.experiments.places import blaming
 from podium.experiments.search import warn_of_walls
+from podium.experiments.training import CasesRequest, training_set
 
 if TYPE_CHECKING:
     from podium.search.candidate.verdict import Judgement
@@ -19,8 +19,7 @@ class EvaluationRequest:
     """Describes how a candidate is judged."""
 
     text: str
-    fitness: str = "inflation"
-    seeds: int = 4  # training cases of each kind
+    cases: CasesRequest
     time_limit_s: float = 30.0  # for all gates
     memory_mib: int = 512  # that the candidate may add
 
@@ -37,20 +36,17 @@ def evaluate(
     settings: Settings, request: EvaluationRequest, listener: Listener = SILENT
 ) -> Evaluation:
     """Evaluates a text with every gate."""
-    from podium.evaluation.cases import TrainingSet, demo_cases
-    from podium.search.judging.fitness import fitness_named
     from podium.search.judging.judge import Judge
     from podium.search.sandbox.limits import Limits
 
-    with blaming("flag --fitness"):
-        cases = demo_cases(fitness_named(request.fitness).kinds, request.seeds)
+    training = replace(training_set(settings, request.cases, listener), is_compiled=True)
     limits = Limits(
         request.time_limit_s,
         memory_mib=request.memory_mib,
         allows_unconfined=settings.search.allow_unconfined,
     )
     announce_compilation(listener)
-    with Judge(TrainingSet(cases, is_compiled=True), request.fitness, 1, limits) as judge:
+    with Judge(training, request.cases.fitness, 1, limits) as judge:
         found = judge.judge(request.text)
         warn_of_walls(listener, judge.pool.missing_walls)
         return Evaluation(found, judge.fitness.text)

@@ -22,6 +22,7 @@ from podium.experiments.listener import Listener
 from podium.experiments.places import traces_folder
 from podium.experiments.runs import check_keeping, check_name
 from podium.experiments.simulate import simulate as simulate_case
+from podium.experiments.training import CasesRequest
 from podium.model import Cluster
 from podium.policies import Policy, taken_as_policy
 from podium.settings import Settings, load_settings
@@ -148,6 +149,9 @@ def search(  # noqa: PLR0913 - the options of the command
     trace: AnyTrace | Sequence[AnyTrace] = (),
     seeds: int = 8,
     nodes: int | None = None,
+    cluster: str | Path | None = None,
+    load: float | None = None,
+    held_out: str | None = None,
     generator: str = "genetic",
     start: Literal["seeds", "random"] = "seeds",
     may_hold: bool = False,
@@ -170,6 +174,9 @@ def search(  # noqa: PLR0913 - the options of the command
             of the embedded one by default.
         seeds: training cases of each trace or kind.
         nodes: draws so many nodes of a trace's cluster.
+        cluster: a name or a file whose nodes are used instead, for traces without nodes.
+        load: divides the time between arrivals by this, to learn waiting.
+        held_out: what is never trained on: "seed", or "time:0.3" for the last 30 % of arrivals.
         generator: who writes candidates: genetic or random; llm where the settings name models.
         start: begins with published formulas, or with nothing.
         may_hold: lets candidates hold pods back.
@@ -185,15 +192,19 @@ def search(  # noqa: PLR0913 - the options of the command
     begins = arguments.one_of("start", start, _STARTS)
     aim = arguments.text("fitness", fitness, "name one, such as inflation")
     writer = arguments.text("generator", generator, "name one, such as genetic")
+    nodes_of = None if cluster is None else _reference("cluster", cluster)
+    speed = arguments.number_or_none("load", load)
+    if held_out is not None:
+        arguments.text("held_out", held_out, "write seed, or time:0.3")
     budget = search_plan.budget_of(most, _span(time), arguments.number_or_none("target", target))
     settings = load_settings()
     if keep is not None:
         check_name(arguments.text("keep", keep, "give the run a name"))
     with _references(settings, trace, is_kept=keep is not None) as traces:
-        cases = search_plan.CasesRequest(aim, traces, count, size)
+        cases = CasesRequest(aim, traces, count, size, nodes_of, speed, held_out)
         writers = search_plan.GeneratorRequest(search_plan.read_weights([writer]))
         request = search_plan.SearchRequest(cases, writers, first, begins, may_hold=may_hold)
-        plan = search_plan.plan_of(settings, request)
+        plan = search_plan.plan_of(settings, request, hears)
         means = search_plan.means_of(settings, search_plan.MeansRequest(processes))
         if keep is None:
             return searching.begin_in_passing(settings, plan, means, budget, hears)

@@ -23,6 +23,9 @@ class Listener:
     def note(self, text: str) -> None:
         """Receives what the user should know about inputs and results."""
 
+    def advise(self, text: str) -> None:
+        """Receives how the experiment would show more."""
+
     def warn(self, text: str) -> None:
         """Receives a warning that the run is less safe or less certain."""
 

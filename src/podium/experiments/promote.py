@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import InputError, UsageError
-from podium.experiments.listener import SILENT, Listener, announce_compilation
-from podium.experiments.places import blaming, traces_folder
+from podium.experiments.listener import SILENT, Listener, Notes, announce_compilation
+from podium.experiments.places import blaming
 from podium.experiments.search import warn_of_walls
+from podium.experiments.training import absolute, folder_of, with_digest
 from podium.files.excerpt import excerpt
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class PromotionRequest:
     summary: str = ""  # what the policy does, in a line of whoever promotes it
     seeds: int = 20  # validation seeds of each case
     traces: tuple[str, ...] = ()  # validate on these alone
+    cluster: str | None = None  # the nodes for traces that have none
+    load: float | None = None  # of replays of traces that the run never saw
     loss: float = 0.02  # fitness that a shorter formula may lose
     incumbent: str = "fgd"
     jobs: int = 0  # threads; 0: one per core
@@ -59,7 +62,7 @@ def promote(settings: Settings, request: PromotionRequest, listener: Listener = 
         check_folder(request.folder)
     plan, nominees = _nominated(settings, request)
     announce_compilation(listener)
-    cases = _held_out(settings, request)
+    cases = held_out_cases(settings, plan, request, listener)
     limits = Limits(CANDIDATE_S, allows_unconfined=settings.search.allow_unconfined)
     with Judge(plan.training, plan.fitness, 1, limits) as judge:
         judge.pool.get_ready()
@@ -103,12 +106,60 @@ def rule_of(plan: RunPlan, request: PromotionRequest) -> Rule:
     return Rule(request.incumbent, figure, trained=trained, may_hold=plan.may_hold)
 
 
-def _held_out(settings: Settings, request: PromotionRequest) -> tuple[Case, ...]:
+def held_out_cases(
+    settings: Settings, plan: RunPlan, request: PromotionRequest, listener: Listener = SILENT
+) -> tuple[Case, ...]:
+    """Lists what nominees are validated on: what was held out of the user's own traces, if any."""
     from podium.evaluation.validation import HeldOut
+    from podium.traces.catalogue import is_name
 
-    folder = str(traces_folder(settings) or "")
+    if request.cluster is not None and not request.traces:
+        raise UsageError("--cluster needs --trace", hint="name the trace to validate on")
+    place, parts = folder_of(settings), held_out_parts(plan)
+    names: list[str] = []
+    own: list[Case] = [] if request.traces else list(parts)
+    for reference in map(absolute, request.traces):
+        seen = [part for part in parts if part.trace == reference]
+        is_file = Path(reference).exists() and not is_name(reference)
+        if seen or is_file:
+            own += _on(request.cluster, seen or _unseen(reference, plan, request.load, place))
+        else:
+            names.append(reference)
+    noted = Notes(listener)
+    checked = tuple(with_digest(case, noted) for case in own)
     with blaming("flag --trace"):
-        return HeldOut(request.seeds, folder, request.traces).cases()
+        return HeldOut(request.seeds, place, tuple(names), own=checked).cases()
+
+
+def held_out_parts(plan: RunPlan) -> tuple[Case, ...]:
+    """Lists what was held out of the traces that a run trained on, where only these have it."""
+    from podium.evaluation.splits import BY_SEED, VALIDATION
+
+    found = (
+        replace(case.held_out(), seed=VALIDATION[0], is_perturbed=False, nodes=None)
+        for case in plan.training.cases
+        if case.is_own or case.split != BY_SEED
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _unseen(reference: str, plan: RunPlan, load: float | None, folder: str) -> list[Case]:
+    """Makes cases of a file that the run never saw, under the protocols that it trained on."""
+    from podium.evaluation.cases import Case
+
+    cases = {case.protocol: case for case in plan.training.cases}
+    loads = {kind: 1.0 if case.is_drawn else case.load for kind, case in cases.items()}
+    return [
+        Case(reference, protocol=kind, load=own if load is None else load, folder=folder)
+        for kind, own in loads.items()
+    ]
+
+
+def _on(cluster: str | None, cases: list[Case]) -> list[Case]:
+    """Places the pods of cases on the nodes of another trace."""
+    if cluster is None:
+        return cases
+    return [replace(case, cluster=absolute(cluster), digest="") for case in cases]
 
 
 def _nominated(settings: Settings, request: PromotionRequest) -> tuple[RunPlan, list[Nominee]]:

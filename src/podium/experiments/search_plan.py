@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UnknownName, UsageError
-from podium.experiments.places import blaming, place_of, traces_folder
+from podium.experiments.listener import SILENT, Listener
+from podium.experiments.places import blaming, place_of
+from podium.experiments.training import CasesRequest, training_set
 from podium.files.text_file import read_text
 from podium.policies.loaders import MOST_BYTES
 
 if TYPE_CHECKING:
-    from podium.evaluation.cases import Case, TrainingSet
     from podium.search.run.plan import Budget, RunPlan
     from podium.search.run.setup import Means
     from podium.settings import Settings
@@ -28,16 +29,6 @@ MOST_WORKERS = 8
 """Most processes per core: each takes its memory, and more do not judge faster."""
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
-
-@dataclass(frozen=True, slots=True)
-class CasesRequest:
-    """Describes the cases that candidates are trained on, and what they are worth there."""
-
-    fitness: str = "inflation"
-    traces: tuple[str, ...] = ()  # none: small cases of the embedded profile
-    seeds: int = 8  # cases of each trace or kind
-    nodes: int | None = None  # drawn of a trace's cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +52,7 @@ class GeneratorRequest:
 class SearchRequest:
     """Describes a search to begin; language models and the store come with the settings."""
 
-    cases: CasesRequest = CasesRequest()
+    cases: CasesRequest = field(default_factory=CasesRequest)
     writers: GeneratorRequest = GeneratorRequest()
     seed: int = 1000
     start: str = "seeds"
@@ -89,7 +80,7 @@ class MeansRequest:
     tokens: int | None = None
 
 
-def plan_of(settings: Settings, request: SearchRequest) -> RunPlan:
+def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SILENT) -> RunPlan:
     """Builds the plan; reports what is wrong with the request before anything is stored."""
     from podium.search.judging.fitness import fitness_named
     from podium.search.population.archive import IslandSettings
@@ -99,7 +90,7 @@ def plan_of(settings: Settings, request: SearchRequest) -> RunPlan:
     check_names(writers.names)
     refuse_unused(writers)
     return RunPlan(
-        training_set(settings, request.cases),
+        training_set(settings, request.cases, listener),
         fitness, request.seed, writers.generators, request.start,
         find_starters(settings, request.policies, request.origin), request.batch,
         IslandSettings(islands=request.islands),
@@ -201,47 +192,6 @@ def read_weights(texts: Sequence[str]) -> tuple[tuple[str, float], ...]:
             )  # fmt: skip
         found[name] = weight
     return tuple(found.items())
-
-
-def training_set(settings: Settings, request: CasesRequest) -> TrainingSet:
-    """Builds the training cases: small ones of the embedded profile, or those of given traces."""
-    from podium.evaluation.cases import TrainingSet, demo_cases, trace_cases
-    from podium.search.judging.fitness import fitness_named
-
-    with blaming("flag --fitness"):
-        kinds = fitness_named(request.fitness).kinds
-    if not request.traces:
-        if request.nodes is not None:
-            raise UsageError("--nodes needs --trace", hint="add --trace openb")
-        return TrainingSet(demo_cases(kinds, request.seeds))
-    if "replay" in kinds:
-        raise UsageError(
-            "the fitness waiting only trains on the embedded profile", where="flag --trace",
-            hint="leave --trace out, or choose another fitness",
-        )  # fmt: skip
-    folder = traces_folder(settings)
-    named = [absolute(each) for each in request.traces]
-    place = str(folder.absolute()) if folder else ""
-    cases = trace_cases(named, request.seeds, request.nodes, place)
-    _check_traces(cases)
-    return TrainingSet(cases)
-
-
-def absolute(reference: str) -> str:
-    """Makes a trace reference absolute, so that it means the same in every folder."""
-    from podium.traces.catalogue import is_name
-
-    path = Path(reference)
-    return reference if is_name(reference) or not path.exists() else str(path.absolute())
-
-
-def _check_traces(cases: Sequence[Case]) -> None:
-    """Reads every trace once, so that errors in one are reported before a run exists."""
-    from podium.policies import load
-
-    with blaming("flag --trace"):
-        for case in {case.trace: case for case in cases}.values():
-            case.plan(load("first-fit"))
 
 
 def find_starters(

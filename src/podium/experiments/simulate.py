@@ -44,6 +44,7 @@ def simulate(
 ) -> Simulation:
     """Runs a policy on the case that settings and inputs describe."""
     from podium.experiments.case import load_case
+    from podium.reports.idle import idle_note
     from podium.reports.summary import hold_note, summarise
 
     case = load_case(settings, inputs)
@@ -56,6 +57,10 @@ def simulate(
     if held:
         notes.append(held)
         noted.add([held])
+    idle = idle_note(case.cluster, case.workload, [summary])
+    if idle:
+        notes.append(idle)
+        listener.advise(idle)
     return Simulation(case, result, summary, tuple(notes))
 
 

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from podium.experiments.listener import SILENT, Listener, announce_compilation
 from podium.experiments.search import Entry, entered, settled, warn_of_walls
-from podium.experiments.search_plan import (
-    CasesRequest,
-    GeneratorRequest,
-    generator_options,
-    refuse_unused,
-    training_set,
-)
+from podium.experiments.search_plan import GeneratorRequest, generator_options, refuse_unused
+from podium.experiments.training import CasesRequest, training_set
 
 if TYPE_CHECKING:
     from podium.search.run.plan import RunPlan
@@ -56,7 +51,9 @@ class StrategyComparison:
         }
 
 
-def plans_of(settings: Settings, request: StrategiesRequest) -> list[tuple[str, RunPlan]]:
+def plans_of(
+    settings: Settings, request: StrategiesRequest, listener: Listener = SILENT
+) -> list[tuple[str, RunPlan]]:
     """Builds the plan of every run, seed by seed."""
     from podium.search.run.plan import RunPlan
     from podium.search.run.strategies import plan_of
@@ -64,7 +61,7 @@ def plans_of(settings: Settings, request: StrategiesRequest) -> list[tuple[str, 
     weights = tuple((name, 1.0) for name in request.names)
     writers = GeneratorRequest(weights, command=request.command, unused=request.unused)
     refuse_unused(writers)
-    training = training_set(settings, request.cases)
+    training = training_set(settings, request.cases, listener)
     base = RunPlan(
         training, request.cases.fitness, request.seed, start=request.start,
         options=generator_options(settings, writers),

@@ -39,6 +39,21 @@ _KINDS = (
 )
 
 
+PROFILED = (".yaml", ".yml", ".json")
+"""Suffixes of files that may have several profiles."""
+
+
+def profile_reference(reference: str) -> tuple[Path, str] | None:
+    """Parts a file from the profile that is named behind `#`; None where there is none.
+
+    >>> profile_reference("scheduler.yaml#gpu-binpack")
+    (PosixPath('scheduler.yaml'), 'gpu-binpack')
+    """
+    file, mark, profile = reference.rpartition("#")
+    is_one = bool(mark) and Path(file).suffix in PROFILED and not Path(reference).exists()
+    return (Path(file), profile) if is_one else None
+
+
 def load_file(path: Path, shipped: Shipped, *, ignore_unknown_plugins: bool = False) -> Policy:
     """Loads the policy that a file is or describes; the error says what else the file is."""
     if not path.exists():
@@ -52,7 +67,7 @@ def load_file(path: Path, shipped: Shipped, *, ignore_unknown_plugins: bool = Fa
 
 def _load_document(path: Path, shipped: Shipped, *, ignore_unknown_plugins: bool) -> Policy:
     from podium.policies.scheduler_config import load_scheduler_config
-    from podium.policies.scheduler_config.configuration import LARGEST_BYTES as LARGEST
+    from podium.policies.scheduler_config.documents import LARGEST_BYTES as LARGEST
 
     document: Any = _parsed(path, LARGEST) if path.suffix == ".json" else None
     keys = set(document) if isinstance(document, dict) else set()

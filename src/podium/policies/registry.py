@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from podium.errors import InputError, UnknownName, UsageError
-from podium.policies.loaders import ENDINGS, load_file
+from podium.policies.loaders import ENDINGS, load_file, profile_reference
 from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import Source, read_source
 
@@ -42,9 +42,10 @@ def catalogue() -> list[PolicyInfo]:
 def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     """Loads the policy that a reference names; the only door.
 
-    A reference is a name of the catalogue, or a file of one of the kinds in `loaders`. What a run
-    found is not: `podium.search.run.found.load_found` reads it again with the gates of
-    candidates, since others may be able to write to the folder of runs.
+    A reference is a name of the catalogue, or a file of one of the kinds in `loaders`, where
+    `FILE#NAME` means one profile of a scheduler configuration. What a run found is not:
+    `podium.search.run.found.load_found` reads it again with the gates of candidates, since others
+    may be able to write to the folder of runs.
     """
     if reference in _files():
         origin, _ = _files()[reference]
@@ -55,6 +56,9 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
             where="podium.policies.load",
             hint="podium.load_policy(reference) sees to that, as commands do",
         )
+    profiled = profile_reference(reference)
+    if profiled is not None:
+        return _profile(*profiled, ignore_unknown_plugins=ignore_unknown_plugins)
     path = Path(reference)
     if path.suffix in ENDINGS:
         return load_file(path, _shipped_text, ignore_unknown_plugins=ignore_unknown_plugins)
@@ -64,6 +68,12 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
             hint="rename the file if it is one of these",
         )  # fmt: skip
     raise UnknownName.among("policy", reference, _files())
+
+
+def _profile(path: Path, profile: str, *, ignore_unknown_plugins: bool) -> Policy:
+    from podium.policies.scheduler_config import load_scheduler_config
+
+    return load_scheduler_config(path, profile, ignore_unknown_plugins=ignore_unknown_plugins)
 
 
 def _shipped_text(name: str) -> str | None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import podium
 from podium.cli.main import app
 from podium.cli.policies import show_explanation
 from podium.cli.render import Screen
@@ -54,6 +55,20 @@ def test_the_configuration_of_a_scheduler_shows_the_python_it_becomes(run):
     result = run("show", "scheduler.yaml", "--ignore-unknown-plugins")
     assert "def score(pod, node" in result.stdout
     assert "HouseRules" in result.stderr
+
+
+def test_one_profile_of_a_configuration_is_a_policy_to_every_command(run, runner):
+    write_scheduler(Path("scheduler.yaml"))
+    reference = "scheduler.yaml#packing"
+    assert "profile packing" in run("show", reference).stdout
+    assert run("check", reference).exit_code == 0
+    simulated = runner.invoke(app, ["simulate", "--policy", reference, *SMALL, "--json"])
+    assert json.loads(simulated.stdout)["policy"] == "scheduler#packing"
+    compared = runner.invoke(app, ["compare", reference, "first-fit", *SMALL, "--seeds", "1"])
+    assert "scheduler#packing" in compared.stdout
+    assert podium.load_policy(reference).name == "scheduler#packing"
+    unknown = run("show", "scheduler.yaml#pcking")
+    assert unknown.exit_code == 2
 
 
 def test_a_sound_policy_keeps_every_promise(run):

@@ -392,3 +392,11 @@ def test_figures_that_cannot_be_are_refused_by_name(run, monkeypatch):
     shown = run("--policy", "first-fit", *SMALL, "--protocol", "rounds")
     assert shown.exit_code == 2
     assert "impossible: holds is 1000000, and 0 by the placements" in shown.stderr
+
+
+def test_a_simulation_without_any_option_notes_that_nobody_waited(runner):
+    result = runner.invoke(app, ["simulate", "--json"])
+    assert result.exit_code == 0, result.stderr
+    (note,) = json.loads(result.stdout)["notes"]
+    assert "no pod waited" in note
+    assert "--protocol inflation" in note

@@ -1,19 +1,24 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from podium.errors import UsageError
-from podium.evaluation.cases import Case, TrainingSet, demo_cases, perturbed
+from podium.errors import InputError, UsageError
+from podium.evaluation.cases import Case, TrainingSet, demo_cases, perturbed, planned
 from podium.evaluation.measures import FIGURES, is_measurement, measure_case, queue_busy
+from podium.evaluation.splits import Split
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import Taint
 from podium.policies import load, policy_of
 from podium.policies.source import read_source
 from podium.sim import Replay, simulate
 from podium.sim.execution import execute
 from podium.sim.result import HELD
+from podium.traces import save_trace
 from podium.traces.catalogue import LoadOptions, load_trace
+from podium.traces.trace import Trace
 
 
 def test_a_set_described_in_json_is_the_same_set():
@@ -169,3 +174,64 @@ def test_allocation_is_read_where_the_arrived_demand_is_last_within_the_ratio():
 )
 def test_figures_that_no_run_can_have_are_no_measurement(values):
     assert not is_measurement(values, "inflation")
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Writes a trace of one's own: manifests of 6 nodes, and 40 pods with times."""
+    trace = load_trace("openb", LoadOptions(seed=1, nodes=6, pods=40))
+    save_trace(trace, tmp_path / "mine.yaml")
+    return str(tmp_path / "mine.yaml")
+
+
+def test_what_is_held_out_by_time_is_never_trained_on(own):
+    case = Case(own, protocol="replay", until=0.7)
+    trained = set(case.plan(load("first-fit")).arrivals.names)
+    held_out = set(case.held_out().plan(load("first-fit")).arrivals.names)
+    assert trained
+    assert held_out
+    assert not trained & held_out
+    assert case.split == case.held_out().split == Split(0.3)
+    assert case.held_out().held_out().since == 0.7
+
+
+def test_pods_of_one_file_are_placed_on_the_nodes_of_another(own, tmp_path):
+    nodes = load_trace("openb", LoadOptions(seed=2, nodes=3, pods=1)).cluster
+    save_trace(Trace("other", nodes, None), tmp_path / "nodes.yaml")
+    case = Case(own, cluster=str(tmp_path / "nodes.yaml"))
+    assert len(case.plan(load("first-fit")).cluster) == 3
+    assert case.title == "mine.yaml on nodes.yaml"
+    assert case.is_own
+    assert Case(cluster=str(tmp_path / "nodes.yaml")).is_own
+    assert not Case("openb:cpu050").is_own
+
+
+def test_a_file_that_changed_since_a_case_was_planned_is_noticed(own):
+    case = Case(own)
+    planned_case = replace(case, digest=case.digest_of(case.read()))
+    planned_case.read()
+    save_trace(load_trace("openb", LoadOptions(seed=2, nodes=6, pods=40)), Path(own))
+    with pytest.raises(InputError, match="changed"):
+        planned_case.read()
+
+
+def test_cases_that_share_a_file_read_it_once(own, monkeypatch):
+    reads = []
+    monkeypatch.setattr(
+        "podium.evaluation.cases.load_trace",
+        lambda *given: reads.append(given) or load_trace(*given),
+    )
+    plans = list(planned([Case(own, seed=1000 + i) for i in range(3)], load("first-fit")))
+    assert len(reads) == 1
+    assert len({plan.arrivals.names for plan in plans}) == 3
+
+
+def test_a_perturbed_cluster_keeps_what_belongs_to_each_node():
+    specs = [
+        NodeSpec(f"node-{i}", 8000, 16000, taints=(Taint(f"key-{i}", "", "NoSchedule"),))
+        for i in range(20)
+    ]
+    other = perturbed(Cluster.of(specs, name="tainted"), 1000)
+    assert len(other.taints) == 18
+    for name, (taint,) in zip(other.names, other.taints, strict=True):
+        assert taint.key == name.replace("node", "key")

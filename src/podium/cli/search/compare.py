@@ -56,9 +56,10 @@ def compare(
         tuple(arms or DEFAULT_STRATEGIES), cases.request(), runs, evaluations, start, seed, command,
         {"--model": model},
     )  # fmt: skip
-    plans = plans_of(settings, request)
     means = means_of(settings, options.means_request(judging))
     entry = Entry(settings, "", typed_command())
+    with watching(screen) as listener:
+        plans = plans_of(settings, request, listener)
     with open_runs(settings, is_made=True) as store, watching(screen) as listener:
         found = compare_strategies(store, entry, plans, means, evaluations, listener)
     if is_json:

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from podium.cli import figures
-from podium.cli.options import Json, read_settings
+from podium.cli.flags import with_blocks
+from podium.cli.options import Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
-from podium.cli.search.options import AllowUnconfined
+from podium.cli.search.options import AllowUnconfined, FewCasesOptions
 from podium.cli.watch import watching
 from podium.errors import InputError
 from podium.experiments.evaluate import Evaluation, EvaluationRequest
@@ -19,18 +20,12 @@ from podium.files.text_file import read_bytes
 from podium.policies.loaders import MOST_BYTES
 
 
+@with_blocks
 def evaluate(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Python file with the candidate.")],
-    fitness: Annotated[
-        str,
-        typer.Option(
-            "--fitness", help="inflation, waiting, fragmentation, or mix:RULE=WEIGHT,RULE=WEIGHT."
-        ),
-    ] = "inflation",
-    seeds: Annotated[
-        int, typer.Option("--seeds", help="Training cases per kind.", min=1, max=900)
-    ] = 4,
+    *,
+    cases: FewCasesOptions,
     time_limit: Annotated[
         float, typer.Option("--time-limit", help="Time limit in seconds for all gates.", min=0.1)
     ] = 30.0,
@@ -38,12 +33,14 @@ def evaluate(
         int, typer.Option("--memory-limit", help="Memory limit of the candidate in MiB.", min=16)
     ] = 512,
     is_unconfined: AllowUnconfined = False,
+    traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
     """Evaluates a candidate file in a sandbox; exits with 1 if it is rejected."""
-    settings = read_settings(ctx, {"search.allow_unconfined": is_unconfined or None})
+    flags = {"search.allow_unconfined": is_unconfined or None, "traces.folder": traces}
+    settings = read_settings(ctx, flags)
     screen = Screen(settings.display)
-    request = EvaluationRequest(_text(file), fitness, seeds, time_limit, memory_limit)
+    request = EvaluationRequest(_text(file), cases.request(), time_limit, memory_limit)
     with watching(screen) as listener:
         found = evaluate_text(settings, request, listener)
     if is_json:

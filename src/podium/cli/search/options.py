@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from podium.cli.options import StoreUrl, TracesFolder
-from podium.experiments.search_plan import CasesRequest, MeansRequest
+from podium.experiments.search_plan import MeansRequest
+from podium.experiments.training import CasesRequest
 
 FitnessName = Annotated[
     str,
@@ -30,6 +31,28 @@ Nodes = Annotated[
         "--nodes",
         help="Number of nodes to draw from the cluster of a trace.",
         min=1,
+        show_default=False,
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", help="Cluster by name or file, for traces without nodes.", show_default=False
+    ),
+]
+Load = Annotated[
+    float | None,
+    typer.Option(
+        "--load", help="Divide the time between arrivals by this (waiting).", show_default=False
+    ),
+]
+HeldOut = Annotated[
+    str | None,
+    typer.Option(
+        "--held-out",
+        metavar="SPLIT",
+        help="What is never trained on: seed, or time:0.3 for the last 30 % of the arrivals. "
+        "[default: time:0.3 to learn waiting, else seed]",
         show_default=False,
     ),
 ]
@@ -125,12 +148,25 @@ class CasesOptions:
 
     fitness: FitnessName = "inflation"
     trace: Traces = None
+    cluster: Cluster = None
     seeds: Seeds = 8
     nodes: Nodes = None
+    load: Load = None
+    held_out: HeldOut = None
 
     def request(self) -> CasesRequest:
         """Describes the training cases."""
-        return CasesRequest(self.fitness, tuple(self.trace or ()), self.seeds, self.nodes)
+        return CasesRequest(
+            self.fitness, tuple(self.trace or ()), self.seeds, self.nodes, self.cluster, self.load,
+            self.held_out,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FewCasesOptions(CasesOptions):
+    """The same options for one candidate."""
+
+    seeds: Seeds = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,14 @@ def promote(
     trace: Annotated[
         list[str] | None,
         typer.Option(
-            "--trace", help="Validate on this trace only; repeatable.", show_default=False
+            "--trace",
+            help="Validate on this trace only, by name or file; repeatable. [default: what was "
+            "held out of your own traces, else those of OpenB]",
+            show_default=False,
         ),
     ] = None,
+    cluster: options.Cluster = None,
+    load: options.Load = None,
     loss: Annotated[
         float, typer.Option("--loss", help="Fitness that a shorter formula may cost.", min=0)
     ] = 0.02,
@@ -69,8 +74,8 @@ def promote(
     settings = read_settings(ctx, place.settings())
     screen = Screen(settings.display)
     request = PromotionRequest(
-        run, folder, best, tuple(candidate or ()), name, summary, seeds, tuple(trace or ()), loss,
-        incumbent, workers or 0,
+        run, folder, best, tuple(candidate or ()), name, summary, seeds, tuple(trace or ()),
+        cluster, load, loss, incumbent, workers or 0,
     )  # fmt: skip
     with watching(screen) as listener:
         outcome = promote_best(settings, request, listener)
@@ -99,6 +104,8 @@ def _object(outcome: Outcome) -> dict[str, Any]:
 
 
 def _show(screen: Screen, outcome: Outcome) -> None:
+    from podium.evaluation.validation import own_parts
+
     for refusal in outcome.refusals:
         print(on_one_line(f"{refusal.name} was refused: {refusal.reason}"))
     for each in outcome.promotions:
@@ -117,6 +124,8 @@ def _show(screen: Screen, outcome: Outcome) -> None:
         )
         print()
         _show_tables(screen, each.table)
+        for told in own_parts(each.table):
+            screen.note(told)
     for path in outcome.files:
         print(f"written: {path} and {path.with_suffix('.json').name}")
 

@@ -13,6 +13,7 @@ from podium.cli.options import Json, RunId, StoreUrl, read_settings, typed_comma
 from podium.cli.render import Screen, print_json
 from podium.cli.search import options
 from podium.cli.search.display import following, show_end
+from podium.cli.watch import watching
 from podium.experiments import search_plan
 from podium.experiments.places import blaming
 from podium.experiments.runs import find_search, open_runs
@@ -92,7 +93,8 @@ def run(
         cases.request(), writers, seed, start, tuple(policy or ()), origin, may_hold, islands,
         batch, largest, tune_every, tune_evaluations,
     )  # fmt: skip
-    plan = search_plan.plan_of(settings, request)
+    with watching(Screen(settings.display)) as listener:
+        plan = search_plan.plan_of(settings, request, listener)
     means = search_plan.means_of(settings, options.means_request(judging, limits, command))
     spend = search_plan.budget_of(budget.evaluations, budget.time_span, budget.target)
     entry = Entry(settings, name or cases.fitness, typed_command())

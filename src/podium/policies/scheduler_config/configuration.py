@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from podium.errors import InputError, UsageError, advice_on
-from podium.files.excerpt import excerpt
-from podium.files.json_text import JsonError, parse_value
-from podium.files.text_file import read_text, reading
-from podium.files.yaml_tree import parse_yaml
+from podium.errors import UsageError, advice_on
 from podium.policies.policy import PairPolicy, Policy, policy_of
+from podium.policies.scheduler_config.documents import DEFAULT_NAME, find_configuration
 from podium.policies.scheduler_config.plugin_sets import NEUTRAL, NOT_SCORING, enabled_scores
 from podium.policies.scheduler_config.plugin_text import GPU_METHODS, Enabled, policy_text
 from podium.policies.scheduler_config.plugins import PLUGINS
@@ -19,11 +15,8 @@ from podium.policies.scheduler_config.section import Section
 from podium.policies.source import read_source
 
 GROUP = "kubescheduler.config.k8s.io"
-KIND = "KubeSchedulerConfiguration"
 VERSIONS = ("v1", "v1beta3", "v1beta2", "v1beta1")
 GPU_SHARE = "Open-Gpu-Share"
-LARGEST_BYTES = 16 << 20
-"""Bytes of a configuration; a ConfigMap holds a sixteenth of it."""
 
 _IRRELEVANT = (
     "apiVersion", "kind", "metadata", "leaderElection", "clientConnection", "healthzBindAddress",
@@ -43,12 +36,14 @@ class Profile:
     notes: tuple[str, ...]
 
 
-def load_scheduler_config(path: Path, *, ignore_unknown_plugins: bool = False) -> Policy:
-    """Reads a configuration file as one policy.
+def load_scheduler_config(
+    path: Path, profile_name: str | None = None, *, ignore_unknown_plugins: bool = False
+) -> Policy:
+    """Reads one profile of a configuration file as a policy: the first, or the one of that name.
 
     Its notes name everything in the file that a simulation does not honour.
     """
-    profile = _profile(Section(path, "", _document(path)))
+    profile = _profile(find_configuration(path, profile_name), profile_name)
     weights = enabled_scores(profile.plugins, profile.version)
     unknown = [name for name in weights if name not in PLUGINS and name not in NEUTRAL]
     if unknown and not ignore_unknown_plugins:
@@ -71,55 +66,33 @@ def load_scheduler_config(path: Path, *, ignore_unknown_plugins: bool = False) -
     neutral = [name for name in weights if name in NEUTRAL]
     method = share.one_of("gpuSelMethod", GPU_METHODS, "best")
     text = policy_text(enabled, neutral, method, f"{path.name}, profile {profile.name}")
-    policy = policy_of(read_source(text, f"{path} (as Python)"), path.stem)
+    title = path.stem if profile_name is None else f"{path.stem}#{profile_name}"
+    policy = policy_of(read_source(text, f"{path} (as Python)"), title)
     unique = tuple(dict.fromkeys(notes))
     if isinstance(policy, PairPolicy):
         return replace(policy, notes=unique, is_kept=True)
     return replace(policy, notes=unique)
 
 
-def _document(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        raise InputError.at(path, "no such file", hint=f"give the path of a {KIND}")
-    documents = _json(path) if path.suffix == ".json" else _yaml(path)
-    for document in documents:
-        if isinstance(document, dict) and document.get("kind") == KIND:
-            return document
-    kinds = sorted(
-        {excerpt(each.get("kind"), quote="") for each in documents if isinstance(each, dict)}
-    )
-    found = f" ({', '.join(kinds)} instead)" if kinds else ""
-    raise InputError.at(
-        path,
-        f"the file contains no {KIND}{found}",
-        hint="clusters go to --cluster, pods to --trace",
-    )
-
-
-def _json(path: Path) -> list[Any]:
-    try:
-        return [parse_value(read_text(path, LARGEST_BYTES))]
-    except JsonError as error:
-        raise InputError.at(path, f"not JSON: {error}", line=error.line) from error
-
-
-def _yaml(path: Path) -> list[Any]:
-    with reading(path, most_bytes=LARGEST_BYTES) as stream:
-        return [root.typed_value(path) for root in parse_yaml(stream, path)]
-
-
-def _profile(root: Section) -> Profile:
+def _profile(root: Section, wanted: str | None) -> Profile:
     root.only((*_IRRELEVANT, "percentageOfNodesToScore", "profiles", "extenders"))
-    profiles = root.sections("profiles")
-    first = profiles[0] if profiles else Section(root.file, "profiles[0]", {})
-    first.only(("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
-    name = first.text("schedulerName", "default-scheduler")
-    plugins = first.section("plugins")
-    notes = [*_sampling(root, first), *_extending(root), *_filtering(plugins)]
-    others = [each.text("schedulerName", "default-scheduler") for each in profiles[1:]]
-    if others:
-        notes.append(f"only the first profile, {name}, is used; not {', '.join(others)}")
-    arguments = _plugin_config(first)
+    profiles = root.sections("profiles") or [Section(root.file, "profiles[0]", {})]
+    names = [each.text("schedulerName", DEFAULT_NAME) for each in profiles]
+    if wanted is not None and names.count(wanted) > 1:
+        raise root.error(f'two profiles are named "{wanted}"', key="profiles")
+    chosen = profiles[0 if wanted is None else names.index(wanted)]
+    chosen.only(("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
+    plugins, arguments = chosen.section("plugins"), _plugin_config(chosen)
+    notes = [
+        *_sampling(root, chosen), *_extending(root), *_filtering(plugins), *_unheeded(arguments),
+    ]  # fmt: skip
+    if wanted is None and len(names) > 1:
+        others = ", ".join(names[1:])
+        notes.append(
+            f"only the first profile, {names[0]}, is used; not {others} "
+            f"({root.file.name}#{names[1]} names one)"
+        )
+    name = names[0] if wanted is None else wanted
     return Profile(name, _version(root), plugins, arguments, tuple(notes))
 
 
@@ -153,6 +126,20 @@ def _filtering(plugins: Section) -> list[str]:
         f'the filter plugin "{name}" is not simulated; what fits is decided by resources'
         for name in named
         if name not in known
+    ]
+
+
+def _unheeded(arguments: dict[str, Section]) -> list[str]:
+    """Names arguments of plugins that a simulation has none of, such as addedAffinity."""
+    given = {
+        name: [key for key in section.values if key not in ("apiVersion", "kind")]
+        for name, section in arguments.items()
+        if name not in PLUGINS and name != GPU_SHARE
+    }
+    return [
+        f"arguments of {name} are not honoured: {', '.join(map(str, keys))}"
+        for name, keys in given.items()
+        if keys
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from podium.evaluation.cases import Case, TrainingSet
+from podium.evaluation.cases import Case, TrainingSet, planned
 from podium.evaluation.measures import Values, measure_case
 from podium.evaluation.splits import FIRST_SEED
 from podium.evaluation.waste import Losses, MedianPod, measure_losses
@@ -43,7 +43,7 @@ class Fixtures:
         stand_in = load("first-fit")
         wide = random_states(NUM_STATES, FIRST_SEED)
         wide = _picked(wide, wide.nodes["gpu_count"] <= 8)
-        plans = tuple(case.plan(stand_in) for case in training.cases)
+        plans = tuple(planned(training.cases, stand_in))
         states = wide.with_slots(8)
         views, wide_views = tuple(states.views()), tuple(wide.views())
         tiny, probe = _TINY.plan(stand_in), Probe.build()

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from podium.evaluation.measures import INFLATION
-from podium.evaluation.validation import GroupResults
+from podium.evaluation.validation import GroupResults, own_parts
 from podium.search.judging.fitness import mean_values
 from podium.search.promotion.ablation import Part
 from podium.search.promotion.decision import Promotion
@@ -162,6 +162,7 @@ def _validation(card: Card) -> str:
 
 def _remarks(card: Card, is_marked: bool) -> str:
     told = ["The search trained on traces with a star, with other seeds."] if is_marked else []
+    told += [f"{each}." for each in own_parts(card.promotion.table)]
     gain = card.promotion.perturbed
     if gain is not None:
         told.append(

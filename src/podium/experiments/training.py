@@ -1,0 +1,171 @@
+"""Builds the cases that candidates are trained on: embedded ones, or those of given traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from podium.errors import UsageError
+from podium.experiments.listener import SILENT, Listener, Notes
+from podium.experiments.places import blaming, traces_folder
+
+if TYPE_CHECKING:
+    from podium.evaluation.cases import Case, TrainingSet
+    from podium.evaluation.splits import Split
+    from podium.settings import Settings
+    from podium.sim.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class CasesRequest:
+    """Describes the cases that candidates are trained on, and what they are worth there."""
+
+    fitness: str = "inflation"
+    traces: tuple[str, ...] = ()  # none: small cases of the embedded profile
+    seeds: int = 8  # cases of each trace or kind
+    nodes: int | None = None  # drawn of a trace's cluster
+    cluster: str | None = None  # the nodes of another trace
+    load: float | None = None  # of replays
+    held_out: str | None = None  # seed, or time:SHARE; None: as the fitness needs
+
+
+def training_set(
+    settings: Settings, request: CasesRequest, listener: Listener = SILENT
+) -> TrainingSet:
+    """Builds the training cases; what is held out of a trace is never among them."""
+    from podium.evaluation.cases import TrainingSet, demo_cases, trace_cases
+    from podium.search.judging.fitness import fitness_named
+
+    with blaming("flag --fitness"):
+        kinds = fitness_named(request.fitness).kinds
+    if not request.traces and request.cluster is None:
+        _refuse_unused(request)
+        return TrainingSet(demo_cases(kinds, request.seeds))
+    noted = Notes(listener)
+    templates = [with_digest(each, noted) for each in _templates(settings, request, kinds)]
+    cases = trace_cases(templates, request.seeds)
+    _check(cases[: len(templates)])
+    return TrainingSet(cases)
+
+
+def _refuse_unused(request: CasesRequest) -> None:
+    """Refuses flags that only apply to given traces."""
+    unused = {"--nodes": request.nodes, "--load": request.load, "--held-out": request.held_out}
+    for flag, value in unused.items():
+        if value is not None:
+            raise UsageError(f"{flag} needs --trace", hint="add --trace openb, or a file")
+
+
+def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) -> list[Case]:
+    """Builds one case for every trace and protocol."""
+    from podium.evaluation.cases import Case
+    from podium.evaluation.measures import REPLAY
+
+    replays = REPLAY in kinds
+    if request.load is not None and not replays:
+        raise UsageError(
+            f"--load has no effect on the fitness {request.fitness}",
+            hint="leave it out, or choose --fitness waiting",
+        )
+    traces, cluster = _sources(settings, request)
+    place, speed = folder_of(settings), 1.0 if request.load is None else request.load
+    found = []
+    for trace in traces:
+        split = _split(trace, request.held_out, is_replayed=replays)
+        plain = Case(
+            trace, request.nodes, folder=place, cluster=cluster,
+            until=round(1 - split.time_share, 9),
+        )  # fmt: skip
+        if set(kinds) != {REPLAY}:
+            found.append(replace(plain, protocol="inflation"))
+        if replays:
+            found.append(replace(plain, protocol="replay", load=speed))
+    return found
+
+
+def _sources(settings: Settings, request: CasesRequest) -> tuple[tuple[str, ...], str]:
+    """Names the traces, and the cluster where it is another one."""
+    from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
+
+    cluster = absolute(request.cluster) if request.cluster else ""
+    if request.traces:
+        return tuple(absolute(each) for each in request.traces), cluster
+    # A folder of manifests may bring its pods along, as for `podium simulate`.
+    with blaming("flag --cluster"):
+        brought = load_trace(cluster, LoadOptions(traces_folder(settings))).workload
+    return ((EMBEDDED,), cluster) if brought is None else ((cluster,), "")
+
+
+def _split(trace: str, wanted: str | None, *, is_replayed: bool) -> Split:
+    """Chooses what is held out: by default the last arrivals where waiting is learnt."""
+    from podium.evaluation.cases import Case
+    from podium.evaluation.splits import BY_SEED, BY_TIME, read_split
+
+    is_drawn = Case(trace).is_drawn
+    if wanted is None:
+        return BY_TIME if is_replayed and not is_drawn else BY_SEED
+    with blaming("flag --held-out"):
+        split = read_split(wanted)
+        if is_drawn and split.time_share:
+            raise UsageError(
+                f"{trace} is drawn afresh for every seed, so no time of it can be held out",
+                hint="add --held-out seed, or leave it out",
+            )
+    return split
+
+
+def with_digest(case: Case, noted: Notes) -> Case:
+    """Keeps a digest of what the user's own files hold, so that a changed one is noticed later."""
+    if not case.is_own:
+        return case
+    with blaming("flag --trace"):
+        trace = case.read()
+    noted.add(trace.notes)
+    if trace.workload is not None and trace.workload.bound_to:
+        noted.add(["pods that run already are offered like all others, to empty nodes"])
+    return replace(case, digest=case.digest_of(trace))
+
+
+def folder_of(settings: Settings) -> str:
+    """Names the folder of original traces so that it means the same in every folder."""
+    folder = traces_folder(settings)
+    return str(folder.absolute()) if folder else ""
+
+
+def absolute(reference: str) -> str:
+    """Makes a trace reference absolute, so that it means the same in every folder."""
+    from podium.traces.catalogue import is_name
+
+    path = Path(reference)
+    return reference if is_name(reference) or not path.exists() else str(path.absolute())
+
+
+def _check(cases: Sequence[Case]) -> None:
+    """Plans every case and what is held out of it, so that errors come before a run exists."""
+    from podium.evaluation.cases import planned
+    from podium.evaluation.measures import REPLAY
+    from podium.policies import load
+
+    both = [*cases, *(case.held_out() for case in cases)]
+    with blaming("flag --trace"):
+        plans = tuple(planned(both, load("fgd")))
+        for case, plan in zip(cases, plans, strict=False):
+            if case.protocol == REPLAY:
+                _check_waiting(case, replace(plan, tier="scan"))
+
+
+def _check_waiting(case: Case, plan: Plan) -> None:
+    """Refuses a replay in which nobody waits: nothing could be learnt about waiting."""
+    from podium.evaluation.measures import measure_case
+    from podium.reports.idle import busier_load
+    from podium.sim.execution import execute
+
+    if measure_case(execute(plan))["wait_mean_s"] > 0:
+        return
+    busier = busier_load(plan.cluster, plan.arrivals, case.load)
+    raise UsageError(
+        f"nobody waits on {case.title} at load {case.load:g}, so there is nothing to learn",
+        hint=(f"add --load {busier:g}, or " if busier else "") + "choose --fitness inflation",
+    )

@@ -1,0 +1,20 @@
+import pytest
+
+from podium.errors import UsageError
+from podium.evaluation.splits import BY_SEED, BY_TIME, Split, read_split
+
+
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [("seed", BY_SEED), ("time", BY_TIME), ("time:0.3", BY_TIME), ("time:0.25", Split(0.25))],
+)
+def test_a_split_is_read_as_it_is_written(text, split):
+    assert read_split(text) == split
+    assert read_split(str(split)) == split
+
+
+@pytest.mark.parametrize("text", ["", "seeds", "time:", "time:0", "time:1", "time:x", "seed:0.3"])
+def test_what_is_no_split_is_refused_with_an_example(text):
+    with pytest.raises(UsageError, match="held out") as caught:
+        read_split(text)
+    assert "time:0.3" in caught.value.hint

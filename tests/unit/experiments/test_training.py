@@ -1,0 +1,183 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from podium.errors import InputError, UnknownName, UsageError
+from podium.evaluation.splits import BY_SEED, BY_TIME, VALIDATION, Split
+from podium.experiments.listener import Listener
+from podium.experiments.promote import PromotionRequest, held_out_cases
+from podium.experiments.training import CasesRequest, training_set
+from podium.search.run.plan import RunPlan
+from podium.settings import load_settings
+from podium.traces import save_trace
+from podium.traces.catalogue import LoadOptions, load_trace
+from podium.traces.trace import Trace
+
+BUSY = 512.0  # as many times as fast, pods of the small trace wait for each other
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Works in a folder with a trace of one's own: whole, in two files, and without times."""
+    monkeypatch.chdir(tmp_path)
+    trace = load_trace("openb", LoadOptions(seed=3, nodes=6, pods=120))
+    save_trace(trace, Path("mine.yaml"))
+    save_trace(Trace("nodes", trace.cluster, None), Path("nodes.yaml"))
+    save_trace(Trace("pods", None, trace.workload), Path("pods.yaml"))
+    timeless = replace(trace.workload, arrival_s=None, duration_s=None)
+    save_trace(Trace("timeless", trace.cluster, timeless), Path("timeless.yaml"))
+    return tmp_path
+
+
+def cases_of(**given):
+    return training_set(load_settings(), CasesRequest(**{"seeds": 2, **given})).cases
+
+
+def test_a_fitness_of_packing_holds_out_seeds_and_one_of_waiting_the_last_arrivals(own):
+    packing = cases_of(traces=("mine.yaml",))
+    waiting = cases_of(traces=("mine.yaml",), fitness="waiting", load=BUSY)
+    assert {case.split for case in packing} == {BY_SEED}
+    assert {case.split for case in waiting} == {BY_TIME}
+    assert {case.load for case in waiting} == {BUSY}
+    assert {case.trace for case in (*packing, *waiting)} == {str(own / "mine.yaml")}
+
+
+@pytest.mark.usefixtures("own")
+def test_a_mixture_never_trains_on_pods_that_its_replays_hold_out():
+    cases = cases_of(traces=("mine.yaml",), fitness="mix:inflation=1,waiting=1", load=BUSY)
+    assert {(case.protocol, case.split) for case in cases} == {
+        ("inflation", BY_TIME),
+        ("replay", BY_TIME),
+    }
+
+
+@pytest.mark.usefixtures("own")
+def test_a_part_of_another_size_is_held_out_where_it_is_asked_for():
+    assert {case.split for case in cases_of(traces=("mine.yaml",), held_out="time:0.5")} == {
+        Split(0.5)
+    }
+
+
+def test_pods_meet_the_nodes_of_another_file(own):
+    (case, _) = cases_of(traces=("pods.yaml",), cluster="nodes.yaml")
+    assert (case.trace, case.cluster) == (str(own / "pods.yaml"), str(own / "nodes.yaml"))
+
+
+@pytest.mark.usefixtures("own")
+def test_a_cluster_alone_gets_its_own_pods_or_those_of_the_profile():
+    assert {case.title for case in cases_of(cluster="mine.yaml")} == {"mine.yaml"}
+    assert {case.title for case in cases_of(cluster="nodes.yaml")} == {"openb on nodes.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told", "hint"),
+    [
+        ({"traces": ("timeless.yaml",), "fitness": "waiting"}, "no times", "--fitness inflation"),
+        ({"traces": ("timeless.yaml",), "held_out": "time"}, "no arrival times", "seed"),
+        ({"traces": ("mine.yaml",), "fitness": "waiting"}, "nobody waits on mine.yaml", "--load"),
+        ({"traces": ("pods.yaml",)}, "has no nodes", "--cluster"),
+        ({"traces": ("nodes.yaml",)}, "has no pods", "--trace"),
+        ({"traces": ("mine.yaml",), "load": 8.0}, "--load has no effect", "waiting"),
+        ({"traces": ("mine.yaml",), "held_out": "tme"}, "held out", "time:0.3"),
+        ({"traces": ("openb",), "held_out": "time"}, "drawn afresh", "seed"),
+        ({"held_out": "seed"}, "--held-out needs --trace", "--trace"),
+        ({"load": 2.0}, "--load needs --trace", "--trace"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("own")
+def test_what_cannot_be_trained_on_is_refused_with_what_to_do(given, told, hint):
+    with pytest.raises(UsageError, match=told) as caught:
+        cases_of(**given)
+    assert hint in caught.value.hint
+
+
+class Heard(Listener):
+    """Keeps the notes."""
+
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+RUNNING = """---
+apiVersion: v1
+kind: Pod
+metadata: {name: running}
+spec:
+  nodeName: openb-node-0000
+  containers:
+  - {name: main, resources: {requests: {cpu: 100m}}}
+"""
+
+
+@pytest.mark.usefixtures("own")
+def test_what_is_not_used_of_a_file_is_noted_once_as_for_a_simulation():
+    Path("noted.yaml").write_text(Path("mine.yaml").read_text() + RUNNING)
+    heard, trace = Heard(), load_trace("noted.yaml")
+    training_set(load_settings(), CasesRequest(traces=("noted.yaml",), seeds=2), heard)
+    assert trace.notes
+    assert heard.notes[: len(trace.notes)] == list(trace.notes)
+    is_told = "pods that run already are offered like all others, to empty nodes" in heard.notes
+    assert is_told == bool(trace.workload.bound_to)
+
+
+def validated(plan, *traces, **given):
+    request = PromotionRequest("run", traces=traces, seeds=2, **given)
+    return held_out_cases(load_settings(), plan, request)
+
+
+def plan_of(**given):
+    fitness = given.get("fitness", "inflation")
+    return RunPlan(training_set(load_settings(), CasesRequest(seeds=2, **given)), fitness)
+
+
+@pytest.mark.usefixtures("own")
+def test_what_was_found_on_an_own_trace_is_validated_on_what_was_held_out_of_it():
+    cases = validated(plan_of(traces=("pods.yaml",), cluster="nodes.yaml", held_out="time"))
+    assert {case.title for case in cases} == {"pods.yaml on nodes.yaml"}
+    assert {case.since for case in cases} == {0.7}
+    assert all(case.seed in VALIDATION for case in cases)
+    assert {case.is_perturbed for case in cases} == {False, True}
+    assert len({case.digest for case in cases}) == 1
+    assert cases[0].digest
+
+
+def test_a_trace_of_the_run_and_a_published_one_can_be_named_together(own):
+    cases = validated(plan_of(traces=("mine.yaml",)), "./mine.yaml", "openb")
+    assert {case.trace for case in cases} == {str(own / "mine.yaml"), "openb"}
+
+
+@pytest.mark.usefixtures("own")
+def test_a_file_that_the_run_never_saw_is_validated_on_whole():
+    cases = validated(plan_of(traces=("mine.yaml",)), "pods.yaml", cluster="nodes.yaml")
+    assert {(case.title, case.split) for case in cases} == {("pods.yaml on nodes.yaml", BY_SEED)}
+
+
+@pytest.mark.usefixtures("own")
+def test_other_nodes_do_not_bring_trained_arrivals_back():
+    plan = plan_of(traces=("mine.yaml",), held_out="time")
+    cases = validated(plan, "mine.yaml", cluster="nodes.yaml")
+    assert {(case.title, case.since) for case in cases} == {("mine.yaml on nodes.yaml", 0.7)}
+
+
+@pytest.mark.usefixtures("own")
+def test_a_run_on_published_traces_is_validated_as_ever():
+    cases = validated(plan_of(traces=("openb:16",)))
+    assert {case.trace for case in cases} == {"openb", "openb:16"}
+
+
+@pytest.mark.usefixtures("own")
+def test_a_trace_that_changed_after_the_search_is_noticed():
+    plan = plan_of(traces=("mine.yaml",))
+    save_trace(load_trace("openb", LoadOptions(seed=4, nodes=6, pods=120)), Path("mine.yaml"))
+    with pytest.raises(InputError, match="changed"):
+        validated(plan)
+
+
+@pytest.mark.usefixtures("own")
+def test_an_unknown_name_is_told():
+    with pytest.raises(UnknownName, match='held-out trace "opnb"'):
+        validated(plan_of(traces=("mine.yaml",)), "opnb")
