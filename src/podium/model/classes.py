@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,9 @@ ABSENT, PRESENT, SKEW = 0, 1, 2
 
 PODS = "pods"
 """The resource of which every pod takes one, where a node lists it."""
+
+CountedBy = Literal["labels", "anti-affinity", "port"]
+"""Why pods count in a group: they are selected, they carry a term themselves, or use a port."""
 
 Whole = npt.NDArray[np.int64]
 Labels = Mapping[str, str]
@@ -67,6 +70,7 @@ class ConstraintTables:
     is_counted: npt.NDArray[np.bool_]  # (num_groups, num_nodes): pods there count
     num_domains: npt.NDArray[np.int32]  # (num_groups,)
     num_eligible: npt.NDArray[np.int32]  # (num_groups,) the first so many decide the lowest
+    counted_by: tuple[CountedBy, ...]  # (num_groups,)
 
     @property
     def is_enabling(self) -> npt.NDArray[np.bool_]:
@@ -98,6 +102,13 @@ class _Counted:
     topology_key: str
     owner: Hashable = None  # pods that carry this very term or port, instead of selectors
     eligible: bytes = b""  # the nodes whose pods count, all where empty
+
+    @property
+    def counted_by(self) -> CountedBy:
+        """Names why a pod counts."""
+        if self.owner is None:
+            return "labels"
+        return "port" if isinstance(self.owner, HostPort) else "anti-affinity"
 
 
 @dataclass(slots=True)
@@ -287,6 +298,7 @@ class _Builder:
             ).reshape(-1, count),
             num_domains=np.array([d.total for d in self.domains], np.int32),
             num_eligible=np.array([d.eligible for d in self.domains], np.int32),
+            counted_by=tuple(group.counted_by for group in groups),
         )  # fmt: skip
 
 

@@ -93,6 +93,7 @@ class Workload:
     bound_slots: tuple[tuple[int, ...], ...] = ()  # (num_pods,) where bound pods run, or empty
     # What `on` works out for one cluster, where it matters there.
     gpu_shares: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, 2): count and milli
+    gpu_asked: npt.NDArray[np.int32] | None = None  # (num_pods, 2): the same, as written
     class_of: npt.NDArray[np.int32] | None = None  # (num_pods,) an index into tables.classes
     tables: ConstraintTables | None = None
     # What was derived from the fields above and is asked for in every run.
@@ -184,10 +185,18 @@ class Workload:
         memory = (
             np.zeros(len(self), np.int32) if self.gpu_memory_mib is None else self.gpu_memory_mib
         )
-        shares = gpu_shares(self.pods, memory, cluster.gpu_kinds)
-        pods = self.pods.copy()
+        pods = self.pods_as_written()
+        asked = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
+        shares = gpu_shares(pods, memory, cluster.gpu_kinds)
         pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, cluster)
-        return replace(self, pods=pods, gpu_shares=shares)
+        return replace(self, pods=pods, gpu_shares=shares, gpu_asked=asked)
+
+    def pods_as_written(self) -> npt.NDArray[Any]:
+        """Copies the records, with the GPUs that were asked for before a cluster was known."""
+        pods = self.pods.copy()
+        if self.gpu_asked is not None:
+            pods["gpu_count"], pods["gpu_milli"] = self.gpu_asked.T
+        return pods
 
     def aligned(self, gpu_models: tuple[str, ...]) -> Workload:
         """Numbers the model constraints by another list of models, a cluster's."""
@@ -232,6 +241,7 @@ class Workload:
             bound_to=_taken(self.bound_to, picked),
             bound_slots=_taken(self.bound_slots, picked),
             gpu_shares=None if self.gpu_shares is None else self.gpu_shares[order],
+            gpu_asked=None if self.gpu_asked is None else self.gpu_asked[order],
             class_of=None if self.class_of is None else self.class_of[order],
         )
 
@@ -290,7 +300,7 @@ class Workload:
                 node=self.bound_to[i] if self.bound_to else "",
                 gpu_slots=self.bound_slots[i] if self.bound_slots else (),
             )
-            for i, record in enumerate(self.pods)
+            for i, record in enumerate(self.pods_as_written())
         ]
 
 

@@ -33,6 +33,12 @@ class Plan:
     bound: Bound = NOBODY_BOUND  # where the first pods are when the run begins
     gangs: Gangs = field(kw_only=True, repr=False)
 
+    @property
+    def is_plain(self) -> bool:
+        """Tells whether CPU, memory and GPUs alone decide where a pod fits."""
+        arrivals = self.arrivals
+        return arrivals.tables is None and arrivals.gpu_shares is None and not self.gangs.is_any
+
     def __repr__(self) -> str:
         return (
             f"<Plan of {escaped(self.policy.name)} on {escaped(self.cluster.name)}: "

@@ -15,13 +15,14 @@ import numpy.typing as npt
 from podium.errors import MissingExtra, UsageError
 from podium.files.excerpt import escaped
 from podium.files.html import html_fields
-from podium.model.fit import fits
+from podium.model.fit import fitting_nodes
 from podium.policies import Policy
 from podium.sim.bound import placed_records
 from podium.sim.plan import Plan
 
 if TYPE_CHECKING:
     from podium.sim.metrics import Metrics
+    from podium.sim.refusal import Refusal
 
 UNPLACED, PLACED, HELD = 0, 1, 2
 
@@ -204,12 +205,21 @@ class Result:
             return ""
         if self.status[pod] == HELD:
             return HELD_BACK
+        if not self.plan.is_plain:
+            refusal = self.refusal(pod)
+            return refusal.message if refusal else ""
         known: dict[bytes, bool] = self.derived.setdefault("can fit", {})
         record = self.plan.arrivals.pods[pod]
         shape = record.tobytes()
         if shape not in known:
-            known[shape] = any(fits(record, node) for node in self.plan.cluster.nodes)
+            known[shape] = bool(fitting_nodes(record, self.plan.cluster.nodes).any())
         return NO_ROOM if known[shape] else FITS_NO_NODE
+
+    def refusal(self, pod: int) -> Refusal | None:
+        """Says why no node took a pod, and how many nodes said what; nothing of a placed pod."""
+        from podium.sim.refusal import refusal_of
+
+        return refusal_of(self, pod)
 
 
 def unnamed_hold(held: int, decisions: int, *, is_named: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -121,6 +121,14 @@ def connect(state: State, arrays: Arrays, numbers: dict[str, int]) -> None:
         state.record[name] = number
 
 
+def copied(state: State) -> State:
+    """Copies a world, so that other pods may run on the copy."""
+    copy = State(dict(state.arrays), state.record.copy())
+    changed = ("nodes", "class_counts", "resources", "counts", "totals", "floor", "feasible")
+    connect(copy, {name: state.arrays[name].copy() for name in changed}, {})
+    return copy
+
+
 def connect_gangs(state: State, plan: Plan) -> None:
     """Lays out gangs, domains in rank order, and the priorities of all lines."""
     gangs, num_pods = plan.gangs, len(plan.arrivals)
@@ -189,15 +197,9 @@ def connect_constraints(
 
 def begin_bound(state: State, plan: Plan) -> None:
     """Lets the pods that run already run, before the first event."""
-    count, arrays = len(plan.bound), state.arrays
-    first = plan.arrivals.taken(np.arange(count))
-    ranks = np.empty(len(plan.cluster), np.int64)
-    ranks[plan.rank_order] = np.arange(len(ranks))
-    at = ranks[plan.bound.node]
-    pods = placed_records(first, plan.bound.node, plan.cluster)
-    arrays["nodes"][:] = occupied(arrays["nodes"], pods, at, plan.bound.slots)
-    _count_bound(state, pods, at)
-    arrays["node"][:count], arrays["slots"][:count] = at, plan.bound.slots
+    count, arrays, bound = len(plan.bound), state.arrays, plan.bound
+    occupy(state, plan, Running(np.arange(count), bound.node, bound.slots))
+    arrays["node"][:count], arrays["slots"][:count] = _ranks(plan)[bound.node], bound.slots
     arrays["status"][:count] = PLACED
     arrays["start"][:count] = arrays["arrival"][:count]
     arrays["change"][:count] = np.arange(1, count + 1)
@@ -212,22 +214,65 @@ def begin_bound(state: State, plan: Plan) -> None:
     connect(state, {}, numbers)
 
 
-def _count_bound(state: State, pods: npt.NDArray[Any], at: npt.NDArray[np.int64]) -> None:
-    arrays = state.arrays
+class Running(NamedTuple):
+    """Says which pods of a plan run at a moment, and where."""
+
+    pods: npt.NDArray[np.int64]  # (num_running,) in order of arrival
+    node: npt.NDArray[np.int32]  # (num_running,) index into the cluster
+    slots: npt.NDArray[np.int32]  # (num_running,) bit mask of GPU slots
+
+
+def build_world(plan: Plan, running: Running) -> State:
+    """Lays out nodes, shapes and constraints alone, as they are while some pods run."""
+    shapes = core_shapes(plan.arrivals)
+    numbers = {
+        "num_nodes": len(plan.cluster),
+        "num_shapes": shapes.num_shapes,
+        "num_pods": len(plan.arrivals),
+        "node_bytes": plan.cluster.nodes.dtype.itemsize,
+        "gpu_slots": gpu_slots(plan.cluster),
+    }
+    state = State({}, np.zeros(1, RUN))
+    connect(state, _world(plan.cluster, plan.rank_order, shapes), numbers)
+    connect(state, {"shares": shapes.shares}, _share_numbers(shapes))
+    connect_gangs(state, plan)
+    connect_constraints(state, plan.arrivals.tables, shapes.class_of, plan.rank_order)
+    occupy(state, plan, running)
+    return state
+
+
+def occupy(state: State, plan: Plan, running: Running) -> None:
+    """Lets pods run on nodes on which nothing ran: takes what they take, and counts them."""
+    arrays, at = state.arrays, _ranks(plan)[running.node]
+    where = np.full(len(plan.arrivals), -1)
+    where[running.pods] = running.node
+    pods = placed_records(plan.arrivals, where, plan.cluster)[running.pods]
+    arrays["nodes"][:] = occupied(arrays["nodes"], pods, at, running.slots)
     has_gpu = pods["gpu_count"] > 0
     kinds = np.where(pods["gpu_milli"] < GPU_MILLI, 0, pods["gpu_count"])
     np.add.at(arrays["class_counts"], (at[has_gpu], kinds[has_gpu]), 1)
-    if not state.number("has_constraints"):
-        return
-    for pod, node in enumerate(at.tolist()):
-        kind = arrays["class_of"][arrays["shape_of"][pod]]
-        arrays["resources"][node] -= arrays["needs"][kind]
+    if state.number("has_constraints"):
+        _count_running(arrays, arrays["class_of"][arrays["shape_of"][running.pods]], at)
+
+
+def _count_running(
+    arrays: Arrays, classes: npt.NDArray[np.int32], at: npt.NDArray[np.int64]
+) -> None:
+    np.subtract.at(arrays["resources"], at, arrays["needs"][classes])
+    for kind in np.unique(classes).tolist():
+        nodes = at[classes == kind]
         begin, end = arrays["member_start"][kind : kind + 2]
         for group in arrays["members"][begin:end].tolist():
-            domain = arrays["domain_of"][group, node]
-            if domain >= 0 and arrays["is_counted"][group, node]:
-                arrays["counts"][arrays["count_start"][group] + domain] += 1
-                arrays["totals"][group] += 1
+            domains = arrays["domain_of"][group, nodes]
+            domains = domains[(domains >= 0) & arrays["is_counted"][group, nodes]]
+            np.add.at(arrays["counts"], arrays["count_start"][group] + domains, 1)
+            arrays["totals"][group] += len(domains)
+
+
+def _ranks(plan: Plan) -> npt.NDArray[np.int64]:
+    ranks = np.empty(len(plan.cluster), np.int64)
+    ranks[plan.rank_order] = np.arange(len(ranks))
+    return ranks
 
 
 def connect_policy(

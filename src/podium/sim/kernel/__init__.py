@@ -13,6 +13,7 @@ from podium.model.records import POD
 from podium.policies.jit import COMPILING, keep_on_disk, kept_folder, stamp_of
 from podium.sim.kernel.layout import RUN
 from podium.sim.kernel.loop import play
+from podium.sim.kernel.probe import probe
 from podium.sim.kernel.stepping import step
 
 
@@ -45,6 +46,21 @@ def _stepper() -> Any:
     numbers = np.zeros(1, np.int64)
     batch = (np.zeros(1, RUN), numbers, numbers, np.zeros(1, POD), flags, flags)
     compiled.compile(tuple(numba.typeof(each) for each in batch))
+    return compiled
+
+
+def prober() -> Any:
+    """Gives the compiled questions about a state, from disk where they were compiled before."""
+    with COMPILING:
+        return _prober()
+
+
+@functools.cache
+def _prober() -> Any:
+    compiled = numba.njit(nogil=True)(probe)
+    keep_on_disk(compiled, probe, stamp_of([kernel_stamp(), "probe"]))
+    numbers = numba.typeof(np.zeros(1, np.int64))
+    compiled.compile((numba.typeof(np.zeros(1, RUN)), numbers, numbers))
     return compiled
 
 

@@ -400,7 +400,7 @@ def _place(run, pod, shape, node, slot):
 
 @inner
 def _put(run, pod, shape, node, slot):
-    slots = _slots(run, shape, node, slot)
+    slots = slots_for(run, shape, node, slot)
     allocate(run, shape, node, slots)
     note_change(run, node)
     i4(run.node)[pod] = node
@@ -419,7 +419,8 @@ def _confirm(run, pod):
 
 
 @inner
-def _slots(run, shape, node, slot):
+def slots_for(run, shape, node, slot):
+    """Picks the GPUs that a shape gets on a node, as a bit mask."""
     pod = pod_on(run, shape, node)
     if pod.gpu_count == 0:
         return np.int64(0)

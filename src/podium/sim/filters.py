@@ -1,0 +1,301 @@
+"""Applies the filters of kube-scheduler one by one, to tell why nodes refuse a pod.
+
+The core only says whether a node could take a pod (`podium.sim.feasible`). Here every filter is
+looked at on its own, for all nodes at once; property tests hold the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.classes import ABSENT, PODS, PRESENT, SKEW, Rule
+from podium.model.constraints import UNCONSTRAINED, UNSCHEDULABLE, Constraints, Taint
+from podium.model.records import ANY_MODEL, GPU_MILLI
+from podium.sim.feasible import Moment
+
+Reason = Literal[
+    "cordoned", "taint", "selector", "host-ports", "gpu-model", "gpu", "gpu-share", "gpu-memory",
+    "cpu", "memory", "resource", "pods", "topology-spread", "pod-affinity", "pod-anti-affinity",
+]  # fmt: skip
+
+Flags = npt.NDArray[np.bool_]
+Whole = npt.NDArray[np.int64]
+Filters = Iterator["Filter"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter:
+    """Is one reason for which nodes refuse a pod; nodes stand in rank order."""
+
+    reason: Reason
+    text: str  # in the words of kube-scheduler
+    fails: Flags  # (num_nodes,)
+    is_static: bool = False  # whatever runs or leaves, these nodes refuse
+    shortage: Shortage | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shortage:
+    """Says what nodes have left of something, and how much of it is asked for."""
+
+    free: Whole  # (num_nodes,)
+    asked: int
+    unit: str = ""  # stands behind both numbers
+    what: str = "free"
+
+    def told(self, nodes: Flags) -> str:
+        """Compares the most that some nodes have left with what is asked for."""
+        most = max(0, int(self.free[nodes].max()))
+        return f"{most:,}{self.unit} {self.what} at most, {self.asked:,}{self.unit} asked"
+
+
+def filters_of(moment: Moment, pod: int) -> list[Filter]:
+    """Lists the filters that refuse a pod somewhere, in the order of kube-scheduler.
+
+    Resources are one filter there; here they come with the scarcest first.
+    """
+    arrays = moment.state.arrays
+    rules = list(_rules(moment, pod))
+    found = [
+        *_nodes(moment, pod),
+        *(rule for rule in rules if rule.reason == "host-ports"),
+        *_models(moment, pod),
+        *_resources(moment, pod, arrays["nodes"], arrays["resources"]),
+        *(rule for rule in rules if rule.reason != "host-ports"),
+    ]
+    return [each for each in found if each.fails.any()]
+
+
+def would_fit_empty(moment: Moment, pod: int, filters: list[Filter]) -> bool:
+    """Tells whether a pod fits a node on which nothing runs, given the filters that refuse it."""
+    plan = moment.plan
+    could = np.ones(len(plan.cluster), bool)
+    for each in filters:
+        could &= ~(each.fails & each.is_static)
+    tables = plan.arrivals.tables
+    capacity = np.zeros((1, 0), np.int64) if tables is None else tables.capacity[plan.rank_order]
+    for each in _resources(moment, pod, plan.cluster.nodes[plan.rank_order], capacity):
+        could &= ~each.fails
+    return bool(could.any())
+
+
+def _nodes(moment: Moment, pod: int) -> Filters:
+    """Applies what a node's name, labels and taints decide."""
+    plan = moment.plan
+    constraints = _constraints(moment, pod)
+    cluster, order = plan.cluster, plan.rank_order.tolist()
+    if cluster.taints:
+        yield from _taints(constraints, [cluster.taints[node] for node in order])
+    if constraints.node_labels or constraints.node_terms is not None:
+        labels = cluster.labels or ({},) * len(cluster)
+        fails = [not constraints.selects_node(cluster.names[i], labels[i]) for i in order]
+        text = "node(s) didn't match Pod's node affinity/selector"
+        yield Filter("selector", text, np.array(fails, bool), is_static=True)
+
+
+def _constraints(moment: Moment, pod: int) -> Constraints:
+    given = moment.plan.arrivals.constraints
+    return given[pod] if given else UNCONSTRAINED
+
+
+def _taints(constraints: Constraints, taints: list[tuple[Taint, ...]]) -> Filters:
+    of = {each: _untolerated(constraints, each) for each in set(taints)}
+    first = [of[each] for each in taints]
+    named = sorted({each for each in first if each is not None}, key=_cordon_first)
+    for taint in named:
+        fails = np.array([each == taint for each in first], bool)
+        if taint.key == UNSCHEDULABLE:
+            yield Filter("cordoned", "node(s) were unschedulable", fails, is_static=True)
+        else:
+            text = f"node(s) had untolerated taint {{{taint_text(taint)}}}"
+            yield Filter("taint", text, fails, is_static=True)
+
+
+def _untolerated(constraints: Constraints, taints: tuple[Taint, ...]) -> Taint | None:
+    """Finds the taint that keeps a pod away, a cordon before any other."""
+    kept = [each for each in taints if not constraints.tolerates((each,))]
+    return min(kept, key=lambda each: each.key != UNSCHEDULABLE, default=None)
+
+
+def _cordon_first(taint: Taint) -> tuple[bool, str]:
+    return taint.key != UNSCHEDULABLE, taint_text(taint)
+
+
+def taint_text(taint: Taint) -> str:
+    """Writes a taint as kubectl does.
+
+    >>> taint_text(Taint("gpu", "yes")), taint_text(Taint("spot", "", "NoExecute"))
+    ('gpu=yes:NoSchedule', 'spot:NoExecute')
+    """
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Request:
+    """Is what a pod asks for in GPUs, and what that is on each node."""
+
+    count: Whole  # (num_nodes,) GPUs
+    milli: Whole  # (num_nodes,) of each
+    is_possible: Flags  # (num_nodes,) some share of the node's GPUs serves it
+    asked_count: int
+    asked_milli: int
+    memory_mib: int
+
+
+def _request(moment: Moment, pod: int) -> _Request:
+    arrays, plan = moment.state.arrays, moment.plan
+    shape, models = moment.shape(pod), arrays["nodes"]["gpu_model"]
+    index = np.full(len(models), shape)
+    if moment.state.number("has_shares"):
+        index = np.where(models >= 0, arrays["shares"][shape][models], shape)
+    records = arrays["shapes"][np.maximum(index, 0)]
+    asked, memory = plan.arrivals.gpu_asked, plan.arrivals.gpu_memory_mib
+    own = arrays["shapes"][shape]
+    count, milli = (own["gpu_count"], own["gpu_milli"]) if asked is None else asked[pod]
+    return _Request(
+        records["gpu_count"].astype(np.int64), records["gpu_milli"].astype(np.int64), index >= 0,
+        int(count), int(milli), 0 if memory is None else int(memory[pod]),
+    )  # fmt: skip
+
+
+def _models(moment: Moment, pod: int) -> Filters:
+    """Applies what a node's GPUs are, whatever runs on them."""
+    nodes, request = moment.state.arrays["nodes"], _request(moment, pod)
+    mask = int(moment.plan.arrivals.pods["gpu_models"][pod])
+    if mask != ANY_MODEL:
+        models = nodes["gpu_model"].astype(np.int64)
+        allowed = (models >= 0) & (np.int64(mask) >> np.maximum(models, 0) & 1 == 1)
+        fails = (request.count > 0) & request.is_possible & ~allowed
+        text = f"node(s) had another GPU model than {moment.plan.arrivals.gpu_specs[pod]}"
+        yield Filter("gpu-model", text, fails, is_static=True)
+    if not request.is_possible.all():
+        there = Shortage(_gpu_memory(moment, nodes), request.memory_mib, "Mi", "on a GPU")
+        text = "node(s) had GPUs with too little memory"
+        yield Filter("gpu-memory", text, ~request.is_possible, is_static=True, shortage=there)
+
+
+def _gpu_memory(moment: Moment, nodes: npt.NDArray[Any]) -> Whole:
+    known = moment.plan.cluster.gpu_memory_mib or (0,) * len(moment.plan.cluster.gpu_models)
+    memory: Whole = np.array([*known, 0], np.int64)[nodes["gpu_model"]]
+    return memory
+
+
+def _resources(
+    moment: Moment, pod: int, nodes: npt.NDArray[Any], resources: npt.NDArray[np.int64]
+) -> Filters:
+    """Compares what a pod asks for with what nodes have left."""
+    yield from _gpus(moment, pod, nodes)
+    asked = moment.plan.arrivals.pods[pod]
+    for name, unit in (("cpu_milli", "m"), ("memory_mib", "Mi")):
+        left = np.maximum(nodes[f"{name}_left"], 0).astype(np.int64)
+        reason: Reason = "cpu" if name == "cpu_milli" else "memory"
+        short = Shortage(left, int(asked[name]), unit)
+        yield Filter(reason, f"Insufficient {reason}", left < asked[name], shortage=short)
+    tables, classes = moment.plan.arrivals.tables, moment.plan.arrivals.class_of
+    if tables is None or classes is None:
+        return
+    needs = tables.classes[classes[pod]].needs
+    for name, need, left in zip(tables.resources, needs, resources.T, strict=True):
+        fails = (left < need) & (need > 0)
+        if name == PODS:
+            yield Filter("pods", "Too many pods", fails)
+        else:
+            short = Shortage(left, need)
+            yield Filter("resource", f"Insufficient {name}", fails, shortage=short)
+
+
+def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
+    request = _request(moment, pod)
+    if not request.asked_count:
+        return
+    free = nodes["gpu_milli_left"].astype(np.int64)
+    fitting = (free >= request.milli[:, np.newaxis]).sum(axis=1)
+    fails = (fitting < request.count) & request.is_possible
+    # The last of the GPUs that a pod needs, in order of room.
+    last = np.clip(request.count, 1, free.shape[1]) - 1
+    room = -np.sort(-free, axis=1)[np.arange(len(free)), last]
+    if request.memory_mib:
+        memory = room * _gpu_memory(moment, nodes) // GPU_MILLI
+        short = Shortage(memory, request.memory_mib, "Mi", "free on a GPU")
+        yield Filter("gpu-memory", "Insufficient GPU memory", fails, shortage=short)
+    elif request.asked_milli == GPU_MILLI:
+        devices = Shortage(_devices(moment, nodes, free), request.asked_count, what="free GPUs")
+        yield Filter("gpu", "Insufficient nvidia.com/gpu", fails, shortage=devices)
+    else:
+        short = Shortage(room, request.asked_milli, " milli", "free on a GPU")
+        yield Filter("gpu-share", "Insufficient GPU share", fails, shortage=short)
+
+
+def _devices(moment: Moment, nodes: npt.NDArray[Any], free: Whole) -> Whole:
+    """Counts the free devices of each node: GPUs, or the parts that they are advertised as."""
+    replicas = moment.plan.cluster.gpu_replicas or (1,) * len(moment.plan.cluster.gpu_models)
+    size = GPU_MILLI // np.array([*replicas, 1], np.int64)[nodes["gpu_model"]]
+    counted: Whole = (np.maximum(free, 0) // size[:, np.newaxis]).sum(axis=1)
+    return counted
+
+
+_RULES: dict[int, tuple[Reason, str]] = {
+    SKEW: ("topology-spread", "node(s) didn't match pod topology spread constraints"),
+    PRESENT: ("pod-affinity", "node(s) didn't match pod affinity rules"),
+    ABSENT: ("pod-anti-affinity", "node(s) didn't match pod anti-affinity rules"),
+}
+_PORTS = "node(s) didn't have free ports for the requested pod ports"
+_REPELLED = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+def _rules(moment: Moment, pod: int) -> Filters:
+    """Applies what pods decide that run on a node, or on others."""
+    tables, classes = moment.plan.arrivals.tables, moment.plan.arrivals.class_of
+    if tables is None or classes is None:
+        return
+    rules = tables.classes[classes[pod]].rules
+    is_first = _is_first(moment, rules)
+    for rule in sorted(rules, key=lambda rule: -rule.kind):
+        reason, text = _RULES[rule.kind]
+        domain = moment.state.arrays["domain_of"][rule.group]
+        count = _counts(moment, rule.group)
+        if rule.kind == ABSENT:
+            kind = tables.counted_by[rule.group]
+            reason = "host-ports" if kind == "port" else reason
+            text = {"port": _PORTS, "anti-affinity": _REPELLED}.get(kind, text)
+            yield Filter(reason, text, count > 0)
+            continue
+        yield Filter(reason, f"{text} (missing required label)", domain < 0, is_static=True)
+        if rule.kind == SKEW:
+            yield Filter(reason, text, (domain >= 0) & (count > _highest_before(moment, rule)))
+        else:
+            yield Filter(reason, text, (domain >= 0) & (count < (0 if is_first else 1)))
+
+
+def _counts(moment: Moment, group: int) -> Whole:
+    """Gives how many pods count in the domain of each node."""
+    arrays = moment.state.arrays
+    domain = arrays["domain_of"][group]
+    found = np.zeros(len(domain), np.int64)
+    has_domain = domain >= 0
+    found[has_domain] = arrays["counts"][arrays["count_start"][group] + domain[has_domain]]
+    return found
+
+
+def _is_first(moment: Moment, rules: tuple[Rule, ...]) -> bool:
+    """Tells whether a pod may be the first of those that its own affinity asks for."""
+    present = [rule for rule in rules if rule.kind == PRESENT]
+    totals = moment.state.arrays["totals"]
+    return all(rule.own for rule in present) and not sum(int(totals[r.group]) for r in present)
+
+
+def _highest_before(moment: Moment, rule: Rule) -> int:
+    """Gives the highest count of a domain at which one more pod keeps to the skew."""
+    arrays = moment.state.arrays
+    start, eligible = (int(arrays[name][rule.group]) for name in ("count_start", "num_eligible"))
+    counted = arrays["counts"][start : start + eligible]
+    lowest = int(counted.min()) if eligible else 2**31 - 1
+    if eligible < rule.min_domains:
+        lowest = 0
+    return lowest + rule.max_skew - rule.own
