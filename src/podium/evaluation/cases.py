@@ -27,6 +27,8 @@ from podium.traces.trace import Trace
 
 LEFT_OUT = 0.1
 SCALES = (0.75, 1.0, 1.25)
+_BESIDE = ("names", "labels", "taints", "extended", "blocks", "zones")  # for each node
+_LATER = ("state", "duration", "topology")  # unknown to runs that were begun before
 _PERTURBATION, _SAMPLE = 7, 8  # streams of a seed: to perturb a cluster, to draw a part of it
 
 
@@ -43,6 +45,10 @@ class Case:
     seed: int = FIRST_SEED
     is_perturbed: bool = False  # other nodes than the trace's: some left out, some resized
     folder: str = ""  # of original traces
+    # How the dump of a cluster is meant, as `LoadOptions` says.
+    state: Literal["now", "empty", ""] = ""
+    duration: str = ""
+    topology: str = ""  # keys, separated by commas
 
     @property
     def name(self) -> str:
@@ -58,9 +64,13 @@ class Case:
     def read(self) -> Trace:
         """Loads the trace of the case; one read from files is the same for every seed."""
         folder = Path(self.folder) if self.folder else None
-        if self.trace not in (EMBEDDED, EMBEDDED_16):
-            return load_trace(self.trace, LoadOptions(folder, self.seed))
-        return load_trace(self.trace, LoadOptions(folder, self.seed, self.nodes, self.pods))
+        options = LoadOptions(
+            folder, self.seed, state=self.state or None, duration=self.duration or None,
+            topology=tuple(self.topology.split(",")) if self.topology else (),
+        )  # fmt: skip
+        if self.trace in (EMBEDDED, EMBEDDED_16):
+            options = replace(options, nodes=self.nodes, pods=self.pods)
+        return load_trace(self.trace, options)
 
     def plan_on(self, trace: Trace, policy: Policy) -> Plan:
         """Plans the run on a trace that is already loaded."""
@@ -72,7 +82,8 @@ class Case:
         if self.is_perturbed:
             cluster = perturbed(cluster, self.seed)
         setup = Setup(self.seed, "python")
-        return make_plan(cluster, trace.workload, policy, self._protocol(), setup)
+        workload = trace.workload.housed(cluster)
+        return make_plan(cluster, workload, policy, self._protocol(), setup)
 
     def _protocol(self) -> Protocol:
         return Inflation(self.ratio) if self.protocol == "inflation" else Replay(self.load)
@@ -104,7 +115,7 @@ class TrainingSet:
 
     def as_object(self) -> dict[str, Any]:
         """Describes the set as JSON types."""
-        cases = [asdict(case) for case in self.cases]
+        cases = [_as_object(case) for case in self.cases]
         return {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
 
     @classmethod
@@ -113,6 +124,12 @@ class TrainingSet:
         known = {each.name for each in fields(Case)}
         cases = [Case(**{k: v for k, v in case.items() if k in known}) for case in given["cases"]]
         return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"])
+
+
+def _as_object(case: Case) -> dict[str, Any]:
+    """Describes a case; what was added to cases later is left out where nobody says it."""
+    unsaid = [name for name in _LATER if not getattr(case, name)]
+    return {name: value for name, value in asdict(case).items() if name not in unsaid}
 
 
 def trace_cases(
@@ -176,6 +193,8 @@ def _part(
     cluster: Cluster, nodes: npt.NDArray[Any], kept: npt.NDArray[np.int64], name: str
 ) -> Cluster:
     chosen = kept.tolist()
-    names = tuple(cluster.names[i] for i in chosen)
-    labels = tuple(cluster.labels[i] for i in chosen) if cluster.labels else ()
-    return replace(cluster, nodes=nodes, names=names, labels=labels, name=name)
+    beside: dict[str, Any] = {each: getattr(cluster, each) for each in _BESIDE}
+    picked = {
+        each: tuple(values[i] for i in chosen) if values else () for each, values in beside.items()
+    }
+    return replace(cluster, nodes=nodes, name=name, **picked)

@@ -19,14 +19,14 @@ from podium.experiments import search as searching
 from podium.experiments.arguments import python_face
 from podium.experiments.case import Inputs, loaded_already, named_policy
 from podium.experiments.listener import Listener
-from podium.experiments.places import traces_folder
+from podium.experiments.loading import DUMP_KEYS, load_options
 from podium.experiments.runs import check_keeping, check_name
 from podium.experiments.simulate import simulate as simulate_case
 from podium.model import Cluster
 from podium.policies import Policy, taken_as_policy
 from podium.settings import Settings, load_settings
 from podium.sim import Result
-from podium.traces import LoadOptions, Trace
+from podium.traces import Trace
 from podium.traces import load_trace as load_named
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ def simulate(  # noqa: PLR0913 - the options of the command
     nodes: int | None = None,
     pods: int | None = None,
     node_order: Literal["shuffled", "listed"] = "shuffled",
+    state: Literal["now", "empty"] | None = None,
+    duration: str | float | None = None,
+    topology: str | Sequence[str] | None = None,
     skip_bad: bool = False,
     listener: Listener | None = None,
 ) -> Result:
@@ -78,11 +81,15 @@ def simulate(  # noqa: PLR0913 - the options of the command
         nodes: number of nodes of a generated cluster.
         pods: number of pods of a generated trace.
         node_order: who wins ties.
+        state: how the dump of a cluster begins: "now" leaves pods where they run.
+        duration: run time of the pods of a dump: "2h", "exponential:1h", or seconds.
+        topology: "aws" or another preset, or the label keys of rack, block and zone.
         skip_bad: leaves bad rows of a file out.
         listener: hears of progress and can cancel.
     """
     hears = arguments.listener_or_warner(listener)
     flags = {"protocol": protocol, "seed": seed, "load": load, "ratio": ratio}
+    flags |= _dump(state, duration, topology)
     inputs = _inputs(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
     settings, inputs = _case(flags, inputs, trace, cluster)
     return simulate_case(settings, inputs, as_policy(policy), hears).result
@@ -103,6 +110,9 @@ def compare(  # noqa: PLR0913 - the options of the command
     nodes: int | None = None,
     pods: int | None = None,
     node_order: Literal["shuffled", "listed"] = "shuffled",
+    state: Literal["now", "empty"] | None = None,
+    duration: str | float | None = None,
+    topology: str | Sequence[str] | None = None,
     skip_bad: bool = False,
     jobs: int = 0,
     listener: Listener | None = None,
@@ -124,6 +134,9 @@ def compare(  # noqa: PLR0913 - the options of the command
         nodes: as for `simulate`.
         pods: as for `simulate`.
         node_order: as for `simulate`.
+        state: as for `simulate`.
+        duration: as for `simulate`.
+        topology: as for `simulate`.
         skip_bad: as for `simulate`.
         jobs: threads; 0 means one per core.
         listener: hears of progress and can cancel.
@@ -132,6 +145,7 @@ def compare(  # noqa: PLR0913 - the options of the command
     if metric is not None:
         arguments.text("metric", metric, "name one, such as gpu_allocation")
     flags = {"protocol": protocol, "load": load, "ratio": ratio}
+    flags |= _dump(state, duration, topology)
     inputs = _inputs(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
     settings, inputs = _case(flags, inputs, trace, cluster)
     request = comparing.ComparisonRequest(_policies(policies), _seeds(seeds), metric, threads)
@@ -148,6 +162,9 @@ def search(  # noqa: PLR0913 - the options of the command
     trace: AnyTrace | Sequence[AnyTrace] = (),
     seeds: int = 8,
     nodes: int | None = None,
+    state: Literal["now", "empty"] | None = None,
+    duration: str | float | None = None,
+    topology: str | Sequence[str] | None = None,
     generator: str = "genetic",
     start: Literal["seeds", "random"] = "seeds",
     may_hold: bool = False,
@@ -170,6 +187,9 @@ def search(  # noqa: PLR0913 - the options of the command
             of the embedded one by default.
         seeds: training cases of each trace or kind.
         nodes: draws so many nodes of a trace's cluster.
+        state: as for `simulate`.
+        duration: as for `simulate`.
+        topology: as for `simulate`.
         generator: who writes candidates: genetic or random; llm where the settings name models.
         start: begins with published formulas, or with nothing.
         may_hold: lets candidates hold pods back.
@@ -186,7 +206,7 @@ def search(  # noqa: PLR0913 - the options of the command
     aim = arguments.text("fitness", fitness, "name one, such as inflation")
     writer = arguments.text("generator", generator, "name one, such as genetic")
     budget = search_plan.budget_of(most, _span(time), arguments.number_or_none("target", target))
-    settings = load_settings()
+    settings = _with_dump(state, duration, topology)
     if keep is not None:
         check_name(arguments.text("keep", keep, "give the run a name"))
     with _references(settings, trace, is_kept=keep is not None) as traces:
@@ -228,15 +248,22 @@ def load_policy(reference: AnyPolicy) -> Policy:
 
 
 @python_face
-def load_trace(
+def load_trace(  # noqa: PLR0913 - the options of the commands
     reference: AnyTrace, *, seed: int = 0, nodes: int | None = None, pods: int | None = None,
-    skip_bad: bool = False,
+    state: Literal["now", "empty"] | None = None, duration: str | float | None = None,
+    topology: str | Sequence[str] | None = None, skip_bad: bool = False,
 ) -> Trace:  # fmt: skip
-    """Loads a trace by name, file or folder; the embedded ones are drawn by the seed."""
-    folder = traces_folder(load_settings())
+    """Loads a trace by name, file or folder; the embedded ones are drawn by the seed.
+
+    The dump of a cluster is read as `simulate` reads it, by state, duration and topology.
+    """
+    settings = _with_dump(state, duration, topology)
     first, node_count = arguments.whole("seed", seed, 0), _size("nodes", nodes)
-    options = LoadOptions(folder, first, node_count, _size("pods", pods), skip_bad)
+    options = load_options(
+        settings, seed=first, nodes=node_count, pods=_size("pods", pods), is_skipping_bad=skip_bad
+    )
     if isinstance(reference, Trace):
+        _refuse_dump(_dump(state, duration, topology))
         return loaded_already(reference, options)
     return load_named(_reference("reference", reference), options)
 
@@ -250,6 +277,33 @@ def _span(time: object) -> str | None:
     if time is None or isinstance(time, str):
         return time
     return f"{arguments.number_or_none('time', time):f}"
+
+
+def _dump(state: object, duration: object, topology: object) -> dict[str, Any]:
+    """Words what says how a dump is meant as flags do; a number of a duration counts seconds."""
+    number = arguments.plain_number(duration)
+    if isinstance(number, int | float) and not isinstance(number, bool):
+        duration = f"{arguments.number_or_none('duration', number):f}".rstrip("0").rstrip(".")
+    if isinstance(topology, list | tuple):
+        topology = ",".join(arguments.text("topology", key, "give the keys of labels")
+                            for key in topology)  # fmt: skip
+    return {"state": state, "duration": duration, "topology": topology}
+
+
+def _with_dump(state: object, duration: object, topology: object) -> Settings:
+    flags = _dump(state, duration, topology)
+    return load_settings({f"simulate.{name}": value for name, value in flags.items()})
+
+
+def _refuse_dump(flags: dict[str, Any]) -> None:
+    """Refuses what says how a dump is meant once it is read."""
+    for name in DUMP_KEYS:
+        if flags.get(name) is not None:
+            raise UsageError(
+                f"{name} cannot be set for a trace that is already loaded",
+                where=f"argument {name}",
+                hint=f"load the trace with {name}={flags[name]!r}, or name it by reference",
+            )
 
 
 def _inputs(
@@ -347,6 +401,8 @@ def _case(
             value = Trace(value.name, value, None)
         if isinstance(value, Trace):
             loaded[name] = value
+            if name == "trace":
+                _refuse_dump(flags)
         elif value is not None:
             given[f"simulate.{name}"] = _reference(name, value)
     return load_settings(given), replace(inputs, **loaded)

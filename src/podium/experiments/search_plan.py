@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UnknownName, UsageError
+from podium.experiments.loading import load_options
 from podium.experiments.places import blaming, place_of, traces_folder
 from podium.files.text_file import read_text
 from podium.policies.loaders import MOST_BYTES
@@ -223,8 +224,18 @@ def training_set(settings: Settings, request: CasesRequest) -> TrainingSet:
     named = [absolute(each) for each in request.traces]
     place = str(folder.absolute()) if folder else ""
     cases = trace_cases(named, request.seeds, request.nodes, place)
-    _check_traces(cases)
-    return TrainingSet(cases)
+    training = TrainingSet(tuple(_read_as(settings, case) for case in cases))
+    _check_traces(training.cases)
+    return training
+
+
+def _read_as(settings: Settings, case: Case) -> Case:
+    """Says how a dump is meant, in words that the processes of a search read as well."""
+    options = load_options(settings)
+    topology = ",".join(options.topology)
+    return replace(
+        case, state=options.state or "", duration=options.duration or "", topology=topology
+    )
 
 
 def absolute(reference: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli.options import StoreUrl, TracesFolder
+from podium.cli.options import DumpOptions, Duration, State, StoreUrl, Topology, TracesFolder
 from podium.experiments.search_plan import CasesRequest, MeansRequest
 
 FitnessName = Annotated[
@@ -127,6 +127,13 @@ class CasesOptions:
     trace: Traces = None
     seeds: Seeds = 8
     nodes: Nodes = None
+    state: State = None
+    duration: Duration = None
+    topology: Topology = None
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the options that are settings, by path."""
+        return DumpOptions(self.state, self.duration, self.topology).settings()
 
     def request(self) -> CasesRequest:
         """Describes the training cases."""
