@@ -33,6 +33,7 @@ class Inputs:
     ranks: Any = "shuffled"
     trace: Trace | None = None
     cluster: Trace | None = None
+    wanted: tuple[str, ...] = ()  # files of pods that are to be placed beside those of a dump
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +83,7 @@ def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Ca
     drawn = settings.simulate.seed if seed is None else seed
     options = load_options(
         settings, seed=drawn, nodes=inputs.nodes, pods=inputs.pods,
-        is_skipping_bad=inputs.is_skipping_bad,
+        is_skipping_bad=inputs.is_skipping_bad, wanted=inputs.wanted,
     )  # fmt: skip
     traces = _traces(_Sources(settings, inputs), options)
     cluster, given = _cluster(traces, options), _workload(settings, traces)
@@ -152,7 +153,7 @@ def _traces(sources: _Sources, options: LoadOptions) -> list[Trace]:
     # Pods of another trace are not those of the cluster, and need none of its labels.
     of_nodes = replace(options, pods=None)
     if sources.has_own_trace:
-        of_nodes = replace(of_nodes, state=None, duration=None)
+        of_nodes = replace(of_nodes, state=None, duration=None, wanted=())
     given = sources.cluster(of_nodes)
     if given.cluster is None:
         raise UsageError(
@@ -179,7 +180,7 @@ def _cluster(traces: list[Trace], options: LoadOptions) -> Cluster:
 
 
 def _embedded(options: LoadOptions) -> Cluster:
-    cluster = load_trace(EMBEDDED, replace(options, pods=1)).cluster
+    cluster = load_trace(EMBEDDED, replace(options, pods=1, wanted=())).cluster
     if cluster is None:
         raise RuntimeError("the embedded profile has no nodes")
     return cluster

@@ -31,6 +31,7 @@ from podium.traces import load_trace as load_named
 
 if TYPE_CHECKING:
     from podium.experiments.compare import PolicyComparison
+    from podium.experiments.fit import Fit
     from podium.experiments.search import SearchOutcome
     from podium.reports.explanation import Explanation
 
@@ -93,6 +94,49 @@ def simulate(  # noqa: PLR0913 - the options of the command
     inputs = _inputs(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
     settings, inputs = _case(flags, inputs, trace, cluster)
     return simulate_case(settings, inputs, as_policy(policy), hears).result
+
+
+@python_face
+def fit(  # noqa: PLR0913 - the options of the command
+    trace: AnyTrace,
+    pods: str | Path | Sequence[str | Path] = (),
+    *,
+    policy: AnyPolicy | None = None,
+    cluster: AnyTrace | Cluster | None = None,
+    state: Literal["now", "empty"] | None = None,
+    topology: str | Sequence[str] | None = None,
+    seed: int | None = None,
+    skip_bad: bool = False,
+    listener: Listener | None = None,
+) -> Fit:
+    """Answers whether the pending pods of a cluster fit, and where, as `podium fit` does.
+
+    Args:
+        trace: the dump of a cluster: a file or a folder, or a loaded one.
+        pods: files of pods, Jobs and Deployments that are to be tried as well.
+        policy: decides; what the settings choose by default, else kube-default.
+        cluster: takes the nodes from elsewhere.
+        state: "now" leaves running pods where they are, "empty" places them anew.
+        topology: as for `simulate`.
+        seed: breaks ties.
+        skip_bad: leaves bad objects of a file out.
+        listener: hears of progress and can cancel.
+    """
+    from podium.experiments import fit as fitting
+
+    hears = arguments.listener_or_warner(listener)
+    several = pods if isinstance(pods, list | tuple) else [pods]
+    wanted = tuple(_reference("pods", each) for each in several)
+    if wanted and isinstance(trace, Trace):
+        raise UsageError(
+            "pods cannot be added to a trace that is already loaded", where="argument pods",
+            hint="name the trace by its file",
+        )  # fmt: skip
+    flags = {"protocol": "rounds", "seed": seed, **_dump(state, None, topology)}
+    inputs = Inputs(is_skipping_bad=skip_bad, wanted=wanted)
+    settings, inputs = _case(flags, inputs, trace, cluster)
+    chosen = as_policy(fitting.chosen_policy(settings) if policy is None else policy)
+    return fitting.fit(settings, inputs, chosen, hears)
 
 
 @python_face

@@ -25,6 +25,7 @@ def load_options(
     nodes: int | None = None,
     pods: int | None = None,
     is_skipping_bad: bool = False,
+    wanted: tuple[str, ...] = (),
 ) -> LoadOptions:
     """Builds the options of every trace that is loaded; what they cannot mean is refused."""
     from podium.traces import LoadOptions
@@ -38,6 +39,7 @@ def load_options(
         _state(settings),
         _duration(settings),
         _topology(settings),
+        wanted,
     )
 
 
