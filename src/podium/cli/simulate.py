@@ -179,7 +179,7 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             f"seed {found['seed']}",
             "cluster": f"{figures.counted(found['nodes'], 'node')}, "
             f"{figures.counted(found['gpus'], 'GPU')}",
-            "pods": f"{found['pods']:,}: {found['placed']:,} placed, "
+            "pods": f"{found['pods']:,}: {_running(found)}{found['placed']:,} placed, "
             f"{found['unplaced']:,} unplaced, {found['held']:,} held",
             "GPU allocation": figures.percent(found["gpu_allocation"]),
             "CPU allocation": figures.percent(found["cpu_allocation"]),
@@ -192,6 +192,12 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             "digest": found["digest"],
         }
     )
+
+
+def _running(found: dict[str, Any]) -> str:
+    """Says how many pods ran already; what became of pods is said of the others."""
+    running = found.get("running", 0)
+    return f"{running:,} running, {found['pods'] - running:,} pending: " if running else ""
 
 
 def _waiting(found: dict[str, Any]) -> dict[str, object]:

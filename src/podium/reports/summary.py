@@ -34,6 +34,7 @@ def summarise(result: Result) -> dict[str, Any]:
         "nodes": len(plan.cluster),
         "gpus": plan.cluster.gpu_total,
         "pods": len(plan.arrivals),
+        **_running(result),
         "placed": figures.placed,
         "unplaced": figures.unplaced,
         "held": figures.held,
@@ -59,6 +60,12 @@ def _intensity(result: Result) -> dict[str, Any]:
     if isinstance(protocol, Replay):
         return {"load": protocol.load}
     return {"ratio": protocol.ratio} if isinstance(protocol, Inflation) else {}
+
+
+def _running(result: Result) -> dict[str, Any]:
+    """Counts the pods that ran before the run began, where there are any; no figure counts them."""
+    running = len(result.plan.bound)
+    return {"running": running} if running else {}
 
 
 def _use(figures: Metrics) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import support
 from podium.cli.main import app
 
 DUMP = str(Path(support.__path__[0]) / "cluster_dump.yaml")
+SMALL = ["simulate", "--trace", "openb", "--nodes", "5", "--pods", "5"]
 JOB = """\
 kind: Job
 metadata: {name: sweep, namespace: ml}
@@ -77,3 +78,64 @@ def test_bad_input_is_no_answer(run, arguments, told):
     found = run(*arguments)
     assert found.exit_code == 2
     assert told in found.stderr
+
+
+# The same dump in the other commands.
+
+
+def test_a_simulation_tells_pods_that_run_from_those_that_wait(runner):
+    found = runner.invoke(app, ["simulate", "--trace", DUMP, "--protocol", "rounds"])
+    line = next(line for line in found.stdout.splitlines() if line.startswith("pods "))
+    assert line.split(maxsplit=1)[1] == "11: 6 running, 5 pending: 1 placed, 4 unplaced, 0 held"
+    given = ["simulate", "--trace", DUMP, "--protocol", "rounds", "--json"]
+    assert json.loads(runner.invoke(app, given).stdout)["running"] == 6
+    assert "running" not in json.loads(runner.invoke(app, [*SMALL, "--json"]).stdout)
+
+
+def test_a_comparison_tells_whom_it_does_not_count(runner):
+    given = ["compare", "fgd", "best-fit", "--trace", DUMP, "--protocol", "rounds"]
+    found = runner.invoke(app, [*given, "--seeds", "1-2"])
+    assert "note: 6 of 11 pods already running, and not counted" in found.stderr
+
+
+def test_info_tells_who_runs_and_what_pods_demand(runner):
+    found = runner.invoke(app, ["traces", "info", DUMP])
+    lines = [" ".join(line.split()) for line in found.stdout.splitlines()]
+    assert {"running 6", "pending 5", "left out 3 finished, 1 gated, 1 elsewhere"} <= set(lines)
+    assert {"tainted 3", "cordoned 1", "train 4 4 block"} <= set(lines)
+    assert any(line.startswith("pods with node selector 1, node affinity 2") for line in lines)
+
+
+def test_info_tells_as_how_many_devices_a_gpu_is_advertised(runner):
+    labels = "{nvidia.com/gpu.count: '2', nvidia.com/gpu.replicas: '4'}"
+    status = "{allocatable: {cpu: 8, memory: 8Gi, nvidia.com/gpu: 8}}"
+    text = f"kind: Node\nmetadata: {{name: n, labels: {labels}}}\nstatus: {status}\n"
+    Path("shared.yaml").write_text(text)
+    found = runner.invoke(app, ["traces", "info", "shared.yaml"])
+    assert "devices a GPU" in found.stdout
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["simulate", "--trace", DUMP],
+        ["compare", "--trace", DUMP],
+        ["policies", "explain", "fgd", "--pod", "train-0", "--trace", DUMP],
+        ["traces", "info", DUMP],
+        ["traces", "check", DUMP],
+        ["traces", "convert", DUMP, "out.yaml"],
+        ["search", "run", "--trace", DUMP],
+        ["search", "compare", "--trace", DUMP],
+    ],
+)
+def test_every_command_that_reads_a_dump_takes_its_flags(runner, verb):
+    for flag, value in (("--state", "nwo"), ("--duration", "soon"), ("--topology", "awss")):
+        found = runner.invoke(app, [*verb, flag, value])
+        assert (found.exit_code, f"at:  flag {flag}" in found.stderr) == (2, True), found.stderr
+
+
+def test_a_dump_is_converted_as_it_is_meant(runner):
+    for state, bound in (("now", 6), ("empty", 3)):
+        runner.invoke(app, ["traces", "convert", DUMP, f"{state}.json", "--state", state])
+        items = json.loads(Path(f"{state}.json").read_text())["items"]
+        assert sum("nodeName" in item["spec"] for item in items if item["kind"] == "Pod") == bound

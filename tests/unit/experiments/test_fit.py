@@ -132,7 +132,8 @@ def test_kube_default_decides_unless_somebody_chose(dump, monkeypatch):
     assert podium.fit(dump).policy == "kube-default"
     monkeypatch.setenv("PODIUM_SIMULATE_POLICY", "fgd")
     assert podium.fit(dump).policy == "fgd"
-    assert podium.fit(dump, policy=lambda pod, node: pod.cpu_milli + node.gpu_count).policy == "<lambda>"
+    own = podium.fit(dump, policy=lambda pod, node: pod.cpu_milli + node.gpu_count)
+    assert own.policy == "<lambda>"
 
 
 def test_no_answer_is_given_for_a_cluster_that_nobody_named():

@@ -48,7 +48,7 @@ from podium.traces.kubernetes.pod import (
 )
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
-from podium.traces.kubernetes.state import STATES, UNBOUND, Present, State, present, timed
+from podium.traces.kubernetes.state import LEFT_OUT, STATES, UNBOUND, Present, State, present, timed
 from podium.traces.kubernetes.templates import made_pods
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
@@ -186,6 +186,7 @@ class _Pile:
             cluster=Cluster.of(self.nodes.values(), name=path.name) if self.nodes else None,
             workload=Workload.of(pods, name=path.name, gangs=gangs.rules) if pods else None,
             notes=notes,
+            left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
         )
 
     def _take_node(self, document: Document, path: Path) -> None:
