@@ -4,6 +4,7 @@
 
     podium.simulate("fgd", "openb", protocol="inflation", seed=3)
     podium.compare(["fgd", my_function], "openb", seeds=10)
+    podium.fit("cluster.yaml")
     podium.search(evaluations=300).best
 
 Whatever is named here is imported when it is used: `import podium` alone costs nothing.
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from podium.experiments.face import (
         compare,
         explain,
+        fit,
         load_policy,
         load_trace,
         search,
         simulate,
     )
+    from podium.experiments.fit import Fit
     from podium.experiments.listener import Cancelled, Listener
     from podium.experiments.search import SearchOutcome
     from podium.policies import HOLD, Policy
@@ -34,14 +37,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "HOLD", "Cancelled", "Listener", "PodiumError", "Policy", "PolicyComparison", "Result",
-    "SearchOutcome", "Trace", "__version__", "compare", "explain", "load_policy", "load_trace",
-    "search", "simulate",
+    "HOLD", "Cancelled", "Fit", "Listener", "PodiumError", "Policy", "PolicyComparison", "Result",
+    "SearchOutcome", "Trace", "__version__", "compare", "explain", "fit", "load_policy",
+    "load_trace", "search", "simulate",
 ]  # fmt: skip
 
 _HOMES = {
     "HOLD": "podium.policies",
     "Cancelled": "podium.experiments.listener",
+    "Fit": "podium.experiments.fit",
     "Listener": "podium.experiments.listener",
     "PodiumError": "podium.errors",
     "Policy": "podium.policies",
@@ -51,6 +55,7 @@ _HOMES = {
     "Trace": "podium.traces",
     "compare": "podium.experiments.face",
     "explain": "podium.experiments.face",
+    "fit": "podium.experiments.face",
     "load_policy": "podium.experiments.face",
     "load_trace": "podium.experiments.face",
     "simulate": "podium.experiments.face",

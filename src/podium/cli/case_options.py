@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from podium.cli.options import TracesFolder
+from podium.cli.options import DumpOptions, Duration, State, Topology, TracesFolder
 
 if TYPE_CHECKING:
     from podium.experiments.case import Inputs
@@ -81,6 +81,9 @@ class CaseOptions:
     nodes: Nodes = None
     pods: Pods = None
     node_order: NodeOrder = "shuffled"
+    state: State = None
+    duration: Duration = None
+    topology: Topology = None
     is_skipping_bad: SkipBad = False
     is_ignoring_unknown: IgnoreUnknown = False
     traces: TracesFolder = None
@@ -94,6 +97,7 @@ class CaseOptions:
             "simulate.ratio": self.ratio,
             "simulate.load": self.load,
             "traces.folder": self.traces,
+            **DumpOptions(self.state, self.duration, self.topology).settings(),
         }
 
     def inputs(self) -> Inputs:

@@ -17,6 +17,7 @@ class Podium(VerbGroup):
     verbs = (
         Verb("demo", "podium.cli.demo"),
         Verb("traces", "podium.cli.traces"),
+        Verb("fit", "podium.cli.fit"),
         Verb("simulate", "podium.cli.simulate"),
         Verb("compare", "podium.cli.compare"),
         Verb("policies", "podium.cli.policies"),

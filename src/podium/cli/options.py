@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +37,49 @@ Save = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
+
+
+State = Annotated[
+    str | None,
+    typer.Option(
+        "--state",
+        help="How a cluster's dump begins: now (pods stay where they run) or empty.",
+        show_default=False,
+    ),
+]
+Duration = Annotated[
+    str | None,
+    typer.Option(
+        "--duration",
+        help="Run time of a dump's pods: 2h, exponential:1h, lognormal:1h:1.5.",
+        show_default=False,
+    ),
+]
+Topology = Annotated[
+    str | None,
+    typer.Option(
+        "--topology",
+        help="Labels of rack, block and zone: aws, gcp, ..., or up to three keys, with commas.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """The options of how the dump of a cluster is read."""
+
+    state: State = None
+    duration: Duration = None
+    topology: Topology = None
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the options by the path of their setting."""
+        return {
+            "simulate.state": self.state,
+            "simulate.duration": self.duration,
+            "simulate.topology": self.topology,
+        }
 
 
 def read_settings(ctx: typer.Context, flags: Mapping[str, Any] | None = None) -> Settings:

@@ -9,6 +9,10 @@ from podium.cli.figures import Figure, decimal, duration, percent, size
 from podium.cli.render import Screen
 from podium.cli.watch import inform
 
+MOST_GANGS = 10
+"""As many gangs are listed as shapes are; --json lists them all."""
+
+_CLOSED = {"tainted_nodes": "tainted", "cordoned_nodes": "cordoned"}
 _TIMES = (("arrival_s", "arrival"), ("inter_arrival_s", "between arrivals"),
           ("duration_s", "duration"))  # fmt: skip
 
@@ -44,14 +48,18 @@ def _show_cluster(screen: Screen, cluster: Mapping[str, Any]) -> None:
             "CPUs": decimal(cluster["cpu_milli"] / 1000, 0),
             "memory": _memory(cluster["memory_mib"]),
             "racks": cluster["racks"],
+            **{title: cluster[key] for key, title in _CLOSED.items() if key in cluster},
         }
     )
+    is_shared = any("gpu_replicas" in kind for kind in cluster["node_types"])
     rows = [
-        (kind["gpu_model"] or None, kind["gpu_count"], decimal(kind["cpu_milli"] / 1000, 1),
+        (kind["gpu_model"] or None, kind["gpu_count"],
+         *([kind["gpu_replicas"]] if is_shared else []), decimal(kind["cpu_milli"] / 1000, 1),
          _memory(kind["memory_mib"]), kind["nodes"])
         for kind in cluster["node_types"]
     ]  # fmt: skip
-    _table(screen, ["GPU model", "GPUs", "CPUs", "memory", "nodes"], rows)
+    shared = ["devices a GPU"] if is_shared else []
+    _table(screen, ["GPU model", "GPUs", *shared, "CPUs", "memory", "nodes"], rows)
 
 
 def _show_workload(screen: Screen, workload: Mapping[str, Any]) -> None:
@@ -59,12 +67,20 @@ def _show_workload(screen: Screen, workload: Mapping[str, Any]) -> None:
     screen.fields(
         {
             "pods": workload["pods"],
+            **_states(workload),
             "GPUs asked": decimal(workload["gpus_asked"]),
             "with model constraint": workload["constrained_pods"],
             "gangs": workload["gangs"],
             "shapes": workload["shapes"],
+            **_constraints(workload),
         }
     )
+    gangs = [
+        (rule["name"], rule["pods"], rule["minimum"], rule["domain"] or None)
+        for rule in workload.get("gang_rules", ())
+    ]
+    if gangs:
+        _table(screen, ["gang", "pods", "minimum", "in one"], gangs[:MOST_GANGS])
     classes = [(n, c["pods"], percent(c["gpu_share"])) for n, c in workload["classes"].items()]
     _table(screen, ["class", "pods", "GPU demand"], classes)
     shapes = [
@@ -78,6 +94,23 @@ def _show_workload(screen: Screen, workload: Mapping[str, Any]) -> None:
     if known:
         columns = next(found for _, found in times if found)
         _table(screen, ["time", *columns], known)
+
+
+def _states(workload: Mapping[str, Any]) -> dict[str, object]:
+    """Says of a dump who runs, who waits, and who takes no part."""
+    states: dict[str, int] = dict(workload.get("states", {}))
+    if not states:
+        return {}
+    running, pending = states.pop("bound"), states.pop("pending")
+    others = [f"{number:,} {name}" for name, number in states.items() if number]
+    left_out = {"left out": ", ".join(others)} if others else {}
+    return {"running": running, "pending": pending, **left_out}
+
+
+def _constraints(workload: Mapping[str, Any]) -> dict[str, object]:
+    counts = workload.get("constraints", {})
+    told = [f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items() if number]
+    return {"pods with": ", ".join(told)} if told else {}
 
 
 def _show_demand(screen: Screen, demand: Mapping[str, Any]) -> None:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli.figures import count
+from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
-from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.options import DumpOptions, Json, TracesFolder, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
 from podium.cli.terminal import on_one_line
 from podium.cli.watch import inform
 from podium.errors import InputError, UnknownName, UsageError
+from podium.experiments.loading import load_options
 from podium.experiments.places import traces_folder
-from podium.settings import Settings
 
 if TYPE_CHECKING:
     from podium.traces import LoadOptions, Trace
@@ -61,11 +62,14 @@ def list_verb(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = F
 
 @app.command()
 @stoppable
+@with_blocks
 def info(
     ctx: typer.Context,
+    *,
     reference: Reference,
     cluster: ClusterReference = None,
     seed: Seed = None,
+    dump: DumpOptions,
     is_skipping_bad: SkipBad = False,
     traces: TracesFolder = None,
     is_json: Json = False,
@@ -74,8 +78,9 @@ def info(
     from podium.cli.trace_sheet import show_description
     from podium.traces.info import describe
 
-    settings = read_settings(ctx, {"simulate.seed": seed, "traces.folder": traces})
-    options = _options(settings, is_skipping_bad)
+    flags = {"simulate.seed": seed, "traces.folder": traces}
+    settings = read_settings(ctx, {**dump.settings(), **flags})
+    options = load_options(settings, is_skipping_bad=is_skipping_bad)
     described = describe(_loaded(reference, cluster, options))
     if is_json:
         print_json(described)
@@ -85,10 +90,13 @@ def info(
 
 @app.command()
 @stoppable
+@with_blocks
 def check(
     ctx: typer.Context,
+    *,
     reference: Reference,
     cluster: ClusterReference = None,
+    dump: DumpOptions,
     traces: TracesFolder = None,
     is_json: Json = False,
 ) -> None:
@@ -98,10 +106,10 @@ def check(
     """
     from podium.traces.check import findings, remarks
 
-    settings = read_settings(ctx, {"traces.folder": traces})
+    settings = read_settings(ctx, {**dump.settings(), "traces.folder": traces})
     notes: list[str] = []
     try:
-        trace = _loaded(reference, cluster, _options(settings, is_skipping_bad=True))
+        trace = _loaded(reference, cluster, load_options(settings, is_skipping_bad=True))
         found, notes = findings(trace), remarks(trace)
     except InputError as error:
         found = [str(error)]
@@ -135,24 +143,28 @@ def generate(
     from podium.traces import load_trace
 
     settings = read_settings(ctx, {"simulate.seed": seed})
-    options = replace(_options(settings, is_skipping_bad=False), nodes=nodes, pods=pods)
+    options = load_options(settings, nodes=nodes, pods=pods)
     _save(Screen(settings.display), load_trace("openb", options), target)
 
 
 @app.command()
 @stoppable
+@with_blocks
 def convert(
     ctx: typer.Context,
+    *,
     source: Reference,
     target: Target,
     cluster: ClusterReference = None,
     seed: Seed = None,
+    dump: DumpOptions,
     is_skipping_bad: SkipBad = False,
     traces: TracesFolder = None,
 ) -> None:
     """Writes a trace in another format."""
-    settings = read_settings(ctx, {"simulate.seed": seed, "traces.folder": traces})
-    trace = _loaded(source, cluster, _options(settings, is_skipping_bad))
+    flags = {"simulate.seed": seed, "traces.folder": traces}
+    settings = read_settings(ctx, {**dump.settings(), **flags})
+    trace = _loaded(source, cluster, load_options(settings, is_skipping_bad=is_skipping_bad))
     _save(Screen(settings.display), trace, target)
 
 
@@ -203,16 +215,6 @@ def fetch(
         files = fetch_openb(target, follow)
     print(target)
     screen.note(f"{len(files)} files with correct checksums. Please cite:\n{CITATION}")
-
-
-def _options(settings: Settings, is_skipping_bad: bool) -> LoadOptions:
-    from podium.traces import LoadOptions
-
-    return LoadOptions(
-        folder=traces_folder(settings),
-        seed=settings.simulate.seed,
-        is_skipping_bad=is_skipping_bad,
-    )
 
 
 def _loaded(reference: str, cluster: str | None, options: LoadOptions) -> Trace:

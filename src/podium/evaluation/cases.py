@@ -36,6 +36,8 @@ from podium.traces.trace import Trace
 
 LEFT_OUT = 0.1
 SCALES = (0.75, 1.0, 1.25)
+_BESIDE = ("names", "labels", "taints", "extended", "blocks", "zones")  # for each node
+_LATER = ("state", "duration", "topology")  # unknown to runs that were begun before
 _PERTURBATION, _SAMPLE = 7, 8  # streams of a seed: to perturb a cluster, to draw a part of it
 
 
@@ -56,6 +58,10 @@ class Case:
     since: float = 0.0  # shares of the trace's arrivals between which pods are taken
     until: float = 1.0
     digest: str = ""  # of what files gave when the case was planned; empty: not checked
+    # How the dump of a cluster is meant, as `LoadOptions` says.
+    state: Literal["now", "empty", ""] = ""
+    duration: str = ""
+    topology: str = ""  # keys, separated by commas
 
     @property
     def name(self) -> str:
@@ -102,10 +108,14 @@ class Case:
     def read(self) -> Trace:
         """Loads the trace of the case; one read from files is the same for every seed."""
         folder = Path(self.folder) if self.folder else None
-        sizes = (self.nodes, self.pods) if self.is_drawn else (None, None)
-        trace = load_trace(self.trace, LoadOptions(folder, self.seed, *sizes))
+        how = LoadOptions(
+            folder, state=self.state or None, duration=self.duration or None,
+            topology=tuple(self.topology.split(",")) if self.topology else (),
+        )  # fmt: skip
+        nodes, pods = (self.nodes, self.pods) if self.is_drawn else (None, None)
+        trace = load_trace(self.trace, replace(how, seed=self.seed, nodes=nodes, pods=pods))
         if self.cluster:
-            other = load_trace(self.cluster, LoadOptions(folder))  # the same for every seed
+            other = load_trace(self.cluster, how)  # the same for every seed
             trace = replace(trace, cluster=other.cluster)
         if self.digest and self.digest != self.digest_of(trace):
             raise InputError(
@@ -140,10 +150,13 @@ class Case:
         if self.is_perturbed:
             cluster = perturbed(cluster, self.seed)
         setup = Setup(self.seed, "python")
-        workload = self._workload(trace.workload)
+        workload = self._workload(trace.workload, cluster)
         return make_plan(cluster, workload, policy, self._protocol(), setup)
 
-    def _workload(self, workload: Workload) -> Workload:
+    def _workload(self, workload: Workload, cluster: Cluster) -> Workload:
+        if self.protocol != REPLAY and self.split == BY_SEED:
+            return workload.housed(cluster)
+        # Arrivals that are parted by time begin on empty nodes.
         own = as_demand(workload)
         if self.protocol == REPLAY:
             check_times(own)
@@ -181,7 +194,7 @@ class TrainingSet:
 
     def as_object(self) -> dict[str, Any]:
         """Describes the set as JSON types."""
-        cases = [asdict(case) for case in self.cases]
+        cases = [_as_object(case) for case in self.cases]
         return {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
 
     @classmethod
@@ -190,6 +203,12 @@ class TrainingSet:
         known = {each.name for each in fields(Case)}
         cases = [Case(**{k: v for k, v in case.items() if k in known}) for case in given["cases"]]
         return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"])
+
+
+def _as_object(case: Case) -> dict[str, Any]:
+    """Describes a case; what was added to cases later is left out where nobody says it."""
+    unsaid = [name for name in _LATER if not getattr(case, name)]
+    return {name: value for name, value in asdict(case).items() if name not in unsaid}
 
 
 def trace_cases(templates: Sequence[Case], seeds: int) -> tuple[Case, ...]:
@@ -258,12 +277,11 @@ def _part(
     cluster: Cluster, nodes: npt.NDArray[Any], kept: npt.NDArray[np.int64], name: str
 ) -> Cluster:
     chosen = kept.tolist()
-    beside = {
-        each: tuple(values[i] for i in chosen)
-        for each in ("names", "labels", "taints", "extended", "blocks", "zones")
-        if (values := getattr(cluster, each))
+    beside: dict[str, Any] = {each: getattr(cluster, each) for each in _BESIDE}
+    picked = {
+        each: tuple(values[i] for i in chosen) if values else () for each, values in beside.items()
     }
-    return replace(cluster, nodes=nodes, name=name, **beside)
+    return replace(cluster, nodes=nodes, name=name, **picked)
 
 
 def _short(reference: str) -> str:

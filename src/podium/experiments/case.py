@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UsageError
-from podium.experiments.places import blaming, place_of, traces_folder
+from podium.experiments.loading import load_options
+from podium.experiments.places import blaming, place_of
 from podium.experiments.protocol import Choice, check_order_of
 from podium.model import Cluster, Workload
 from podium.policies import Policy, load
@@ -17,6 +18,7 @@ from podium.policies.registry import RUN
 from podium.settings import Settings
 from podium.sim import Protocol, Setup
 from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
+from podium.traces.notes import counted
 from podium.traces.trace import Trace
 
 
@@ -31,6 +33,7 @@ class Inputs:
     ranks: Any = "shuffled"
     trace: Trace | None = None
     cluster: Trace | None = None
+    wanted: tuple[str, ...] = ()  # files of pods that are to be placed beside those of a dump
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +59,8 @@ class TraceDigest:
         times = (workload.arrival_s, workload.duration_s)
         for array in (case.cluster.nodes, workload.pods, *(t for t in times if t is not None)):
             self._hasher.update(array.tobytes())
+        if workload.bound_to:
+            self._hasher.update("\0".join(workload.bound_to).encode())
 
     @property
     def digest(self) -> str:
@@ -76,11 +81,13 @@ def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = Fals
 def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Case:
     """Loads cluster and workload and chooses protocol and seed; a seed passed here wins."""
     drawn = settings.simulate.seed if seed is None else seed
-    options = LoadOptions(
-        traces_folder(settings), drawn, inputs.nodes, inputs.pods, inputs.is_skipping_bad
-    )
+    options = load_options(
+        settings, seed=drawn, nodes=inputs.nodes, pods=inputs.pods,
+        is_skipping_bad=inputs.is_skipping_bad, wanted=inputs.wanted,
+    )  # fmt: skip
     traces = _traces(_Sources(settings, inputs), options)
-    cluster, workload = _cluster(traces, options), _workload(settings, traces)
+    cluster, given = _cluster(traces, options), _workload(settings, traces)
+    workload = _housed(given, cluster)
     experiment = next((trace.experiment for trace in traces if trace.experiment), None)
     choice = Choice(settings, experiment, inputs.orders)
     run_seed = choice.seed() if seed is None else seed
@@ -89,7 +96,8 @@ def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Ca
         check_order_of(inputs.orders, protocol, cluster, workload)
     with blaming(place_of(settings, "simulate.seed")):
         setup = Setup(seed=run_seed, tier=_tier(settings), ranks=inputs.ranks)
-    notes = (*_notes(traces), *_lacks(cluster), *choice.unused(protocol))
+    left_out = _homeless(len(given) - len(workload))
+    notes = (*_notes(traces), *left_out, *_lacks(cluster), *choice.unused(protocol))
     return Case(cluster, workload, protocol, setup, notes)
 
 
@@ -142,7 +150,11 @@ def _traces(sources: _Sources, options: LoadOptions) -> list[Trace]:
     """Loads the trace, and then the cluster where one is named."""
     if not sources.has_cluster:
         return [sources.trace(options)]
-    given = sources.cluster(replace(options, pods=None))
+    # Pods of another trace are not those of the cluster, and need none of its labels.
+    of_nodes = replace(options, pods=None)
+    if sources.has_own_trace:
+        of_nodes = replace(of_nodes, state=None, duration=None, wanted=())
+    given = sources.cluster(of_nodes)
     if given.cluster is None:
         raise UsageError(
             f"{given.name} contains no nodes",
@@ -152,7 +164,7 @@ def _traces(sources: _Sources, options: LoadOptions) -> list[Trace]:
     # A folder of manifests or a simon Config may bring its pods along.
     if given.workload is not None and not sources.has_own_trace:
         return [given if options.pods is None else sources.cluster(options)]
-    pods = sources.trace(replace(options, nodes=None))
+    pods = sources.trace(replace(options, nodes=None, topology=()))
     return [pods, replace(given, workload=None)]
 
 
@@ -168,7 +180,7 @@ def _cluster(traces: list[Trace], options: LoadOptions) -> Cluster:
 
 
 def _embedded(options: LoadOptions) -> Cluster:
-    cluster = load_trace(EMBEDDED, replace(options, pods=1)).cluster
+    cluster = load_trace(EMBEDDED, replace(options, pods=1, wanted=())).cluster
     if cluster is None:
         raise RuntimeError("the embedded profile has no nodes")
     return cluster
@@ -183,6 +195,22 @@ def _workload(settings: Settings, traces: list[Trace]) -> Workload:
         where=place_of(settings, "simulate.trace"),
         hint="name a trace that has pods with --trace",
     )
+
+
+def _housed(workload: Workload, cluster: Cluster) -> Workload:
+    """Lets pods that run elsewhere stay there: on another cluster, only the others are placed."""
+    found = workload.housed(cluster)
+    if len(found):
+        return found
+    raise UsageError(
+        f"every pod of {workload.name} runs on a node that {cluster.name} does not have",
+        hint="--state empty places them anew",
+    )
+
+
+def _homeless(count: int) -> Iterator[str]:
+    if count:
+        yield f"bound to nodes that the cluster does not have, so left out: {counted(count, 'pod')}"
 
 
 def _notes(traces: list[Trace]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from podium.experiments import search as searching
 from podium.experiments.arguments import python_face
 from podium.experiments.case import Inputs, loaded_already, named_policy
 from podium.experiments.listener import Listener
-from podium.experiments.places import traces_folder
+from podium.experiments.loading import DUMP_KEYS, load_options
 from podium.experiments.runs import check_keeping, check_name
 from podium.experiments.simulate import simulate as simulate_case
 from podium.experiments.training import CasesRequest
@@ -27,11 +27,12 @@ from podium.model import Cluster
 from podium.policies import Policy, taken_as_policy
 from podium.settings import Settings, load_settings
 from podium.sim import Result
-from podium.traces import LoadOptions, Trace
+from podium.traces import Trace
 from podium.traces import load_trace as load_named
 
 if TYPE_CHECKING:
     from podium.experiments.compare import PolicyComparison
+    from podium.experiments.fit import Fit
     from podium.experiments.search import SearchOutcome
     from podium.reports.explanation import Explanation
 
@@ -60,6 +61,9 @@ def simulate(  # noqa: PLR0913 - the options of the command
     nodes: int | None = None,
     pods: int | None = None,
     node_order: Literal["shuffled", "listed"] = "shuffled",
+    state: Literal["now", "empty"] | None = None,
+    duration: str | float | None = None,
+    topology: str | Sequence[str] | None = None,
     skip_bad: bool = False,
     listener: Listener | None = None,
 ) -> Result:
@@ -79,14 +83,61 @@ def simulate(  # noqa: PLR0913 - the options of the command
         nodes: number of nodes of a generated cluster.
         pods: number of pods of a generated trace.
         node_order: who wins ties.
+        state: how the dump of a cluster begins: "now" leaves pods where they run.
+        duration: run time of the pods of a dump: "2h", "exponential:1h", or seconds.
+        topology: "aws" or another preset, or the label keys of rack, block and zone.
         skip_bad: leaves bad rows of a file out.
         listener: hears of progress and can cancel.
     """
     hears = arguments.listener_or_warner(listener)
     flags = {"protocol": protocol, "seed": seed, "load": load, "ratio": ratio}
+    flags |= _dump(state, duration, topology)
     inputs = _inputs(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
     settings, inputs = _case(flags, inputs, trace, cluster)
     return simulate_case(settings, inputs, as_policy(policy), hears).result
+
+
+@python_face
+def fit(  # noqa: PLR0913 - the options of the command
+    trace: AnyTrace,
+    pods: str | Path | Sequence[str | Path] = (),
+    *,
+    policy: AnyPolicy | None = None,
+    cluster: AnyTrace | Cluster | None = None,
+    state: Literal["now", "empty"] | None = None,
+    topology: str | Sequence[str] | None = None,
+    seed: int | None = None,
+    skip_bad: bool = False,
+    listener: Listener | None = None,
+) -> Fit:
+    """Answers whether the pending pods of a cluster fit, and where, as `podium fit` does.
+
+    Args:
+        trace: the dump of a cluster: a file or a folder, or a loaded one.
+        pods: files of pods, Jobs and Deployments that are to be tried as well.
+        policy: decides; what the settings choose by default, else kube-default.
+        cluster: takes the nodes from elsewhere.
+        state: "now" leaves running pods where they are, "empty" places them anew.
+        topology: as for `simulate`.
+        seed: breaks ties.
+        skip_bad: leaves bad objects of a file out.
+        listener: hears of progress and can cancel.
+    """
+    from podium.experiments import fit as fitting
+
+    hears = arguments.listener_or_warner(listener)
+    several = pods if isinstance(pods, list | tuple) else [pods]
+    wanted = tuple(_reference("pods", each) for each in several)
+    if wanted and isinstance(trace, Trace):
+        raise UsageError(
+            "pods cannot be added to a trace that is already loaded", where="argument pods",
+            hint="name the trace by its file",
+        )  # fmt: skip
+    flags = {"protocol": "rounds", "seed": seed, **_dump(state, None, topology)}
+    inputs = Inputs(is_skipping_bad=skip_bad, wanted=wanted)
+    settings, inputs = _case(flags, inputs, trace, cluster)
+    chosen = as_policy(fitting.chosen_policy(settings) if policy is None else policy)
+    return fitting.fit(settings, inputs, chosen, hears)
 
 
 @python_face
@@ -104,6 +155,9 @@ def compare(  # noqa: PLR0913 - the options of the command
     nodes: int | None = None,
     pods: int | None = None,
     node_order: Literal["shuffled", "listed"] = "shuffled",
+    state: Literal["now", "empty"] | None = None,
+    duration: str | float | None = None,
+    topology: str | Sequence[str] | None = None,
     skip_bad: bool = False,
     jobs: int = 0,
     listener: Listener | None = None,
@@ -125,6 +179,9 @@ def compare(  # noqa: PLR0913 - the options of the command
         nodes: as for `simulate`.
         pods: as for `simulate`.
         node_order: as for `simulate`.
+        state: as for `simulate`.
+        duration: as for `simulate`.
+        topology: as for `simulate`.
         skip_bad: as for `simulate`.
         jobs: threads; 0 means one per core.
         listener: hears of progress and can cancel.
@@ -133,6 +190,7 @@ def compare(  # noqa: PLR0913 - the options of the command
     if metric is not None:
         arguments.text("metric", metric, "name one, such as gpu_allocation")
     flags = {"protocol": protocol, "load": load, "ratio": ratio}
+    flags |= _dump(state, duration, topology)
     inputs = _inputs(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
     settings, inputs = _case(flags, inputs, trace, cluster)
     request = comparing.ComparisonRequest(_policies(policies), _seeds(seeds), metric, threads)
@@ -152,6 +210,9 @@ def search(  # noqa: PLR0913 - the options of the command
     cluster: str | Path | None = None,
     load: float | None = None,
     held_out: str | None = None,
+    state: Literal["now", "empty"] | None = None,
+    duration: str | float | None = None,
+    topology: str | Sequence[str] | None = None,
     generator: str = "genetic",
     start: Literal["seeds", "random"] = "seeds",
     may_hold: bool = False,
@@ -177,6 +238,9 @@ def search(  # noqa: PLR0913 - the options of the command
         cluster: a name or a file whose nodes are used instead, for traces without nodes.
         load: divides the time between arrivals by this, to learn waiting.
         held_out: what is never trained on: "seed", or "time:0.3" for the last 30 % of arrivals.
+        state: as for `simulate`.
+        duration: as for `simulate`.
+        topology: as for `simulate`.
         generator: who writes candidates: genetic or random; llm where the settings name models.
         start: begins with published formulas, or with nothing.
         may_hold: lets candidates hold pods back.
@@ -197,7 +261,7 @@ def search(  # noqa: PLR0913 - the options of the command
     if held_out is not None:
         arguments.text("held_out", held_out, "write seed, or time:0.3")
     budget = search_plan.budget_of(most, _span(time), arguments.number_or_none("target", target))
-    settings = load_settings()
+    settings = _with_dump(state, duration, topology)
     if keep is not None:
         check_name(arguments.text("keep", keep, "give the run a name"))
     with _references(settings, trace, is_kept=keep is not None) as traces:
@@ -239,15 +303,22 @@ def load_policy(reference: AnyPolicy) -> Policy:
 
 
 @python_face
-def load_trace(
+def load_trace(  # noqa: PLR0913 - the options of the commands
     reference: AnyTrace, *, seed: int = 0, nodes: int | None = None, pods: int | None = None,
-    skip_bad: bool = False,
+    state: Literal["now", "empty"] | None = None, duration: str | float | None = None,
+    topology: str | Sequence[str] | None = None, skip_bad: bool = False,
 ) -> Trace:  # fmt: skip
-    """Loads a trace by name, file or folder; the embedded ones are drawn by the seed."""
-    folder = traces_folder(load_settings())
+    """Loads a trace by name, file or folder; the embedded ones are drawn by the seed.
+
+    The dump of a cluster is read as `simulate` reads it, by state, duration and topology.
+    """
+    settings = _with_dump(state, duration, topology)
     first, node_count = arguments.whole("seed", seed, 0), _size("nodes", nodes)
-    options = LoadOptions(folder, first, node_count, _size("pods", pods), skip_bad)
+    options = load_options(
+        settings, seed=first, nodes=node_count, pods=_size("pods", pods), is_skipping_bad=skip_bad
+    )
     if isinstance(reference, Trace):
+        _refuse_dump(_dump(state, duration, topology))
         return loaded_already(reference, options)
     return load_named(_reference("reference", reference), options)
 
@@ -261,6 +332,33 @@ def _span(time: object) -> str | None:
     if time is None or isinstance(time, str):
         return time
     return f"{arguments.number_or_none('time', time):f}"
+
+
+def _dump(state: object, duration: object, topology: object) -> dict[str, Any]:
+    """Words what says how a dump is meant as flags do; a number of a duration counts seconds."""
+    number = arguments.plain_number(duration)
+    if isinstance(number, int | float) and not isinstance(number, bool):
+        duration = f"{arguments.number_or_none('duration', number):f}".rstrip("0").rstrip(".")
+    if isinstance(topology, list | tuple):
+        topology = ",".join(arguments.text("topology", key, "give the keys of labels")
+                            for key in topology)  # fmt: skip
+    return {"state": state, "duration": duration, "topology": topology}
+
+
+def _with_dump(state: object, duration: object, topology: object) -> Settings:
+    flags = _dump(state, duration, topology)
+    return load_settings({f"simulate.{name}": value for name, value in flags.items()})
+
+
+def _refuse_dump(flags: dict[str, Any]) -> None:
+    """Refuses what says how a dump is meant once it is read."""
+    for name in DUMP_KEYS:
+        if flags.get(name) is not None:
+            raise UsageError(
+                f"{name} cannot be set for a trace that is already loaded",
+                where=f"argument {name}",
+                hint=f"load the trace with {name}={flags[name]!r}, or name it by reference",
+            )
 
 
 def _inputs(
@@ -358,6 +456,8 @@ def _case(
             value = Trace(value.name, value, None)
         if isinstance(value, Trace):
             loaded[name] = value
+            if name == "trace":
+                _refuse_dump(flags)
         elif value is not None:
             given[f"simulate.{name}"] = _reference(name, value)
     return load_settings(given), replace(inputs, **loaded)

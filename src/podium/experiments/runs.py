@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import podium
 from podium.errors import MissingError, PodiumError, UsageError
+from podium.experiments.loading import DUMP_KEYS
 from podium.experiments.places import blaming, place_of
 from podium.experiments.plain import plain
 from podium.settings import Settings
@@ -175,6 +176,7 @@ def _case_inputs(
     found |= {name: getattr(chosen, name) for name in ("hold_limit", "max_holds")}
     if summary["protocol"] == "rounds":
         found["max_rounds"] = chosen.max_rounds
+    found |= {name: getattr(chosen, name) for name in DUMP_KEYS if getattr(chosen, name)}
     if inputs.orders is not None:
         found["orders"] = str(inputs.orders)
     return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from podium.errors import UsageError
 from podium.experiments.listener import SILENT, Listener, Notes
+from podium.experiments.loading import load_options
 from podium.experiments.places import blaming, traces_folder
 
 if TYPE_CHECKING:
@@ -82,7 +83,16 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
             found.append(replace(plain, protocol="inflation"))
         if replays:
             found.append(replace(plain, protocol="replay", load=speed))
-    return found
+    return [_read_as(settings, case) for case in found]
+
+
+def _read_as(settings: Settings, case: Case) -> Case:
+    """Says how a dump is meant, in words that the processes of a search read as well."""
+    options = load_options(settings)
+    topology = ",".join(options.topology)
+    return replace(
+        case, state=options.state or "", duration=options.duration or "", topology=topology
+    )
 
 
 def _sources(settings: Settings, request: CasesRequest) -> tuple[tuple[str, ...], str]:

@@ -251,6 +251,14 @@ class Workload:
             class_of=None if self.class_of is None else self.class_of[order],
         )
 
+    def housed(self, cluster: Cluster) -> Workload:
+        """Leaves out pods that run on nodes which a cluster does not have."""
+        known = {"", *cluster.names}
+        if all(node in known for node in self.bound_to):
+            return self
+        kept = [pod for pod, node in enumerate(self.bound_to) if node in known]
+        return self.taken(np.array(kept, np.int64))
+
     def shapes(self) -> Shapes:
         """Counts the distinct pods: equal records with constraints written alike."""
         if "shapes" not in self._derived:

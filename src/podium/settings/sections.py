@@ -52,6 +52,28 @@ class Simulate:
     max_rounds: int = field(
         default=10, metadata=about("number of times the queue is offered (rounds)", at_least=1)
     )
+    state: str | None = field(
+        default=None,
+        metadata=about(
+            "how the dump of a cluster begins: with its pods where they run, or empty; "
+            "unset: now where pods run",
+            choices=("now", "empty"),
+        ),
+    )
+    duration: str | None = field(
+        default=None,
+        metadata=about(
+            "run time of the pods of a dump: 2h, exponential:1h, lognormal:1h:1.5; "
+            "unset: as finished pods ran"
+        ),
+    )
+    topology: str | None = field(
+        default=None,
+        metadata=about(
+            "labels of rack, block and zone in a dump: aws, gcp, oci, nvlink, topograph, "
+            "kubernetes, or up to three keys; unset: all that are known"
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +31,7 @@ EMBEDDED = "openb"
 EMBEDDED_16 = "openb:16"
 
 _PREFIX = "openb:"
+_WANTED = "flag --pods"
 _SMALL_LIST = "16_node"
 _GET_HINT = (
     "run `podium traces fetch openb`, or name the folder that holds the file in PODIUM_TRACES"
@@ -49,6 +51,7 @@ class LoadOptions:
     state: State | None = None  # None: as it is now where pods run, empty otherwise
     duration: str | None = None  # 2h, exponential:1h; None: as pods say, else as finished ones ran
     topology: tuple[str, ...] = ()  # a preset, or the label keys of rack, block and zone
+    wanted: tuple[str, ...] = ()  # files of pods that are to be placed beside those of the dump
 
     @property
     def reading(self) -> Reading:
@@ -85,8 +88,31 @@ def load_trace(reference: str, options: LoadOptions = LoadOptions()) -> Trace:  
     return replace(_from_path(path, options), name=reference)
 
 
+def _manifests(path: Path, rejects: Rejects, options: LoadOptions) -> Trace:
+    """Reads manifests, and the files of wanted pods beside them."""
+    with ExitStack() as stack:
+        wanted = []
+        for each in options.wanted:
+            if not is_stream(each) and not Path(each).is_file():
+                hint = "give a file of Pods, Jobs or Deployments, or - for standard input"
+                raise UsageError(f'there is no file "{each}"', where=_WANTED, hint=hint)
+            buffer = stack.enter_context(buffered(each)) if is_stream(each) else None
+            wanted.append(buffer.path if buffer else Path(each))
+        return read_manifests(path, rejects, options.reading, wanted)
+
+
+def _refuse_wanted(options: LoadOptions) -> None:
+    if options.wanted:
+        raise UsageError(
+            "pods can only be added to the dump of a cluster",
+            where=_WANTED,
+            hint="give Kubernetes manifests: kubectl get nodes,pods -A -o yaml",
+        )
+
+
 def _unread(trace: Trace, options: LoadOptions) -> Trace:
     """Notes options that speak of the dump of a cluster, which this trace is not."""
+    _refuse_wanted(options)
     given = {"state": options.state, "duration": options.duration, "topology": options.topology}
     notes = [f"{name} is not honoured, this is not the dump of a cluster" for name in given]
     is_given = [bool(value) for value in given.values()]
@@ -171,7 +197,7 @@ def _original_file(name: str, folder: Path | None) -> Path:
 def _from_path(path: Path, options: LoadOptions) -> Trace:
     rejects = Rejects(options.is_skipping_bad)
     if path.is_dir():
-        return read_manifests(path, rejects, options.reading)
+        return _manifests(path, rejects, options)
     if not path.is_file():  # whoever holds it open may never say more
         raise InputError.at(
             path,
@@ -184,8 +210,9 @@ def _from_path(path: Path, options: LoadOptions) -> Trace:
     if suffix in SUFFIXES:
         first = next(read_documents(path), None)
         if first is not None and is_simon_config(first):
+            _refuse_wanted(options)
             return read_simon(first, path, rejects, options.reading)
-        return read_manifests(path, rejects, options.reading)
+        return _manifests(path, rejects, options)
     raise InputError.at(
         path,
         f'files that end in "{suffix}" are not read as traces',

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from podium.model.classes import PODS
 from podium.model.cluster import Cluster
+from podium.model.constraints import UNSCHEDULABLE, Constraints
 from podium.model.records import GPU_MILLI
 from podium.model.workload import Workload, gpu_demand
 from podium.traces.demand import asked, offered, peak, pod_classes, shares
+from podium.traces.kubernetes.state import LEFT_OUT
 from podium.traces.trace import Trace
 
 TOP_SHAPES = 10
@@ -30,7 +34,7 @@ def describe(trace: Trace) -> dict[str, Any]:
     if trace.cluster is not None:
         described["cluster"] = _cluster(trace.cluster)
     if trace.workload is not None:
-        described["workload"] = _workload(trace.workload)
+        described["workload"] = {**_workload(trace.workload), **_state(trace)}
         if trace.cluster is not None:
             described["demand"] = _demand(trace.workload, trace.cluster)
     return described
@@ -45,6 +49,7 @@ def _cluster(cluster: Cluster) -> dict[str, Any]:
             "gpu_count": int(kind["gpu_count"]),
             "cpu_milli": int(kind["cpu_milli_total"]),
             "memory_mib": int(kind["memory_mib_total"]),
+            **_sharing(cluster, kind),
             "nodes": int(count),
         }
         for kind, count in zip(kinds, counts, strict=True)
@@ -55,8 +60,64 @@ def _cluster(cluster: Cluster) -> dict[str, Any]:
         "cpu_milli": cluster.cpu_milli_total,
         "memory_mib": cluster.memory_mib_total,
         "racks": len(cluster.racks),
+        **_closed(cluster),
         "node_types": sorted(types, key=lambda kind: (-kind["nodes"], str(kind))),
     }
+
+
+def _sharing(cluster: Cluster, kind: Any) -> dict[str, Any]:
+    """Tells as how many devices one GPU is advertised, in a cluster where some are several."""
+    if not cluster.gpu_replicas:
+        return {}
+    return {"gpu_replicas": cluster.gpu_replicas[kind["gpu_model"]] if kind["gpu_count"] else 1}
+
+
+def _closed(cluster: Cluster) -> dict[str, Any]:
+    """Counts the nodes that do not take every pod, in a cluster that has such."""
+    if not cluster.taints:
+        return {}
+    keys = [{taint.key for taint in taints} for taints in cluster.taints]
+    return {
+        "tainted_nodes": sum(1 for each in keys if each - {UNSCHEDULABLE}),
+        "cordoned_nodes": sum(1 for each in keys if UNSCHEDULABLE in each),
+    }
+
+
+def _state(trace: Trace) -> dict[str, Any]:
+    """Tells how the pods of a dump stand, which gangs they form, and what they demand of nodes."""
+    workload = trace.workload
+    described: dict[str, Any] = {}
+    if workload is None:
+        return described
+    if workload.bound_to or trace.left_out:
+        bound = sum(1 for node in workload.bound_to if node)
+        states = {"bound": bound, "pending": len(workload) - bound}
+        described["states"] = {**states, **dict.fromkeys(LEFT_OUT.values(), 0), **trace.left_out}
+    if workload.gang_rules:
+        sizes = np.bincount(workload.pods["gang"], minlength=len(workload.gangs) + 1)[1:].tolist()
+        described["gang_rules"] = [
+            {"name": rule.name, "pods": size, "minimum": rule.minimum, "domain": rule.domain}
+            for rule, size in zip(workload.gang_rules, sizes, strict=True)
+        ]
+    if workload.constraints:
+        described["constraints"] = {
+            name: sum(1 for each in workload.constraints if is_there(each))
+            for name, is_there in _CONSTRAINTS.items()
+        }
+    return described
+
+
+_CONSTRAINTS: Mapping[str, Callable[[Constraints], bool]] = {
+    "node_selector": lambda pod: bool(pod.node_labels),
+    "node_affinity": lambda pod: pod.node_terms is not None,
+    "tolerations": lambda pod: bool(pod.tolerations),
+    "pod_affinity": lambda pod: bool(pod.affinity),
+    "pod_anti_affinity": lambda pod: bool(pod.anti_affinity),
+    "topology_spread": lambda pod: bool(pod.spread),
+    "host_ports": lambda pod: bool(pod.host_ports),
+    "extended_resources": lambda pod: bool(set(dict(pod.extended)) - {PODS}),
+}
+"""What pods may demand of nodes, and how to tell that one does."""
 
 
 def _workload(workload: Workload) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from podium.model.cluster import Cluster
 from podium.model.workload import Workload
@@ -26,3 +27,4 @@ class Trace:
     workload: Workload | None
     experiment: Experiment | None = None
     notes: tuple[str, ...] = ()  # rows left out, settings not honoured
+    left_out: Mapping[str, int] = field(default_factory=dict)  # pods of a dump, by what they are

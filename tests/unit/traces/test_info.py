@@ -1,12 +1,16 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from podium.model import PodSpec, Workload
+import support
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.traces import Experiment, LoadOptions, Trace, load_trace
 from podium.traces.info import describe
 from support.traces import originals, small_pods, small_trace
+
+DUMP = str(Path(support.__path__[0]) / "cluster_dump.yaml")
 
 
 def test_counts_and_demand_are_given_as_shares_of_the_cluster():
@@ -78,6 +82,38 @@ def test_the_experiment_and_the_notes_are_shown():
 def test_the_description_is_ready_for_json():
     for trace in (small_trace(), load_trace("openb", LoadOptions(nodes=5, pods=5))):
         assert json.loads(json.dumps(describe(trace)))["name"] == trace.name
+
+
+def test_the_dump_of_a_cluster_tells_who_runs_who_waits_and_what_pods_demand():
+    described = describe(load_trace(DUMP))
+    workload = described["workload"]
+    assert workload["states"] == {
+        "bound": 6, "pending": 5, "finished": 3, "gated": 1, "deleted": 0, "elsewhere": 1,
+    }  # fmt: skip
+    assert workload["gang_rules"] == [
+        {"name": "train", "pods": 4, "minimum": 4, "domain": "block"},
+    ]
+    assert workload["constraints"] == {
+        "node_selector": 1, "node_affinity": 2, "tolerations": 11, "pod_affinity": 0,
+        "pod_anti_affinity": 1, "topology_spread": 1, "host_ports": 2, "extended_resources": 0,
+    }  # fmt: skip
+    assert (described["cluster"]["tainted_nodes"], described["cluster"]["cordoned_nodes"]) == (3, 1)
+    empty = describe(load_trace(DUMP, LoadOptions(state="empty")))["workload"]["states"]
+    assert (empty["bound"], empty["pending"]) == (3, 8)
+
+
+def test_gpus_that_are_advertised_as_several_devices_are_told():
+    nodes = [NodeSpec("a", 1, 1, 2, "A", gpu_replicas=4), NodeSpec("b", 1, 1, 2, "A")]
+    described = describe(Trace("t", Cluster.of([*nodes, NodeSpec("c", 1, 1)]), None))
+    found = {kind["gpu_replicas"] for kind in described["cluster"]["node_types"]}
+    assert found == {4, 1}
+
+
+def test_other_traces_are_described_as_before():
+    described = describe(load_trace("openb", LoadOptions(nodes=5, pods=5)))
+    assert not {"states", "gang_rules", "constraints"} & described["workload"].keys()
+    assert not {"tainted_nodes", "cordoned_nodes"} & described["cluster"].keys()
+    assert all("gpu_replicas" not in kind for kind in described["cluster"]["node_types"])
 
 
 @pytest.mark.openb

@@ -50,7 +50,7 @@ def compare(
 ) -> None:
     """Compares search strategies at equal budgets, on held-out cases."""
     flags = {"search.models": ",".join(model) if model else None}
-    settings = read_settings(ctx, {**place.settings(), **flags})
+    settings = read_settings(ctx, {**place.settings(), **cases.settings(), **flags})
     screen = Screen(settings.display)
     request = StrategiesRequest(
         tuple(arms or DEFAULT_STRATEGIES), cases.request(), runs, evaluations, start, seed, command,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from podium.cli.options import StoreUrl, TracesFolder
+from podium.cli.options import DumpOptions, Duration, State, StoreUrl, Topology, TracesFolder
 from podium.experiments.search_plan import MeansRequest
 from podium.experiments.training import CasesRequest
 
@@ -153,6 +153,13 @@ class CasesOptions:
     nodes: Nodes = None
     load: Load = None
     held_out: HeldOut = None
+    state: State = None
+    duration: Duration = None
+    topology: Topology = None
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the options that are settings, by path."""
+        return DumpOptions(self.state, self.duration, self.topology).settings()
 
     def request(self) -> CasesRequest:
         """Describes the training cases."""

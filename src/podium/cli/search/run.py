@@ -84,7 +84,8 @@ def run(
     is_json: Json = False,
 ) -> None:
     """Searches for a policy; ctrl-C stops it, resume continues."""
-    settings = read_settings(ctx, {**place.settings(), **models.settings()})
+    flags = {**place.settings(), **cases.settings(), **models.settings()}
+    settings = read_settings(ctx, flags)
     writers = search_plan.GeneratorRequest(
         search_plan.read_weights(generator or ["genetic"]), tuple(price or ()), replay, command,
         tuple(command_env or ()), {**models.flags(), "--price": price, "--replay": replay},

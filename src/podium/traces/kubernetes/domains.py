@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from podium.errors import UsageError
+from podium.errors import UnknownName, UsageError, close_names
 from podium.model.cluster import NodeSpec
 from podium.traces.kubernetes import keys
 
@@ -79,6 +79,9 @@ def chosen_domains(topology: tuple[str, ...]) -> Domains:
         return KNOWN
     names = topology
     if len(topology) == 1 and "/" not in topology[0]:
+        # The key of a label may be any word; one that is nearly a preset is a slip.
+        if topology[0] not in PRESETS and close_names(topology[0], PRESETS):
+            raise UnknownName.among("topology", topology[0], PRESETS)
         names = PRESETS.get(topology[0], topology)
     if len(names) > len(LEVELS):
         raise UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -48,12 +48,14 @@ from podium.traces.kubernetes.pod import (
 )
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
-from podium.traces.kubernetes.state import STATES, UNBOUND, Present, State, present, timed
+from podium.traces.kubernetes.state import LEFT_OUT, STATES, UNBOUND, Present, State, present, timed
+from podium.traces.kubernetes.templates import made_pods
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
 
 _NOTHING_HINT = "give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them"
+_WANTED_HINT = "give Pod objects, or a Job, Deployment, ReplicaSet or StatefulSet"
 _HINTS = {
     "KubeSchedulerConfiguration": "that is a scheduler's configuration: give it as a policy",
 }
@@ -72,8 +74,14 @@ class Reading:
 AS_IT_IS = Reading()
 
 
-def read_manifests(path: Path, rejects: Rejects, reading: Reading = AS_IT_IS) -> Trace:
-    """Reads the nodes and pods of a file, or of all manifests in a folder."""
+def read_manifests(
+    path: Path, rejects: Rejects, reading: Reading = AS_IT_IS, wanted: Sequence[Path] = ()
+) -> Trace:
+    """Reads the nodes and pods of a file, or of all manifests in a folder.
+
+    Files of wanted pods are read beside it, and the Jobs and Deployments in them become pods: in
+    the dump of a cluster, those have their pods already.
+    """
     if reading.state not in (None, *STATES):
         hint = f"give {' or '.join(STATES)}"
         raise UsageError(f'"{reading.state}" is not a state', where="state", hint=hint)
@@ -85,6 +93,8 @@ def read_manifests(path: Path, rejects: Rejects, reading: Reading = AS_IT_IS) ->
             pile.read(file)
     else:
         pile.read(path)
+    for file in wanted:
+        pile.read_wanted(file)
     return pile.trace(path)
 
 
@@ -120,6 +130,26 @@ class _Pile:
                 take(document, path)
             except FieldError as error:
                 self._reject(error, _object_name(document), f"{path}, line {document.line}")
+
+    def read_wanted(self, path: Path) -> None:
+        """Adds the pods of a file, and those that its controllers would make."""
+        before, held = len(self.pods), Counter[str]()
+        for document in read_documents(path):
+            held[document.kind or "object without a kind"] += 1
+            try:
+                made = made_pods(document)
+                for each in [document] if made is None else made:
+                    take = self._taker(each)
+                    if take is None:
+                        self._take_other(each, path)
+                    else:
+                        take(each, path)
+            except FieldError as error:
+                self._reject(error, _object_name(document), f"{path}, line {document.line}")
+        if len(self.pods) == before and not self.rejects.count:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
+            text = f"it holds {kinds}" if kinds else "it is empty"
+            raise InputError.at(path, f"no Pod was found: {text}", hint=_WANTED_HINT)
 
     def _reject(self, error: FieldError, name: str, place: str) -> None:
         where = f"{place}, {error.field}" if error.field else place
@@ -165,6 +195,7 @@ class _Pile:
             cluster=Cluster.of(self.nodes.values(), name=path.name) if self.nodes else None,
             workload=Workload.of(pods, name=path.name, gangs=gangs.rules) if pods else None,
             notes=notes,
+            left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
         )
 
     def _take_node(self, document: Document, path: Path) -> None:

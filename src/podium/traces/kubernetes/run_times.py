@@ -95,7 +95,7 @@ def parse_run_time(text: str) -> Distribution:
             return Constant(_period_s(name))
     except ValueError:
         pass
-    raise UsageError(f'"{text}" is not a run time', where="duration", hint=_HINT)
+    raise UsageError(f'"{text}" is not a run time', hint=_HINT)
 
 
 def _period_s(text: str) -> float:

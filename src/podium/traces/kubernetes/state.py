@@ -20,6 +20,9 @@ FINISHED = "finished, so left out"
 GATED = "wait for their gates (spec.schedulingGates), so left out"
 DELETED = "being deleted, so left out"
 HOMELESS = "bound to nodes that are not in the file, so left out"
+LEFT_OUT = {FINISHED: "finished", GATED: "gated", DELETED: "deleted", HOMELESS: "elsewhere"}
+"""Names of pods that take no part, by the remark that says so."""
+
 UNBOUND = "bound, but read as arrivals because the file has no nodes"
 
 _DRAWS = 2  # a stream of its own beside those of generated nodes and pods

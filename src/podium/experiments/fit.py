@@ -1,0 +1,188 @@
+"""Tells whether the pending pods of a cluster fit, and where; or what keeps them from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from podium.errors import UsageError
+from podium.experiments.listener import SILENT, Listener, Notes
+from podium.files.excerpt import escaped
+from podium.files.html import html_table
+
+if TYPE_CHECKING:
+    from podium.experiments.case import Case, Inputs
+    from podium.policies import Policy
+    from podium.settings import Settings
+    from podium.sim import Result
+
+DEFAULT_POLICY = "kube-default"
+"""Answers what would happen today, unless a policy is chosen: clusters run kube-scheduler."""
+
+MOST_EXPLANATIONS = 10
+TITLES = ("pod", "GPUs", "node", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class PodFit:
+    """Says of one pending pod where it would run, or why nowhere."""
+
+    namespace: str
+    name: str
+    gpus: float  # asked for; 0.5 is half of one
+    node: str  # empty if no node takes it
+    gpu_slots: tuple[int, ...]  # on that node
+    reason: str  # the one that counts most, in a word: gpu, taint, gang; empty if it fits
+    message: str  # the same in a sentence, with the number of nodes
+    would_fit_empty: bool  # a node would take it if nothing ran there
+
+    @property
+    def fits(self) -> bool:
+        """Tells whether a node takes it."""
+        return bool(self.node)
+
+    @property
+    def full_name(self) -> str:
+        """Names the pod with its namespace."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Answers whether all pending pods fit, pod by pod."""
+
+    trace: str
+    cluster: str
+    policy: str
+    running: int  # pods that run already and stay where they are
+    pods: tuple[PodFit, ...]  # that are pending, in the order in which they are offered
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_yes(self) -> bool:
+        """Tells whether all of them fit."""
+        return all(pod.fits for pod in self.pods)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Counts the pods that do not fit by reason, the commonest first."""
+        return dict(Counter(pod.reason for pod in self.pods if not pod.fits).most_common())
+
+    @property
+    def summary(self) -> str:
+        """Answers in one line."""
+        if not self.pods:
+            return "no pod is pending"
+        fitting = sum(pod.fits for pod in self.pods)
+        pending = f"{len(self.pods):,} pending pod{'' if len(self.pods) == 1 else 's'}"
+        if self.is_yes:
+            return f"all {pending} fit" if fitting > 1 else "the pending pod fits"
+        refused = len(self.pods) - fitting
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
+        verb = "does" if refused == 1 else "do"
+        return f"{fitting:,} of {pending} fit; {refused:,} {verb} not: {reasons}"
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes the answer as JSON types."""
+        return {
+            "trace": self.trace,
+            "cluster": self.cluster,
+            "policy": self.policy,
+            "fits": self.is_yes,
+            "running": self.running,
+            "pending": len(self.pods),
+            "fitting": sum(pod.fits for pod in self.pods),
+            "reasons": self.reasons,
+            "pods": [{**asdict(pod), "fits": pod.fits} for pod in self.pods],
+            "notes": list(self.notes),
+        }
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Gives the cells of a table, by `TITLES`."""
+        return [
+            (pod.full_name, f"{pod.gpus:g}", pod.node or None, pod.reason or None)
+            for pod in self.pods
+        ]
+
+    def explanations(self) -> list[str]:
+        """Says in a sentence each what keeps pods from running, the commonest first."""
+        told = Counter((pod.reason, pod.message) for pod in self.pods if not pod.fits)
+        lines = [
+            f"{reason} ({count:,} pod{'' if count == 1 else 's'}): {message}"
+            for (reason, message), count in told.most_common(MOST_EXPLANATIONS)
+        ]
+        others = len(told) - len(lines)
+        return [*lines, f"... and {others:,} more; --json lists them all"] if others else lines
+
+    def __repr__(self) -> str:
+        return f"<Fit on {escaped(self.cluster)} by {escaped(self.policy)}: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        """Shows the answer in a notebook."""
+        return html_table(f"{self.cluster}: {self.summary}", TITLES, self.rows())
+
+
+def chosen_policy(settings: Settings) -> str:
+    """Names the policy that decides: the one that somebody chose, else kube-scheduler's."""
+    is_free = settings.origins["simulate.policy"] == "default"
+    return DEFAULT_POLICY if is_free else settings.simulate.policy
+
+
+def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener = SILENT) -> Fit:
+    """Offers the pending pods of a dump to the cluster as it is now, and says what comes of it.
+
+    The settings choose the protocol, which has to be rounds: nobody leaves while pods are placed.
+    """
+    from podium.experiments.case import load_case
+    from podium.experiments.simulate import run_case
+
+    case = load_case(settings, inputs)
+    _require_nodes(settings, inputs, case)
+    notes = (*case.notes, *policy.notes)
+    Notes(listener).add(notes)
+    result = run_case(case, policy, listener)
+    pending = range(len(result.plan.bound), len(result.status))
+    return Fit(
+        trace=case.workload.name,
+        cluster=case.cluster.name,
+        policy=policy.name,
+        running=len(result.plan.bound),
+        pods=tuple(_pod_fit(result, pod) for pod in pending),
+        notes=notes,
+    )
+
+
+def _require_nodes(settings: Settings, inputs: Inputs, case: Case) -> None:
+    """Refuses to answer for a cluster that nobody named."""
+    from podium.traces.catalogue import EMBEDDED
+
+    is_named = settings.simulate.cluster is not None or inputs.cluster is not None
+    if case.cluster.name == EMBEDDED and case.workload.name != EMBEDDED and not is_named:
+        raise UsageError(
+            f"{case.workload.name} has no nodes",
+            hint="dump them as well: kubectl get nodes,pods -A -o yaml; or name them by --cluster",
+        )
+
+
+def _pod_fit(result: Result, pod: int) -> PodFit:
+    from podium.model.records import GPU_MILLI
+    from podium.sim.result import slots_of
+
+    arrivals = result.plan.arrivals
+    namespace = arrivals.namespaces[pod] if arrivals.namespaces else ""
+    record = arrivals.pods[pod]
+    count, milli = (record["gpu_count"], record["gpu_milli"])
+    if arrivals.gpu_asked is not None:
+        count, milli = arrivals.gpu_asked[pod]
+    refusal = result.refusal(pod)
+    return PodFit(
+        namespace=namespace or "default",
+        name=arrivals.names[pod].rpartition("/")[2],
+        gpus=int(count) * int(milli) / GPU_MILLI,
+        node="" if refusal else result.plan.cluster.names[result.node[pod]],
+        gpu_slots=slots_of(int(result.slots[pod])),
+        reason=refusal.reason if refusal else "",
+        message=refusal.message if refusal else "",
+        would_fit_empty=refusal is None or refusal.would_fit_empty,
+    )

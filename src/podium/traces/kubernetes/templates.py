@@ -1,0 +1,63 @@
+"""Makes the pods that a controller would make: of Jobs, Deployments and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from podium.traces.fields import mapping_at, text_of, whole_of
+from podium.traces.kubernetes.documents import Document
+
+MOST_PODS = 100_000
+"""No controller is asked for more pods than this."""
+
+_REPLICAS = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+
+
+def made_pods(document: Document) -> list[Document] | None:
+    """Makes the pods of a controller; None where the object is none that is known.
+
+    A Job gets as many as run at once, and a CronJob those of one run.
+    """
+    if document.kind == "CronJob":
+        spec = mapping_at(document.value, "spec", "spec")
+        job = mapping_at(spec, "jobTemplate", "spec.jobTemplate")
+        named = {**_metadata(job), **_metadata(document.value)}
+        return made_pods(Document({**job, "kind": "Job", "metadata": named}, document.line))
+    if document.kind not in (*_REPLICAS, "Job"):
+        return None
+    spec = mapping_at(document.value, "spec", "spec")
+    template = mapping_at(spec, "template", "spec.template")
+    count = _parallel(spec) if document.kind == "Job" else _whole(spec, "replicas", 1)
+    return [Document(_pod(document, template, index), document.line) for index in range(count)]
+
+
+def _metadata(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping_at(value, "metadata", "metadata")
+
+
+def _parallel(spec: Mapping[str, Any]) -> int:
+    completions = _whole(spec, "completions", MOST_PODS)
+    return min(_whole(spec, "parallelism", 1), completions)
+
+
+def _whole(spec: Mapping[str, Any], name: str, default: int) -> int:
+    value = spec.get(name)
+    return default if value is None else whole_of(value, f"spec.{name}", 0, MOST_PODS)
+
+
+def _pod(document: Document, template: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Writes one pod, named and owned as its controller would."""
+    own = _metadata(document.value)
+    prefix = text_of(own.get("generateName"), "metadata.generateName").rstrip("-")
+    name = text_of(own.get("name"), "metadata.name") or prefix
+    owner = {"kind": document.kind, "name": name, "controller": True}
+    metadata = {
+        **mapping_at(template, "metadata", "spec.template.metadata"),
+        "name": f"{name}-{index}",
+        "ownerReferences": [owner],
+    }
+    if "namespace" in own:
+        metadata["namespace"] = own["namespace"]
+    spec = mapping_at(template, "spec", "spec.template.spec")
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -1,0 +1,141 @@
+import json
+from pathlib import Path
+
+import pytest
+
+import support
+from podium.cli.main import app
+
+DUMP = str(Path(support.__path__[0]) / "cluster_dump.yaml")
+SMALL = ["simulate", "--trace", "openb", "--nodes", "5", "--pods", "5"]
+JOB = """\
+kind: Job
+metadata: {name: sweep, namespace: ml}
+spec: {template: {spec: {containers: [{name: main}]}}}
+"""
+pytestmark = pytest.mark.usefixtures("_warm_cache")
+
+
+@pytest.fixture
+def run(runner):
+    return lambda *arguments, **given: runner.invoke(app, ["fit", *arguments], **given)
+
+
+def test_the_answer_is_no_while_a_pod_does_not_fit(run):
+    found = run(DUMP)
+    assert found.exit_code == 1, found.stderr
+    lines = found.stdout.splitlines()
+    assert lines[0].split() == ["pod", "GPUs", "node", "reason"]
+    assert lines[1].split() == ["ml/train-0", "8", "-", "gang"]
+    assert lines[5].split() == ["ml/tokenize-28393-w5t8p", "1", "gpu-b", "-"]
+    assert lines[-2].startswith('gang (4 pods): no one block holds gang "train"')
+    assert lines[-1] == "1 of 5 pending pods fit; 4 do not: 4 gang"
+    assert "decided by kube-default; 6 pods already running" in found.stderr
+
+
+def test_the_answer_is_yes_once_all_fit(run):
+    nodes = "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi}}\n---\n"
+    Path("dump.yaml").write_text(nodes + "kind: Pod\nmetadata: {name: a}\nspec: {}\n")
+    found = run("dump.yaml", "--policy", "first-fit")
+    assert (found.exit_code, found.stdout.splitlines()[-1]) == (0, "the pending pod fits")
+    assert "decided by first-fit; 0 pods already running" in found.stderr
+
+
+def test_data_have_stable_names(run):
+    found = run(DUMP, "--json", "--policy", "fgd")
+    assert found.exit_code == 1
+    answer = json.loads(found.stdout)
+    assert list(answer) == [
+        "trace", "cluster", "policy", "fits", "running", "pending", "fitting", "reasons", "pods",
+        "notes",
+    ]  # fmt: skip
+    assert list(answer["pods"][0]) == [
+        "namespace", "name", "gpus", "node", "gpu_slots", "reason", "message", "would_fit_empty",
+        "fits",
+    ]  # fmt: skip
+    assert (answer["fits"], answer["pending"], answer["fitting"]) == (False, 5, 1)
+    assert answer["reasons"] == {"gang": 4}
+    assert "finished, so left out: 3 pods" in answer["notes"]
+
+
+def test_pods_may_come_through_standard_input(run):
+    found = run(DUMP, "--pods", "-", input=JOB)
+    assert "ml/sweep-0" in found.stdout, found.stderr
+    assert found.stdout.splitlines()[-1].startswith("2 of 6 pending pods fit")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["-", "--pods", "-"], "standard input can only be read once"),
+        (["nope.yaml"], 'there is no file or folder "nope.yaml"\n  at:  argument DUMP'),
+        ([DUMP, "--pods", "nope.yaml"], 'there is no file "nope.yaml"\n  at:  flag --pods'),
+        ([DUMP, "--state", "nwo"], "did you mean now"),
+        ([DUMP, "--policy", "fdg"], "did you mean fgd"),
+    ],
+)
+def test_bad_input_is_no_answer(run, arguments, told):
+    found = run(*arguments)
+    assert found.exit_code == 2
+    assert told in found.stderr
+
+
+# The same dump in the other commands.
+
+
+def test_a_simulation_tells_pods_that_run_from_those_that_wait(runner):
+    found = runner.invoke(app, ["simulate", "--trace", DUMP, "--protocol", "rounds"])
+    line = next(line for line in found.stdout.splitlines() if line.startswith("pods "))
+    assert line.split(maxsplit=1)[1] == "11: 6 running, 5 pending: 1 placed, 4 unplaced, 0 held"
+    given = ["simulate", "--trace", DUMP, "--protocol", "rounds", "--json"]
+    assert json.loads(runner.invoke(app, given).stdout)["running"] == 6
+    assert "running" not in json.loads(runner.invoke(app, [*SMALL, "--json"]).stdout)
+
+
+def test_a_comparison_tells_whom_it_does_not_count(runner):
+    given = ["compare", "fgd", "best-fit", "--trace", DUMP, "--protocol", "rounds"]
+    found = runner.invoke(app, [*given, "--seeds", "1-2"])
+    assert "note: 6 of 11 pods already running, and not counted" in found.stderr
+
+
+def test_info_tells_who_runs_and_what_pods_demand(runner):
+    found = runner.invoke(app, ["traces", "info", DUMP])
+    lines = [" ".join(line.split()) for line in found.stdout.splitlines()]
+    assert {"running 6", "pending 5", "left out 3 finished, 1 gated, 1 elsewhere"} <= set(lines)
+    assert {"tainted 3", "cordoned 1", "train 4 4 block"} <= set(lines)
+    assert any(line.startswith("pods with node selector 1, node affinity 2") for line in lines)
+
+
+def test_info_tells_as_how_many_devices_a_gpu_is_advertised(runner):
+    labels = "{nvidia.com/gpu.count: '2', nvidia.com/gpu.replicas: '4'}"
+    status = "{allocatable: {cpu: 8, memory: 8Gi, nvidia.com/gpu: 8}}"
+    text = f"kind: Node\nmetadata: {{name: n, labels: {labels}}}\nstatus: {status}\n"
+    Path("shared.yaml").write_text(text)
+    found = runner.invoke(app, ["traces", "info", "shared.yaml"])
+    assert "devices a GPU" in found.stdout
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["simulate", "--trace", DUMP],
+        ["compare", "--trace", DUMP],
+        ["policies", "explain", "fgd", "--pod", "train-0", "--trace", DUMP],
+        ["traces", "info", DUMP],
+        ["traces", "check", DUMP],
+        ["traces", "convert", DUMP, "out.yaml"],
+        ["search", "run", "--trace", DUMP],
+        ["search", "compare", "--trace", DUMP],
+    ],
+)
+def test_every_command_that_reads_a_dump_takes_its_flags(runner, verb):
+    for flag, value in (("--state", "nwo"), ("--duration", "soon"), ("--topology", "awss")):
+        found = runner.invoke(app, [*verb, flag, value])
+        assert (found.exit_code, f"at:  flag {flag}" in found.stderr) == (2, True), found.stderr
+
+
+def test_a_dump_is_converted_as_it_is_meant(runner):
+    for state, bound in (("now", 6), ("empty", 3)):
+        runner.invoke(app, ["traces", "convert", DUMP, f"{state}.json", "--state", state])
+        items = json.loads(Path(f"{state}.json").read_text())["items"]
+        assert sum("nodeName" in item["spec"] for item in items if item["kind"] == "Pod") == bound

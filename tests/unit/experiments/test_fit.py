@@ -1,0 +1,187 @@
+from pathlib import Path
+
+import pytest
+
+import podium
+import support
+from podium.errors import InputError, UsageError
+from podium.experiments.fit import Fit, PodFit
+
+DUMP = str(Path(support.__path__[0]) / "cluster_dump.yaml")
+NODE = """\
+kind: Node
+metadata: {name: %s}
+status: {allocatable: {cpu: 8, memory: 16Gi, nvidia.com/gpu: %d}}
+---
+"""
+POD = """\
+kind: Pod
+metadata: {name: %s, namespace: %s}
+spec:
+  %s
+  containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Gi, nvidia.com/gpu: %d}}}]
+---
+"""
+JOB = """\
+kind: %s
+metadata: {name: sweep, namespace: ml}
+spec:
+  %s
+  template:
+    spec: {containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Gi}}}]}
+"""
+pytestmark = [
+    pytest.mark.usefixtures("_warm_cache"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+
+@pytest.fixture
+def dump():
+    """Writes a node with two GPUs, one of them in use."""
+    path = Path("dump.yaml")
+    path.write_text(NODE % ("n", 2) + POD % ("running", "ml", "nodeName: n", 1))
+    return path
+
+
+def add(path, *pods):
+    path.write_text(path.read_text() + "".join(pods))
+
+
+def test_pods_that_run_take_their_room_and_are_not_asked_about(dump):
+    add(dump, POD % ("one", "ml", "", 1), POD % ("two", "web", "", 1))
+    found = podium.fit(dump, policy="first-fit")
+    assert [(pod.full_name, pod.node, pod.gpu_slots, pod.reason) for pod in found.pods] == [
+        ("ml/one", "n", (1,), ""),
+        ("web/two", "", (), "gpu"),
+    ]
+    assert (found.running, found.is_yes, found.reasons) == (1, False, {"gpu": 1})
+    assert found.summary == "1 of 2 pending pods fit; 1 does not: 1 gpu"
+    assert [pod.would_fit_empty for pod in found.pods] == [True, True]
+
+
+def test_an_empty_cluster_has_room_for_all(dump):
+    add(dump, POD % ("one", "ml", "", 1))
+    found = podium.fit(dump, state="empty")
+    assert (found.running, found.is_yes) == (0, True)
+    assert found.summary == "all 2 pending pods fit"
+
+
+def test_a_pod_that_no_empty_node_takes_is_known(dump):
+    add(dump, POD % ("big", "ml", "", 4))
+    (pod,) = podium.fit(dump).pods
+    assert not pod.would_fit_empty
+    assert pod.message.startswith("0/1 nodes are available: 1 Insufficient nvidia.com/gpu")
+
+
+def test_pods_of_a_further_file_come_last(dump):
+    add(dump, POD % ("one", "ml", "", 1))
+    Path("more.yaml").write_text(POD % ("one", "web", "", 0) + POD % ("three", "web", "", 1))
+    found = podium.fit(dump, "more.yaml")
+    assert [(pod.full_name, pod.node) for pod in found.pods] == [
+        ("ml/one", "n"), ("web/one", "n"), ("web/three", ""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "count"),
+    [
+        ("Job", "parallelism: 3", 3),
+        ("Job", "parallelism: 3\n  completions: 2", 2),
+        ("Deployment", "replicas: 4", 4),
+        ("StatefulSet", "serviceName: x", 1),
+        ("ReplicaSet", "replicas: 0", 0),
+    ],
+)
+def test_controllers_of_a_further_file_become_pods(dump, kind, spec, count):
+    Path("job.yaml").write_text(JOB % (kind, spec))
+    if not count:
+        with pytest.raises(InputError, match="no Pod was found: it holds 1 ReplicaSet"):
+            podium.fit(dump, "job.yaml")
+        return
+    found = podium.fit(dump, ["job.yaml"])
+    assert [pod.full_name for pod in found.pods] == [f"ml/sweep-{i}" for i in range(count)]
+
+
+def test_a_cron_job_becomes_the_pods_of_one_run(dump):
+    template = "{spec: {template: {spec: {containers: [{name: a}]}}}}"
+    text = f"kind: CronJob\nmetadata: {{name: nightly}}\nspec: {{jobTemplate: {template}}}\n"
+    Path("job.yaml").write_text(text)
+    assert [pod.full_name for pod in podium.fit(dump, "job.yaml").pods] == ["default/nightly-0"]
+
+
+def test_controllers_of_the_dump_itself_have_their_pods_already(dump):
+    add(dump, JOB % ("Job", "parallelism: 3"))
+    found = podium.fit(dump)
+    assert found.pods == ()
+    assert (found.is_yes, found.summary) == (True, "no pod is pending")
+    assert "Job is not read: 1 object" in found.notes
+
+
+def test_nodes_may_come_from_elsewhere(dump):
+    add(dump, POD % ("one", "ml", "", 4))
+    Path("bigger.yaml").write_text(NODE % ("n", 2) + NODE % ("m", 4))
+    found = podium.fit(dump, cluster="bigger.yaml")
+    assert [(pod.node, found.running) for pod in found.pods] == [("m", 1)]
+    Path("other.yaml").write_text(NODE % ("m", 4))
+    assert podium.fit(dump, cluster="other.yaml").running == 0
+
+
+def test_kube_default_decides_unless_somebody_chose(dump, monkeypatch):
+    add(dump, POD % ("one", "ml", "", 1))
+    assert podium.fit(dump).policy == "kube-default"
+    monkeypatch.setenv("PODIUM_SIMULATE_POLICY", "fgd")
+    assert podium.fit(dump).policy == "fgd"
+    own = podium.fit(dump, policy=lambda pod, node: pod.cpu_milli + node.gpu_count)
+    assert own.policy == "<lambda>"
+
+
+def test_no_answer_is_given_for_a_cluster_that_nobody_named():
+    Path("pods.yaml").write_text(POD % ("one", "ml", "", 1))
+    with pytest.raises(UsageError, match="has no nodes") as caught:
+        podium.fit("pods.yaml")
+    assert "kubectl get nodes,pods" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("trace", "pods", "message"),
+    [
+        ("dump.yaml", "nope.yaml", 'there is no file "nope.yaml"'),
+        ("openb:16", "dump.yaml", "pods can only be added to the dump of a cluster"),
+    ],
+)
+@pytest.mark.usefixtures("dump")
+def test_further_pods_that_cannot_be_read_are_an_error(trace, pods, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        podium.fit(trace, pods)
+    assert caught.value.where == "argument pods"
+
+
+def test_further_pods_need_the_file_of_the_dump(dump):
+    with pytest.raises(UsageError, match="pods cannot be added to a trace"):
+        podium.fit(podium.load_trace(dump), "more.yaml")
+
+
+def test_the_pods_of_a_gang_wait_for_each_other():
+    found = podium.fit(DUMP)
+    assert found.reasons == {"gang": 4}
+    assert [pod.full_name for pod in found.pods if pod.fits] == ["ml/tokenize-28393-w5t8p"]
+
+
+def pod_fit(name, reason, message=""):
+    return PodFit("ml", name, 1.0, "" if reason else "n", (), reason, message, would_fit_empty=True)
+
+
+def test_an_answer_shows_itself():
+    pods = [pod_fit("<a>", ""), pod_fit("b", "gpu", "none"), pod_fit("c", "gpu", "none")]
+    found = Fit("dump", "cluster", "fgd", 3, (*pods, pod_fit("d", "taint", "tainted")))
+    told = "1 of 4 pending pods fit; 3 do not: 2 gpu, 1 taint"
+    assert repr(found) == f"<Fit on cluster by fgd: {told}>"
+    assert "ml/&lt;a&gt;" in found._repr_html_()
+    assert found.explanations() == ["gpu (2 pods): none", "taint (1 pod): tainted"]
+    assert Fit("", "", "", 0, (pods[0],)).summary == "the pending pod fits"
+
+
+def test_only_so_many_explanations_are_told():
+    pods = tuple(pod_fit(f"{i}", "gpu", f"message {i}") for i in range(12))
+    assert Fit("", "", "", 0, pods).explanations()[-1] == "... and 2 more; --json lists them all"
