@@ -108,6 +108,24 @@ def test_capacity_stands_for_what_allocatable_lacks(read):
     assert (spec.cpu_milli, spec.memory_mib) == (7000, 1024)
 
 
+def test_what_only_the_capacity_lists_is_not_to_be_had(read):
+    live = node()
+    live["status"]["allocatable"]["nvidia.com/gpu"] = "1"
+    live["status"]["capacity"] = live["status"]["allocatable"] | {"rdma/hca": "2", "pods": "8"}
+    live["status"]["capacity"]["nvidia.com/gpu"] = "4"
+    spec = read(yaml.safe_dump(live)).cluster.specs()[0]
+    assert (spec.gpu_count, dict(spec.extended)) == (1, {})
+    del live["status"]["allocatable"]
+    spec = read(yaml.safe_dump(live)).cluster.specs()[0]
+    assert (spec.gpu_count, dict(spec.extended)) == (4, {"rdma/hca": 2, "pods": 8})
+
+
+def test_a_node_for_no_pods_is_one(read):
+    live = node()
+    live["status"]["allocatable"]["pods"] = "0"
+    assert dict(read(yaml.safe_dump(live)).cluster.specs()[0].extended) == {"pods": 0}
+
+
 def test_a_selected_product_constrains_the_model(read):
     spec = {
         "containers": [{"resources": {"limits": {"nvidia.com/gpu": 2}}}],
