@@ -110,51 +110,123 @@ def _term_models(term: Mapping[str, Any], field: str) -> tuple[dict[str, None] |
 
 Resources = dict[str, Fraction]
 
-_POD_LEVEL = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
 
 
-def pod_resources(spec: Mapping[str, Any]) -> Resources:
-    """Gives the effective request of a pod.
+def pod_resources(spec: Mapping[str, Any], status: Mapping[str, Any] | None = None) -> Resources:
+    """Gives the effective request of a pod, as `PodRequests` of k8s.io/component-helpers does.
 
     It is the larger of what runs in the end (containers and sidecars) and of the hungriest
     moment of the start (an init container beside the sidecars started before it), plus the
     overhead. https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
     """
     running: Resources = {}
+    held = _held(status or {})
     for index, container in enumerate(mappings_at(spec, "containers", "spec.containers")):
-        _add(running, _container_request(container, f"spec.containers[{index}]"))
+        field = f"spec.containers[{index}]"
+        asked = _container_request(container, field)
+        _add(running, held.instead_of(asked, container) if held.of else asked)
     # Nearly all pods of a dump have none of what follows.
     if spec.get("initContainers"):
-        sidecars, peak = _start(spec)
+        sidecars, peak = _start(spec, held)
         _add(running, sidecars)
         for key, amount in peak.items():
             running[key] = max(running.get(key, Fraction(0)), amount)
     if spec.get("resources"):
-        _override(running, spec)
+        _override(running, spec, held)
     if spec.get("overhead"):
         overhead = mapping_at(spec, "overhead", "spec.overhead")
         _add(running, _quantities(overhead, "spec.overhead"))
     return running
 
 
-def _start(spec: Mapping[str, Any]) -> tuple[Resources, Resources]:
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Knows what containers hold while they are resized in place."""
+
+    of: Mapping[str, Resources]  # by the name of the container, "" is the pod itself
+    is_infeasible: bool = False  # the node will never give what the spec now asks for
+
+    def instead_of(self, asked: Resources, container: Mapping[str, Any] | None) -> Resources:
+        """Gives the larger of what a container asks for and what it holds."""
+        name = "" if container is None else text_of(container.get("name"), "spec.containers.name")
+        if name not in self.of:
+            return asked
+        return dict(self.of[name]) if self.is_infeasible else _larger(asked, self.of[name])
+
+
+_NOTHING_HELD = _Held({})
+
+
+def _held(status: Mapping[str, Any]) -> _Held:
+    if not status:
+        return _NOTHING_HELD
+    holders = [("", "status", status)]
+    for part in ("containerStatuses", "initContainerStatuses"):
+        for index, each in enumerate(mappings_at(status, part, f"status.{part}")):
+            at = f"status.{part}[{index}]"
+            holders.append((text_of(each.get("name"), f"{at}.name"), at, each))
+    found = {
+        name: _holding(each, at) for name, at, each in holders if each.get("resources") is not None
+    }
+    return _Held(found, _is_infeasible(status)) if found else _NOTHING_HELD
+
+
+def _holding(status: Mapping[str, Any], at: str) -> Resources:
+    resources = mapping_at(status, "resources", f"{at}.resources")
+    actual = mapping_at(resources, "requests", f"{at}.resources.requests")
+    allocated = mapping_at(status, "allocatedResources", f"{at}.allocatedResources")
+    return _larger(
+        _quantities(actual, f"{at}.resources.requests"),
+        _quantities(allocated, f"{at}.allocatedResources"),
+    )
+
+
+def _is_infeasible(status: Mapping[str, Any]) -> bool:
+    conditions = mappings_at(status, "conditions", "status.conditions")
+    return any(
+        each.get("type") == "PodResizePending" and each.get("reason") == "Infeasible"
+        for each in conditions
+    )
+
+
+def _larger(one: Resources, other: Resources) -> Resources:
+    nothing = Fraction(0)
+    return {key: max(one.get(key, nothing), other.get(key, nothing)) for key in one.keys() | other}
+
+
+def _start(spec: Mapping[str, Any], held: _Held) -> tuple[Resources, Resources]:
     sidecars: Resources = {}
     peak: Resources = {}
     for index, container in enumerate(mappings_at(spec, "initContainers", "spec.initContainers")):
         field = f"spec.initContainers[{index}]"
         moment = dict(sidecars)
-        _add(moment, _container_request(container, field))
-        if text_of(container.get("restartPolicy"), f"{field}.restartPolicy") == "Always":
+        asked = _container_request(container, field)
+        is_sidecar = text_of(container.get("restartPolicy"), f"{field}.restartPolicy") == "Always"
+        _add(moment, held.instead_of(asked, container) if is_sidecar else asked)
+        if is_sidecar:
             sidecars = moment
         for key, amount in moment.items():
             peak[key] = max(peak.get(key, Fraction(0)), amount)
     return sidecars, peak
 
 
-def _override(asked: Resources, spec: Mapping[str, Any]) -> None:
+def _override(asked: Resources, spec: Mapping[str, Any], held: _Held) -> None:
     # Requests of the pod itself, since Kubernetes 1.32, stand for those of its containers.
-    whole = _container_request(spec, "spec")
-    asked.update({key: whole[key] for key in _POD_LEVEL if key in whole})
+    resources = mapping_at(spec, "resources", "spec.resources")
+    limits = mapping_at(resources, "limits", "spec.resources.limits")
+    requests = mapping_at(resources, "requests", "spec.resources.requests")
+    # The API server fills a missing one in from the limit, unless containers ask for some; huge
+    # pages are never overcommitted.
+    filled = {k: v for k, v in limits.items() if k not in asked or k.startswith(_HUGE_PAGES)}
+    whole = _quantities({**filled, **requests}, "spec.resources")
+    effective = held.instead_of(whole, None)
+    nothing = Fraction(0)
+    asked.update({key: effective.get(key, nothing) for key in whole if _is_pod_level(key)})
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in ("cpu", "memory") or resource.startswith(_HUGE_PAGES)
 
 
 def _container_request(container: Mapping[str, Any], field: str) -> Resources:
@@ -217,7 +289,7 @@ def pod_draft(
     labels = texts_at(metadata, "labels", "metadata.labels")
     namespace = text_of(metadata.get("namespace"), "metadata.namespace")
     standing = read_standing(pod, annotations)
-    resources = pod_resources(spec)
+    resources = pod_resources(spec, mapping_at(pod, "status", "status"))
     created_s, arrival_s, duration_s = _times(metadata, annotations)
     described = PodSpec(
         name=_name(metadata, index),
