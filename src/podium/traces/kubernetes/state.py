@@ -44,10 +44,15 @@ def present(drafts: Sequence[PodDraft], nodes: Collection[str], state: State | N
             found.remarks[reason] += 1
             continue
         node = draft.standing.node if found.state == "now" or draft.standing.stays else ""
-        found.pods.append(replace(draft, spec=replace(draft.spec, node=node)) if node else draft)
+        found.pods.append(_placed(draft, node) if node else draft)
     if found.state == "now":
         found.pods.sort(key=_turn)
     return found
+
+
+def _placed(draft: PodDraft, node: str) -> PodDraft:
+    is_terminating = draft.standing.deleted_s is not None
+    return replace(draft, spec=replace(draft.spec, node=node, is_terminating=is_terminating))
 
 
 def _why_left_out(draft: PodDraft, state: State, nodes: Collection[str]) -> str:
