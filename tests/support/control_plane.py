@@ -25,6 +25,8 @@ PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler")
 # ServiceAccount waits for a controller. TaintNodesByCondition taints new nodes until a controller
 # finds them ready. DefaultTolerationSeconds adds tolerations that a test did not write.
 ADMISSION_OFF = "ServiceAccount,TaintNodesByCondition,DefaultTolerationSeconds"
+# What Podium reads and Kubernetes does not do unasked: tolerations that compare numbers.
+FEATURE_GATES = "--feature-gates=TaintTolerationComparisonOperators=true"
 DEFAULT_PROFILE: Mapping[str, Any] = {"profiles": [{"schedulerName": "default-scheduler"}]}
 
 
@@ -91,6 +93,7 @@ class ControlPlane:
             f"--tls-private-key-file={self.key}",
             f"--authentication-kubeconfig={self.kubeconfig}",
             f"--authorization-kubeconfig={self.kubeconfig}", "--authentication-skip-lookup",
+            FEATURE_GATES,
         ]  # fmt: skip
 
 
@@ -156,5 +159,5 @@ def _api_server(plane: ControlPlane, etcd_port: int) -> list[str | Path]:
         "--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
         f"--disable-admission-plugins={ADMISSION_OFF}", "--enable-priority-and-fairness=false",
         "--max-requests-inflight=0", "--max-mutating-requests-inflight=0",
-        "--delete-collection-workers=8",
+        "--delete-collection-workers=8", FEATURE_GATES,
     ]  # fmt: skip

@@ -22,6 +22,7 @@ PLURALS = {
     "Node": "nodes",
     "Pod": "pods",
     "PriorityClass": "priorityclasses",
+    "RuntimeClass": "runtimeclasses",
 }
 NAMESPACED = frozenset({"Pod"})
 # No kubelet says that the containers are gone.
