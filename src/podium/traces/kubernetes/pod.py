@@ -55,26 +55,32 @@ class ModelConstraint:
 
 def model_constraint(spec: Mapping[str, Any]) -> ModelConstraint:
     """Reads `nodeSelector` and the required `In` terms of the node affinity."""
+    choices, has_others = _choices(spec)
+    common = _common(choices)
+    if choices and not common:
+        raise FieldError(
+            "spec.affinity", "no GPU model satisfies the node selector and the node affinity"
+        )
+    return ModelConstraint(common, has_others)
+
+
+def _choices(spec: Mapping[str, Any]) -> tuple[list[dict[str, None]], bool]:
+    """Lists the models that each part of a pod's spec allows; tells whether it asks for more."""
     if "nodeSelector" not in spec and "affinity" not in spec:
-        return ModelConstraint((), has_others=False)
+        return [], False
     selector = texts_at(spec, "nodeSelector", "spec.nodeSelector")
     selected = [{selector[key]: None} for key in MODEL_LABELS if key in selector]
     has_others = len(selected) < len(selector)
     affinity, has_other_terms = _affinity_models(spec)
     if affinity is not None:
         selected.append(affinity)
-    return ModelConstraint(_common(selected), has_others or has_other_terms)
+    return selected, has_others or has_other_terms
 
 
 def _common(choices: list[dict[str, None]]) -> tuple[str, ...]:
     if not choices:
         return ()
-    common = [model for model in choices[0] if all(model in choice for choice in choices)]
-    if not common:
-        raise FieldError(
-            "spec.affinity", "no GPU model satisfies the node selector and the node affinity"
-        )
-    return tuple(common)
+    return tuple(model for model in choices[0] if all(model in choice for choice in choices))
 
 
 def _affinity_models(spec: Mapping[str, Any]) -> tuple[dict[str, None] | None, bool]:
@@ -310,7 +316,8 @@ def pod_draft(
     return PodDraft(
         spec=described,
         facts=pod_facts(pod, labels, resources, inventory),
-        models=model_constraint(spec).models,
+        # Where parts contradict each other, the constraints on labels leave no node.
+        models=_common(_choices(spec)[0]),
         created_s=created_s,
         standing=standing,
         membership=read_membership(

@@ -126,6 +126,23 @@ def test_a_node_for_no_pods_is_one(read):
     assert dict(read(yaml.safe_dump(live)).cluster.specs()[0].extended) == {"pods": 0}
 
 
+def test_a_pod_that_contradicts_itself_is_read_and_runs_nowhere(read):
+    """kube-scheduler leaves it pending; the rest of a dump is not to suffer from it."""
+    key = "nvidia.com/gpu.product"
+    rule = {"key": key, "operator": "In", "values": ["A100"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    limits = {"cpu": 1, "memory": "1Gi", "nvidia.com/gpu": 1}
+    spec = {
+        "containers": [{"resources": {"limits": limits}}],
+        "nodeSelector": {key: "T4"},
+        "affinity": {"nodeAffinity": required},
+    }
+    asking = {"kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    (found,) = read(yaml.safe_dump(asking)).workload.specs()
+    assert not any(found.constraints.selects_node("n", {key: each}) for each in ("A100", "T4"))
+
+
 def test_a_selected_product_constrains_the_model(read):
     spec = {
         "containers": [{"resources": {"limits": {"nvidia.com/gpu": 2}}}],
