@@ -191,18 +191,22 @@ workloads = st.builds(_workload, lists_of(shapes, _SHAPES), lists_of(_PICKS, 30)
 
 @st.composite
 def occupied_workloads(draw, cluster, kinds=workloads):
-    """Draws a workload of which some pods run already, wherever there are GPUs for them."""
+    """Draws a workload of which some pods run already, wherever there are GPUs for them.
+
+    Some of those are being deleted.
+    """
     workload = draw(kinds)
     specs = workload.specs()
     places = draw(
         st.lists(st.integers(-3, len(cluster) - 1), min_size=len(specs), max_size=len(specs))
     )
+    leaving = draw(st.lists(st.booleans(), min_size=len(specs), max_size=len(specs)))
     nodes = [SlowNode(spec, 0, 0) for spec in cluster.specs()]
     occupied = [
-        replace(spec, node=cluster.names[place], arrival_s=0.0)
+        replace(spec, node=cluster.names[place], arrival_s=0.0, is_terminating=leaves)
         if place >= 0 and _takes_gpus(spec, nodes[place])
         else spec
-        for spec, place in zip(specs, places, strict=True)
+        for spec, place, leaves in zip(specs, places, leaving, strict=True)
     ]
     return Workload.of(occupied, gangs=workload.gang_rules)
 

@@ -25,6 +25,9 @@ PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler")
 # ServiceAccount waits for a controller. TaintNodesByCondition taints new nodes until a controller
 # finds them ready. DefaultTolerationSeconds adds tolerations that a test did not write.
 ADMISSION_OFF = "ServiceAccount,TaintNodesByCondition,DefaultTolerationSeconds"
+# What Podium reads and Kubernetes does not do unless it is told to.
+COMPARISONS = ("TaintTolerationComparisonOperators",)
+GANGS = ("GenericWorkload", "GangScheduling")
 DEFAULT_PROFILE: Mapping[str, Any] = {"profiles": [{"schedulerName": "default-scheduler"}]}
 
 
@@ -40,6 +43,7 @@ class ControlPlane:
     folder: Path
     access: Access
     api: KubeApi
+    feature_gates: tuple[str, ...] = ()
     logs: dict[str, Path] = field(default_factory=dict)
 
     @property
@@ -51,6 +55,12 @@ class ControlPlane:
     def key(self) -> Path:
         """Names the private key of all that serves here."""
         return self.folder / "key.pem"
+
+    @property
+    def gates(self) -> list[str]:
+        """Writes the features that are on beside those that always are, as an argument."""
+        named = ",".join(f"{each}=true" for each in self.feature_gates)
+        return [f"--feature-gates={named}"] if named else []
 
     @contextmanager
     def scheduler(self, configuration: Mapping[str, Any] = DEFAULT_PROFILE) -> Iterator[None]:
@@ -91,6 +101,7 @@ class ControlPlane:
             f"--tls-private-key-file={self.key}",
             f"--authentication-kubeconfig={self.kubeconfig}",
             f"--authorization-kubeconfig={self.kubeconfig}", "--authentication-skip-lookup",
+            *self.gates,
         ]  # fmt: skip
 
 
@@ -112,7 +123,9 @@ def find_programs(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 @contextmanager
-def control_plane(programs: Path) -> Iterator[ControlPlane]:
+def control_plane(
+    programs: Path, feature_gates: tuple[str, ...] = COMPARISONS
+) -> Iterator[ControlPlane]:
     """Starts etcd and kube-apiserver in a temporary folder, and stops them whatever happens."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="podium-kube-")))
@@ -120,7 +133,7 @@ def control_plane(programs: Path) -> Iterator[ControlPlane]:
         client_port, peer_port, port = free_ports(3)
         access = Access(port, secrets.token_hex(), certificate)
         api = stack.enter_context(contextlib.closing(KubeApi(access)))
-        plane = ControlPlane(programs, folder, access, api)
+        plane = ControlPlane(programs, folder, access, api, feature_gates)
         plane.kubeconfig.write_text(json.dumps(access.kubeconfig()))
         etcd = running(_etcd(plane, client_port, peer_port), plane.log("etcd"))
         stack.enter_context(etcd).wait_until_ready(client_port)
@@ -142,6 +155,8 @@ def _etcd(plane: ControlPlane, client_port: int, peer_port: int) -> list[str | P
 
 def _api_server(plane: ControlPlane, etcd_port: int) -> list[str | Path]:
     access = plane.access
+    has_groups = {*GANGS} <= {*plane.feature_gates}
+    groups = ["--runtime-config=scheduling.k8s.io/v1alpha2=true"] if has_groups else []
     tokens = plane.folder / "tokens.csv"
     tokens.write_text(f'{access.token},admin,1,"system:masters"\n')
     return [
@@ -156,5 +171,5 @@ def _api_server(plane: ControlPlane, etcd_port: int) -> list[str | Path]:
         "--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
         f"--disable-admission-plugins={ADMISSION_OFF}", "--enable-priority-and-fairness=false",
         "--max-requests-inflight=0", "--max-mutating-requests-inflight=0",
-        "--delete-collection-workers=8",
+        "--delete-collection-workers=8", *plane.gates, *groups,
     ]  # fmt: skip

@@ -21,9 +21,11 @@ PLURALS = {
     "Namespace": "namespaces",
     "Node": "nodes",
     "Pod": "pods",
+    "PodGroup": "podgroups",
     "PriorityClass": "priorityclasses",
+    "RuntimeClass": "runtimeclasses",
 }
-NAMESPACED = frozenset({"Pod"})
+NAMESPACED = frozenset({"Pod", "PodGroup"})
 # No kubelet says that the containers are gone.
 AT_ONCE = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 MERGE = "application/merge-patch+json"

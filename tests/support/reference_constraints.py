@@ -24,7 +24,7 @@ def is_awaited(pod, workload):
     """Tells whether some pod's affinity or spread looks at this pod."""
     return any(
         (other.constraints.affinity and _selects_all(other, pod))
-        or any(_spread_selects(each, other, pod) for each in other.constraints.spread)
+        or any(_spread_counts(each, other, pod) for each in other.constraints.spread)
         for other in workload
     )
 
@@ -107,6 +107,13 @@ def _spread_selects(spread, owner, pod):
     ).selects(pod.namespace, pod.labels)
 
 
+def _spread_counts(spread, owner, running):
+    """Tells whether a pod that runs counts; an empty selector, or one that is deleted, does not."""
+    if not spread.selector.requirements or running.is_terminating:
+        return False
+    return _spread_selects(spread, owner, running)
+
+
 def _is_spread(pod, node, nodes):
     spreads = pod.constraints.spread
     for spread in spreads:
@@ -117,7 +124,7 @@ def _is_spread(pod, node, nodes):
         for other in nodes:
             if not _is_eligible(pod, spread, other):
                 continue
-            found = sum(_spread_selects(spread, pod, running) for running in other.running)
+            found = sum(_spread_counts(spread, pod, running) for running in other.running)
             value = other.spec.labels[key]
             counts[value] = counts.get(value, 0) + found
         lowest = min(counts.values(), default=2**31 - 1)

@@ -84,12 +84,15 @@ def constraint_tables(
     constraints: Sequence[Constraints],
     namespaces: Sequence[str],
     labels: Sequence[Labels],
+    is_terminating: Sequence[bool] = (),
 ) -> tuple[ConstraintTables, npt.NDArray[np.int32]]:
     """Writes the tables for the pods of a workload, and gives each pod's class."""
     builder = _Builder(cluster, constraints)
     builder.collect(constraints, namespaces)
+    leaving = is_terminating or (False,) * len(constraints)
     class_of = [
-        builder.class_of(*each) for each in zip(constraints, namespaces, labels, strict=True)
+        builder.class_of(*each)
+        for each in zip(constraints, namespaces, labels, leaving, strict=True)
     ]
     return builder.tables(), np.array(class_of, np.int32)
 
@@ -109,6 +112,11 @@ class _Counted:
         if self.owner is None:
             return "labels"
         return "port" if isinstance(self.owner, HostPort) else "anti-affinity"
+
+    @property
+    def is_spread(self) -> bool:
+        """Tells the groups of spread constraints from others."""
+        return bool(self.eligible)
 
 
 @dataclass(slots=True)
@@ -170,7 +178,9 @@ class _Builder:
         return _Counted((), term.topology_key, owner=owner)
 
     def _spread(self, pod: Constraints, spread: Spread, namespace: str) -> _Counted:
-        selector = PodSelector(spread.selector.requirements, frozenset({namespace}))
+        # An empty selector selects the pod itself, but of those that run it counts none
+        # (`countPodsMatchSelector` of podtopologyspread).
+        selector = PodSelector(spread.selector.requirements or None, frozenset({namespace}))
         return _Counted(
             (selector,), spread.topology_key, eligible=self._eligible(pod, spread).tobytes()
         )
@@ -197,16 +207,21 @@ class _Builder:
             self.domains.append(_domains(self.cluster, counted))
         return self.groups[counted]
 
-    def class_of(self, pod: Constraints, namespace: str, labels: Labels) -> int:
+    def class_of(
+        self, pod: Constraints, namespace: str, labels: Labels, is_terminating: bool
+    ) -> int:
         """Sorts one pod into a class."""
         seen = tuple(labels.get(key) for key in self.label_keys)
-        key = (id(pod), namespace, seen)
+        key = (id(pod), namespace, seen, is_terminating)
         if key not in self.class_memo:
-            self.class_memo[key] = self._class(pod, namespace, labels)
+            self.class_memo[key] = self._class(pod, namespace, labels, is_terminating)
         return self.class_memo[key]
 
-    def _class(self, pod: Constraints, namespace: str, labels: Labels) -> int:
+    def _class(self, pod: Constraints, namespace: str, labels: Labels, is_terminating: bool) -> int:
         members = self._members(pod, namespace, labels)
+        if is_terminating:  # who leaves is not spread over, but attracts and repels to the end
+            spread = {number for group, number in self.groups.items() if group.is_spread}
+            members = tuple(number for number in members if number not in spread)
         rules = self._rules(pod, namespace, labels)
         local = [
             rule for rule in rules if rule.kind == ABSENT and self.domains[rule.group].is_local
@@ -273,7 +288,7 @@ class _Builder:
             rules.append(Rule(PRESENT, self.groups[counted], int(own)))
         for spread in pod.spread:
             counted = self._spread(pod, spread, namespace)
-            own = counted.selectors[0].selects(namespace, labels)
+            own = PodSelector(spread.selector.requirements).selects(namespace, labels)
             rules.append(
                 Rule(SKEW, self.groups[counted], int(own), spread.max_skew, spread.min_domains)
             )

@@ -22,8 +22,13 @@ def is_model_allowed(pod: Any, node: Any) -> bool:
 
 
 def fits(pod: Any, node: Any) -> bool:
-    """Tells whether the node has the CPU, memory, GPU model and GPUs that the pod asks for."""
-    if pod["cpu_milli"] > node["cpu_milli_left"] or pod["memory_mib"] > node["memory_mib_left"]:
+    """Tells whether the node has the CPU, memory, GPU model and GPUs that the pod asks for.
+
+    What nobody asks for cannot be short, not even on a node that gave more than it has.
+    """
+    if pod["cpu_milli"] > max(node["cpu_milli_left"], 0):
+        return False
+    if pod["memory_mib"] > max(node["memory_mib_left"], 0):
         return False
     if pod["gpu_count"] == 0:
         return True
@@ -33,7 +38,10 @@ def fits(pod: Any, node: Any) -> bool:
 def fitting_nodes(pod: Any, nodes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Tells for each node whether the pod fits, as `fits` does, for all of them at once."""
     fitting: npt.NDArray[np.bool_] = nodes["cpu_milli_left"] >= pod["cpu_milli"]
-    fitting &= nodes["memory_mib_left"] >= pod["memory_mib"]
+    if not pod["cpu_milli"]:
+        fitting[:] = True
+    if pod["memory_mib"]:
+        fitting &= nodes["memory_mib_left"] >= pod["memory_mib"]
     if pod["gpu_count"] == 0:
         return fitting
     if pod["gpu_models"] != ANY_MODEL:

@@ -40,6 +40,7 @@ class PodSpec:
     constraints: Constraints = UNCONSTRAINED
     node: str = ""  # where the pod runs already
     gpu_slots: tuple[int, ...] = ()  # the GPUs it runs on there, empty = not known
+    is_terminating: bool = False  # runs, but is being deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class Workload:
     constraints: tuple[Constraints, ...] = ()  # (num_pods,) or empty
     bound_to: tuple[str, ...] = ()  # (num_pods,) names of nodes, "" = pending, or empty
     bound_slots: tuple[tuple[int, ...], ...] = ()  # (num_pods,) where bound pods run, or empty
+    is_terminating: tuple[bool, ...] = ()  # (num_pods,) bound pods being deleted, or empty
     # What `on` works out for one cluster, where it matters there.
     gpu_shares: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, 2): count and milli
     gpu_asked: npt.NDArray[np.int32] | None = None  # (num_pods, 2): the same, as written
@@ -137,6 +139,7 @@ class Workload:
             constraints=_constraints(listed),
             bound_to=_beside(listed, "node"),
             bound_slots=_beside(listed, "gpu_slots"),
+            is_terminating=_beside(listed, "is_terminating"),
         )
 
     def __len__(self) -> int:
@@ -181,6 +184,7 @@ class Workload:
             self.constraints or (UNCONSTRAINED,) * count,
             self.namespaces or ("",) * count,
             self.labels or ({},) * count,
+            self.is_terminating,
         )
         return replace(settled, tables=tables, class_of=class_of)
 
@@ -246,6 +250,7 @@ class Workload:
             constraints=_taken(self.constraints, picked),
             bound_to=_taken(self.bound_to, picked),
             bound_slots=_taken(self.bound_slots, picked),
+            is_terminating=_taken(self.is_terminating, picked),
             gpu_shares=None if self.gpu_shares is None else self.gpu_shares[order],
             gpu_asked=None if self.gpu_asked is None else self.gpu_asked[order],
             class_of=None if self.class_of is None else self.class_of[order],
@@ -313,6 +318,7 @@ class Workload:
                 constraints=self.constraints[i] if self.constraints else UNCONSTRAINED,
                 node=self.bound_to[i] if self.bound_to else "",
                 gpu_slots=self.bound_slots[i] if self.bound_slots else (),
+                is_terminating=bool(self.is_terminating) and self.is_terminating[i],
             )
             for i, record in enumerate(self.pods_as_written())
         ]

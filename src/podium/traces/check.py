@@ -110,6 +110,7 @@ def _admission_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
         workload.constraints,
         workload.namespaces or ("",) * size,
         workload.labels or ({},) * size,
+        workload.is_terminating,
     )
     is_open = [bool(tables.admits[each.node_filter].any()) for each in tables.classes]
     waits = [not node for node in workload.bound_to or ("",) * size]

@@ -206,13 +206,17 @@ def _required_terms(
 
 def _pod_terms(affinity: Mapping[str, Any], kind: str, site: Site) -> tuple[PodTerm, ...]:
     return tuple(
-        PodTerm(
-            PodSelector(_term_labels(term, at, site), _term_namespaces(term, at, site)),
-            _topology_key(term, at),
-        )
+        PodTerm(_term_selector(term, at, site), _topology_key(term, at))
         for at, term in _required_terms(affinity, kind)
         if not _is_unknown(term, at, site.namespaces)
     )
+
+
+def _term_selector(term: Mapping[str, Any], at: str, site: Site) -> PodSelector:
+    labels, namespaces = _term_labels(term, at, site), _term_namespaces(term, at, site)
+    # Where no namespace has the labels that a term asks for, there is no pod to select.
+    is_nowhere = namespaces is not None and not namespaces
+    return PodSelector(None if is_nowhere else labels, namespaces)
 
 
 def _topology_key(term: Mapping[str, Any], at: str) -> str:

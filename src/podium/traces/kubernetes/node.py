@@ -72,12 +72,18 @@ def node_with_devices(spec: NodeSpec, devices: NodeDevices) -> NodeSpec:
 
 
 def node_resources(node: Mapping[str, Any]) -> dict[str, Fraction]:
-    """Gives what a node has to offer; capacity stands for what allocatable lacks."""
+    """Gives what a node has to offer.
+
+    Capacity stands for allocatable where there is none, as the API server has it, and for CPU and
+    memory that it lacks. Any other resource that only capacity lists is not to be had.
+    """
     status = mapping_at(node, "status", "status")
     found: dict[str, Fraction] = {}
     for part in ("capacity", "allocatable"):
         field = f"status.{part}"
         amounts = mapping_at(status, part, field)
+        if amounts:
+            found = {key: found[key] for key in ("cpu", "memory") if key in found}
         found |= {key: _quantity(value, field, key) for key, value in amounts.items()}
     return found
 

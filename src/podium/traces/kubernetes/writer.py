@@ -117,6 +117,9 @@ def pod_object(spec: PodSpec, is_calendar_exact: bool) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": _own_name(spec.name, spec.namespace)}
     parts = {"namespace": spec.namespace, "annotations": annotations, "labels": labels}
     metadata |= {name: value for name, value in parts.items() if value}
+    if spec.is_terminating:
+        # One past its time: how long it still runs, its run time says.
+        metadata["deletionTimestamp"] = _date(0)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}
 
 

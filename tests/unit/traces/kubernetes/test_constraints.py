@@ -163,6 +163,14 @@ def test_the_namespaces_of_a_term_are_resolved(written, expected):
     assert found.affinity[0].selector.namespaces == (expected and frozenset(expected))
 
 
+def test_a_term_whose_namespaces_do_not_exist_selects_no_pod():
+    """It is not taken for one without namespaces, which means the pod's own."""
+    known = Namespaces({"research": {"team": "ml"}}, {"ml"})
+    selector = {"namespaceSelector": {"matchLabels": {"team": "web"}}}
+    found = read(required("podAffinity", ANY | selector), namespaces=known)
+    assert found.affinity[0].selector.requirements is None
+
+
 def test_labels_of_namespaces_are_unknown_without_their_objects():
     seen = Namespaces(seen={"ml", "prod"})
     by_label = {"namespaceSelector": {"matchLabels": {"team": "ml"}}}

@@ -108,6 +108,41 @@ def test_capacity_stands_for_what_allocatable_lacks(read):
     assert (spec.cpu_milli, spec.memory_mib) == (7000, 1024)
 
 
+def test_what_only_the_capacity_lists_is_not_to_be_had(read):
+    live = node()
+    live["status"]["allocatable"]["nvidia.com/gpu"] = "1"
+    live["status"]["capacity"] = live["status"]["allocatable"] | {"rdma/hca": "2", "pods": "8"}
+    live["status"]["capacity"]["nvidia.com/gpu"] = "4"
+    spec = read(yaml.safe_dump(live)).cluster.specs()[0]
+    assert (spec.gpu_count, dict(spec.extended)) == (1, {})
+    del live["status"]["allocatable"]
+    spec = read(yaml.safe_dump(live)).cluster.specs()[0]
+    assert (spec.gpu_count, dict(spec.extended)) == (4, {"rdma/hca": 2, "pods": 8})
+
+
+def test_a_node_for_no_pods_is_one(read):
+    live = node()
+    live["status"]["allocatable"]["pods"] = "0"
+    assert dict(read(yaml.safe_dump(live)).cluster.specs()[0].extended) == {"pods": 0}
+
+
+def test_a_pod_that_contradicts_itself_is_read_and_runs_nowhere(read):
+    """kube-scheduler leaves it pending; the rest of a dump is not to suffer from it."""
+    key = "nvidia.com/gpu.product"
+    rule = {"key": key, "operator": "In", "values": ["A100"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    limits = {"cpu": 1, "memory": "1Gi", "nvidia.com/gpu": 1}
+    spec = {
+        "containers": [{"resources": {"limits": limits}}],
+        "nodeSelector": {key: "T4"},
+        "affinity": {"nodeAffinity": required},
+    }
+    asking = {"kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    (found,) = read(yaml.safe_dump(asking)).workload.specs()
+    assert not any(found.constraints.selects_node("n", {key: each}) for each in ("A100", "T4"))
+
+
 def test_a_selected_product_constrains_the_model(read):
     spec = {
         "containers": [{"resources": {"limits": {"nvidia.com/gpu": 2}}}],

@@ -147,6 +147,43 @@ def test_requests_of_the_pod_itself_replace_those_of_its_containers():
     assert pod_resources(spec) == {"cpu": 5, "nvidia.com/gpu": 2}
 
 
+def test_huge_pages_may_be_asked_for_by_the_pod_itself():
+    spec = {"containers": [asking("1")], "resources": {"requests": {"hugepages-2Mi": "64Mi"}}}
+    assert pod_resources(spec) == {"cpu": 1, "hugepages-2Mi": 2**26}
+
+
+def test_a_limit_of_the_pod_itself_is_its_request_only_where_no_container_asks():
+    limits = {"cpu": "4", "memory": "1Gi"}
+    spec = {"containers": [asking("1"), asking("500m")], "resources": {"limits": limits}}
+    assert pod_resources(spec) == {"cpu": Fraction(3, 2), "memory": 2**30}
+
+
+def holding(name, cpu, **more):
+    return {"name": name, "resources": {"requests": {"cpu": cpu}}} | more
+
+
+def test_a_container_that_is_resized_counts_with_the_larger_of_what_it_asks_and_holds():
+    spec = {"containers": [asking("1", name="a"), asking("3", name="b")]}
+    statuses = [holding("a", "2"), holding("b", "2")]
+    assert pod_resources(spec, {"containerStatuses": statuses}) == {"cpu": 5}
+    statuses = [holding("a", "2", allocatedResources={"cpu": "4"}), {"name": "b"}]
+    assert pod_resources(spec, {"containerStatuses": statuses}) == {"cpu": 7}
+
+
+def test_a_resize_that_the_node_will_never_grant_takes_nothing():
+    condition = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    status = {"containerStatuses": [holding("a", "2")], "conditions": [condition]}
+    assert pod_resources({"containers": [asking("64", name="a")]}, status) == {"cpu": 2}
+
+
+def test_sidecars_and_the_pod_itself_are_resized_too():
+    sidecar = asking("1", name="s", restartPolicy="Always")
+    spec = {"containers": [asking("1", name="a")], "initContainers": [sidecar]}
+    assert pod_resources(spec, {"initContainerStatuses": [holding("s", "3")]}) == {"cpu": 4}
+    spec["resources"] = {"requests": {"cpu": "2"}}
+    assert pod_resources(spec, {"resources": {"requests": {"cpu": "6"}}}) == {"cpu": 6}
+
+
 def test_a_pod_may_ask_for_nothing():
     assert pod_resources({}) == {}
     assert pod_resources({"containers": [{"name": "x"}]}) == {}

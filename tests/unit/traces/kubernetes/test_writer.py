@@ -92,3 +92,13 @@ def test_the_original_trace_survives_a_round_trip(tmp_path):
     again = written(trace, tmp_path / "m.json.gz")
     assert np.array_equal(again.cluster.nodes, trace.cluster.nodes)
     assert again.workload.specs() == trace.workload.specs()
+
+
+def test_a_pod_that_is_being_deleted_is_read_back_as_one(tmp_path):
+    pods = [
+        PodSpec("old", 1000, 64, node="n", arrival_s=0.0, duration_s=30.0, is_terminating=True),
+        PodSpec("new", 1000, 64, arrival_s=0.0, duration_s=30.0),
+    ]
+    trace = Trace("t", Cluster.of([NodeSpec("n", 64000, 262144)]), Workload.of(pods))
+    back = written(trace, tmp_path / "m.yaml").workload
+    assert (back.is_terminating, back.duration_s.tolist()) == ((True, False), [30.0, 30.0])

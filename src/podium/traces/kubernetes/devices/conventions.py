@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
+from podium.model.classes import PODS
 from podium.traces.fields import FieldError
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.devices.alibaba import (
@@ -234,10 +235,10 @@ def node_devices(node: NodeFacts) -> NodeDevices:
     extended = dict(cards.bounds) | {
         name: min(int(amount), _LARGEST)
         for name, amount in node.resources.items()
-        if name not in _MODELLED and amount >= 1
+        if name not in _MODELLED and (amount >= 1 or name == PODS)
     }
-    if extended.get("pods") == keys.UNBOUNDED_PODS:
-        del extended["pods"]
+    if extended.get(PODS) == keys.UNBOUNDED_PODS:
+        del extended[PODS]
     if not cards.count:
         if keys.NVIDIA_COUNT in node.labels:
             inventory.remark(UNLISTED_GPUS)
