@@ -31,7 +31,7 @@ from podium.model.records import GPU_MILLI, MAX_MODELS
 from podium.sim.gangs import LEVELS
 
 CLUSTER_KEYS = "gpu_memory_mib gpu_replicas taints extended blocks zones"
-WORKLOAD_KEYS = "gang_rules namespaces labels constraints bound_to bound_slots"
+WORKLOAD_KEYS = "gang_rules namespaces labels constraints bound_to bound_slots is_terminating"
 
 MOST_CELLS = 100_000_000
 """Of a table of counters by group and node, or of resources by node."""
@@ -86,6 +86,7 @@ def workload_extras(workload: Workload) -> dict[str, Any]:
         "constraints": _indexed(workload.constraints, _constraints_of),
         "bound_to": _indexed(workload.bound_to),
         "bound_slots": _indexed(workload.bound_slots),
+        "is_terminating": _indexed(workload.is_terminating),
     }
     return {key: value for key, value in found.items() if value}
 
@@ -103,6 +104,7 @@ def read_workload_extras(given: Mapping[str, Any]) -> dict[str, Any]:
         "constraints": _read(given.get("constraints"), _constraints, pods),
         "bound_to": _read(given.get("bound_to"), _text, pods),
         "bound_slots": _read(given.get("bound_slots"), _slots, pods),
+        "is_terminating": _read(given.get("is_terminating"), _flag, pods),
     }
 
 
@@ -297,6 +299,12 @@ def _pair(given: Any, read: Callable[[Any], Value]) -> tuple[str, Value]:
 
 def _list(given: Any) -> list[Any]:
     if not isinstance(given, list):
+        raise TypeError
+    return given
+
+
+def _flag(given: Any) -> bool:
+    if not isinstance(given, bool):
         raise TypeError
     return given
 
