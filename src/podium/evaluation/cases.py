@@ -102,10 +102,11 @@ class Case:
     def read(self) -> Trace:
         """Loads the trace of the case; one read from files is the same for every seed."""
         folder = Path(self.folder) if self.folder else None
-        sizes = (self.nodes, self.pods) if self.is_drawn else (None, None)
-        trace = load_trace(self.trace, LoadOptions(folder, self.seed, *sizes))
+        alike = LoadOptions(folder)  # for every seed, also where run times of pods are drawn
+        drawn_by_seed = LoadOptions(folder, self.seed, self.nodes, self.pods)
+        trace = load_trace(self.trace, drawn_by_seed if self.is_drawn else alike)
         if self.cluster:
-            other = load_trace(self.cluster, LoadOptions(folder))  # the same for every seed
+            other = load_trace(self.cluster, alike)
             trace = replace(trace, cluster=other.cluster)
         if self.digest and self.digest != self.digest_of(trace):
             raise InputError(
