@@ -108,14 +108,15 @@ class Case:
     def read(self) -> Trace:
         """Loads the trace of the case; one read from files is the same for every seed."""
         folder = Path(self.folder) if self.folder else None
-        how = LoadOptions(
+        # The same for every seed, also where run times of pods are drawn.
+        alike = LoadOptions(
             folder, state=self.state or None, duration=self.duration or None,
             topology=tuple(self.topology.split(",")) if self.topology else (),
         )  # fmt: skip
-        nodes, pods = (self.nodes, self.pods) if self.is_drawn else (None, None)
-        trace = load_trace(self.trace, replace(how, seed=self.seed, nodes=nodes, pods=pods))
+        by_seed = replace(alike, seed=self.seed, nodes=self.nodes, pods=self.pods)
+        trace = load_trace(self.trace, by_seed if self.is_drawn else alike)
         if self.cluster:
-            other = load_trace(self.cluster, how)  # the same for every seed
+            other = load_trace(self.cluster, alike)
             trace = replace(trace, cluster=other.cluster)
         if self.digest and self.digest != self.digest_of(trace):
             raise InputError(

@@ -215,6 +215,11 @@ def test_a_file_that_changed_since_a_case_was_planned_is_noticed(own):
         planned_case.read()
 
 
+def test_a_file_is_read_alike_for_every_seed(own):
+    one, other = Case(own, seed=1000), Case(own, seed=1001)
+    assert one.digest_of(one.read()) == other.digest_of(other.read())
+
+
 def test_cases_that_share_a_file_read_it_once(own, monkeypatch):
     reads = []
     monkeypatch.setattr(
