@@ -1,5 +1,6 @@
 # make demo   sets Podium up in .venv and shows it at work, offline once installed
-# make test   sets Podium up in .venv with its tools and passes the tests
+# make test   sets Podium up in .venv with its tools and passes the tests of every day
+# make test-deep  passes the tests that take long: whole searches, published experiments, floods
 # make e2e    builds a control plane of Kubernetes with Go and passes the tests that need it
 # make lint   runs the linters; make fix mends what they can; make figures redraws the pictures
 # make lock   writes requirements/ anew after a change of dependencies; needs uv
@@ -10,14 +11,22 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Wheels with the hashes that are locked and nothing else; Podium itself is then built with them.
 LOCKED := $(PIP) install --require-hashes --only-binary :all: --no-deps
 OWN := $(PIP) install --no-index --no-deps --no-build-isolation -e .
+TESTS := $(BIN)/pytest -n auto --dist worksteal -q
+# As pip does with what it copies: tests start some thousand processes, and each would do it again.
+COMPILE := $(BIN)/python -m compileall -q src
 
-.PHONY: demo test e2e lint fix docs figures bench lock clean
+.PHONY: demo test test-deep e2e lint fix docs figures bench lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/podium demo
 
 test: $(VENV)/.ready-dev
-	$(BIN)/pytest -n auto --dist worksteal -q
+	$(COMPILE)
+	$(TESTS) -m "not deep"
+
+test-deep: $(VENV)/.ready-dev
+	$(COMPILE)
+	$(TESTS) -m deep
 
 e2e: $(VENV)/.ready-dev
 	assets="$${KUBEBUILDER_ASSETS:-$$(tools/build_control_plane.sh)}" \

@@ -15,6 +15,7 @@ import sys
 LEAST_RATIO = {
     "decisions_16_nodes": 4.0,  # compiled over plain Python with a memo
     "decisions_1213_nodes": 8.0,  # cached over scanned
+    "decisions_1213_nodes_constrained": 0.5,  # constraints on half of the pods over none
     "decisions_1213_nodes_dense": 4.0,
     "decisions_10k_nodes": 40.0,
     "decisions_100k_nodes": 300.0,

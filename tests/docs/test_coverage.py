@@ -1,6 +1,7 @@
 import importlib
 import pkgutil
 from dataclasses import fields
+from typing import get_args
 
 import pytest
 from typer.main import get_command
@@ -18,7 +19,9 @@ from podium.reports.summary import summarise
 from podium.reports.tables import COLUMNS
 from podium.settings import keys
 from podium.sim import Inflation, Replay, Rounds, simulate
+from podium.sim.filters import Reason
 from podium.sim.metrics import POD_CLASSES
+from podium.sim.refusal import OTHER_REASONS
 from podium.sim.timeline import Timeline
 from podium.traces.openb.csv_file import NODE_COLUMNS, POD_COLUMNS
 from support.pages import DOCS, first_cells, headings
@@ -88,6 +91,10 @@ def test_every_figure_of_a_run_has_a_row(summaries):
 def test_every_class_of_pod_is_named():
     text = (DOCS / "simulate.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in text for name in POD_CLASSES)
+
+
+def test_every_reason_for_which_a_pod_is_not_placed_has_a_row():
+    assert {*get_args(Reason), *OTHER_REASONS, "bound", "refusals"} <= cells("simulate.md")
 
 
 def test_every_column_of_the_written_tables_has_a_row():

@@ -12,12 +12,14 @@ from support.pages import PAGES, README, ROOT, anchors, links
 # Read before any test cleans its environment.
 ORIGINALS = os.environ.get("PODIUM_TRACES")
 TWO_COMMANDS = ("make demo", "make test")
+LONG = ("README", "search")
+"""Pages whose consoles search for policies."""
 
 
 def pages_with(language):
     """Lists the pages that hold blocks of a language, as parameters of a test."""
     return [
-        pytest.param(page, id=page.stem)
+        pytest.param(page, id=page.stem, marks=[pytest.mark.deep] * (page.stem in LONG))
         for page in PAGES
         if any(block.info == language for block in read_blocks(page.read_text(encoding="utf-8")))
     ]
@@ -35,6 +37,7 @@ def test_consoles_print_what_the_page_shows(page, tmp_path):
     assert not problems, "\n\n".join(problems)
 
 
+@pytest.mark.deep
 @pytest.mark.openb
 @pytest.mark.parametrize("page", pages_with("console openb"))
 def test_consoles_on_the_original_traces_print_what_the_page_shows(page, tmp_path):
@@ -53,8 +56,16 @@ def test_the_two_commands_of_the_readme_exist():
         assert re.search(rf"^{command.removeprefix('make ')}:", makefile, re.MULTILINE)
 
 
-def test_the_checks_of_a_clean_clone_run_what_the_readme_says():
-    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+def test_the_checks_of_a_clean_clone_run_what_the_readme_says_and_what_takes_long():
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert {"make test", "make test-deep"} <= set(lines)
+
+
+def test_every_test_is_either_of_every_day_or_deep():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.findall(r"^\t\$\(TESTS\) (.*)$", makefile, re.MULTILINE) == [
+        '-m "not deep"', "-m deep",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])

@@ -9,7 +9,7 @@ from support.binary import PODIUM, run
 
 ORIGINALS = os.environ.get("PODIUM_TRACES")
 
-pytestmark = pytest.mark.openb
+pytestmark = [pytest.mark.deep, pytest.mark.openb]
 
 
 @pytest.fixture(scope="module")

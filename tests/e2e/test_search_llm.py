@@ -14,6 +14,8 @@ from podium.store import open_store
 from support.binary import PODIUM, run
 from support.chat_server import KEY, Answer, error, fenced, running_chat_server
 
+pytestmark = pytest.mark.deep
+
 # Read before any test cleans its environment.
 COMPILED = cache_folder()
 # To start a second worker takes longer than these searches.

@@ -31,6 +31,8 @@ from podium.store import RunRecord, open_store
 from support.binary import TESTS, clean_environment
 from support.simulating import SPEC
 
+pytestmark = pytest.mark.deep
+
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'podium-scheduler[ray]'")
 
 TRAINING = TrainingSet((Case(nodes=8, pods=80), Case(nodes=8, pods=80, seed=1001)))

@@ -256,6 +256,7 @@ def test_ctrl_c_and_the_like_interrupt_and_say_how_to_go_on(tmp_path, name):
     assert not any(_is_alive(each) for each in workers)
 
 
+@pytest.mark.deep
 def test_a_search_whose_workers_are_killed_finds_what_it_would_have_found(whole, tmp_path):
     process = start(tmp_path, "run", *SMALL, *EVALUATIONS, "--workers", "2")
     for _ in range(4):
@@ -334,6 +335,7 @@ def own_traces(tmp_path):
     return tmp_path
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("given", "environ"),
     [
@@ -353,6 +355,7 @@ def test_a_relative_path_leads_to_the_trace_from_the_folder_of_a_worker_too(
     assert json.loads(done.stdout)["evaluations"] == 4
 
 
+@pytest.mark.deep
 def test_arms_are_compared_on_a_relative_path(own_traces):
     given = ["--trace", "own/cluster.yaml", "--runs", "1", "--evaluations", "20", "--seeds", "1"]
     done = podium(own_traces, "compare", "random", *given, "--store", "runs.db", "--json")
@@ -370,6 +373,7 @@ def begun(tmp_path):
     return tmp_path, json.loads(done.stdout)["run"], Path(json.loads(done.stdout)["folder"])
 
 
+@pytest.mark.deep
 def test_a_program_that_somebody_wrote_into_a_run_is_shown_and_never_started(begun):
     folder, run_id, its_folder = begun
     more = ("resume", run_id, "--evaluations", "20", "--store", "runs.db")
@@ -389,6 +393,7 @@ def test_a_program_that_somebody_wrote_into_a_run_is_shown_and_never_started(beg
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.deep
 def test_a_run_that_is_resumed_elsewhere_runs_the_program_of_its_own_folder(begun):
     folder, run_id, _ = begun
     other = folder / "other"
@@ -402,6 +407,7 @@ def test_a_run_that_is_resumed_elsewhere_runs_the_program_of_its_own_folder(begu
     assert not (folder / "pwned").exists()
 
 
+@pytest.mark.deep
 def test_a_run_of_an_older_podium_goes_on_when_its_program_is_named_again(begun):
     folder, run_id, its_folder = begun
     (its_folder / "seal").unlink()
@@ -412,6 +418,7 @@ def test_a_run_of_an_older_podium_goes_on_when_its_program_is_named_again(begun)
     assert podium(folder, *more).returncode == 0
 
 
+@pytest.mark.deep
 def test_a_store_does_not_choose_where_a_run_is_written(begun):
     folder, run_id, its_folder = begun
     planted = folder / "planted" / run_id

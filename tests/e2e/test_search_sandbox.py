@@ -106,6 +106,7 @@ def test_who_asks_for_it_gets_them_judged_with_a_warning(unfiltered):
     assert f"warning: candidates are not fully confined: {WALL}" in done.stderr
 
 
+@pytest.mark.deep
 def test_a_run_keeps_in_mind_that_its_candidates_were_not_confined(unfiltered, tmp_path):
     told = {"PODIUM_SEARCH_ALLOW_UNCONFINED": "true"}
     done = unfiltered("search", "run", *SMALL, *KEPT, "--evaluations", "8", "--json", **told)
@@ -147,6 +148,7 @@ def test_a_run_of_confined_candidates_says_nothing_of_walls(tmp_path):
     assert "wall" not in done.stdout + done.stderr
 
 
+@pytest.mark.deep
 def test_functions_loops_and_tuples_are_judged_on_large_cases(tmp_path):
     texts = {"helper": HELPER, "while": WHILE, "tuple": TUPLE}
     named = []

@@ -12,6 +12,8 @@ from support.binary import PODIUM, clean_environment, run
 from support.postgres import postgres_server
 from support.service import SCORE, served
 
+pytestmark = pytest.mark.deep
+
 COMPILED = cache_folder()  # read before any test cleans its environment
 GIVEN = {
     "PODIUM_SEARCH_WORKERS": "1",

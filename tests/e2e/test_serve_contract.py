@@ -7,6 +7,8 @@ import pytest
 from support.binary import clean_environment
 from support.service import served
 
+pytestmark = pytest.mark.deep
+
 ST = Path(sys.executable).with_name("st")
 TOKEN = "0123456789abcdef0123456789abcdef"
 

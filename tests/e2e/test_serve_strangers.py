@@ -15,6 +15,8 @@ import pytest
 from support.certificates import make_certificate
 from support.service import OBSERVE, SCORE, served
 
+pytestmark = pytest.mark.deep
+
 TOKEN = "0123456789abcdef0123456789abcdef"
 RIGHT = {"Authorization": f"Bearer {TOKEN}"}
 MIB = 2**20

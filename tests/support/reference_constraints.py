@@ -12,7 +12,7 @@ def may_run(pod, node, nodes):
     return (
         pod.constraints.selects_node(node.spec.name, node.spec.labels)
         and pod.constraints.tolerates(node.spec.taints)
-        and _has_resources(pod, node)
+        and _has_resources(pod, node, nodes)
         and _has_ports(pod, node)
         and _is_not_repelled(pod, node, nodes)
         and _is_attracted(pod, node, nodes)
@@ -29,8 +29,10 @@ def is_awaited(pod, workload):
     )
 
 
-def _has_resources(pod, node):
+def _has_resources(pod, node, nodes):
     listed = node.spec.extended
+    if not any(each.spec.extended for each in nodes):
+        return True  # nothing is known of such resources
     for name, amount in pod.constraints.extended:
         used = sum(dict(each.constraints.extended).get(name, 0) for each in node.running)
         if amount > 0 and used + amount > listed.get(name, 0):

@@ -18,7 +18,7 @@ from podium.model.records import GPU_MILLI
 
 if TYPE_CHECKING:
     from podium import policies
-    from podium.reports.explanation import Candidate, Explanation
+    from podium.reports.explanation import Candidate, Explanation, GangPlace
 
 app = new_app(__doc__)
 
@@ -120,9 +120,9 @@ def explain(
         policy = _loaded(reference, is_ignoring_unknown=case.is_ignoring_unknown)
         found = explain(settings, case.inputs(), policy, pod, listener)
     if is_json:
-        print_json(found)
+        print_json(found.as_object())
     else:
-        _show_explanation(screen, found)
+        show_explanation(screen, found)
 
 
 def _loaded(reference: str, *, is_ignoring_unknown: bool) -> policies.Policy:
@@ -132,7 +132,8 @@ def _loaded(reference: str, *, is_ignoring_unknown: bool) -> policies.Policy:
         return named_policy(reference, PLACE, is_ignoring_unknown=is_ignoring_unknown)
 
 
-def _show_explanation(screen: Screen, found: Explanation) -> None:
+def show_explanation(screen: Screen, found: Explanation) -> None:
+    """Prints how a pod was decided, for people."""
     against = [
         f"{figures.counted(count, 'node')}: {reason}" for reason, count in found.reasons.items()
     ]
@@ -144,6 +145,7 @@ def _show_explanation(screen: Screen, found: Explanation) -> None:
             "placed on": _place(found),
             "could take it": figures.counted(found.feasible, "node"),
             "could not": "; ".join(against) or "none",
+            **({"gang": _gang(found.gang)} if found.gang else {}),
         }
     )
     if found.candidates:
@@ -164,7 +166,16 @@ def _place(found: Explanation) -> str:
     if not found.node:
         return f"no node: {found.reason}"
     slots = "-".join(map(str, found.gpu_slots))
-    return f"{found.node}, GPU {slots}" if slots else found.node
+    place = f"{found.node}, GPU {slots}" if slots else found.node
+    return f"{place}, where it ran before the run began" if found.is_bound else place
+
+
+def _gang(gang: GangPlace) -> str:
+    together = f", all in one {gang.domain}" if gang.domain else ""
+    return (
+        f"{gang.name}: {gang.placed:,} of {figures.counted(gang.members, 'pod')} placed, "
+        f"{gang.minimum:,} start together{together}"
+    )
 
 
 def _candidate_row(candidate: Candidate) -> tuple[object, ...]:

@@ -179,8 +179,9 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             f"seed {found['seed']}",
             "cluster": f"{figures.counted(found['nodes'], 'node')}, "
             f"{figures.counted(found['gpus'], 'GPU')}",
-            "pods": f"{found['pods']:,}: {_running(found)}{found['placed']:,} placed, "
+            "pods": f"{found['pods']:,}: {_bound(found)}{found['placed']:,} placed, "
             f"{found['unplaced']:,} unplaced, {found['held']:,} held",
+            **_refusals(found),
             "GPU allocation": figures.percent(found["gpu_allocation"]),
             "CPU allocation": figures.percent(found["cpu_allocation"]),
             "memory allocation": figures.percent(found["memory_allocation"]),
@@ -194,10 +195,16 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
     )
 
 
-def _running(found: dict[str, Any]) -> str:
+def _bound(found: dict[str, Any]) -> str:
     """Says how many pods ran already; what became of pods is said of the others."""
-    running = found.get("running", 0)
-    return f"{running:,} running, {found['pods'] - running:,} pending: " if running else ""
+    if "bound" not in found:
+        return ""
+    return f"{found['bound']:,} running, {found['pods'] - found['bound']:,} pending: "
+
+
+def _refusals(found: dict[str, Any]) -> dict[str, object]:
+    told = [f"{reason} {count:,}" for reason, count in found.get("refusals", {}).items()]
+    return {"not placed for": ", ".join(told)} if told else {}
 
 
 def _waiting(found: dict[str, Any]) -> dict[str, object]:

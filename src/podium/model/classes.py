@@ -135,6 +135,8 @@ class _Builder:
         listed_once = {(id(c), n): (c, n) for c, n in zip(constraints, namespaces, strict=True)}
         distinct = dict.fromkeys(listed_once.values())
         named = {name for each in {c for c, _ in distinct} for name, _ in each.extended}
+        if not self.cluster.extended:
+            named = set()  # nothing is known of them; a node that lists some has none of the others
         listed = {PODS} if any(PODS in each for each in self.cluster.extended) else set()
         self.resources = tuple(sorted(named | listed))
         for each, namespace in distinct:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -155,6 +155,12 @@ class Workload:
     def gpu_milli_total(self) -> int:
         """Sums the GPU demand of all pods."""
         return int(gpu_demand(self.pods).sum())
+
+    def derive(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Returns what follows from the workload alone; it is computed once."""
+        if name not in self._derived:
+            self._derived[name] = compute()
+        return self._derived[name]
 
     def on(self, cluster: Cluster) -> Workload:
         """Works out what the pods are on a cluster: models, shares of its GPUs, constraints."""

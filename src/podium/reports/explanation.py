@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from podium.errors import UnknownName, UsageError
-from podium.model.fit import fits, fitting_slots, is_model_allowed
+from podium.model.shares import IMPOSSIBLE
 from podium.policies import HOLD, PairPolicy
+from podium.sim.feasible import Moment, moment_at
+from podium.sim.filters import filters_of
+from podium.sim.gangs import LEVELS
 from podium.sim.result import PLACED, Result, slots_of
 from podium.sim.state_at import state_at
 
@@ -19,6 +22,10 @@ CPU_SHORT = "not enough CPU"
 MEMORY_SHORT = "not enough memory"
 WRONG_MODEL = "another GPU model is required"
 GPU_SHORT = "not enough free GPUs"
+_WORDS = {
+    "cpu": CPU_SHORT, "memory": MEMORY_SHORT, "gpu-model": WRONG_MODEL, "gpu": GPU_SHORT,
+    "gpu-share": GPU_SHORT, "gpu-memory": "not enough GPU memory", "cordoned": "unschedulable",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,17 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class GangPlace:
+    """The gang that a pod belongs to."""
+
+    name: str
+    members: int
+    placed: int
+    minimum: int  # pods that start together
+    domain: str  # rack, block or zone that all of them must be in; often empty
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """How one pod was decided."""
 
@@ -46,16 +64,27 @@ class Explanation:
     feasible: int
     reasons: dict[str, int]  # why the other nodes could not take it, and how many
     candidates: tuple[Candidate, ...]  # the best first
+    is_bound: bool = False  # it ran before the run began, and nobody decided about it
+    gang: GangPlace | None = None
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes it as JSON types; what only some pods have is left out of the others."""
+        found = asdict(self)
+        if not self.is_bound:
+            del found["is_bound"]
+        if self.gang is None:
+            del found["gang"]
+        return found
 
 
 def explain(result: Result, name: str, most: int = 5) -> Explanation:
     """Rebuilds the state in which a pod was decided and scores it again."""
     pod = _find(result, name)
-    nodes = state_before(result, pod)
+    nodes, moment = state_before(result, pod), moment_at(result, _changes_before(result, pod))
     record = result.plan.arrivals.pods[pod]
-    feasible = np.array([fits(record, node) for node in nodes])
+    feasible = moment.feasible(pod)
     chosen = int(result.node[pod]) if result.status[pod] == PLACED else -1
-    scores = _scores(result, record, nodes, chosen)
+    scores = _scores(result, pod, nodes, chosen)
     ranks = np.argsort(result.plan.rank_order)
     ordered = sorted(
         np.flatnonzero(feasible).tolist(), key=lambda node: (-scores[node], ranks[node])
@@ -71,11 +100,13 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
         reason=result.reason(pod),
         gpu_slots=slots_of(int(result.slots[pod])),
         feasible=int(feasible.sum()),
-        reasons=_reasons(record, nodes[~feasible]),
+        reasons=_reasons(moment, pod),
         candidates=tuple(
             _candidate(result, nodes, node, scores[node], node == chosen)
             for node in ([chosen] if chosen >= 0 else []) + shown
         ),
+        is_bound=bool(result.is_bound[pod]),
+        gang=_gang(result, pod),
     )
 
 
@@ -112,11 +143,12 @@ def _find(result: Result, name: str) -> int:
 
 
 def _scores(
-    result: Result, record: Any, nodes: npt.NDArray[Any], chosen: int
+    result: Result, pod: int, nodes: npt.NDArray[Any], chosen: int
 ) -> npt.NDArray[np.float64]:
     policy, order = result.plan.policy, result.plan.rank_order
+    record = result.plan.arrivals.pods[pod]
     if isinstance(policy, PairPolicy):
-        return policy.scores(record, nodes, policy.table(result.plan.trace.shapes()))
+        return _pair_scores(result, policy, pod, nodes)
     if hasattr(policy.start(result.plan.seed), "scores"):
         found = np.zeros(len(nodes))
         # Choosers see the nodes in rank order.
@@ -128,16 +160,55 @@ def _scores(
     return found
 
 
-def _reasons(record: Any, nodes: npt.NDArray[Any]) -> dict[str, int]:
-    return dict(Counter(_reason(record, node) for node in nodes).most_common())
+def _pair_scores(
+    result: Result, policy: PairPolicy, pod: int, nodes: npt.NDArray[Any]
+) -> npt.NDArray[np.float64]:
+    """Scores a pod on all nodes, as what it is on the GPUs of each."""
+    arrivals, table = result.plan.arrivals, policy.table(result.plan.trace.shapes())
+    if arrivals.gpu_shares is None:
+        return policy.scores(arrivals.pods[pod], nodes, table)
+    found = np.full(len(nodes), HOLD)
+    for model in np.unique(nodes["gpu_model"]).tolist():
+        record = arrivals.pods[pod : pod + 1].copy()[0]
+        share = arrivals.gpu_shares[pod, model] if model >= 0 else (0, 0)
+        if share[0] == IMPOSSIBLE:
+            continue
+        if model >= 0:
+            record["gpu_count"], record["gpu_milli"] = share
+        which = nodes["gpu_model"] == model
+        found[which] = policy.scores(record, nodes[which], table)
+    return found
 
 
-def _reason(record: Any, node: Any) -> str:
-    if record["gpu_count"] and not is_model_allowed(record, node):
-        return WRONG_MODEL
-    if record["gpu_count"] and len(fitting_slots(record, node)) < record["gpu_count"]:
-        return GPU_SHORT
-    return CPU_SHORT if record["cpu_milli"] > node["cpu_milli_left"] else MEMORY_SHORT
+def _reasons(moment: Moment, pod: int) -> dict[str, int]:
+    """Counts nodes by the first filter that refuses the pod, the commonest reason first."""
+    seen = np.zeros(len(moment.plan.cluster), bool)
+    counts: Counter[str] = Counter()
+    for each in filters_of(moment, pod):
+        count = int((each.fails & ~seen).sum())
+        seen |= each.fails
+        if count:
+            counts[_WORDS.get(each.reason) or _said(each.text)] += count
+    return dict(counts.most_common())
+
+
+def _said(text: str) -> str:
+    return text.removeprefix("node(s) ").removeprefix("had ")
+
+
+def _gang(result: Result, pod: int) -> GangPlace | None:
+    gangs, arrivals = result.plan.gangs, result.plan.arrivals
+    number = int(gangs.gang_of[pod]) if gangs.is_any else 0
+    if not number:
+        return None
+    is_member = gangs.gang_of == number
+    return GangPlace(
+        name=arrivals.gangs[int(arrivals.pods["gang"][pod]) - 1],
+        members=int(is_member.sum()),
+        placed=int((is_member & result.is_placed).sum()),
+        minimum=int(gangs.minimum[number]),
+        domain=list(LEVELS)[gangs.level[number]],
+    )
 
 
 def _candidate(

@@ -34,11 +34,12 @@ def summarise(result: Result) -> dict[str, Any]:
         "nodes": len(plan.cluster),
         "gpus": plan.cluster.gpu_total,
         "pods": len(plan.arrivals),
-        **_running(result),
+        **_bound(result),
         "placed": figures.placed,
         "unplaced": figures.unplaced,
         "held": figures.held,
         "holds": figures.holds,
+        **_refusals(result),
         **_use(figures),
         **_times(figures),
         **_curve(result),
@@ -62,10 +63,18 @@ def _intensity(result: Result) -> dict[str, Any]:
     return {"ratio": protocol.ratio} if isinstance(protocol, Inflation) else {}
 
 
-def _running(result: Result) -> dict[str, Any]:
-    """Counts the pods that ran before the run began, where there are any; no figure counts them."""
-    running = len(result.plan.bound)
-    return {"running": running} if running else {}
+def _bound(result: Result) -> dict[str, Any]:
+    count = len(result.plan.bound)
+    return {"bound": count} if count else {}
+
+
+def _refusals(result: Result) -> dict[str, Any]:
+    """Counts the pods that were not placed by reason, where more than resources decides."""
+    if result.plan.is_plain:
+        return {}
+    from podium.sim.refusal import count_reasons
+
+    return {"refusals": count_reasons(result)}
 
 
 def _use(figures: Metrics) -> dict[str, Any]:

@@ -35,6 +35,23 @@ def is_bound(workload: Workload) -> npt.NDArray[np.bool_]:
     return np.array([bool(name) for name in workload.bound_to], bool)
 
 
+def bind_first(cluster: Cluster, arrivals: Workload, count: int) -> tuple[Bound, Workload]:
+    """Binds the first pods of a run, and gives all of them as those hold their GPUs."""
+    if not count:
+        return NOBODY_BOUND, arrivals
+    first = arrivals.taken(np.arange(count))
+    bound, held = bind(cluster, first)
+    if held is first:
+        return bound, arrivals
+    pods = np.append(held.pods, arrivals.pods[count:])
+    shares, asked = arrivals.gpu_shares, arrivals.gpu_asked
+    if shares is not None and held.gpu_shares is not None:
+        shares = np.concatenate([held.gpu_shares, shares[count:]])
+    if asked is None:
+        asked = np.stack([arrivals.pods["gpu_count"], arrivals.pods["gpu_milli"]], axis=1)
+    return bound, replace(arrivals, pods=pods, gpu_shares=shares, gpu_asked=asked)
+
+
 def bind(cluster: Cluster, workload: Workload) -> tuple[Bound, Workload]:
     """Finds nodes and GPUs of bound pods; GPUs that nothing names are the most likely ones.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy, load
-from podium.sim.bound import NOBODY_BOUND, Bound, bind, is_bound
+from podium.sim.bound import bind_first, is_bound
 from podium.sim.gangs import gangs_of
 from podium.sim.orders import Order, check_order, inflate, shuffled_rank
 from podium.sim.plan import Plan
@@ -60,9 +60,7 @@ def make_plan(
     order = _order(cluster, aligned, protocol, setup)
     numbers, num_bound = _order_of(aligned, protocol, order)
     arrivals = _arrivals(aligned, protocol, numbers)
-    bound = NOBODY_BOUND
-    if num_bound:
-        bound, arrivals = _bound(cluster, arrivals, num_bound)
+    bound, arrivals = bind_first(cluster, arrivals, num_bound)
     ranks = order.node_rank if order.node_rank is not None else _ranks(cluster, setup)
     preparation = Preparation()
     prepare = functools.partial(preparation.table, trace=aligned)
@@ -106,18 +104,6 @@ def _order(cluster: Cluster, workload: Workload, protocol: Protocol, setup: Setu
             hint="raise the ratio, or take a larger cluster",
         )
     return order
-
-
-def _bound(cluster: Cluster, arrivals: Workload, count: int) -> tuple[Bound, Workload]:
-    first = arrivals.taken(np.arange(count))
-    bound, held = bind(cluster, first)
-    if held is first:
-        return bound, arrivals
-    pods = np.append(held.pods, arrivals.pods[count:])
-    shares = arrivals.gpu_shares
-    if shares is not None and held.gpu_shares is not None:
-        shares = np.concatenate([held.gpu_shares, shares[count:]])
-    return bound, replace(arrivals, pods=pods, gpu_shares=shares)
 
 
 def _order_of(

@@ -5,7 +5,8 @@ Importing this imports Numba.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +74,7 @@ class Moment:
 
     plan: Plan
     state: State
+    derived: dict[Any, Any] = field(default_factory=dict, repr=False)  # what no change changes
 
     def feasible(self, pod: int) -> Flags:
         """Tells of each node, as the cluster lists them, whether it could take a pod now."""
@@ -86,7 +88,7 @@ class Moment:
 
         A level above 0 and a domain keep them on the nodes of one rack, block or zone.
         """
-        after = Moment(self.plan, copied(self.state))
+        after = Moment(self.plan, copied(self.state), self.derived)
         record = after.state.record
         record["trial_level"], record["trial_domain"] = level, domain
         # The last is only looked at; so somebody stands behind it.
@@ -94,9 +96,9 @@ class Moment:
         record["trial_level"] = 0
         return after, found
 
-    def shape(self, pod: int) -> int:
-        """Gives the shape by which the core tells pods apart."""
-        return int(self.state.arrays["shape_of"][pod])
+    def line(self, pod: int) -> int:
+        """Gives the line of a pod; pods of one line fit alike."""
+        return int(self.state.arrays["line_of"][pod])
 
     def _probe(self, pods: Whole) -> Whole:
         with insistent():

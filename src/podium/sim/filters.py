@@ -43,7 +43,7 @@ class Filter:
 class Shortage:
     """Says what nodes have left of something, and how much of it is asked for."""
 
-    free: Whole  # (num_nodes,)
+    free: npt.NDArray[np.signedinteger[Any]]  # (num_nodes,)
     asked: int
     unit: str = ""  # stands behind both numbers
     what: str = "free"
@@ -51,7 +51,8 @@ class Shortage:
     def told(self, nodes: Flags) -> str:
         """Compares the most that some nodes have left with what is asked for."""
         most = max(0, int(self.free[nodes].max()))
-        return f"{most:,}{self.unit} {self.what} at most, {self.asked:,}{self.unit} asked"
+        what = self.what.removesuffix("s") if most == 1 else self.what
+        return f"{most:,}{self.unit} {what} at most, {self.asked:,}{self.unit} asked"
 
 
 def filters_of(moment: Moment, pod: int) -> list[Filter]:
@@ -73,38 +74,56 @@ def filters_of(moment: Moment, pod: int) -> list[Filter]:
 
 def would_fit_empty(moment: Moment, pod: int, filters: list[Filter]) -> bool:
     """Tells whether a pod fits a node on which nothing runs, given the filters that refuse it."""
-    plan = moment.plan
-    could = np.ones(len(plan.cluster), bool)
+    could = np.ones(len(moment.plan.cluster), bool)
     for each in filters:
-        could &= ~(each.fails & each.is_static)
-    tables = plan.arrivals.tables
-    capacity = np.zeros((1, 0), np.int64) if tables is None else tables.capacity[plan.rank_order]
-    for each in _resources(moment, pod, plan.cluster.nodes[plan.rank_order], capacity):
+        if each.is_static:
+            could &= ~each.fails
+    if not could.any():
+        return False
+    for each in _resources(moment, pod, *_empty(moment)):
         could &= ~each.fails
     return bool(could.any())
 
 
-def _nodes(moment: Moment, pod: int) -> Filters:
-    """Applies what a node's name, labels and taints decide."""
-    plan = moment.plan
-    constraints = _constraints(moment, pod)
-    cluster, order = plan.cluster, plan.rank_order.tolist()
-    if cluster.taints:
-        yield from _taints(constraints, [cluster.taints[node] for node in order])
-    if constraints.node_labels or constraints.node_terms is not None:
-        labels = cluster.labels or ({},) * len(cluster)
-        fails = [not constraints.selects_node(cluster.names[i], labels[i]) for i in order]
-        text = "node(s) didn't match Pod's node affinity/selector"
-        yield Filter("selector", text, np.array(fails, bool), is_static=True)
+def _empty(moment: Moment) -> tuple[npt.NDArray[Any], Whole]:
+    """Gives nodes and other resources before anybody runs."""
+    if "empty" not in moment.derived:
+        cluster, tables = moment.plan.cluster, moment.plan.arrivals.tables
+        order = moment.plan.rank_order
+        capacity = np.zeros((1, 0), np.int64) if tables is None else tables.capacity[order]
+        moment.derived["empty"] = (cluster.nodes[order], capacity)
+    nodes, capacity = moment.derived["empty"]
+    return nodes, capacity
 
 
-def _constraints(moment: Moment, pod: int) -> Constraints:
+def _nodes(moment: Moment, pod: int) -> list[Filter]:
+    """Applies what a node's name, labels and taints decide; many shapes of pods ask the same."""
     given = moment.plan.arrivals.constraints
-    return given[pod] if given else UNCONSTRAINED
+    pods = given[pod] if given else UNCONSTRAINED
+    key = (pods.node_labels, pods.node_terms, pods.tolerations)
+    if key not in moment.derived:
+        moment.derived[key] = [*_taints(moment, pods), *_selectors(moment, pods)]
+    found: list[Filter] = moment.derived[key]
+    return found
 
 
-def _taints(constraints: Constraints, taints: list[tuple[Taint, ...]]) -> Filters:
-    of = {each: _untolerated(constraints, each) for each in set(taints)}
+def _selectors(moment: Moment, pods: Constraints) -> Filters:
+    if not pods.node_labels and pods.node_terms is None:
+        return
+    cluster = moment.plan.cluster
+    labels = cluster.labels or ({},) * len(cluster)
+    order = moment.plan.rank_order.tolist()
+    fails = [not pods.selects_node(cluster.names[i], labels[i]) for i in order]
+    text = "node(s) didn't match Pod's node affinity/selector"
+    yield Filter("selector", text, np.array(fails, bool), is_static=True)
+
+
+def _taints(moment: Moment, pods: Constraints) -> Filters:
+    given = moment.plan.cluster.taints
+    if not given:
+        return
+    taints = [given[i] for i in moment.plan.rank_order.tolist()]
+    of = {each: _untolerated(pods, each) for each in set(taints)}
     first = [of[each] for each in taints]
     named = sorted({each for each in first if each is not None}, key=_cordon_first)
     for taint in named:
@@ -140,8 +159,8 @@ def taint_text(taint: Taint) -> str:
 class _Request:
     """Is what a pod asks for in GPUs, and what that is on each node."""
 
-    count: Whole  # (num_nodes,) GPUs
-    milli: Whole  # (num_nodes,) of each
+    count: npt.NDArray[np.int32]  # (num_nodes,) GPUs
+    milli: npt.NDArray[np.int32]  # (num_nodes,) of each
     is_possible: Flags  # (num_nodes,) some share of the node's GPUs serves it
     asked_count: int
     asked_milli: int
@@ -149,19 +168,17 @@ class _Request:
 
 
 def _request(moment: Moment, pod: int) -> _Request:
-    arrays, plan = moment.state.arrays, moment.plan
-    shape, models = moment.shape(pod), arrays["nodes"]["gpu_model"]
-    index = np.full(len(models), shape)
-    if moment.state.number("has_shares"):
-        index = np.where(models >= 0, arrays["shares"][shape][models], shape)
-    records = arrays["shapes"][np.maximum(index, 0)]
-    asked, memory = plan.arrivals.gpu_asked, plan.arrivals.gpu_memory_mib
-    own = arrays["shapes"][shape]
+    arrays, arrivals = moment.state.arrays, moment.plan.arrivals
+    shape, models = int(arrays["shape_of"][pod]), arrays["nodes"]["gpu_model"]
+    own, size = arrays["shapes"][shape], len(models)
+    asked, memory = arrivals.gpu_asked, arrivals.gpu_memory_mib
     count, milli = (own["gpu_count"], own["gpu_milli"]) if asked is None else asked[pod]
-    return _Request(
-        records["gpu_count"].astype(np.int64), records["gpu_milli"].astype(np.int64), index >= 0,
-        int(count), int(milli), 0 if memory is None else int(memory[pod]),
-    )  # fmt: skip
+    told = (int(count), int(milli), 0 if memory is None else int(memory[pod]))
+    if not moment.state.number("has_shares"):
+        return _Request(np.full(size, count), np.full(size, milli), np.ones(size, bool), *told)
+    index = np.where(models >= 0, arrays["shares"][shape][models], shape)
+    records = arrays["shapes"][np.maximum(index, 0)]
+    return _Request(records["gpu_count"], records["gpu_milli"], index >= 0, *told)
 
 
 def _models(moment: Moment, pod: int) -> Filters:
@@ -193,7 +210,7 @@ def _resources(
     yield from _gpus(moment, pod, nodes)
     asked = moment.plan.arrivals.pods[pod]
     for name, unit in (("cpu_milli", "m"), ("memory_mib", "Mi")):
-        left = np.maximum(nodes[f"{name}_left"], 0).astype(np.int64)
+        left = np.maximum(nodes[f"{name}_left"], 0)
         reason: Reason = "cpu" if name == "cpu_milli" else "memory"
         short = Shortage(left, int(asked[name]), unit)
         yield Filter(reason, f"Insufficient {reason}", left < asked[name], shortage=short)
@@ -214,12 +231,14 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
     request = _request(moment, pod)
     if not request.asked_count:
         return
-    free = nodes["gpu_milli_left"].astype(np.int64)
+    free = nodes["gpu_milli_left"]
     fitting = (free >= request.milli[:, np.newaxis]).sum(axis=1)
     fails = (fitting < request.count) & request.is_possible
+    if not fails.any():
+        return
     # The last of the GPUs that a pod needs, in order of room.
     last = np.clip(request.count, 1, free.shape[1]) - 1
-    room = -np.sort(-free, axis=1)[np.arange(len(free)), last]
+    room = -np.sort(-free, axis=1)[np.arange(len(free)), last].astype(np.int64)
     if request.memory_mib:
         memory = room * _gpu_memory(moment, nodes) // GPU_MILLI
         short = Shortage(memory, request.memory_mib, "Mi", "free on a GPU")
@@ -232,7 +251,7 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
         yield Filter("gpu-share", "Insufficient GPU share", fails, shortage=short)
 
 
-def _devices(moment: Moment, nodes: npt.NDArray[Any], free: Whole) -> Whole:
+def _devices(moment: Moment, nodes: npt.NDArray[Any], free: npt.NDArray[Any]) -> Whole:
     """Counts the free devices of each node: GPUs, or the parts that they are advertised as."""
     replicas = moment.plan.cluster.gpu_replicas or (1,) * len(moment.plan.cluster.gpu_models)
     size = GPU_MILLI // np.array([*replicas, 1], np.int64)[nodes["gpu_model"]]

@@ -26,6 +26,7 @@ class Gangs:
     started: Numbers  # (num_gangs + 1,) members that run already
     priority: npt.NDArray[np.int64]  # (num_gangs,)
     domains: Numbers  # (3, num_nodes): rack, block and zone, -1 = none
+    order: npt.NDArray[np.int64]  # (num_pods,) which pod of the trace each arrival is
 
     @property
     def is_any(self) -> bool:
@@ -37,7 +38,8 @@ def no_gangs(cluster: Cluster) -> Gangs:
     """Describes a run in which every pod starts on its own."""
     none = np.zeros(1, np.int32)
     nowhere = np.full((3, len(cluster)), -1, np.int32)
-    return Gangs(none, none, none, none - 1, none, np.zeros(0, np.int64), nowhere)
+    nobody = np.zeros(0, np.int64)
+    return Gangs(none, none, none, none - 1, none, nobody, nowhere, nobody)
 
 
 def gangs_of(
@@ -67,6 +69,7 @@ def gangs_of(
         started=np.bincount(gang_of[: len(bound)], minlength=count).astype(np.int32),
         priority=priority[1:],
         domains=domains,
+        order=order,
     )
 
 

@@ -389,7 +389,7 @@ def _left_over(ledger: _Ledger) -> Found:
     behind = np.flatnonzero(result.status == UNPLACED)
     if not len(behind):
         return
-    shapes = core_shapes(result.plan.arrivals).shape_of
+    shapes = core_shapes(result.plan.arrivals).line_of
     behind = behind[~_is_intricate(result.plan.arrivals)[behind]]
     one_of = np.full(int(shapes.max()) + 1, -1)
     one_of[shapes[behind]] = behind  # pods of one shape fit alike

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from podium.files.excerpt import escaped
 from podium.sim.feasible import Moment, moment_at
 from podium.sim.filters import Filter, filters_of, would_fit_empty
 from podium.sim.result import HELD, HELD_BACK, NO_ROOM, PLACED, Result
+
+OTHER_REASONS = ("gang", "held", "room")
+"""Reasons that no node has; the others are those of `podium.sim.filters.Reason`."""
 
 FITS_NOW = "node(s) had room later"
 WAITING = "node(s) were not tried"
@@ -26,7 +30,7 @@ Whole = npt.NDArray[np.int64]
 class Refusal:
     """Tells why no node took a pod."""
 
-    reason: str  # of `podium.sim.filters.Reason`, or gang, held, room
+    reason: str  # of `Reason` or OTHER_REASONS; empty where a node could take the pod
     message: str  # one line, in the manner of kube-scheduler
     counts: dict[str, int]  # nodes by what they said, the commonest first; all nodes are counted
     would_fit_empty: bool  # a node on which nothing runs could take it
@@ -42,7 +46,7 @@ def refusal_of(result: Result, pod: int) -> Refusal | None:
         return None
     memo: dict[Any, Refusal] = result.derived.setdefault("refusals", {})
     gang = _waiting_gang(result, pod)
-    key = ("gang", gang) if gang else (int(result.status[pod]), _end(result).shape(pod))
+    key = ("gang", gang) if gang else (int(result.status[pod]), _end(result).line(pod))
     if key not in memo:
         memo[key] = _of_gang(result, gang) if gang else _at_end(result, pod)
     found = memo[key]
@@ -110,8 +114,9 @@ def _told(filters: list[Filter], total: int) -> list[tuple[str, str, int]]:
         count = int(mine.sum())
         if count:
             detail = f" ({each.shortage.told(mine)})" if each.shortage else ""
-            known = found.get(each.text, (detail, 0))
-            found[each.text] = (known[0], known[1] + count)
+            text = escaped(each.text)  # manifests name taints and resources
+            known = found.get(text, (detail, 0))
+            found[text] = (known[0], known[1] + count)
     rows = [(text, detail, count) for text, (detail, count) in found.items()]
     return sorted(rows, key=lambda row: -row[2])
 
@@ -152,7 +157,7 @@ def _of_gang(result: Result, gang: int) -> Refusal:
     gangs = result.plan.gangs
     members = np.flatnonzero(gangs.gang_of == gang)
     first, minimum = int(members[0]), int(gangs.minimum[gang])
-    name = result.plan.arrivals.gangs[int(result.plan.arrivals.pods["gang"][first]) - 1]
+    name = escaped(result.plan.arrivals.gangs[result.plan.arrivals.pods["gang"][first] - 1])
     if len(members) < minimum:
         said = f'gang "{name}" waits for members ({len(members):,} of {minimum:,} have arrived)'
         filters = filters_of(_end(result), first)
@@ -170,9 +175,9 @@ def _of_gang(result: Result, gang: int) -> Refusal:
 def _trial(result: Result, gang: int, waiting: Whole) -> Refusal:
     """Tries to start a gang at the end of a run, as gangs of the same shapes are tried once."""
     gangs, end = result.plan.gangs, _end(result)
-    shapes = tuple(end.state.arrays["shape_of"][waiting].tolist())
+    lines = tuple(end.state.arrays["line_of"][waiting].tolist())
     missing = int(gangs.minimum[gang]) - int((gangs.gang_of == gang).sum()) + len(waiting)
-    key = ("trial", shapes, missing, int(gangs.level[gang]), int(gangs.home[gang]))
+    key = ("trial", lines, missing, int(gangs.level[gang]), int(gangs.home[gang]))
     memo: dict[Any, Refusal] = result.derived["refusals"]
     if key not in memo:
         memo[key] = _tried(result, gang, waiting, missing)

@@ -69,16 +69,18 @@ class Result:
         return hasher.hexdigest()
 
     def __repr__(self) -> str:
-        plan = self.plan
+        plan, bound = self.plan, len(self.plan.bound)
+        told = f"{bound:,} pods bound, " if bound else ""
         return (
             f"<Result of {escaped(plan.policy.name)} on {escaped(plan.cluster.name)}: "
-            f"{plan.protocol.name}, "
-            f"{int(self.is_placed.sum()):,} of {len(self.status):,} pods placed>"
+            f"{plan.protocol.name}, {told}"
+            f"{int(self.is_placed.sum()) - bound:,} of {len(self.status) - bound:,} pods placed>"
         )
 
     def _repr_html_(self) -> str:
         """Shows the run in a notebook."""
         plan, found = self.plan, self.metrics
+        bound = f"{len(plan.bound):,} bound before, " if len(plan.bound) else ""
         shares = {
             "GPU allocation": found.gpu_allocation,
             "CPU allocation": found.cpu_allocation,
@@ -91,7 +93,7 @@ class Result:
                 "trace": plan.trace.name,
                 "cluster": f"{plan.cluster.name}: {len(plan.cluster):,} nodes, "
                 f"{plan.cluster.gpu_total:,} GPUs",
-                "pods": f"{len(self.status):,}: {found.placed:,} placed, "
+                "pods": f"{len(self.status):,}: {bound}{found.placed:,} placed, "
                 f"{found.unplaced:,} unplaced, {found.held:,} held",
                 **{name: f"{share:.2%}" for name, share in shares.items()},
                 "digest": self.digest,

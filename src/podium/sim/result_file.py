@@ -30,14 +30,24 @@ from podium.model import Cluster, Workload
 from podium.model.records import POD, node_dtype
 from podium.model.workload import TypicalPods
 from podium.policies import Policy
-from podium.sim.gangs import no_gangs
+from podium.sim.bound import Bound, bind_first, is_bound
+from podium.sim.gangs import gangs_of, no_gangs
 from podium.sim.orders import Order
 from podium.sim.plan import Plan
 from podium.sim.protocols import Holding, Inflation, Protocol, Replay, Rounds
 from podium.sim.recount import recount
 from podium.sim.result import Result
+from podium.sim.saved_constraints import (
+    CLUSTER_KEYS,
+    WORKLOAD_KEYS,
+    check_work,
+    cluster_extras,
+    read_cluster_extras,
+    read_workload_extras,
+    workload_extras,
+)
 from podium.sim.saved_policy import describe_policy, restore_policy
-from podium.sim.soundness import TIMES, WORKLOADS, is_sound
+from podium.sim.soundness import GPU_MEMORY, TIMES, WORKLOADS, is_sound
 from podium.sim.tiers import Tier
 
 FORMAT, VERSION = "podium-result", 1
@@ -177,6 +187,8 @@ def _read(reader: _Reader, policy: Policy | None) -> Result:
     )
     if result.digest != header["digest"]:
         raise _refused(reader.path, "does not have the digest that it names")
+    if not _is_begun(result):
+        raise _refused(reader.path, "holds a result that contradicts itself")
     found = recount(result)
     if not found.is_possible:
         raise _refused(reader.path, f"holds a result that is {escaped(found.refusal)}")
@@ -207,17 +219,19 @@ def _check_keys(header: Mapping[str, Any]) -> None:
             raise KeyError
 
 
-_OF_WORKLOAD = "name names gpu_specs gpu_models gangs job_types typical times"
+_OF_WORKLOAD = (
+    f"name names gpu_specs gpu_models gangs job_types typical times has_gpu_memory {WORKLOAD_KEYS}"
+)
 _KEYS = {
     "": "format version digest decisions wall_s seed tier protocol policy cluster trace arrivals "
-    "arrays",
+    "arrays has_gang_order",
     "protocol": "name amount holding has_order",
     "policy": "name kind origin summary may_hold notes text_digest",
-    "cluster": "name names gpu_models racks labels gpu_slots",
+    "cluster": f"name names gpu_models racks labels gpu_slots {CLUSTER_KEYS}",
     "trace": _OF_WORKLOAD,
     "arrivals": _OF_WORKLOAD,
 }
-"""Of a header and the objects in it."""
+"""Of a header and the objects in it; not all have those that `saved_constraints` writes."""
 
 
 def _header_of(result: Result) -> dict[str, Any]:
@@ -229,6 +243,7 @@ def _header_of(result: Result) -> dict[str, Any]:
         "protocol": _protocol_of(plan.protocol), "policy": describe_policy(plan.policy),
         "cluster": _cluster_of(plan.cluster), "trace": _workload_of(plan.trace),
         "arrivals": None if plan.arrivals is plan.trace else _workload_of(plan.arrivals),
+        **({"has_gang_order": True} if plan.gangs.is_any else {}),
     }  # fmt: skip
 
 
@@ -251,6 +266,7 @@ def _cluster_of(cluster: Cluster) -> dict[str, Any]:
         "name": cluster.name, "names": cluster.names, "gpu_models": cluster.gpu_models,
         "racks": cluster.racks, "labels": [dict(each) for each in cluster.labels],
         "gpu_slots": cluster.nodes.dtype["gpu_milli_left"].shape[0],
+        **cluster_extras(cluster),
     }  # fmt: skip
 
 
@@ -260,6 +276,8 @@ def _workload_of(workload: Workload) -> dict[str, Any]:
         **{name: getattr(workload, name) for name in lists},
         "typical": asdict(workload.typical),
         "times": [name for name in TIMES if getattr(workload, name) is not None],
+        **({} if workload.gpu_memory_mib is None else {"has_gpu_memory": True}),
+        **workload_extras(workload),
     }
 
 
@@ -270,14 +288,16 @@ def _arrays_of(result: Result) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     yield "rank_order", plan.rank_order
     for title in WORKLOADS if plan.arrivals is not plan.trace else WORKLOADS[:1]:
         workload = getattr(plan, title)
-        yield f"{title} pods", workload.pods
-        for name in TIMES:
+        yield f"{title} pods", workload.pods_as_written()
+        for name in (*TIMES, GPU_MEMORY):
             if getattr(workload, name) is not None:
                 yield f"{title} {name}", getattr(workload, name)
     order = _order_of(plan.protocol)
     if order is not None:
         yield "order", order.arrivals
         yield "ranks", np.zeros(0, np.int64) if order.node_rank is None else order.node_rank
+    if plan.gangs.is_any:
+        yield "gang order", plan.gangs.order
     for name in _ARRAYS:
         yield name, getattr(result, name)
 
@@ -293,48 +313,84 @@ def _kinds(header: Mapping[str, Any]) -> dict[str, npt.DTypeLike]:
             kinds[f"{title} pods"] = POD
             times = [name for name in TIMES if name in header[title]["times"]]
             kinds |= {f"{title} {name}": np.float64 for name in times}
+            if header[title].get("has_gpu_memory"):
+                kinds[f"{title} {GPU_MEMORY}"] = np.int32
     if header["protocol"]["has_order"]:
         kinds |= {"order": np.int64, "ranks": np.int64}
+    if header.get("has_gang_order"):
+        kinds["gang order"] = np.int64
     return kinds | _ARRAYS
 
 
 def _plan(
     header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], policy: Policy | None
 ) -> Plan:
-    trace = _workload("trace", header, arrays)
     cluster = _cluster(header["cluster"], arrays["nodes"])
+    trace = _workload("trace", header, arrays, cluster)
+    arrivals = (
+        trace if header["arrivals"] is None else _workload("arrivals", header, arrays, cluster)
+    )
+    bound, arrivals = _bound(cluster, trace, arrivals)
     return Plan(
         cluster=cluster,
         rank_order=arrays["rank_order"],
-        arrivals=trace if header["arrivals"] is None else _workload("arrivals", header, arrays),
+        arrivals=arrivals,
         trace=trace,
         policy=restore_policy(header["policy"], policy),
         protocol=_protocol(header["protocol"], arrays),
         seed=_count(header["seed"]),
         tier=_one_of(header["tier"], get_args(Tier)),
-        gangs=no_gangs(cluster),
+        bound=bound,
+        gangs=gangs_of(cluster, arrivals, arrays["gang order"], bound)
+        if "gang order" in arrays
+        else no_gangs(cluster),
+    )
+
+
+def _bound(cluster: Cluster, trace: Workload, arrivals: Workload) -> tuple[Bound, Workload]:
+    count = int(is_bound(trace).sum())
+    if not is_bound(arrivals)[:count].all() or count > len(arrivals):
+        raise ValueError
+    try:
+        return bind_first(cluster, arrivals, count)
+    except InputError as error:  # nobody asked for it: a file says so
+        raise ValueError from error
+
+
+def _is_begun(result: Result) -> bool:
+    """Tells whether pods that ran before the run began are where they were then."""
+    bound = result.plan.bound
+    first = slice(len(bound))
+    return (
+        np.array_equal(result.node[first], bound.node)
+        and np.array_equal(result.slots[first], bound.slots)
+        and bool((result.start_s == result.arrival_s)[first].all())
     )
 
 
 def _cluster(given: Mapping[str, Any], nodes: npt.NDArray[Any]) -> Cluster:
     labels = tuple({key: _text(value) for key, value in each.items()} for each in given["labels"])
     names, models, racks = (_texts(given[key]) for key in ("names", "gpu_models", "racks"))
-    return Cluster(nodes, names, models, racks, labels, _text(given["name"]))
+    extras = read_cluster_extras(given)
+    return Cluster(nodes, names, models, racks, labels, _text(given["name"]), **extras)
 
 
 def _workload(
-    title: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+    title: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], cluster: Cluster
 ) -> Workload:
     given = header[title]
     lists = ("names", "gpu_specs", "gpu_models", "gangs", "job_types")
     values: dict[str, Any] = {name: _texts(given[name]) for name in lists}
-    values |= {name: arrays.get(f"{title} {name}") for name in TIMES}
-    return Workload(
+    values |= {name: arrays.get(f"{title} {name}") for name in (*TIMES, GPU_MEMORY)}
+    workload = Workload(
         pods=arrays[f"{title} pods"],
         **values,
+        **read_workload_extras(given),
         typical=_typical(given["typical"]),
         name=_text(given["name"]),
     )
+    check_work(cluster, workload)
+    return workload.on(cluster)
 
 
 def _typical(given: Mapping[str, Any]) -> TypicalPods:

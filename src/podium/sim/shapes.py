@@ -1,4 +1,4 @@
-"""Tells the pods of a run apart as the core does: by record, constraint class and GPU shares."""
+"""Tells the pods of a run apart as the core does: by record and GPU shares, and by constraints."""
 
 from __future__ import annotations
 
@@ -12,45 +12,54 @@ from podium.model import Workload
 from podium.model.shares import IMPOSSIBLE
 
 Records = npt.NDArray[Any]
+Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoreShapes:
-    """Lists the distinct pods of a run; behind them, what they are on other kinds of GPU."""
+    """Lists the distinct pods of a run; behind them, what they are on other kinds of GPU.
+
+    Pods of one shape score alike. Those of one line, which are of one constraint class as well,
+    also fit alike: they wait in one FIFO.
+    """
 
     records: Records  # (num_shapes + variants,) of POD
-    shape_of: npt.NDArray[np.int64]  # (num_pods,)
+    shape_of: Numbers  # (num_pods,)
+    line_of: Numbers  # (num_pods,)
     num_shapes: int
-    class_of: npt.NDArray[np.int32]  # (num_shapes,) constraint classes
+    line_shape: Numbers  # (num_lines,)
     shares: npt.NDArray[np.int32]  # (num_shapes, num_kinds) indices into records, -1 = impossible
 
 
 def core_shapes(workload: Workload) -> CoreShapes:
-    """Numbers the shapes in order of first appearance."""
-    shapes = workload.shapes().pods
-    if workload.class_of is None and workload.gpu_shares is None:
-        none = np.zeros((len(shapes), 0), np.int32)
-        return CoreShapes(
-            shapes, workload.shape_of(), len(shapes), np.zeros(len(shapes), np.int32), none
-        )
-    shape_of, first = _numbered(workload)
-    class_of = np.zeros(len(first), np.int32)
-    if workload.class_of is not None:
-        class_of = workload.class_of[first]
-    records = workload.pods[first]
-    variants, shares = _variants(records, workload, first)
-    return CoreShapes(np.append(records, variants), shape_of, len(first), class_of, shares)
+    """Numbers shapes and lines in order of first appearance, once for a workload."""
+    shapes: CoreShapes = workload.derive("core shapes", lambda: _core_shapes(workload))
+    return shapes
 
 
-def _numbered(workload: Workload) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    columns = [workload.shape_of()[:, np.newaxis]]
-    if workload.class_of is not None:
-        columns.append(workload.class_of[:, np.newaxis].astype(np.int64))
+def _core_shapes(workload: Workload) -> CoreShapes:
+    records, shape_of = workload.shapes().pods, workload.shape_of()
+    variants, shares = records[:0], np.zeros((len(records), 0), np.int32)
     if workload.gpu_shares is not None:
-        columns.append(workload.gpu_shares.reshape(len(workload), -1).astype(np.int64))
-    _, first, index = np.unique(
-        np.concatenate(columns, axis=1), axis=0, return_index=True, return_inverse=True
-    )
+        by_kind = workload.gpu_shares.reshape(len(workload), -1).astype(np.int64)
+        shape_of, first = _numbered(np.column_stack([shape_of, by_kind]))
+        records = workload.pods[first]
+        variants, shares = _variants(records, workload.gpu_shares[first])
+    line_of, line_shape = shape_of, np.arange(len(records))
+    if workload.class_of is not None:
+        # One number for both is told apart much faster than two.
+        both = shape_of * (int(workload.class_of.max(initial=0)) + 1) + workload.class_of
+        line_of, first = _numbered(both[:, np.newaxis])
+        line_shape = shape_of[first]
+    listed = np.append(records, variants)
+    return CoreShapes(listed, shape_of, line_of, len(records), line_shape, shares)
+
+
+def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
+    """Numbers equal rows alike; gives the numbers, and where each appears first."""
+    flat = keys.ravel() if keys.shape[1] == 1 else keys
+    axis = None if keys.shape[1] == 1 else 0
+    _, first, index = np.unique(flat, axis=axis, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(len(first), np.int64)
     number[order] = np.arange(len(first))
@@ -58,11 +67,8 @@ def _numbered(workload: Workload) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 
 def _variants(
-    records: Records, workload: Workload, first: npt.NDArray[np.int64]
+    records: Records, asked: npt.NDArray[np.int32]
 ) -> tuple[Records, npt.NDArray[np.int32]]:
-    if workload.gpu_shares is None:
-        return records[:0], np.zeros((len(records), 0), np.int32)
-    asked = workload.gpu_shares[first]  # (num_shapes, num_kinds, 2)
     num_kinds = asked.shape[1]
     variants = np.repeat(records, num_kinds)
     variants["gpu_count"] = asked[:, :, 0].ravel()

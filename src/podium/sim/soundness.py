@@ -19,6 +19,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 WORKLOADS = ("trace", "arrivals")
 TIMES = ("arrival_s", "duration_s")
+GPU_MEMORY = "gpu_memory_mib"
 
 
 def is_sound(header: Mapping[str, Any], arrays: Arrays, decided: Iterable[str]) -> bool:
@@ -32,6 +33,7 @@ def is_sound(header: Mapping[str, Any], arrays: Arrays, decided: Iterable[str]) 
         and _are_decisions(title, header, arrays, decided)
         and _is_within(arrays.get("order", arrays["changes"][:0]), 0, len(arrays["trace pods"]) - 1)
         and len(arrays.get("ranks", ())) in (0, len(arrays["nodes"]))
+        and _is_gang_order(title, header, arrays)
     )
 
 
@@ -71,17 +73,37 @@ def _is_workload(title: str, header: Mapping[str, Any], arrays: Arrays) -> bool:
         and _is_within(pods["gpu_count"], 0, 16)
         and _is_within(pods["gang"], 0, len(given["gangs"]))
         and _are_requests(pods)
+        and _is_gpu_memory(pods, arrays.get(f"{title} {GPU_MEMORY}"))
     )
 
 
 def _are_requests(pods: npt.NDArray[Any]) -> bool:
     """Tells whether pods ask for what a pod can ask for, as `pod_problem` does of one."""
     count, milli, models = (pods[field] for field in ("gpu_count", "gpu_milli", "gpu_models"))
-    least = np.where(count > 1, GPU_MILLI, np.minimum(count, 1))
+    least = np.minimum(count, 1)
     is_right = (pods["cpu_milli"] >= 0) & (pods["memory_mib"] >= 0)
     is_right &= (milli >= least) & (milli <= GPU_MILLI * np.minimum(count, 1))
     is_right &= (models >= ANY_MODEL) & (models < 1 << MAX_MODELS)
     return bool(is_right.all())
+
+
+def _is_gpu_memory(pods: npt.NDArray[Any], memory: npt.NDArray[Any] | None) -> bool:
+    """Tells whether pods ask for memory of GPUs, and only of GPUs that they ask for."""
+    if memory is None:
+        return True
+    if len(memory) != len(pods):
+        return False
+    return bool(((memory >= 0) & ((memory == 0) | (pods["gpu_count"] > 0))).all())
+
+
+def _is_gang_order(title: str, header: Mapping[str, Any], arrays: Arrays) -> bool:
+    """Tells whether every arrival is known to be some pod of the trace, where there are gangs."""
+    has_rules = bool(header[title].get("gang_rules"))
+    if "gang order" not in arrays:
+        return not has_rules or not arrays[f"{title} pods"]["gang"].any()
+    order = arrays["gang order"]
+    is_complete = len(order) == len(arrays[f"{title} pods"])
+    return has_rules and is_complete and _is_within(order, 0, len(arrays["trace pods"]) - 1)
 
 
 def _are_decisions(

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model import Cluster, Workload
-from podium.model.classes import ConstraintTables
 from podium.model.records import GPU_MILLI
 from podium.model.state import occupied
 from podium.policies import ClusterPolicy, Policy
@@ -67,12 +66,13 @@ def build_state(plan: Plan) -> State:
     shapes = core_shapes(workload)
     arrays = _world(cluster, plan.rank_order, shapes)
     num_pods, num_shapes = len(workload), shapes.num_shapes
-    num_lines = num_shapes + len(plan.gangs.minimum) - 1
+    num_lines = len(shapes.line_shape) + len(plan.gangs.minimum) - 1
     arrays |= _queue(num_pods, num_lines) | _outcome(num_pods) | _times(workload, protocol)
     numbers = {
         "num_nodes": len(cluster),
         "num_shapes": num_shapes,
         "num_lines": num_lines,
+        "first_gang_line": len(shapes.line_shape),
         "num_pods": num_pods,
         "node_bytes": cluster.nodes.dtype.itemsize,
         "gpu_slots": gpu_slots(cluster),
@@ -89,12 +89,10 @@ def build_state(plan: Plan) -> State:
     state = State(arrays, np.zeros(1, RUN))
     connect(state, arrays, numbers)
     connect(state, {"shares": shapes.shares}, _share_numbers(shapes))
-    connect_gangs(state, plan)
-    connect_constraints(state, workload.tables, shapes.class_of, plan.rank_order)
+    connect_gangs(state, plan, shapes)
+    connect_constraints(state, plan)
     if len(plan.bound):
         begin_bound(state, plan)
-    is_plain = not state.number("has_constraints") and not state.number("has_shares")
-    connect(state, {}, {"is_plain": is_plain})
     return state
 
 
@@ -129,16 +127,14 @@ def copied(state: State) -> State:
     return copy
 
 
-def connect_gangs(state: State, plan: Plan) -> None:
+def connect_gangs(state: State, plan: Plan, shapes: CoreShapes) -> None:
     """Lays out gangs, domains in rank order, and the priorities of all lines."""
     gangs, num_pods = plan.gangs, len(plan.arrivals)
-    pods, num_shapes = state.arrays["shapes"], state.number("num_shapes")
+    priority = shapes.records["priority"][shapes.line_shape].astype(np.int64)
     size = num_pods if gangs.is_any else 1
     domains = gangs.domains[:, plan.rank_order]
     arrays: Arrays = {
-        "priority": np.concatenate([pods["priority"][:num_shapes], gangs.priority]).astype(
-            np.int64
-        ),
+        "priority": np.append(priority, gangs.priority),
         "gang_of": gangs.gang_of,
         "gang_minimum": gangs.minimum,
         "gang_level": gangs.level,
@@ -157,11 +153,9 @@ def connect_gangs(state: State, plan: Plan) -> None:
     connect(state, arrays, numbers)
 
 
-def connect_constraints(
-    state: State, tables: ConstraintTables | None, class_of: npt.NDArray[np.int32],
-    rank_order: npt.NDArray[np.int64],
-) -> None:  # fmt: skip
+def connect_constraints(state: State, plan: Plan) -> None:
     """Lays out the constraint tables, nodes in rank order, or says that there are none."""
+    tables, rank_order = plan.arrivals.tables, plan.rank_order
     if tables is None:
         empty = {name: np.zeros(1, kind) for name, kind in _CONSTRAINT_ARRAYS.items()}
         connect(state, empty, {"has_constraints": 0, "num_resources": 0})
@@ -170,7 +164,7 @@ def connect_constraints(
     rules = [rule for each in classes for rule in each.rules]
     starts = np.cumsum([0, *(len(each.rules) for each in classes)])
     found: dict[str, Any] = {
-        "class_of": class_of,
+        "class_of": plan.arrivals.class_of,
         "filter_of": [each.node_filter for each in classes],
         "admits": tables.admits[:, rank_order],
         "needs": [each.needs for each in classes],
@@ -235,8 +229,8 @@ def build_world(plan: Plan, running: Running) -> State:
     state = State({}, np.zeros(1, RUN))
     connect(state, _world(plan.cluster, plan.rank_order, shapes), numbers)
     connect(state, {"shares": shapes.shares}, _share_numbers(shapes))
-    connect_gangs(state, plan)
-    connect_constraints(state, plan.arrivals.tables, shapes.class_of, plan.rank_order)
+    connect_gangs(state, plan, shapes)
+    connect_constraints(state, plan)
     occupy(state, plan, running)
     return state
 
@@ -252,7 +246,7 @@ def occupy(state: State, plan: Plan, running: Running) -> None:
     kinds = np.where(pods["gpu_milli"] < GPU_MILLI, 0, pods["gpu_count"])
     np.add.at(arrays["class_counts"], (at[has_gpu], kinds[has_gpu]), 1)
     if state.number("has_constraints"):
-        _count_running(arrays, arrays["class_of"][arrays["shape_of"][running.pods]], at)
+        _count_running(arrays, arrays["class_of"][running.pods], at)
 
 
 def _count_running(
@@ -320,7 +314,7 @@ def connect_ranking(state: State, *, is_cached: bool) -> None:
     """Makes room for the score cache, or only for a scan."""
     num_nodes, num_shapes = state.number("num_nodes"), state.number("num_shapes")
     starts = _level_starts(num_nodes)
-    kinds = _kinds(state)
+    kinds = _kinds(state.arrays["nodes"])
     num_kinds = int(kinds.max()) + 1
     rows = num_shapes if is_cached else 0
     log_size = 2 * state.number("num_pods") + 2
@@ -353,6 +347,7 @@ def _world(cluster: Cluster, rank_order: npt.NDArray[np.int64], shapes: CoreShap
         "nodes": aligned(nodes),
         "shapes": aligned(shapes.records),
         "shape_of": shapes.shape_of,
+        "line_of": shapes.line_of,
         "class_counts": np.ascontiguousarray(classes, np.int32),
         "feasible": np.zeros(len(cluster), np.bool_),
     }
@@ -412,22 +407,8 @@ def _level_starts(num_nodes: int) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _admission_words(state: State) -> npt.NDArray[np.uint64]:
-    """Tells apart nodes that look alike and admit different pods."""
-    arrays = state.arrays
-    admits = np.packbits(arrays["admits"], axis=0).T.astype(np.uint64)
-    # Whoever runs on a node may keep others off it.
-    is_used = np.isin(np.arange(len(admits)), arrays["node"])
-    own = np.where(is_used, 1 + np.arange(len(admits)), 0).astype(np.uint64)
-    left = arrays["resources"].reshape(len(admits), -1).view(np.uint64)
-    return np.concatenate([admits, left, own[:, np.newaxis]], axis=1)
-
-
-def _kinds(state: State) -> npt.NDArray[np.int32]:
-    nodes = state.arrays["nodes"]
+def _kinds(nodes: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     words = nodes.view(np.uint64).reshape(len(nodes), -1)
-    if state.number("has_constraints"):
-        words = np.concatenate([words, _admission_words(state)], axis=1)
     factors = _MIXER * np.arange(1, 2 * words.shape[1], 2, dtype=np.uint64) ** np.uint64(5)
     codes = (words * factors).sum(axis=1)
     first, kinds = np.unique(codes, return_index=True, return_inverse=True)[1:]

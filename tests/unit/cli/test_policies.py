@@ -1,10 +1,19 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from podium.cli.main import app
+from podium.cli.policies import show_explanation
+from podium.cli.render import Screen
+from podium.model import Cluster, NodeSpec, Workload
+from podium.model.constraints import Gang
 from podium.policies import catalogue
+from podium.reports.explanation import explain
+from podium.settings import Display
+from podium.sim import Rounds, simulate
+from support.runs import gpu_pod
 from support.small_trace import SMALL, write_scheduler, write_simon_config
 
 pytestmark = pytest.mark.usefixtures("_warm_cache", "small_trace")
@@ -111,6 +120,20 @@ def test_refused_nodes_are_shown_as_refused(run):
     result = run("explain", "holding.py", "--pod", "p0", "--protocol", "rounds", *SMALL)
     assert "placed on      no node: held back by the policy" in result.stdout
     assert result.stdout.splitlines()[-1].split()[:2] == ["b", "refused"]
+
+
+def test_a_bound_pod_and_a_gang_are_told_as_such(capsys):
+    node = NodeSpec("a", 4000, 4000, 2, "X", rack="r")
+    pods = [replace(gpu_pod("runs", 1), node="a", gpu_slots=(1,))]
+    pods += [replace(gpu_pod(f"p{i}", 1), gang="g") for i in range(2)]
+    workload = Workload.of(pods, gangs=[Gang("g", 2, "rack")])
+    result = simulate(Cluster.of([node]), workload, "first-fit", Rounds())
+    for pod in ("runs", "p0"):
+        show_explanation(Screen(Display()), explain(result, pod))
+    told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "placed on a, GPU 1, where it ran before the run began" in told
+    assert "gang g: 0 of 2 pods placed, 2 start together, all in one rack" in told
+    assert any(line.startswith('placed on no node: no one rack holds gang "g"') for line in told)
 
 
 def test_a_share_of_a_gpu_is_told_as_such(run):

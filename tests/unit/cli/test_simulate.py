@@ -1,13 +1,20 @@
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars
 import pytest
 
 from podium.cli.main import app
+from podium.cli.render import Screen
+from podium.cli.simulate import show
+from podium.model import NodeSpec
+from podium.model.constraints import Taint
+from podium.reports.summary import summarise
+from podium.settings import Display
 from podium.sim.timeline import timeline
-from support.runs import three_pods
+from support.runs import gpu_pod, run_in_rounds, three_pods
 from support.small_trace import (
     PLAIN,
     SMALL,
@@ -117,6 +124,18 @@ def test_people_read_one_figure_a_line(run):
     assert "GPU allocation     59.38 %" in shown
     assert "waiting            1 pod; mean 2 s, p95 5.4 s, p99 5.88 s, max 6 s" in shown
     assert shown[-1] == f"digest             {three_pods().digest}"
+
+
+def test_people_read_how_many_pods_were_bound_and_why_others_were_not_placed(capsys):
+    node = NodeSpec("a", 4000, 4000, 2, "X", taints=(Taint("spot"),))
+    pods = [replace(gpu_pod("runs", 1), node="a"), gpu_pod("p", 1), gpu_pod("q", 2)]
+    show(Screen(Display()), summarise(run_in_rounds([node], pods)))
+    told = capsys.readouterr().out.splitlines()
+    assert told[3].split(None, 1) == [
+        "pods",
+        "3: 1 running, 2 pending: 0 placed, 2 unplaced, 0 held",
+    ]
+    assert told[4].split() == ["not", "placed", "for", "taint", "2"]
 
 
 def test_people_read_allocation_at_round_loads(run):

@@ -7,12 +7,14 @@ import pytest
 
 from podium.errors import UnknownName, UsageError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import Constraints, Gang, NodeTerm, Requirement, Taint
 from podium.policies import HOLD, ClusterPolicy, PairPolicy, catalogue, from_function, load
 from podium.reports.explanation import (
     CPU_SHORT,
     GPU_SHORT,
     MEMORY_SHORT,
     WRONG_MODEL,
+    GangPlace,
     explain,
     state_before,
 )
@@ -220,6 +222,62 @@ def test_a_pod_that_a_chooser_held_shows_nodes_that_were_refused():
     result = run([NODE], [PodSpec("p", 1, 0)], Rounds(max_rounds=1), policy=policy)
     found = explain(result, "p")
     assert (found.reason, found.candidates[0].score) == (HELD_BACK, None)
+
+
+def test_nodes_that_constraints_keep_away_are_counted_by_reason():
+    nodes = [
+        NODE,
+        NodeSpec("t", 10_000, 10_000, 2, "X", taints=(Taint("spot", "yes"),)),
+        NodeSpec("u", 10_000, 10_000, 2, "X", taints=(Taint("spot", "yes"),)),
+        NodeSpec("z", 10_000, 10_000, 2, "X", labels={"zone": "1"}),
+    ]
+    zone = Constraints(node_terms=(NodeTerm((Requirement("zone", "DoesNotExist"),)),))
+    pods = [PodSpec("p", 1, 1, constraints=zone), PodSpec("big", 20_000, 1, constraints=zone)]
+    result = run_in_rounds(nodes, pods)
+    placed, big = explain(result, "p"), explain(result, "big")
+    taint, selector = "untolerated taint {spot=yes:NoSchedule}", "node affinity/selector"
+    assert (placed.node, placed.feasible) == ("a", 1)
+    assert placed.reasons == {taint: 2, f"didn't match Pod's {selector}": 1}
+    assert (big.feasible, big.reasons[CPU_SHORT], big.reasons[taint]) == (0, 1, 2)
+    assert big.reason.startswith("0/4 nodes are available: 2 node(s) had untolerated taint")
+    assert "is_bound" not in placed.as_object()
+    assert "gang" not in placed.as_object()
+
+
+def test_a_bound_pod_is_told_from_one_that_was_placed():
+    runs = PodSpec("runs", 1000, 10, 1, 1000, node="a", gpu_slots=(1,))
+    found = explain(run_in_rounds([NODE], [PodSpec("p", 1, 1), runs]), "runs")
+    assert (found.node, found.gpu_slots, found.is_bound) == ("a", (1,), True)
+    assert found.as_object()["is_bound"] is True
+    assert not explain(run_in_rounds([NODE], [PodSpec("p", 1, 1), runs]), "p").is_bound
+
+
+def test_a_pod_of_a_gang_tells_who_belongs_to_it():
+    pods = [replace(gpu_pod(f"p{i}", 1), gang="g") for i in range(3)]
+    workload = Workload.of(pods, gangs=[Gang("g", 2)])
+    result = simulate(Cluster.of([NODE]), workload, load("first-fit"), Rounds())
+    assert explain(result, "p0").gang == GangPlace("g", 3, 2, 2, "")
+    waiting = Workload.of(pods, gangs=[Gang("g", 3, "rack")])
+    result = simulate(Cluster.of([replace(NODE, rack="r")]), waiting, load("first-fit"), Rounds())
+    found = explain(result, "p0")
+    assert (found.node, found.gang) == ("", GangPlace("g", 3, 0, 3, "rack"))
+    assert found.reason.startswith('no one rack holds gang "g" (2 of 3 pods found a node)')
+    assert found.as_object()["gang"]["minimum"] == 3
+
+
+def test_a_share_of_gpu_memory_is_scored_as_what_it_is_on_each_node():
+    def smallest(pod, node):
+        return -pod.gpu_milli
+
+    nodes = [
+        NodeSpec("small", 1000, 10, 1, "T4", gpu_memory_mib=16_000),
+        NodeSpec("large", 1000, 10, 1, "A100", gpu_memory_mib=80_000),
+        NodeSpec("tiny", 1000, 10, 1, "K80", gpu_memory_mib=4000),
+    ]
+    pod = PodSpec("p", 1, 1, 1, 1, gpu_memory_mib=8000)
+    found = explain(run_in_rounds(nodes, [pod], policy=from_function(smallest)), "p")
+    assert [(c.node, c.score) for c in found.candidates] == [("large", -100.0), ("small", -500.0)]
+    assert found.reasons == {"not enough GPU memory": 1}
 
 
 def test_an_unknown_pod_is_told_with_those_there_are():

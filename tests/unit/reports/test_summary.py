@@ -1,8 +1,10 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from podium.model import NodeSpec
+from podium.model.constraints import Taint
 from podium.reports.summary import summarise
 from podium.sim import Replay
 from support.runs import gpu_pod, run, run_in_order, run_in_rounds, share_pod, three_pods
@@ -79,3 +81,18 @@ def test_equal_runs_differ_only_in_the_time_they_took():
     first, second = (summarise(run(FOUR_GPUS, pods, Replay())) for _ in range(2))
     del first["wall_s"], second["wall_s"]
     assert first == second
+
+
+def test_bound_pods_are_counted_apart_and_only_where_there_are_some(found):
+    runs = replace(gpu_pod("runs", 1), node="a")
+    summary = summarise(run_in_rounds(FOUR_GPUS, [gpu_pod("p", 2), runs, gpu_pod("late", 2)]))
+    assert (summary["pods"], summary["bound"]) == (3, 1)
+    assert (summary["placed"], summary["unplaced"], summary["held"]) == (1, 1, 0)
+    assert summary["gpu_allocation"] == 0.75
+    assert not {"bound", "refusals"} & found.keys()
+
+
+def test_reasons_are_counted_where_more_than_resources_decides():
+    tainted = [replace(FOUR_GPUS[0], taints=(Taint("spot"),))]
+    summary = summarise(run_in_rounds(tainted, [gpu_pod("p", 2), gpu_pod("q", 9)]))
+    assert summary["refusals"] == {"taint": 2}

@@ -19,6 +19,7 @@ from podium.policies import PairPolicy, Policy, load
 from podium.reports.bench import process
 from podium.reports.bench.cases import (
     SEED,
+    constrained_case,
     dense_workload,
     fresh_policy,
     half_full,
@@ -50,6 +51,16 @@ def _openb_16(name: str, folder: Path | None) -> Measurement:
 
 def _openb_1213(name: str, folder: Path | None) -> Measurement:
     return _throughput(name, *openb_case("openb", folder), 700_000)
+
+
+def _constrained(name: str, folder: Path | None) -> Measurement:
+    policy = load("best-fit")
+    plain, bound = openb_case("openb", folder), constrained_case(folder)
+    rates = [(_rate(*bound, policy, "auto"), _rate(*plain, policy, "auto")) for _ in range(REPEATS)]
+    fast, reference = (statistics.median(column) for column in zip(*rates, strict=True))
+    return Measurement(
+        name, fast, "decisions/s", 350_000, False, reference, "without constraints"
+    )  # fmt: skip
 
 
 def _dense(nodes: int, alive: int, target: float) -> Measure:
@@ -282,6 +293,7 @@ def timed(work: Callable[[], object], repeats: int = REPEATS) -> float:
 MEASURES: dict[str, Measure] = {
     "decisions_16_nodes": _openb_16,
     "decisions_1213_nodes": _openb_1213,
+    "decisions_1213_nodes_constrained": _constrained,
     "decisions_1213_nodes_dense": _dense(1_213, 7_000, 270_000),
     "decisions_10k_nodes": _dense(10_000, 50_000, 190_000),
     "decisions_100k_nodes": _dense(100_000, 60_000, 130_000),

@@ -10,6 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model import Cluster, NodeSpec, Workload
+from podium.model.constraints import (
+    UNCONSTRAINED,
+    Constraints,
+    NodeTerm,
+    PodSelector,
+    PodTerm,
+    Requirement,
+    Spread,
+    Taint,
+    Toleration,
+)
 from podium.model.state import occupied
 from podium.policies import Policy, load, policy_of
 from podium.policies.source import read_source
@@ -52,6 +63,41 @@ def openb_case(name: str, folder: Path | None) -> tuple[Cluster, Workload]:
     if trace.cluster is None or pods.workload is None:
         raise RuntimeError(f"{name} has no nodes or pods")
     return trace.cluster, pods.workload
+
+
+def constrained_case(folder: Path | None) -> tuple[Cluster, Workload]:
+    """Returns OpenB with taints and labels on its nodes, and constraints on half of its pods."""
+    cluster, workload = openb_case("openb", folder)
+    nodes = [
+        replace(
+            node,
+            labels={"zone": f"z{i % 3}", "disk": ("hdd", "ssd")[i % 2], "host": node.name},
+            taints=(Taint("dedicated", "gpu"),) if i % 10 == 0 else (),
+            extended={"pods": 110, "rdma/hca": 8},
+        )
+        for i, node in enumerate(cluster.specs())
+    ]
+    pods = [
+        replace(
+            pod,
+            labels={"app": "a"} if i % 4 == 1 else {},
+            constraints=_CONSTRAINTS[i // 2 % len(_CONSTRAINTS)] if i % 2 else UNCONSTRAINED,
+        )
+        for i, pod in enumerate(workload.specs())
+    ]
+    return Cluster.of(nodes, name=cluster.name), Workload.of(pods, name=workload.name)
+
+
+_OWN = PodSelector((Requirement("app", "In", ("a",)),))
+_CONSTRAINTS = (
+    Constraints(node_labels=(("disk", "ssd"),)),
+    Constraints(tolerations=(Toleration("dedicated", "Exists"),)),
+    Constraints(node_terms=(NodeTerm((Requirement("zone", "In", ("z0", "z1")),)),)),
+    Constraints(extended=(("rdma/hca", 1),)),
+    Constraints(anti_affinity=(PodTerm(_OWN, "host"),)),
+    Constraints(spread=(Spread(_OWN, "zone", max_skew=5),)),
+    Constraints(affinity=(PodTerm(_OWN, "zone"),)),
+)
 
 
 def half_full(cluster: Cluster, workload: Workload) -> npt.NDArray[Any]:

@@ -13,6 +13,9 @@ TINY, CONTRACT, COMPILE, RACE, TRAINING = "tiny-trace", "contract", "compile", "
 GATES = (SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY, TINY, CONTRACT, COMPILE, RACE, TRAINING)
 """Every gate by name, the cheapest first."""
 
+AXES = ("gpu_free", "cpu_free", "cpu_per_gpu", "held")
+"""What a behaviour is made of, each from 0 to 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -28,7 +31,7 @@ class Decisions:
     """What a candidate decides on fixed states: a digest of all of it, and its tendencies."""
 
     signature: str
-    behaviour: tuple[float, ...]  # by the axes of the probe
+    behaviour: tuple[float, ...]  # by axis
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,6 @@ POLICIES = ("first-fit", "worst-fit", "best-fit")
 FILLED = (0.3, 0.6, 0.8, 0.95)
 PODS = 8
 MOST_NODES = 10
-AXES = ("gpu_free", "cpu_free", "cpu_per_gpu", "held")
-"""What a behaviour is made of, each from 0 to 1."""
 
 _VERSION = 2
 """Changes whenever the states do: signatures of other states must never match."""

@@ -10,6 +10,7 @@ from typing import Any
 from podium.evaluation.measures import Held, Values, is_measurement
 from podium.evaluation.waste import Losses, are_losses
 from podium.search.candidate.verdict import (
+    AXES,
     COMPILE,
     CONTRACT,
     NOVELTY,
@@ -19,7 +20,6 @@ from podium.search.candidate.verdict import (
     Decisions,
     Verdict,
 )
-from podium.search.judging.probe import AXES
 from podium.search.sandbox.channel import ChannelGarbled
 from podium.search.sandbox.report import WorkerReport, seconds_of
 

@@ -1,4 +1,4 @@
-"""The compiled core. Importing it imports Numba; the engine does so when it first runs."""
+"""The compiled core. Asking for it imports Numba; asking whether it is on disk does not."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import functools
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 from podium.model.records import POD
 from podium.policies.jit import COMPILING, keep_on_disk, kept_folder, stamp_of
-from podium.sim.kernel.layout import RUN
-from podium.sim.kernel.loop import play
-from podium.sim.kernel.probe import probe
-from podium.sim.kernel.stepping import step
 
 
 def core() -> Any:
@@ -25,6 +20,11 @@ def core() -> Any:
 
 @functools.cache
 def _core() -> Any:
+    import numba
+
+    from podium.sim.kernel.layout import RUN
+    from podium.sim.kernel.loop import play
+
     compiled = numba.njit(nogil=True)(play)
     keep_on_disk(compiled, play, kernel_stamp())
     compiled.compile((numba.typeof(np.zeros(1, RUN)),))
@@ -39,6 +39,11 @@ def stepper() -> Any:
 
 @functools.cache
 def _stepper() -> Any:
+    import numba
+
+    from podium.sim.kernel.layout import RUN
+    from podium.sim.kernel.stepping import step
+
     compiled = numba.njit(nogil=True)(step)
     # A stamp of its own: the folder of the core's tells whether the core was compiled.
     keep_on_disk(compiled, step, stamp_of([kernel_stamp(), "step"]))
@@ -57,6 +62,11 @@ def prober() -> Any:
 
 @functools.cache
 def _prober() -> Any:
+    import numba
+
+    from podium.sim.kernel.layout import RUN
+    from podium.sim.kernel.probe import probe
+
     compiled = numba.njit(nogil=True)(probe)
     keep_on_disk(compiled, probe, stamp_of([kernel_stamp(), "probe"]))
     numbers = numba.typeof(np.zeros(1, np.int64))

@@ -12,9 +12,14 @@ _FIELDS = 5  # of a rule: kind, group, own, max skew, least domains
 
 
 @inner
-def admits(run, shape, node):
-    """Tells whether a node admits a shape, as far as the node alone decides."""
-    kind = np.int64(i4(run.class_of)[shape])
+def class_of(run, pod):
+    """Gives the constraint class of a pod."""
+    return np.int64(i4(run.class_of)[pod])
+
+
+@inner
+def admits(run, kind, node):
+    """Tells whether a node admits a class of pods, as far as the node alone decides."""
     row = np.int64(i4(run.filter_of)[kind])
     if not u1(run.admits)[row * run.num_nodes + node]:
         return False
@@ -30,9 +35,9 @@ def admits(run, shape, node):
 
 
 @inner
-def count(run, shape, node, sign):
+def count(run, pod, node, sign):
     """Counts a pod that starts on a node, or one that leaves it."""
-    kind = np.int64(i4(run.class_of)[shape])
+    kind = class_of(run, pod)
     needs, left = i8(run.needs), i8(run.resources)
     for resource in range(run.num_resources):
         need = needs[kind * run.num_resources + resource]
@@ -47,28 +52,23 @@ def count(run, shape, node, sign):
 
 
 @inner
-def is_enabling(run, shape):
-    """Tells whether placing a pod of this shape may make room for others that wait."""
-    return u1(run.is_enabling)[i4(run.class_of)[shape]]
+def is_enabling(run, pod):
+    """Tells whether placing the pod may make room for others that wait."""
+    return u1(run.is_enabling)[class_of(run, pod)]
 
 
 @inner
-def has_span(run, shape):
-    """Tells whether more than the node itself decides where the shape may go."""
-    if run.trial_level > 0:
-        return True
-    if not run.has_constraints:
-        return False
-    kind = np.int64(i4(run.class_of)[shape])
-    return i4(run.span_start)[kind] < i4(run.rule_start)[kind + 1]
+def is_free(run):
+    """Tells whether only the resources of a node decide where the offered pod may go."""
+    return not run.has_constraints and run.trial_level == 0
 
 
 @inner
-def set_floors(run, shape):
-    """Works out, once a decision, what the counters of a shape's rules are compared with."""
+def set_floors(run):
+    """Works out, once a decision, what the counters of its rules are compared with."""
     if not run.has_constraints:
         return
-    kind = np.int64(i4(run.class_of)[shape])
+    kind = run.pod_class
     nobody = _is_first(run, kind)
     for rule in range(i4(run.span_start)[kind], i4(run.rule_start)[kind + 1]):
         what = i4(run.rules)[rule * _FIELDS]
@@ -78,6 +78,16 @@ def set_floors(run, shape):
             i8(run.floor)[rule] = 0 if nobody else 1
         else:
             i8(run.floor)[rule] = 0
+
+
+@inner
+def allows(run, node):
+    """Tells whether constraints let the offered pod run on a node; floors must be set."""
+    if run.trial_level > 0 and not is_in_domain(run, node):
+        return False
+    if not run.has_constraints:
+        return True
+    return admits(run, run.pod_class, node) and _keeps_rules(run, run.pod_class, node)
 
 
 @inner
@@ -108,13 +118,7 @@ def _highest_before(run, rule):
 
 
 @inner
-def keeps_rules(run, shape, node):
-    """Tells whether pods on other nodes let the shape run on a node; floors must be set."""
-    if run.trial_level > 0 and not is_in_domain(run, node):
-        return False
-    if not run.has_constraints:
-        return True
-    kind = np.int64(i4(run.class_of)[shape])
+def _keeps_rules(run, kind, node):
     for rule in range(i4(run.span_start)[kind], i4(run.rule_start)[kind + 1]):
         what = i4(run.rules)[rule * _FIELDS]
         group = _group(run, rule)

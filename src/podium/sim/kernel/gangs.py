@@ -23,10 +23,10 @@ def awaits_gang(run, pod):
 
 @inner
 def line_of(run, pod):
-    """Gives the line of the queue that a pod waits in: that of its shape, or of its gang."""
+    """Gives the line of the queue that a pod waits in: its own, or that of its gang."""
     if run.has_gangs and awaits_gang(run, pod):
-        return run.num_shapes + np.int64(i4(run.gang_of)[pod]) - 1
-    return i8(run.shape_of)[pod]
+        return run.first_gang_line + np.int64(i4(run.gang_of)[pod]) - 1
+    return i8(run.line_of)[pod]
 
 
 @inner

@@ -18,7 +18,7 @@ _NUMBERS = (
     # the cluster and the workload
     *("num_nodes", "num_shapes", "num_lines", "num_pods", "node_bytes", "gpu_slots"),
     # constraints, and GPUs of which one request is another share
-    *("is_plain", "has_constraints", "has_shares", "num_kinds", "num_resources"),
+    *("has_constraints", "has_shares", "num_kinds", "num_resources"),
     # gangs
     *("has_gangs", "num_domains", "trial_gang", "trial_level", "trial_home", "trial_domain"),
     *("trial_pod", "trial_left", "trial_size", "is_trial_held", "late_members"),
@@ -41,7 +41,8 @@ _NUMBERS = (
     ),
     *("arrived", "departures", "active_lines", "waiting_pods", "held_pods", "forced_pod"),
     # where the run stands between two offers
-    *("offered", "is_passing", "pass_size", "pass_outcomes", "is_released", "drained_at", "round"),
+    *("offered", "pod_class", "first_gang_line", "is_passing", "pass_size", "pass_outcomes"),
+    *("is_released", "drained_at", "round"),
     *("error_code", "error_pod", "error_node"),
 )
 
@@ -49,10 +50,11 @@ ARRAYS = {
     "nodes": "node records in rank order",
     "shapes": "pod records",
     "shape_of": "int64 (num_pods)",
+    "line_of": "int64 (num_pods): where the pod waits on its own",
     # one request on several kinds of GPU
     "shares": "int32 (num_shapes, num_kinds): which record of shapes stands for it, -1 = none",
     # constraints
-    "class_of": "int32 (num_shapes): constraint class",
+    "class_of": "int32 (num_pods): constraint class",
     "filter_of": "int32 (num_classes): row of admits",
     "admits": "uint8 (num_filters, num_nodes)",
     "needs": "int64 (num_classes, num_resources)",

@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.model.records import GPU_MILLI
 from podium.sim.kernel.calendar import next_time, pop, push
-from podium.sim.kernel.constraints import is_enabling
+from podium.sim.kernel.constraints import class_of, count, is_enabling
 from podium.sim.kernel.gangs import (
     awaits_gang,
     begin_trial,
@@ -77,6 +77,8 @@ def next_offer(run):
         else:
             pod = _next_round(run)
     run.offered = pod if pod >= 0 else NOBODY
+    if run.has_constraints and pod >= 0:
+        run.pod_class = class_of(run, pod)
     return run.offered
 
 
@@ -100,9 +102,9 @@ def apply(run, node, slot):
     else:
         i4(run.status)[pod] = UNPLACED
     if run.is_passing:
-        _settle_waiting(run, pod, shape, node)
+        _settle_waiting(run, pod, node)
     else:
-        _settle_arrival(run, pod, shape, node)
+        _settle_arrival(run, pod, node)
 
 
 @inner
@@ -168,7 +170,7 @@ def _join_late(run):
     for i in range(run.late_members):
         pod = i8(run.late)[i]
         is_held = i4(run.status)[pod] == HELD_BACK
-        insert(run, i8(run.shape_of)[pod], pod, HOLD if is_held else ROOM)
+        insert(run, i8(run.line_of)[pod], pod, HOLD if is_held else ROOM)
     run.late_members = 0
 
 
@@ -177,8 +179,7 @@ def _take_back(run):
     for i in range(run.trial_size):
         pod = i8(run.trial_members)[run.trial_size - 1 - i]
         node = np.int64(i4(run.node)[pod])
-        release(run, i8(run.shape_of)[pod], node, np.int64(i4(run.slots)[pod]))
-        note_change(run, node)
+        _remove(run, pod, node)
         i4(run.node)[pod] = NOBODY
         i4(run.slots)[pod] = 0
         f8(run.start)[pod] = np.nan
@@ -269,7 +270,7 @@ def _next_round(run):
         if run.has_gangs and awaits_gang(run, pod):
             _queue_member(run, pod)
         else:
-            join(run, i8(run.shape_of)[pod], pod, ROOM)
+            join(run, i8(run.line_of)[pod], pod, ROOM)
     if run.round >= run.max_rounds:
         return _OVER
     run.clock = run.round
@@ -351,9 +352,9 @@ def _end_pass(run):
 
 
 @inner
-def _settle_arrival(run, pod, shape, node):
+def _settle_arrival(run, pod, node):
     if node == HOLDING or (node == NOWHERE and not run.is_dropping):
-        join(run, shape, pod, HOLD if node == HOLDING else ROOM)
+        join(run, i8(run.line_of)[pod], pod, HOLD if node == HOLDING else ROOM)
     run.arrived += 1
     if run.protocol == INFLATION:
         i4(run.changes_after)[pod] = run.changes
@@ -362,34 +363,35 @@ def _settle_arrival(run, pod, shape, node):
 
 
 @inner
-def _settle_waiting(run, pod, shape, node):
+def _settle_waiting(run, pod, node):
+    line = i8(run.line_of)[pod]
     if node == NOWHERE:
         # Nothing is released during a pass: the rest of the FIFO fits nowhere either.
-        _shut_out(run, shape)
+        _shut_out(run, line)
         return
     run.pass_outcomes += 1
     if node == HOLDING:
-        i8(run.refused_at)[shape] = run.moves
+        i8(run.refused_at)[line] = run.moves
         mark(run, pod, HOLD)
-        stay(run, shape, pod)
+        stay(run, line, pod)
     else:
-        leave(run, shape, pod)
-    run.pass_size = enter(run, run.pass_size, shape)
+        leave(run, line, pod)
+    run.pass_size = enter(run, run.pass_size, line)
 
 
 @inner
-def _shut_out(run, shape):
-    pod = i8(run.cursor)[shape]
+def _shut_out(run, line):
+    pod = i8(run.cursor)[line]
     if not run.is_dropping and run.held_pods == 0:
         return
     while pod != NOBODY:
         i4(run.status)[pod] = UNPLACED
         if run.is_dropping:
-            leave(run, shape, pod)
+            leave(run, line, pod)
         else:
             mark(run, pod, ROOM)
-            stay(run, shape, pod)
-        pod = i8(run.cursor)[shape]
+            stay(run, line, pod)
+        pod = i8(run.cursor)[line]
 
 
 @inner
@@ -402,6 +404,8 @@ def _place(run, pod, shape, node, slot):
 def _put(run, pod, shape, node, slot):
     slots = slots_for(run, shape, node, slot)
     allocate(run, shape, node, slots)
+    if run.has_constraints:
+        count(run, pod, node, np.int64(1))
     note_change(run, node)
     i4(run.node)[pod] = node
     i4(run.slots)[pod] = slots
@@ -412,7 +416,7 @@ def _put(run, pod, shape, node, slot):
 @inner
 def _confirm(run, pod):
     _record(run, pod + 1)
-    if run.has_constraints and is_enabling(run, i8(run.shape_of)[pod]):
+    if run.has_constraints and is_enabling(run, pod):
         run.is_released = 1
     if run.has_departures:
         push(run, run.clock + f8(run.duration)[pod], pod)
@@ -437,11 +441,16 @@ def slots_for(run, shape, node, slot):
 @inner
 def _depart(run):
     pod = pop(run)
-    shape = i8(run.shape_of)[pod]
-    node = np.int64(i4(run.node)[pod])
-    release(run, shape, node, np.int64(i4(run.slots)[pod]))
-    note_change(run, node)
+    _remove(run, pod, np.int64(i4(run.node)[pod]))
     _record(run, -(pod + 1))
+
+
+@inner
+def _remove(run, pod, node):
+    release(run, i8(run.shape_of)[pod], node, np.int64(i4(run.slots)[pod]))
+    if run.has_constraints:
+        count(run, pod, node, np.int64(-1))
+    note_change(run, node)
 
 
 @inner

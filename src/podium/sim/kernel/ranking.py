@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.policies.abi import call_native
-from podium.sim.kernel.constraints import has_span, keeps_rules, set_floors
+from podium.sim.kernel.constraints import allows, is_free, set_floors
 from podium.sim.kernel.layout import f8, hot, i4, i8, inner, u1
 from podium.sim.kernel.scores import HELD, INFEASIBLE, NO_STATE, score_node
 from podium.sim.kernel.world import draw, fits
@@ -56,8 +56,8 @@ def best_node(run, shape, can_hold):
     failed = _catch_up(run, shape)
     if failed >= 0:
         return _fail(run, POLICY_FAILED, failed)
-    if has_span(run, shape):
-        return _best_kept(run, shape, can_hold)
+    if not is_free(run):
+        return _best_allowed(run, shape, can_hold)
     first = _leftmost_best(run, shape, can_hold)
     if first >= 0 and run.has_random_ties:
         return _any_in_row(run, shape, first)
@@ -76,11 +76,11 @@ def _scan(run, shape, can_hold):
     best = INFEASIBLE
     chosen = np.int64(NOWHERE)
     row = f8(run.row)
-    spans = has_span(run, shape)
-    if spans:
-        set_floors(run, shape)
+    free = is_free(run)
+    if not free:
+        set_floors(run)
     for node in range(run.num_nodes):
-        if spans and not keeps_rules(run, shape, node):
+        if not free and not allows(run, node):
             row[node] = INFEASIBLE
             continue
         score = score_node(run, shape, node)
@@ -116,11 +116,11 @@ def mark_feasible(run, shape):
     """Marks the nodes that a shape fits now; gives the first of them, or NOWHERE."""
     first = np.int64(NOWHERE)
     feasible = u1(run.feasible)
-    spans = has_span(run, shape)
-    if spans:
-        set_floors(run, shape)
+    free = is_free(run)
+    if not free:
+        set_floors(run)
     for node in range(run.num_nodes):
-        feasible[node] = fits(run, shape, node) and (not spans or keeps_rules(run, shape, node))
+        feasible[node] = fits(run, shape, node) and (free or allows(run, node))
         if first < 0 and feasible[node]:
             first = np.int64(node)
     return first
@@ -233,33 +233,61 @@ def _set(run, shape, node, score):
 
 
 @inner
-def _best_kept(run, shape, can_hold):
-    """Finds the best node among those that pods on other nodes allow, block by block."""
-    set_floors(run, shape)
+def _best_allowed(run, shape, can_hold):
+    """Finds the best node among those that constraints allow."""
+    set_floors(run)
+    chosen = _leftmost_best(run, shape, np.False_)
+    if chosen >= 0 and not allows(run, chosen):
+        chosen = _next_allowed(run, shape)
+    if chosen < 0:
+        return np.int64(NOWHERE)
     row = f8(run.scores + shape * run.num_nodes * 8)
-    tops = _tops(run, shape, 0)
-    best, chosen = INFEASIBLE, np.int64(NOWHERE)
-    for block in range(i8(run.level_starts)[1]):
-        # A block whose best is no better cannot win, and equal ones come too late.
-        if tops[block] > best:
-            for node in range(block * FAN, min(block * FAN + FAN, run.num_nodes)):
-                if row[node] > best and keeps_rules(run, shape, node):
-                    best, chosen = row[node], np.int64(node)
-    if chosen >= 0 and best == HELD and can_hold:
+    if row[chosen] == HELD and can_hold:
         return np.int64(HOLDING)
-    if chosen >= 0 and run.has_random_ties:
-        return _any_kept(run, shape, row, best, chosen)
+    if run.has_random_ties:
+        return _any_allowed(run, shape, chosen)
     return chosen
 
 
 @inner
-def _any_kept(run, shape, row, best, first):
-    ties = np.int64(0)
+def _next_allowed(run, shape):
+    tops, blocks = _tops(run, shape, 0), i8(run.level_starts)[1]
+    # The block with the highest score gives a bound that spares most of the others.
+    likely = np.int64(0)
+    for block in range(1, blocks):
+        if tops[block] > tops[likely]:
+            likely = np.int64(block)
+    chosen = _best_in(run, shape, likely, np.int64(NOWHERE))
+    row = f8(run.scores + shape * run.num_nodes * 8)
+    best = row[chosen] if chosen >= 0 else INFEASIBLE
+    for block in range(blocks):
+        if tops[block] > best or (tops[block] == best and block << FAN_BITS < chosen):
+            chosen = _best_in(run, shape, block, chosen)
+            best = row[chosen] if chosen >= 0 else INFEASIBLE
+    return chosen
+
+
+@inner
+def _best_in(run, shape, block, chosen):
+    """Gives the best allowed node of a block, or the one chosen so far if that is better."""
+    row = f8(run.scores + shape * run.num_nodes * 8)
+    best = row[chosen] if chosen >= 0 else INFEASIBLE
+    for node in range(block * FAN, min(block * FAN + FAN, run.num_nodes)):
+        is_better = row[node] > best or (row[node] == best and node < chosen)
+        if is_better and allows(run, node):
+            best, chosen = row[node], np.int64(node)
+    return chosen
+
+
+@inner
+def _any_allowed(run, shape, first):
+    row = f8(run.scores + shape * run.num_nodes * 8)
+    best, ties = row[first], np.int64(0)
     for node in range(first, run.num_nodes):
-        ties += row[node] == best and keeps_rules(run, shape, node)
+        ties += row[node] == best and allows(run, node)
     wanted = draw(run, ties)
     for node in range(first, run.num_nodes):
-        if row[node] == best and keeps_rules(run, shape, node):
+        if row[node] == best and allows(run, node):
             if wanted == 0:
                 return np.int64(node)
             wanted -= 1

@@ -6,7 +6,6 @@ import numpy as np
 
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_8, POD
 from podium.policies.abi import node_at, pod_at
-from podium.sim.kernel.constraints import admits, count
 from podium.sim.kernel.layout import hot, i4, inner, u8
 
 BEST, WORST, RANDOM = 0, 1, 2
@@ -55,19 +54,17 @@ def slots_of(run, node):
 
 @inner
 def fits(run, shape, node):
-    """Tells whether a shape fits a node now, as far as the node alone decides."""
+    """Tells whether a node has what a shape asks for now."""
     record = record_on(run, shape, node)
     return record >= 0 and has_room(run, record, node)
 
 
 @hot
 def record_on(run, shape, node):
-    """Gives the record of a shape on the GPUs of a node, -1 where the node does not admit it."""
-    if run.is_plain:
-        return np.int64(shape)
-    if run.has_constraints and not admits(run, shape, node):
-        return np.int64(-1)
-    return _shared(run, shape, node) if run.has_shares else np.int64(shape)
+    """Gives the record of a shape on the GPUs of a node, -1 where they cannot serve it."""
+    if run.has_shares:
+        return _shared(run, shape, node)
+    return np.int64(shape)
 
 
 @hot
@@ -108,8 +105,6 @@ def allocate(run, shape, node, slots):
     """Takes the shape's resources from the node."""
     pod = pod_on(run, shape, node)
     _move(run, pod, node, slots, np.int64(-1))
-    if run.has_constraints:
-        count(run, shape, node, np.int64(1))
     if pod.gpu_count:
         kind = _class(pod)
         i4(run.class_counts)[node * CLASSES + kind] += 1
@@ -121,8 +116,6 @@ def release(run, shape, node, slots):
     """Returns the shape's resources to the node."""
     pod = pod_on(run, shape, node)
     _move(run, pod, node, slots, np.int64(1))
-    if run.has_constraints:
-        count(run, shape, node, np.int64(-1))
     if pod.gpu_count:
         kind = _class(pod)
         counts = i4(run.class_counts)

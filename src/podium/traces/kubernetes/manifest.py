@@ -49,7 +49,7 @@ from podium.traces.kubernetes.pod import (
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import LEFT_OUT, STATES, UNBOUND, Present, State, present, timed
-from podium.traces.kubernetes.templates import made_pods
+from podium.traces.kubernetes.templates import has_template, made_pods
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
@@ -72,8 +72,6 @@ class Reading:
 
 
 AS_IT_IS = Reading()
-
-_Place = tuple[Path, int]  # file and line
 
 
 def read_manifests(
@@ -108,9 +106,11 @@ class _Pile:
     reading: Reading
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     pods: list[PodDraft] = field(default_factory=list)
-    places: dict[tuple[str, ...], _Place] = field(default_factory=dict)  # of names
+    places: dict[tuple[str, ...], str] = field(default_factory=dict)  # of names: file and line
     namespaces: Namespaces = field(default_factory=Namespaces)
     groups: Groups = field(default_factory=Groups)
+    inventory: Inventory = field(default_factory=Inventory)
+    node_facts: dict[str, NodeFacts] = field(default_factory=dict)
     priorities: dict[str, int] = field(default_factory=dict)  # of PriorityClasses
     described: Counter[str] = field(default_factory=Counter)  # kinds that are read on the side
     others: Counter[str] = field(default_factory=Counter)
@@ -118,16 +118,18 @@ class _Pile:
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
     latest_s: float | None = None  # the present, as far as objects of this dump tell
     constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
-    inventory: Inventory = field(default_factory=Inventory)
-    node_facts: dict[str, NodeFacts] = field(default_factory=dict)
 
     def read(self, path: Path) -> None:
         """Adds the objects of a file."""
         for document in read_documents(path):
+            take = self._taker(document)
+            if take is None:
+                self._take_other(document, path)
+                continue
             try:
-                self._taker(document)(document, path)
+                take(document, path)
             except FieldError as error:
-                self._reject(error, _object_name(document), (path, document.line))
+                self._reject(error, _object_name(document), f"{path}, line {document.line}")
 
     def read_wanted(self, path: Path) -> None:
         """Adds the pods of a file, and those that its controllers would make."""
@@ -135,25 +137,29 @@ class _Pile:
         for document in read_documents(path):
             held[document.kind or "object without a kind"] += 1
             try:
-                made = made_pods(document)
-                for each in [document] if made is None else made:
-                    self._taker(each)(each, path)
+                for each in (document, *made_pods(document)):
+                    take = self._taker(each)
+                    if take is not None:
+                        take(each, path)
+                    elif not has_template(each):
+                        self._take_other(each, path)
             except FieldError as error:
-                self._reject(error, _object_name(document), (path, document.line))
+                self._reject(error, _object_name(document), f"{path}, line {document.line}")
         if len(self.pods) == before and not self.rejects.count:
             kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
             text = f"it holds {kinds}" if kinds else "it is empty"
             raise InputError.at(path, f"no Pod was found: {text}", hint=_WANTED_HINT)
 
-    def _reject(self, error: FieldError, name: str, place: _Place) -> None:
-        path, line = place
-        found = InputError.at(path, f"{name}: {error}", line=line, column=error.field)
+    def _reject(self, error: FieldError, name: str, place: str) -> None:
+        where = f"{place}, {error.field}" if error.field else place
+        found = InputError(f"{name}: {error}", where=where)
         if isinstance(error, DeviceError):
+            # One odd device never costs the whole file.
             self.rejects.leave_out(found)
         else:
             self.rejects.add(found)
 
-    def _taker(self, document: Document) -> Callable[[Document, Path], None]:
+    def _taker(self, document: Document) -> Callable[[Document, Path], None] | None:
         kinds: dict[str, Callable[[Document, Path], None]]
         kinds = {"Node": self._take_node, "Pod": self._take_pod}
         if document.kind in kinds:
@@ -164,7 +170,9 @@ class _Pile:
         on_the_side = {"Namespace": self._take_namespace, "PriorityClass": self._take_priority}
         if document.kind in on_the_side:
             return on_the_side[document.kind]
-        return self._take_group if self.groups.takes(document.value) else self._take_other
+        if self.inventory.takes(document.value):
+            return self._take_devices
+        return self._take_group if self.groups.takes(document.value) else None
 
     def trace(self, path: Path) -> Trace:
         """Builds the trace once everything is read."""
@@ -195,19 +203,20 @@ class _Pile:
         problem = node_problem(spec)
         if problem:
             raise FieldError("", problem)
-        facts = node_facts(document.value, node_resources(document.value), self.inventory)
         self._register(("node", spec.name), "another node", document, path)
         self.nodes[spec.name] = spec
-        self.node_facts[spec.name] = facts
+        resources = node_resources(document.value)
+        self.node_facts[spec.name] = node_facts(document.value, resources, self.inventory)
         self._see(*condition_times(mapping_at(document.value, "status", "status")))
 
     def _take_pod(self, document: Document, path: Path) -> None:
         draft = pod_draft(document.value, self.namespaces, len(self.pods), self.inventory)
         namespace = draft.spec.namespace or "default"
-        who = f"another pod of the namespace {namespace}"
-        self._register(_pod_key(draft.spec), who, document, path)
+        name = ("pod", namespace, draft.spec.name)
+        self._register(name, f"another pod of the namespace {namespace}", document, path)
         self.namespaces.seen.add(namespace)
-        self.pods.append(draft)
+        spec = self._shared(draft.spec)
+        self.pods.append(draft if spec is draft.spec else replace(draft, spec=spec))
         self._see(draft.standing.latest_s)
 
     def _take_namespace(self, document: Document, path: Path) -> None:
@@ -224,6 +233,11 @@ class _Pile:
         self.priorities[name] = whole_of(document.value.get("value") or 0, "value", -LIMIT)
         self.described[document.kind] += 1
 
+    def _take_devices(self, document: Document, path: Path) -> None:
+        del path
+        self.inventory.add(document.value)
+        self.described[document.kind] += 1
+
     def _take_group(self, document: Document, path: Path) -> None:
         del path
         self.groups.add(document.value)
@@ -233,18 +247,13 @@ class _Pile:
         if not document.kind:
             message = "the object has no kind; Node or Pod is expected"
             self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
-        if self.inventory.takes(document.value):
-            self.inventory.add(document.value)
-            self.described[document.kind] += 1
-            return
         self.others[document.kind or "object without a kind"] += 1
 
     def _register(self, name: tuple[str, ...], who: str, document: Document, path: Path) -> None:
         """Refuses a second object of one name, and says where the first one is."""
         if name in self.places:
-            file, line = self.places[name]
-            raise FieldError("metadata.name", f"{who} has the same name: {file}, line {line}")
-        self.places[name] = path, document.line
+            raise FieldError("metadata.name", f"{who} has the same name: {self.places[name]}")
+        self.places[name] = f"{path}, line {document.line}"
 
     def _see(self, *times: float | None) -> None:
         known = [time for time in (*times, self.latest_s) if time is not None]
@@ -257,7 +266,7 @@ class _Pile:
         return spec if is_first else replace(spec, constraints=constraints)
 
     def _settle(self) -> None:
-        """Describes devices, of nodes first, and what else depends on other objects."""
+        """Settles what other objects had to say: devices, priorities, labels of namespaces."""
         nodes = self.inventory.settled(self._settled_nodes())
         self.pods = list(self._settled_pods())
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
@@ -270,7 +279,7 @@ class _Pile:
                 devices = node_devices(self.node_facts[name])
                 described = node_with_devices(spec, devices)
             except FieldError as error:
-                self._reject(error, f'node "{name}"', self.places[("node", name)])
+                self._reject(error, f'node "{name}"', self.places["node", name])
                 continue
             self.node_remarks.update(devices.remarks)
             yield described
@@ -278,19 +287,17 @@ class _Pile:
     def _settled_pods(self) -> Iterator[PodDraft]:
         for draft in self.pods:
             try:
-                devices = pod_devices(draft.facts)
-                spec, remarks = self._settled(draft, with_devices(draft, devices))
+                yield self._settled(draft)
             except FieldError as error:
-                name = f'pod "{draft.spec.name}"'
-                self._reject(error, name, self.places[_pod_key(draft.spec)])
-                continue
-            spec, remarks = self._shared(spec), [*devices.remarks, *remarks]
-            is_same = spec is draft.spec and not remarks
-            yield draft if is_same else replace(draft, spec=spec, remarks=tuple(remarks))
+                name, namespace = draft.spec.name, draft.spec.namespace or "default"
+                self._reject(error, f'pod "{name}"', self.places["pod", namespace, name])
 
-    def _settled(self, draft: PodDraft, spec: PodSpec) -> tuple[PodSpec, list[str]]:
-        """Settles priorities, and the namespaces that terms select."""
-        remarks = []
+    def _settled(self, draft: PodDraft) -> PodDraft:
+        devices = pod_devices(draft.facts)
+        is_settled = devices is draft.devices and not devices.remarks
+        if is_settled and not draft.priority_class and draft.terms is None:
+            return draft
+        spec, remarks = with_devices(draft, devices), [*draft.remarks, *devices.remarks]
         if draft.priority_class:
             priority = class_priority(draft.priority_class, self.priorities)
             remarks += [CLASSED] if priority is None else []
@@ -302,7 +309,9 @@ class _Pile:
             spec = replace(spec, constraints=constraints)
             if has_unknown_namespaces(draft.terms, self.namespaces):
                 remarks.append(UNKNOWN_NAMESPACES)
-        return spec, remarks
+        if spec is draft.spec and len(remarks) == len(draft.remarks):
+            return draft
+        return replace(draft, spec=self._shared(spec), remarks=tuple(remarks))
 
     def _gangs(self, found: Present) -> Gangs:
         """Finds the gangs of the pods that take part; those that succeeded are counted, too."""
@@ -352,10 +361,6 @@ class _Pile:
             for key in (*domains.rack, *domains.block, *domains.zone):
                 if not any(key in node.labels for node in self.nodes.values()):
                     yield f"no node has the label {key} of the chosen topology"
-
-
-def _pod_key(pod: PodSpec) -> tuple[str, ...]:
-    return "pod", pod.namespace or "default", pod.name
 
 
 def _counted(remarks: Mapping[str, int], noun: str) -> Iterator[str]:

@@ -36,6 +36,7 @@ from podium.traces.kubernetes.devices import (
     Inventory,
     PodDevices,
     PodFacts,
+    pod_devices,
     pod_facts,
 )
 from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
@@ -123,18 +124,14 @@ def pod_resources(spec: Mapping[str, Any]) -> Resources:
     running: Resources = {}
     for index, container in enumerate(mappings_at(spec, "containers", "spec.containers")):
         _add(running, _container_request(container, f"spec.containers[{index}]"))
-    # Nearly all pods of a dump have none of what follows.
-    if spec.get("initContainers"):
-        sidecars, peak = _start(spec)
-        _add(running, sidecars)
-        for key, amount in peak.items():
-            running[key] = max(running.get(key, Fraction(0)), amount)
-    if spec.get("resources"):
-        _override(running, spec)
-    if spec.get("overhead"):
-        overhead = mapping_at(spec, "overhead", "spec.overhead")
-        _add(running, _quantities(overhead, "spec.overhead"))
-    return running
+    sidecars, peak = _start(spec)
+    _add(running, sidecars)
+    asked = running
+    for key, amount in peak.items():
+        asked[key] = max(running.get(key, amount), amount)
+    _override(asked, spec)
+    _add(asked, _quantities(mapping_at(spec, "overhead", "spec.overhead"), "spec.overhead"))
+    return asked
 
 
 def _start(spec: Mapping[str, Any]) -> tuple[Resources, Resources]:
@@ -195,8 +192,10 @@ _BUILT_IN_CLASSES = {
 class PodDraft:
     """Holds a pod whose name, place, times and devices depend on the objects beside it."""
 
-    spec: PodSpec  # without devices
+    spec: PodSpec
     facts: PodFacts  # that decide about devices
+    devices: PodDevices  # as far as the pod alone tells
+    annotated: str  # models that an annotation names
     models: tuple[str, ...]  # that the pod selects by labels of nodes
     created_s: float | None  # since 1970; the earliest pod of all becomes 0
     standing: Standing
@@ -210,7 +209,10 @@ class PodDraft:
 def pod_draft(
     pod: Mapping[str, Any], namespaces: Namespaces, index: int, inventory: Inventory
 ) -> PodDraft:
-    """Describes a pod without its devices, with remarks on what has no place in it."""
+    """Describes a pod, with remarks on what has no place in the description.
+
+    Devices are those that the pod alone tells of: `with_devices` completes them.
+    """
     metadata = mapping_at(pod, "metadata", "metadata")
     spec = mapping_at(pod, "spec", "spec")
     annotations = texts_at(metadata, "annotations", "metadata.annotations")
@@ -218,27 +220,37 @@ def pod_draft(
     namespace = text_of(metadata.get("namespace"), "metadata.namespace")
     standing = read_standing(pod, annotations)
     resources = pod_resources(spec)
+    models = model_constraint(spec).models
+    facts = pod_facts(pod, labels, resources, inventory)
+    devices = _supposed(facts)
+    constraints = pod_constraints(spec, Site(namespace, labels, namespaces))
+    if devices.extended:
+        constraints = replace(constraints, extended=devices.extended)
     created_s, arrival_s, duration_s = _times(metadata, annotations)
     described = PodSpec(
         name=_name(metadata, index),
         cpu_milli=_amount(resources, "cpu", Fraction(1, 1000)),
         memory_mib=_amount(resources, "memory", Fraction(_MIB)),
-        gpu_spec=annotations.get(keys.GPU_CARD_MODEL, ""),
+        gpu_count=devices.count,
+        gpu_milli=devices.milli,
+        gpu_spec=_gpu_spec(annotations.get(keys.GPU_CARD_MODEL, ""), models, devices),
         arrival_s=arrival_s,
         duration_s=duration_s,
         priority=whole_of(spec.get("priority") or 0, "spec.priority", -LIMIT),
         job_type=_first((keys.JOB_TYPE,), labels, annotations),
         namespace=namespace,
         labels=labels,
-        constraints=pod_constraints(spec, Site(namespace, labels, namespaces)),
+        constraints=constraints,
     )
     problem = pod_problem(described)
     if problem:
         raise FieldError("", problem)
     return PodDraft(
         spec=described,
-        facts=pod_facts(pod, labels, resources, inventory),
-        models=model_constraint(spec).models,
+        facts=facts,
+        devices=devices,
+        annotated=annotations.get(keys.GPU_CARD_MODEL, ""),
+        models=models,
         created_s=created_s,
         standing=standing,
         membership=read_membership(
@@ -253,18 +265,17 @@ def pod_draft(
 def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
     """Completes a pod's description once everything is known that decides about its devices."""
     spec = draft.spec
-    if devices is NO_DEVICES:
+    if devices is draft.devices:
         return spec
-    models = spec.gpu_spec or ("|".join(draft.models or devices.models) if devices.count else "")
     constraints = spec.constraints
-    if devices.extended:
+    if devices.extended != constraints.extended:
         constraints = replace(constraints, extended=devices.extended)
     described = replace(
         spec,
         gpu_count=devices.count,
         gpu_milli=devices.milli,
         gpu_memory_mib=devices.memory_mib,
-        gpu_spec=models,
+        gpu_spec=_gpu_spec(draft.annotated, draft.models, devices),
         gpu_slots=devices.slots,
         constraints=constraints,
     )
@@ -277,6 +288,16 @@ def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
 def class_priority(name: str, classes: Mapping[str, int]) -> int | None:
     """Finds the priority of a PriorityClass, None where nothing tells it."""
     return classes.get(name, _BUILT_IN_CLASSES.get(name))
+
+
+def _supposed(facts: PodFacts) -> PodDevices:
+    """Describes the devices of nearly all pods at once; of others later, when more is known."""
+    devices = pod_devices(facts) if facts.is_plain else NO_DEVICES
+    return NO_DEVICES if devices.memory_mib else devices
+
+
+def _gpu_spec(annotated: str, models: tuple[str, ...], devices: PodDevices) -> str:
+    return annotated or ("|".join(models or devices.models) if devices.count else "")
 
 
 def _name(metadata: Mapping[str, Any], index: int) -> str:

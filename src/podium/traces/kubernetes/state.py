@@ -47,10 +47,18 @@ def present(drafts: Sequence[PodDraft], nodes: Collection[str], state: State | N
             found.remarks[reason] += 1
             continue
         node = draft.standing.node if found.state == "now" or draft.standing.stays else ""
-        found.pods.append(replace(draft, spec=replace(draft.spec, node=node)) if node else draft)
+        found.pods.append(_placed(draft, node))
     if found.state == "now":
         found.pods.sort(key=_turn)
     return found
+
+
+def _placed(draft: PodDraft, node: str) -> PodDraft:
+    """Puts a pod on its node, or off the GPUs on which it ran."""
+    spec = draft.spec
+    if node:
+        return replace(draft, spec=replace(spec, node=node))
+    return replace(draft, spec=replace(spec, gpu_slots=())) if spec.gpu_slots else draft
 
 
 def _why_left_out(draft: PodDraft, state: State, nodes: Collection[str]) -> str:

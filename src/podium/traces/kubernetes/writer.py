@@ -59,8 +59,8 @@ def node_object(spec: NodeSpec) -> dict[str, Any]:
         "cpu": f"{spec.cpu_milli}m",
         "memory": f"{spec.memory_mib}Mi",
         "pods": str(keys.UNBOUNDED_PODS),
+        **{name: str(amount) for name, amount in spec.extended.items()},
     }
-    resources |= {name: str(amount) for name, amount in spec.extended.items()}
     if spec.gpu_count:
         labels[keys.GPU_CARD_MODEL] = spec.gpu_model
         resources[keys.GPU_COUNT] = str(spec.gpu_count)

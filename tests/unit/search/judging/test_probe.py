@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from podium.evaluation.cases import Case, TrainingSet
+from podium.search.candidate.verdict import AXES
 from podium.search.judging.contract import decisions_of
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import form_as_written
-from podium.search.judging.probe import AXES, MOST_NODES, Probe
+from podium.search.judging.probe import MOST_NODES, Probe
 from podium.search.judging.trial import read_policy
 
 HEAD = "from podium.policies import HOLD\n"

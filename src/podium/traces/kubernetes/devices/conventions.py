@@ -257,7 +257,9 @@ def pod_devices(pod: PodFacts) -> PodDevices:
     """Describes the devices that a pod asks for, and the GPUs on which it runs."""
     known = pod.inventory.known
     if pod not in known:
-        known[pod] = _pod_devices(pod)
+        found = _pod_devices(pod)
+        supposed = pod.inventory.supposed.get(pod)
+        known[pod] = supposed if supposed is not None and supposed == found else found
     return known[pod]
 
 

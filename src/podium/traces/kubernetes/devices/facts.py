@@ -44,7 +44,7 @@ def pod_facts(
     spec = mapping_at(pod, "spec", "spec")
     status = mapping_at(pod, "status", "status")
     namespace = text_of(metadata.get("namespace"), "metadata.namespace") or "default"
-    is_finished = status.get("phase") in _FINISHED_PHASES
+    is_finished = text_of(status.get("phase"), "status.phase") in _FINISHED_PHASES
     marks = annotations.keys() & keys.DEVICE_ANNOTATIONS
     claims = _claims(spec, status)
     is_labelled = keys.GPUSHARE_COUNT in labels or is_reservation(namespace, labels)
@@ -72,6 +72,7 @@ def _plain(resources: Resources, inventory: Inventory) -> PodFacts:
         inventory.plain[key] = PodFacts(
             name="", namespace="", labels={}, annotations={}, resources=resources, containers=(),
             claims=(), claim_names=_NO_NAMES, node="", is_finished=False, inventory=inventory,
+            is_plain=True,
         )  # fmt: skip
     return inventory.plain[key]
 

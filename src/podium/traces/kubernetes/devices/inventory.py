@@ -46,13 +46,14 @@ class Inventory:
     taken_claims: set[tuple[str, str]] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)  # on the object that is being read
     plain: dict[frozenset[Any], PodFacts] = field(default_factory=dict)  # by resources alone
-    known: dict[PodFacts, PodDevices] = field(default_factory=dict)  # of those
+    known: dict[PodFacts, PodDevices] = field(default_factory=dict)
+    supposed: dict[PodFacts, PodDevices] = field(default_factory=dict)  # before all was read
     _cards: dict[str, tuple[Card, ...]] = field(default_factory=dict)
 
     def takes(self, value: Mapping[str, Any]) -> bool:
         """Tells whether an object describes devices."""
-        group = str(value.get("apiVersion", ""))
-        return value.get("kind") in _KINDS and group.startswith(_GROUPS)
+        kind, group = value.get("kind"), str(value.get("apiVersion", ""))
+        return isinstance(kind, str) and kind in _KINDS and group.startswith(_GROUPS)
 
     def add(self, value: Mapping[str, Any]) -> None:
         """Keeps an object that describes devices."""
@@ -127,6 +128,7 @@ class Inventory:
     def settled(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
         """Drops from nodes the devices that their GPUs alone bound, once all nodes are read."""
         described = list(nodes)
+        self.supposed, self.known = self.known, {}
         if len(self.listed) > 1:
             # Nodes differ in what they list: who asks for amd.com/gpu gets no GPU of NVIDIA.
             self.shared.update(*self.listed)

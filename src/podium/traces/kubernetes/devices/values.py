@@ -94,6 +94,7 @@ class PodFacts:
     node: str  # where it runs, empty = nowhere, or not any more
     is_finished: bool
     inventory: Inventory
+    is_plain: bool = False  # nothing but the resources tells of devices
 
 
 @dataclass(frozen=True, slots=True)
