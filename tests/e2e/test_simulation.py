@@ -8,6 +8,7 @@ from pathlib import Path
 import polars
 import pytest
 
+import support
 from support.binary import PODIUM, clean_environment, run
 from support.runs import three_pods
 from support.small_trace import PLAIN, write_orders, write_small_trace
@@ -206,3 +207,16 @@ def test_quiet_prints_results_only(podium):
     result = podium("simulate", *PLAIN, *UNUSED, "--placements", "p.csv", "--quiet")
     assert result.stderr == ""
     assert result.stdout.startswith("policy ")
+
+
+def test_a_dump_is_piped_in_and_the_exit_code_is_the_answer(tmp_path):
+    dump = Path(support.__path__[0]) / "cluster_dump.yaml"
+    environ = clean_environment(tmp_path)
+    with dump.open("rb") as stream:
+        done = subprocess.run(
+            [*PODIUM, "fit", "-", "--json"],
+            stdin=stream, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["bound"], answer["pending"], answer["fitting"]) == (6, 5, 1)

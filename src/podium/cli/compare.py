@@ -115,9 +115,9 @@ def show(screen: Screen, found: PolicyComparison) -> None:
     ]
     screen.table(titles, rows)
     first = next(iter(found.runs.values()))[0]
-    if first.get("running"):
+    if "bound" in first:
         pods = figures.counted(first["pods"], "pod")
-        screen.note(f"note: {first['running']:,} of {pods} already running, and not counted")
+        screen.note(f"note: {first['bound']:,} of {pods} already running, and not counted")
     screen.note(
         f"trace {first['trace']}, cluster {first['cluster']}, {first['protocol']}, "
         f"{figures.counted(len(ranking.seeds), 'seed')}; ranked by {ranking.metric}; "

@@ -119,5 +119,5 @@ def _show(screen: Screen, found: Fit) -> None:
     for line in found.explanations():
         print(on_one_line(line))
     print(found.summary)
-    running = counted(found.running, "pod")
+    running = counted(found.bound, "pod")
     screen.note(f"decided by {found.policy}; {running} already running")

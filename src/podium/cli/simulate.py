@@ -179,7 +179,7 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             f"seed {found['seed']}",
             "cluster": f"{figures.counted(found['nodes'], 'node')}, "
             f"{figures.counted(found['gpus'], 'GPU')}",
-            "pods": f"{found['pods']:,}: {_running(found)}{found['placed']:,} placed, "
+            "pods": f"{found['pods']:,}: {_bound(found)}{found['placed']:,} placed, "
             f"{found['unplaced']:,} unplaced, {found['held']:,} held",
             **_refusals(found),
             "GPU allocation": figures.percent(found["gpu_allocation"]),
@@ -195,10 +195,11 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
     )
 
 
-def _running(found: dict[str, Any]) -> str:
+def _bound(found: dict[str, Any]) -> str:
     """Says how many pods ran already; what became of pods is said of the others."""
-    running = found.get("bound", 0)
-    return f"{running:,} running, {found['pods'] - running:,} pending: " if running else ""
+    if "bound" not in found:
+        return ""
+    return f"{found['bound']:,} running, {found['pods'] - found['bound']:,} pending: "
 
 
 def _refusals(found: dict[str, Any]) -> dict[str, object]:

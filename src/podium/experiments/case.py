@@ -92,6 +92,7 @@ def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Ca
     choice = Choice(settings, experiment, inputs.orders)
     run_seed = choice.seed() if seed is None else seed
     protocol = choice.protocol(run_seed)
+    _require_run_times(workload, protocol)
     if inputs.orders:
         check_order_of(inputs.orders, protocol, cluster, workload)
     with blaming(place_of(settings, "simulate.seed")):
@@ -206,6 +207,17 @@ def _housed(workload: Workload, cluster: Cluster) -> Workload:
         f"every pod of {workload.name} runs on a node that {cluster.name} does not have",
         hint="--state empty places them anew",
     )
+
+
+def _require_run_times(workload: Workload, protocol: Protocol) -> None:
+    """Says how pods of a cluster that nothing tells the run times of can be simulated."""
+    has_arrivals = bool(workload.namespaces) and workload.arrival_s is not None
+    if protocol.name == "replay" and has_arrivals and workload.duration_s is None:
+        raise UsageError(
+            "not all pods have run times, so they cannot be replayed",
+            where=workload.name,
+            hint="add --duration 2h, or use --protocol rounds; podium fit needs no run times",
+        )
 
 
 def _homeless(count: int) -> Iterator[str]:

@@ -55,7 +55,7 @@ class Fit:
     trace: str
     cluster: str
     policy: str
-    running: int  # pods that run already and stay where they are
+    bound: int  # pods that run already and stay where they are
     pods: tuple[PodFit, ...]  # that are pending, in the order in which they are offered
     notes: tuple[str, ...] = ()
 
@@ -90,7 +90,7 @@ class Fit:
             "cluster": self.cluster,
             "policy": self.policy,
             "fits": self.is_yes,
-            "running": self.running,
+            "bound": self.bound,
             "pending": len(self.pods),
             "fitting": sum(pod.fits for pod in self.pods),
             "reasons": self.reasons,
@@ -147,7 +147,7 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         trace=case.workload.name,
         cluster=case.cluster.name,
         policy=policy.name,
-        running=len(result.plan.bound),
+        bound=len(result.plan.bound),
         pods=tuple(_pod_fit(result, pod) for pod in pending),
         notes=notes,
     )

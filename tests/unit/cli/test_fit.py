@@ -46,7 +46,7 @@ def test_data_have_stable_names(run):
     assert found.exit_code == 1
     answer = json.loads(found.stdout)
     assert list(answer) == [
-        "trace", "cluster", "policy", "fits", "running", "pending", "fitting", "reasons", "pods",
+        "trace", "cluster", "policy", "fits", "bound", "pending", "fitting", "reasons", "pods",
         "notes",
     ]  # fmt: skip
     assert list(answer["pods"][0]) == [
@@ -88,8 +88,8 @@ def test_a_simulation_tells_pods_that_run_from_those_that_wait(runner):
     line = next(line for line in found.stdout.splitlines() if line.startswith("pods "))
     assert line.split(maxsplit=1)[1] == "11: 6 running, 5 pending: 1 placed, 4 unplaced, 0 held"
     given = ["simulate", "--trace", DUMP, "--protocol", "rounds", "--json"]
-    assert json.loads(runner.invoke(app, given).stdout)["running"] == 6
-    assert "running" not in json.loads(runner.invoke(app, [*SMALL, "--json"]).stdout)
+    assert json.loads(runner.invoke(app, given).stdout)["bound"] == 6
+    assert "bound" not in json.loads(runner.invoke(app, [*SMALL, "--json"]).stdout)
 
 
 def test_a_comparison_tells_whom_it_does_not_count(runner):

@@ -131,7 +131,10 @@ def test_people_read_how_many_pods_were_bound_and_why_others_were_not_placed(cap
     pods = [replace(gpu_pod("runs", 1), node="a"), gpu_pod("p", 1), gpu_pod("q", 2)]
     show(Screen(Display()), summarise(run_in_rounds([node], pods)))
     told = capsys.readouterr().out.splitlines()
-    assert told[3].split(None, 1) == ["pods", "3: 1 bound before, 0 placed, 2 unplaced, 0 held"]
+    assert told[3].split(None, 1) == [
+        "pods",
+        "3: 1 running, 2 pending: 0 placed, 2 unplaced, 0 held",
+    ]
     assert told[4].split() == ["not", "placed", "for", "taint", "2"]
 
 

@@ -55,7 +55,7 @@ def test_pods_that_run_take_their_room_and_are_not_asked_about(dump):
         ("ml/one", "n", (1,), ""),
         ("web/two", "", (), "gpu"),
     ]
-    assert (found.running, found.is_yes, found.reasons) == (1, False, {"gpu": 1})
+    assert (found.bound, found.is_yes, found.reasons) == (1, False, {"gpu": 1})
     assert found.summary == "1 of 2 pending pods fit; 1 does not: 1 gpu"
     assert [pod.would_fit_empty for pod in found.pods] == [True, True]
 
@@ -63,7 +63,7 @@ def test_pods_that_run_take_their_room_and_are_not_asked_about(dump):
 def test_an_empty_cluster_has_room_for_all(dump):
     add(dump, POD % ("one", "ml", "", 1))
     found = podium.fit(dump, state="empty")
-    assert (found.running, found.is_yes) == (0, True)
+    assert (found.bound, found.is_yes) == (0, True)
     assert found.summary == "all 2 pending pods fit"
 
 
@@ -110,6 +110,25 @@ def test_a_cron_job_becomes_the_pods_of_one_run(dump):
     assert [pod.full_name for pod in podium.fit(dump, "job.yaml").pods] == ["default/nightly-0"]
 
 
+def test_the_pods_of_an_indexed_job_start_together_or_not_at_all(dump):
+    text = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: ring}
+spec:
+  completionMode: %s
+  completions: 2
+  parallelism: 2
+  template:
+    metadata: {labels: {app: ring}, annotations: {note: kept}}
+    spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}
+"""
+    Path("job.yaml").write_text(text % "Indexed")
+    assert podium.fit(dump, "job.yaml").reasons == {"gang": 2}
+    Path("job.yaml").write_text(text % "NonIndexed")
+    assert podium.fit(dump, "job.yaml").reasons == {"gpu": 1}
+
+
 def test_controllers_of_the_dump_itself_have_their_pods_already(dump):
     add(dump, JOB % ("Job", "parallelism: 3"))
     found = podium.fit(dump)
@@ -122,9 +141,9 @@ def test_nodes_may_come_from_elsewhere(dump):
     add(dump, POD % ("one", "ml", "", 4))
     Path("bigger.yaml").write_text(NODE % ("n", 2) + NODE % ("m", 4))
     found = podium.fit(dump, cluster="bigger.yaml")
-    assert [(pod.node, found.running) for pod in found.pods] == [("m", 1)]
+    assert [(pod.node, found.bound) for pod in found.pods] == [("m", 1)]
     Path("other.yaml").write_text(NODE % ("m", 4))
-    assert podium.fit(dump, cluster="other.yaml").running == 0
+    assert podium.fit(dump, cluster="other.yaml").bound == 0
 
 
 def test_kube_default_decides_unless_somebody_chose(dump, monkeypatch):

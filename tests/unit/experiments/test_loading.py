@@ -127,3 +127,15 @@ def test_python_callers_say_it_too():
     assert (caught.value.where, caught.value.hint) == ("argument state", "did you mean now")
     with pytest.raises(podium.PodiumError, match="state cannot be set for a trace that is already"):
         podium.simulate(trace=trace, state="now")
+
+
+def test_pods_of_a_cluster_without_run_times_can_be_given_some():
+    node = "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 8, memory: 1Gi}}\n---\n"
+    created = "creationTimestamp: '2026-03-01T12:00:00Z'"
+    pod = f"kind: Pod\nmetadata: {{name: p, namespace: ml, {created}}}\nspec: {{}}\n"
+    Path("dump.yaml").write_text(node + pod)
+    with pytest.raises(UsageError, match="cannot be replayed") as caught:
+        case_of(trace="dump.yaml")
+    assert caught.value.hint.startswith("add --duration 2h, or use --protocol rounds")
+    assert case_of(trace="dump.yaml", duration="2h").workload.duration_s.tolist() == [7200.0]
+    assert case_of(trace="dump.yaml", protocol="rounds").protocol.name == "rounds"

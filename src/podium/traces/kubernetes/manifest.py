@@ -49,7 +49,7 @@ from podium.traces.kubernetes.pod import (
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import LEFT_OUT, STATES, UNBOUND, Present, State, present, timed
-from podium.traces.kubernetes.templates import made_pods
+from podium.traces.kubernetes.templates import has_template, made_pods
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
@@ -137,13 +137,12 @@ class _Pile:
         for document in read_documents(path):
             held[document.kind or "object without a kind"] += 1
             try:
-                made = made_pods(document)
-                for each in [document] if made is None else made:
+                for each in (document, *made_pods(document)):
                     take = self._taker(each)
-                    if take is None:
-                        self._take_other(each, path)
-                    else:
+                    if take is not None:
                         take(each, path)
+                    elif not has_template(each):
+                        self._take_other(each, path)
             except FieldError as error:
                 self._reject(error, _object_name(document), f"{path}, line {document.line}")
         if len(self.pods) == before and not self.rejects.count:
