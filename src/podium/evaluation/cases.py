@@ -37,7 +37,8 @@ from podium.traces.trace import Trace
 LEFT_OUT = 0.1
 SCALES = (0.75, 1.0, 1.25)
 _BESIDE = ("names", "labels", "taints", "extended", "blocks", "zones")  # for each node
-_LATER = ("state", "duration", "topology")  # unknown to runs that were begun before
+# Unknown to runs that were begun before.
+_LATER = ("cluster", "since", "until", "digest", "state", "duration", "topology")
 _PERTURBATION, _SAMPLE = 7, 8  # streams of a seed: to perturb a cluster, to draw a part of it
 
 
@@ -208,8 +209,12 @@ class TrainingSet:
 
 def _as_object(case: Case) -> dict[str, Any]:
     """Describes a case; what was added to cases later is left out where nobody says it."""
-    unsaid = [name for name in _LATER if not getattr(case, name)]
-    return {name: value for name, value in asdict(case).items() if name not in unsaid}
+    usual = {each.name: each.default for each in fields(Case) if each.name in _LATER}
+    return {
+        name: value
+        for name, value in asdict(case).items()
+        if name not in usual or value != usual[name]
+    }
 
 
 def trace_cases(templates: Sequence[Case], seeds: int) -> tuple[Case, ...]:

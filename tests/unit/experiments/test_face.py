@@ -193,7 +193,7 @@ def test_a_warning_is_of_the_callers_line_and_speaks_of_arguments(call):
     assert {each.filename for each in heard} == {__file__}
     told = {str(each.message) for each in heard}
     assert "the trace has no nodes: the cluster openb is used (cluster changes it)" in told
-    assert "load changes nothing in rounds" in told
+    assert "load has no effect with rounds" in told
 
 
 @pytest.mark.usefixtures("_warm_cache")

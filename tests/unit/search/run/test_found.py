@@ -78,10 +78,10 @@ def test_what_a_run_found_is_loaded_by_its_name(reference):
         ("run:cd34", UsageError, "run cd34 is a simulation, not a search", "podium runs show cd34"),
         ("run:one run", UsageError, "run cd34 is a simulation", "podium runs list --kind search"),
         ("run:twice", UsageError, 'several runs are named "twice"', "use an id: ef56, ef78"),
-        ("run:ef56", MissingError, 'no policy is kept of a run "ef56"', "podium runs list"),
-        ("run:nobody", MissingError, 'no policy is kept of a run "nobody"', "podium runs list"),
-        ("run:", MissingError, "no policy is kept", "podium runs list"),
-        ("run:../ab12", MissingError, "no policy is kept", "podium runs list"),
+        ("run:ef56", MissingError, 'no policy is stored for a run "ef56"', "podium runs list"),
+        ("run:nobody", MissingError, 'no policy is stored for a run "nobody"', "podium runs list"),
+        ("run:", MissingError, "no policy is stored", "podium runs list"),
+        ("run:../ab12", MissingError, "no policy is stored", "podium runs list"),
     ],
 )
 def test_a_run_that_found_no_policy_is_told(reference, error, told, hint):
