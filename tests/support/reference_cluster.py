@@ -56,7 +56,7 @@ class SlowNode:
             memory = self.spec.gpu_memory_mib
             if pod.gpu_memory_mib > memory:
                 return None
-            share = -(-1000 * pod.gpu_memory_mib // memory)
+            share = 1000 * pod.gpu_memory_mib // memory
             return replace(pod, gpu_milli=max(pod.gpu_milli, share))
         if pod.gpu_milli < 1000 or self.spec.gpu_replicas == 1:
             return pod

@@ -29,8 +29,10 @@ def share_on(count: int, milli: int, memory_mib: int, kind: GpuKind) -> tuple[in
     if count == 0:
         return 0, 0
     if memory_mib:
-        need = -(-GPU_MILLI * memory_mib // kind.memory_mib) if kind.memory_mib else GPU_MILLI + 1
-        return (count, max(milli, need)) if need <= GPU_MILLI else (IMPOSSIBLE, 0)
+        if memory_mib > kind.memory_mib:
+            return IMPOSSIBLE, 0
+        # Rounded down: three thirds of a card are a card.
+        return count, max(milli, GPU_MILLI * memory_mib // kind.memory_mib)
     if milli < GPU_MILLI or kind.replicas == 1:
         return count, milli
     cards = -(-count // kind.replicas)

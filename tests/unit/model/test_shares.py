@@ -1,0 +1,42 @@
+"""Tests which share of a GPU a request is on each kind of GPU."""
+
+import pytest
+
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.cluster import GpuKind
+from podium.model.shares import IMPOSSIBLE, share_on
+
+T4, SLICED, UNKNOWN = GpuKind("T4", 16384), GpuKind("T4", 16384, 4), GpuKind("T4")
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "share"),
+    [
+        ((0, 0, 0), T4, (0, 0)),
+        ((2, 1000, 0), T4, (2, 1000)),
+        ((2, 400, 0), SLICED, (2, 400)),  # a part of a card is a part, however it is advertised
+        ((1, 1, 8192), T4, (1, 500)),
+        ((1, 700, 8192), T4, (1, 700)),  # the larger of both
+        ((1, 1, 5461), T4, (1, 333)),  # three thirds of a card are a card
+        ((1, 1, 16385), T4, (IMPOSSIBLE, 0)),
+        ((1, 1, 8192), UNKNOWN, (IMPOSSIBLE, 0)),
+        ((1, 1000, 0), SLICED, (1, 250)),
+        ((3, 1000, 0), SLICED, (1, 750)),
+        ((4, 1000, 0), SLICED, (1, 1000)),
+        ((5, 1000, 0), SLICED, (2, 750)),
+        ((3, 1000, 0), GpuKind("A", 0, 3), (1, 1000)),
+    ],
+)
+def test_a_request_is_a_share_of_each_kind(asked, kind, share):
+    assert share_on(*asked, kind) == share
+
+
+def test_demand_is_measured_on_the_kind_that_most_gpus_are_of():
+    cluster = Cluster.of(
+        [NodeSpec("a", 1000, 1000, 8, "big", gpu_memory_mib=80000),
+         NodeSpec("b", 1000, 1000, 2, "small", gpu_memory_mib=16000)]
+    )  # fmt: skip
+    pods = [PodSpec("any", 0, 0, 1, 1, gpu_memory_mib=8000),
+            PodSpec("small", 0, 0, 1, 1, "small", gpu_memory_mib=8000)]  # fmt: skip
+    settled = Workload.of(pods).on(cluster)
+    assert settled.pods["gpu_milli"].tolist() == [100, 500]
