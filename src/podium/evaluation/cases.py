@@ -132,10 +132,13 @@ class Case:
         found = hashlib.sha256()
         if trace.cluster is not None:
             found.update(trace.cluster.nodes.tobytes())
+            _digest_beside(found, trace.cluster, _BESIDE_NODES)
         if trace.workload is not None and not self.is_drawn:
             times = (trace.workload.arrival_s, trace.workload.duration_s)
-            for array in (trace.workload.pods, *(each for each in times if each is not None)):
-                found.update(array.tobytes())
+            memory = trace.workload.gpu_memory_mib
+            for array in (trace.workload.pods, *times, memory):
+                found.update(b"" if array is None else array.tobytes())
+            _digest_beside(found, trace.workload, _BESIDE_PODS)
         return found.hexdigest()
 
     def plan_on(self, trace: Trace, policy: Policy) -> Plan:
@@ -205,6 +208,35 @@ class TrainingSet:
         known = {each.name for each in fields(Case)}
         cases = [Case(**{k: v for k, v in case.items() if k in known}) for case in given["cases"]]
         return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"])
+
+
+def _digest_beside(found: Any, owner: object, names: Sequence[str]) -> None:
+    """Digests what stands beside the records, where there is anything."""
+    for name in names:
+        values = getattr(owner, name)
+        if not values:
+            continue
+        found.update(name.encode())
+        # Many pods share one object, which is written once.
+        known = {id(value): value for value in values}
+        written = {key: f"{value!r};".encode() for key, value in known.items()}
+        for value in values:
+            found.update(written[id(value)])
+
+
+_BESIDE_NODES = (
+    "labels",
+    "taints",
+    "extended",
+    "blocks",
+    "zones",
+    "gpu_memory_mib",
+    "gpu_replicas",
+)
+_BESIDE_PODS = (
+    *("gang_rules", "namespaces", "labels", "constraints", "bound_to", "bound_slots"),
+    *("is_terminating", "gpu_specs"),
+)
 
 
 def _as_object(case: Case) -> dict[str, Any]:

@@ -131,6 +131,8 @@ class _Builder:
     built: list[PodClass] = field(default_factory=list)
     class_memo: dict[Hashable, int] = field(default_factory=dict)
     label_keys: tuple[str, ...] = ()
+    # Groups by a label without which no pod is selected; None: by no such label.
+    anchored: dict[tuple[str, str] | None, list[tuple[int, _Counted]]] = field(default_factory=dict)
     port_groups: dict[HostPort, int] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
     domains: list[_Domains] = field(default_factory=list)
@@ -156,6 +158,9 @@ class _Builder:
             for requirement in selector.requirements or ()
         }
         self.label_keys = tuple(sorted(keys))
+        for group, number in self.groups.items():
+            for label in _anchors(group):
+                self.anchored.setdefault(label, []).append((number, group))
 
     def _groups_of(self, pod: Constraints, namespace: str) -> None:
         for term in pod.anti_affinity:
@@ -207,6 +212,13 @@ class _Builder:
             self.domains.append(_domains(self.cluster, counted))
         return self.groups[counted]
 
+    def _candidates(self, labels: Labels) -> list[tuple[int, _Counted]]:
+        """Lists the groups whose selectors may select a pod with these labels."""
+        found = list(self.anchored.get(None, ()))
+        for label in labels.items():
+            found += self.anchored.get(label, ())
+        return sorted(found, key=lambda each: each[0])
+
     def class_of(
         self, pod: Constraints, namespace: str, labels: Labels, is_terminating: bool
     ) -> int:
@@ -255,23 +267,21 @@ class _Builder:
         return self.filter_memo[key]
 
     def _members(self, pod: Constraints, namespace: str, labels: Labels) -> tuple[int, ...]:
-        owned = {self._owned(term, namespace) for term in pod.anti_affinity}
-        owned |= {_Counted((), "", owner=port) for port in pod.host_ports}
-        return tuple(
+        found = {self.groups[self._owned(term, namespace)] for term in pod.anti_affinity}
+        found |= {self.port_groups[port] for port in pod.host_ports}
+        found |= {
             number
-            for group, number in self.groups.items()
-            if group in owned
-            or (
-                group.selectors and all(each.selects(namespace, labels) for each in group.selectors)
-            )
-        )
+            for number, group in self._candidates(labels)
+            if group.selectors and all(each.selects(namespace, labels) for each in group.selectors)
+        }
+        return tuple(sorted(found))
 
     def _rules(self, pod: Constraints, namespace: str, labels: Labels) -> list[Rule]:
         found: dict[Rule, None] = {}
         for term in pod.anti_affinity:
             counted = _Counted((_within(term.selector, namespace),), term.topology_key)
             found[Rule(ABSENT, self.groups[counted])] = None
-        for group, number in self.groups.items():
+        for number, group in self._candidates(labels):
             if isinstance(group.owner, tuple) and group.owner[0].selects(namespace, labels):
                 found[Rule(ABSENT, number)] = None
         for port in pod.host_ports:
@@ -348,6 +358,18 @@ def _domains(cluster: Cluster, counted: _Counted) -> _Domains:
     eligible = len({value for value in first if value is not None})
     sizes = np.bincount(of[of >= 0], minlength=1)
     return _Domains(of, len(number), eligible, bool(sizes.max(initial=0) <= 1))
+
+
+def _anchors(group: _Counted) -> list[tuple[str, str] | None]:
+    """Lists labels of which a pod has one if the group selects it; None where none is needed."""
+    if isinstance(group.owner, HostPort):
+        return []
+    selectors = (group.owner[0],) if isinstance(group.owner, tuple) else group.selectors
+    for selector in selectors:
+        for each in selector.requirements or ():
+            if each.operator == "In":
+                return [(each.key, value) for value in dict.fromkeys(each.values)]
+    return [None]
 
 
 def _within(selector: PodSelector, namespace: str) -> PodSelector:

@@ -13,6 +13,9 @@ from typing import Literal
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""]
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
+MOST_TERMS = 128
+"""Terms of one kind that a pod may have: what they cost grows with their square."""
+
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 """The key of the taint that a cordoned node has."""
 

@@ -14,7 +14,7 @@ from podium.errors import InputError
 from podium.files.excerpt import escaped
 from podium.model.classes import ConstraintTables, constraint_tables
 from podium.model.cluster import LIMIT, Cluster
-from podium.model.constraints import UNCONSTRAINED, Constraints, Gang
+from podium.model.constraints import MOST_TERMS, UNCONSTRAINED, Constraints, Gang
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
 from podium.model.shares import gpu_shares, usual_share
 
@@ -405,7 +405,15 @@ def pod_problem(spec: PodSpec) -> str:
         return f"gpu_memory_mib is {spec.gpu_memory_mib} without a GPU; 0 is expected"
     if not -LIMIT <= spec.priority <= LIMIT:
         return f"priority is {spec.priority}; {-LIMIT} to {LIMIT} are supported"
-    return _time_problem(spec)
+    return _terms_problem(spec.constraints) or _time_problem(spec)
+
+
+def _terms_problem(constraints: Constraints) -> str:
+    for key in ("affinity", "anti_affinity", "spread"):
+        count = len(getattr(constraints, key))
+        if count > MOST_TERMS:
+            return f"{key} has {count:,} terms; up to {MOST_TERMS} are supported"
+    return ""
 
 
 def _time_problem(spec: PodSpec) -> str:

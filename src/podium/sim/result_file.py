@@ -24,7 +24,7 @@ import numpy.typing as npt
 from podium.errors import InputError, UsageError
 from podium.files.bounded import EXPANSION, FREE_BYTES, MIB, open_file
 from podium.files.draft import drafted
-from podium.files.excerpt import escaped
+from podium.files.excerpt import escaped, excerpt
 from podium.files.json_text import JsonError, parse_value
 from podium.model import Cluster, Workload
 from podium.model.records import POD, node_dtype
@@ -204,7 +204,7 @@ def _header(reader: _Reader) -> dict[str, Any]:
         raise _refused(reader.path, "is no saved result")
     if found.get("version") != VERSION:
         raise InputError.at(
-            reader.path, f"is a result of format {str(found.get('version'))[:20]}, and this Podium "
+            reader.path, f"is a result of format {excerpt(found.get('version'))}, and this Podium "
             f"reads format {VERSION}", hint="read it with the Podium that wrote it",
         )  # fmt: skip
     _check_keys(found)

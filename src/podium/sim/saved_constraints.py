@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args
 from podium.model import Cluster, Workload
 from podium.model.cluster import LIMIT
 from podium.model.constraints import (
+    MOST_TERMS,
     Constraints,
     Effect,
     Gang,
@@ -207,6 +208,8 @@ def _term_of(term: PodTerm) -> list[Any]:
 
 def _constraints(given: Any) -> Constraints:
     labels, terms, tolerations, affinity, anti_affinity, spread, ports, extended = given
+    if max(map(len, (affinity, anti_affinity, spread))) > MOST_TERMS:
+        raise ValueError
     return Constraints(
         node_labels=_each(labels, lambda each: _pair(each, _text)),
         node_terms=None if terms is None else _each(terms, _node_term),

@@ -7,9 +7,11 @@ import pytest
 from podium.errors import InputError
 from podium.model import ANY_MODEL, PodSpec, TypicalPods, Workload
 from podium.model.cluster import LIMIT
+from podium.model.constraints import Constraints, PodSelector, Spread
 from podium.model.workload import gpu_demand, model_mask, models_of, pod_problem
 from support.traces import assert_same_workload, small_pods
 
+SPREAD = Spread(PodSelector(()), "zone")
 GOOD = PodSpec("p", 1000, 1024, 1, 500)
 
 
@@ -118,6 +120,7 @@ def test_taking_pods_keeps_everything_beside_the_records():
         ({"gpu_milli": 1001}, "gpu_milli is 1001"),
         ({"gpu_count": 2, "gpu_milli": 1500}, "gpu_milli is 1500"),
         ({"gpu_memory_mib": -1}, "gpu_memory_mib is -1"),
+        ({"constraints": Constraints(spread=(SPREAD,) * 129)}, "spread has 129 terms"),
         ({"priority": 2**31}, "priority is 2147483648"),
         ({"priority": -(2**31)}, "priority is -2147483648"),
         ({"arrival_s": math.nan}, "arrival_s is nan"),

@@ -46,7 +46,8 @@ CLUSTER = Cluster.of(
 )  # fmt: skip
 WORKLOAD = Workload.of(
     [
-        PodSpec("runs", 1000, 10, 1, 1000, arrival_s=0, duration_s=9, node="n1", gpu_slots=(1,)),
+        PodSpec("runs", 1000, 10, 1, 1000, arrival_s=0, duration_s=9, node="n1", gpu_slots=(1,),
+                is_terminating=True),
         *(
             PodSpec(
                 f"x{i}", 500, 10, 1, 1, arrival_s=i, duration_s=2, gpu_memory_mib=4096,

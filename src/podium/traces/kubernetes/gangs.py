@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from podium.model.cluster import NodeSpec
+from podium.model.cluster import LIMIT, NodeSpec
 from podium.model.constraints import Constraints, Gang, NodeTerm, Requirement
 from podium.traces.fields import mapping_at, mappings_at, text_of, texts_at, whole_of
 from podium.traces.kubernetes import keys
@@ -204,7 +204,7 @@ def _job_set_rule(spec: Mapping[str, Any]) -> Rule:
         pods = _minimum(job, "parallelism", f"{at}.template.spec.parallelism") or 1
         replicas = item.get("replicas")
         total += pods * (1 if replicas is None else whole_of(replicas, f"{at}.replicas"))
-    return Rule(total or None, is_gang=is_gang)
+    return Rule(min(total, LIMIT) or None, is_gang=is_gang)
 
 
 def _leader_worker_set_rule(spec: Mapping[str, Any]) -> Rule:
