@@ -215,6 +215,16 @@ def test_a_file_that_changed_since_a_case_was_planned_is_noticed(own):
         planned_case.read()
 
 
+def test_constraints_that_changed_are_noticed_too(own):
+    case = Case(own)
+    trace = case.read()
+    planned_case = replace(case, digest=case.digest_of(trace))
+    nodes = [replace(node, taints=(Taint("x"),)) for node in trace.cluster.specs()]
+    save_trace(replace(trace, cluster=Cluster.of(nodes)), Path(own))
+    with pytest.raises(InputError, match="changed"):
+        planned_case.read()
+
+
 def test_a_file_is_read_alike_for_every_seed(own):
     one, other = Case(own, seed=1000), Case(own, seed=1001)
     assert one.digest_of(one.read()) == other.digest_of(other.read())
