@@ -9,6 +9,7 @@ from typing import Any
 
 from podium.model.cluster import NodeSpec
 from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of
+from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.devices.koordinator import described_cards
 from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.devices.products import known_memory_mib
@@ -17,6 +18,16 @@ from podium.traces.kubernetes.devices.values import Cards, DeviceError, PodDevic
 
 KNOWN_MEMORY = "the GPU memory that a node does not say is taken from a list of known products"
 UNKNOWN_MEMORY = "a node does not say how much memory its GPUs have, and some pods ask in MiB"
+
+_OWN_UNITS = (
+    frozenset(prefix + name for prefix in keys.KOORDINATOR
+              for name in ("gpu", "gpu.shared", "gpu-core", "gpu-memory", "gpu-memory-ratio")),
+    frozenset({keys.GPUSHARE_MEMORY, keys.GPUSHARE_COUNT}),
+    frozenset({keys.VOLCANO_OLD_MEMORY, keys.VOLCANO_OLD_NUMBER}),
+)  # fmt: skip
+"""Resources that nodes of one project list: percent, MiB or numbers of GPUs."""
+
+IN_OWN_UNITS = frozenset().union(*_OWN_UNITS)
 
 _GROUPS = ("resource.k8s.io/", "scheduling.koordinator.sh/")
 _KINDS = frozenset(
@@ -85,8 +96,7 @@ class Inventory:
         self.ids[node] = cards.ids
         self.models.add(cards.model)
         self.shared.update(cards.shared)
-        counted = (name for name in extended if is_counted(name, self.class_resources))
-        self.listed.add(frozenset(counted))
+        self.listed.add(frozenset(name for name in extended if self._counts(name)))
 
     def group_slot(self, node: str, group: str) -> int:
         """Numbers the cards of a node by the groups of pods that share them.
@@ -123,19 +133,46 @@ class Inventory:
 
     def bounded(self, resource: str) -> bool:
         """Tells whether a resource bounds pods by itself, beside the GPUs that it stands for."""
-        return resource in self.shared or not is_counted(resource, self.class_resources)
+        return resource in self.shared or not self._counts(resource)
 
-    def settled(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
-        """Drops from nodes the devices that their GPUs alone bound, once all nodes are read."""
+    def settled(self, nodes: Iterable[NodeSpec], pods: Iterable[PodFacts]) -> list[NodeSpec]:
+        """Drops from nodes the devices that their GPUs alone bound, once all objects are read."""
         described = list(nodes)
         self.supposed, self.known = self.known, {}
-        if len(self.listed) > 1:
-            # Nodes differ in what they list: who asks for amd.com/gpu gets no GPU of NVIDIA.
-            self.shared.update(*self.listed)
+        plugin_devices = {listed - IN_OWN_UNITS for listed in self.listed}
+        asked = self._asked(pods) if self.listed else set()
+        missing = {name for name in asked if not self._is_everywhere(name)}
+        if len(plugin_devices) > 1 or missing:
+            # Who asks for amd.com/gpu gets no GPU of NVIDIA.
+            self.shared.update(missing, *plugin_devices)
         return [
             replace(spec, extended={k: v for k, v in spec.extended.items() if self.bounded(k)})
             for spec in described
         ]
+
+    def _counts(self, resource: str) -> bool:
+        return resource in IN_OWN_UNITS or is_counted(resource, self.class_resources)
+
+    def _asked(self, pods: Iterable[PodFacts]) -> set[str]:
+        """Lists the resources by which pods ask for GPUs."""
+        is_listed = any(self.listed)
+        return {
+            name
+            for pod in set(pods)
+            # Where no node lists devices, annotations of open-gpu-share say it all.
+            if is_listed or keys.OPEN_GPU_SHARE.isdisjoint(pod.annotations)
+            for name, amount in pod.resources.items()
+            # What a device class alone names, no node lists.
+            if amount and self._counts(name) and not name.startswith(keys.CLASS_RESOURCE)
+        }
+
+    def _is_everywhere(self, resource: str) -> bool:
+        """Tells whether all nodes with GPUs list a resource, under this name or a kindred one."""
+        kin = next((names for names in _OWN_UNITS if resource in names), frozenset({resource}))
+        # Webhooks turn one resource of a project into others: koordinator.sh/gpu into gpu-core.
+        by_kin = [listed for listed in self.listed if listed & kin]
+        is_renamed = any(resource not in listed for listed in by_kin)
+        return len(by_kin) == len(self.listed) or is_renamed
 
     def _take_slice(self, value: Mapping[str, Any]) -> None:
         for found in read_slices(value):
