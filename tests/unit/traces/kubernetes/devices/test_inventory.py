@@ -148,6 +148,33 @@ def test_percent_are_bounds_where_some_gpu_nodes_list_none(read):
     assert found.workload.specs()[0].constraints.extended == (("koordinator.sh/gpu-core", 50),)
 
 
+def test_a_pod_takes_its_true_number_of_devices_where_it_asks_for_many(read):
+    product = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}
+    mig = node("a", product, **{"nvidia.com/gpu": "56"})
+    running = pod("p", limits={"nvidia.com/gpu": "50"}, nodeName="a")
+    found = read(mig, running, pod("q", limits={"nvidia.com/gpu": "7"}))
+    assert found.notes == ()
+    assert dict(found.cluster.specs()[0].extended) == {"nvidia.com/gpu": 56}
+    asked = [spec.constraints.extended for spec in found.workload.specs()]
+    assert asked == [(("nvidia.com/gpu", 50),), (("nvidia.com/gpu", 7),)]
+
+
+@pytest.mark.parametrize(
+    ("resource", "on_node", "asked"),
+    [
+        ("nvidia.com/gpu", 16, 17),
+        ("amd.com/gpu", 8, 10**15),
+        ("koordinator.sh/gpu-core", 1600, 1700),
+        ("aliyun.com/gpu-count", 16, 17),
+    ],
+)
+def test_a_pod_that_asks_for_more_gpus_than_any_node_has_stays(read, resource, on_node, asked):
+    found = read(node("a", **{resource: str(on_node)}), pod("p", limits={resource: str(asked)}))
+    assert dict(found.cluster.specs()[0].extended) == {resource: on_node}
+    spec = found.workload.specs()[0]
+    assert (spec.gpu_count, spec.constraints.extended) == (16, ((resource, asked),))
+
+
 def test_annotations_of_open_gpu_share_need_no_listed_device(read):
     marks = {"alibabacloud.com/gpu-count": "1"}
     asking = pod("p", marks, {"nvidia.com/gpu": "1"})
