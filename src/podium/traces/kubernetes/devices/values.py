@@ -156,8 +156,8 @@ def share_of(count: int, part: Fraction, field: str, memory_mib: int = 0) -> Sha
         return Share(asked_gpus(part, field), WHOLE_GPU, memory_mib)
     if not 0 <= part <= 1 or not (part or memory_mib):
         raise FieldError(field, f"{float(part):g} of a GPU is asked for; 0 to 1 is expected")
-    # Rounded up: a request is never understated.
-    return Share(count, max(1, math.ceil(part * WHOLE_GPU)), memory_mib)
+    # Rounded down, so that three thirds still fit one GPU.
+    return Share(count, max(1, int(part * WHOLE_GPU)), memory_mib)
 
 
 def sliced(parts: Iterable[Fraction]) -> Share:

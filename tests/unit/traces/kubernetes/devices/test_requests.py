@@ -67,8 +67,11 @@ def test_every_convention_becomes_a_count_and_a_share(annotations, resources, ex
     assert (found.count, found.milli) == expected
 
 
-def test_a_share_is_never_understated():
-    assert asked({"gpu-fraction": "0.33333"}, {}).milli == 334
+def test_three_thirds_of_a_gpu_fit_one():
+    assert asked({"gpu-fraction": "0.33333"}, {}).milli == 333
+    assert asked({"gpu-fraction": "0.3333"}, {}).milli == 333
+    thirds = {"koordinator.sh/gpu-core": 100, "koordinator.sh/gpu.shared": 3}
+    assert asked({}, thirds).milli == 333
     assert asked({"gpu-fraction": "0.00001"}, {}).milli == 1
 
 
