@@ -5,6 +5,7 @@ from __future__ import annotations
 # The open-gpu-share convention of the hkust scheduler simulator.
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 GPU_COUNT = "alibabacloud.com/gpu-count"
+OPEN_GPU_SHARE = frozenset({GPU_MILLI, GPU_COUNT})
 GPU_CARD_MODEL = "alibabacloud.com/gpu-card-model"
 GPU_INDEX = "alibabacloud.com/gpu-index"
 CREATION_TIME = "alibabacloud.com/creation-time"

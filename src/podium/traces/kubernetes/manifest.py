@@ -267,7 +267,8 @@ class _Pile:
 
     def _settle(self) -> None:
         """Settles what other objects had to say: devices, priorities, labels of namespaces."""
-        nodes = self.inventory.settled(self._settled_nodes())
+        facts = (draft.facts for draft in self.pods)
+        nodes = self.inventory.settled(self._settled_nodes(), facts)
         self.pods = list(self._settled_pods())
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)

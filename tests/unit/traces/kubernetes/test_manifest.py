@@ -370,9 +370,9 @@ def test_a_bad_object_is_an_input_error_with_its_place(read, tmp_path, item, fie
             'node "odd": a quantity such as',
         ),
         (
-            pod("odd", spec={"containers": [{"resources": {"limits": {"nvidia.com/gpu": 99}}}]}),
-            "nvidia.com/gpu",
-            'pod "odd": 0 to 16 whole GPUs are expected, not 99',
+            pod("odd", spec={"containers": [{"resources": {"limits": {"amd.com/gpu": "1500m"}}}]}),
+            "amd.com/gpu",
+            'pod "odd": a whole number of GPUs is expected, not 1.5',
         ),
         (
             pod("odd", {"gpu-fraction": "1.5"}),

@@ -15,6 +15,7 @@ from podium.traces.kubernetes.devices.values import (
     NodeFacts,
     PodFacts,
     Share,
+    asked_gpus,
     share_of,
     whole_gpus,
 )
@@ -74,7 +75,7 @@ def gpushare_share(pod: PodFacts) -> Share | None:
         # https://www.alibabacloud.com/help/en/ack: a label asks for several cards.
         label = pod.labels.get(keys.GPUSHARE_COUNT, "1")
         number = quantity_of(label, f"metadata.labels.{keys.GPUSHARE_COUNT}")
-    count = whole_gpus(number, keys.GPUSHARE_COUNT)
+    count = asked_gpus(number, keys.GPUSHARE_COUNT)
     slots = indices(pod.annotations.get(keys.GPUSHARE_INDEX, ""))
     if not memory or not count:
         return Share(count, WHOLE_GPU if count else 0, slots=slots)

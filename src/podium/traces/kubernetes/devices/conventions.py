@@ -215,10 +215,7 @@ CONVENTIONS = (
 _MODELLED = frozenset(
     {"cpu", "memory", keys.GPU_COUNT, keys.GPU_MILLI, keys.HAMI_MEMORY, keys.HAMI_PERCENTAGE,
      keys.HAMI_CORES, keys.VOLCANO_MEMORY, keys.VOLCANO_PERCENTAGE, keys.VOLCANO_CORES,
-     keys.VOLCANO_OLD_MEMORY, keys.VOLCANO_OLD_NUMBER, keys.GPUSHARE_MEMORY,
-     keys.GPUSHARE_COUNT, keys.GPUSHARE_CORES}
-    | {prefix + name for prefix in keys.KOORDINATOR
-       for name in ("gpu", "gpu.shared", "gpu-core", "gpu-memory", "gpu-memory-ratio")}
+     keys.GPUSHARE_CORES}
 )  # fmt: skip
 _UNLISTED = frozenset({keys.HAMI_PRIORITY})  # nodes never list what only an extender looks at
 _LARGEST = 2**62
@@ -227,7 +224,7 @@ _LARGEST = 2**62
 def node_devices(node: NodeFacts) -> NodeDevices:
     """Describes the devices of a node; devices that count GPUs stay in `extended` for now.
 
-    `Inventory.settled` drops them once all nodes are read.
+    `Inventory.settled` drops them once all objects are read.
     """
     inventory = node.inventory
     inventory.remarks.clear()

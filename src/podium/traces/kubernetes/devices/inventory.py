@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podium.model.cluster import NodeSpec
 from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of
+from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.devices.koordinator import described_cards
 from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.devices.products import known_memory_mib
 from podium.traces.kubernetes.devices.slices import Card, Slice, cards_of, read_slices
-from podium.traces.kubernetes.devices.values import Cards, DeviceError, PodDevices, PodFacts
+from podium.traces.kubernetes.devices.values import (
+    MOST_GPUS,
+    Cards,
+    DeviceError,
+    PodDevices,
+    PodFacts,
+    Resources,
+)
 
 KNOWN_MEMORY = "the GPU memory that a node does not say is taken from a list of known products"
 UNKNOWN_MEMORY = "a node does not say how much memory its GPUs have, and some pods ask in MiB"
+
+_OWN_UNITS = (
+    frozenset(prefix + name for prefix in keys.KOORDINATOR
+              for name in ("gpu", "gpu.shared", "gpu-core", "gpu-memory", "gpu-memory-ratio")),
+    frozenset({keys.GPUSHARE_MEMORY, keys.GPUSHARE_COUNT}),
+    frozenset({keys.VOLCANO_OLD_MEMORY, keys.VOLCANO_OLD_NUMBER}),
+)  # fmt: skip
+"""Resources that nodes of one project list: percent, MiB or numbers of GPUs."""
+
+IN_OWN_UNITS = frozenset().union(*_OWN_UNITS)
+
+_UNITS = {
+    prefix + name: 100
+    for prefix in keys.KOORDINATOR
+    for name in ("gpu", "gpu-core", "gpu-memory-ratio")
+}  # of one GPU, else 1
+_MEMORY = frozenset(name for name in IN_OWN_UNITS if name.endswith(("-memory", "-mem")))
 
 _GROUPS = ("resource.k8s.io/", "scheduling.koordinator.sh/")
 _KINDS = frozenset(
@@ -85,8 +110,7 @@ class Inventory:
         self.ids[node] = cards.ids
         self.models.add(cards.model)
         self.shared.update(cards.shared)
-        counted = (name for name in extended if is_counted(name, self.class_resources))
-        self.listed.add(frozenset(counted))
+        self.listed.add(frozenset(name for name in extended if self._counts(name)))
 
     def group_slot(self, node: str, group: str) -> int:
         """Numbers the cards of a node by the groups of pods that share them.
@@ -123,19 +147,53 @@ class Inventory:
 
     def bounded(self, resource: str) -> bool:
         """Tells whether a resource bounds pods by itself, beside the GPUs that it stands for."""
-        return resource in self.shared or not is_counted(resource, self.class_resources)
+        return resource in self.shared or not self._counts(resource)
 
-    def settled(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
-        """Drops from nodes the devices that their GPUs alone bound, once all nodes are read."""
+    def settled(self, nodes: Iterable[NodeSpec], pods: Iterable[PodFacts]) -> list[NodeSpec]:
+        """Drops from nodes the devices that their GPUs alone bound, once all objects are read."""
         described = list(nodes)
         self.supposed, self.known = self.known, {}
-        if len(self.listed) > 1:
-            # Nodes differ in what they list: who asks for amd.com/gpu gets no GPU of NVIDIA.
-            self.shared.update(*self.listed)
+        plugin_devices = {listed - IN_OWN_UNITS for listed in self.listed}
+        scarce = self._scarce(pods) if self.listed else set()
+        if len(plugin_devices) > 1 or scarce:
+            # Who asks for amd.com/gpu gets no GPU of NVIDIA.
+            self.shared.update(scarce, *plugin_devices)
         return [
             replace(spec, extended={k: v for k, v in spec.extended.items() if self.bounded(k)})
             for spec in described
         ]
+
+    def _counts(self, resource: str) -> bool:
+        return resource in IN_OWN_UNITS or is_counted(resource, self.class_resources)
+
+    def _scarce(self, pods: Iterable[PodFacts]) -> set[str]:
+        """Finds resources of which pods ask for more than the GPUs of some node stand for."""
+        is_listed = any(self.listed)
+        # Where no node lists devices, annotations of open-gpu-share say it all.
+        asking = (
+            pod.resources
+            for pod in set(pods)
+            if is_listed or keys.OPEN_GPU_SHARE.isdisjoint(pod.annotations)
+        )
+        return {name for asked in asking for name in self._scarce_for(asked)}
+
+    def _scarce_for(self, asked: Resources) -> Iterator[str]:
+        # What a device class alone names, no node lists.
+        names = [
+            name
+            for name, amount in asked.items()
+            if amount and self._counts(name) and not name.startswith(keys.CLASS_RESOURCE)
+        ]
+        counts = (asked[name] / _UNITS.get(name, 1) for name in names if name not in _MEMORY)
+        is_many = max(counts, default=0) > MOST_GPUS
+        for name in names:
+            kin = next((kin for kin in _OWN_UNITS if name in kin), frozenset({name}))
+            by_kin = [listed for listed in self.listed if listed & kin]
+            # Webhooks turn one resource of a project into others: koordinator.sh/gpu into gpu-core.
+            is_renamed = any(name not in listed for listed in by_kin)
+            is_everywhere = len(by_kin) == len(self.listed)
+            if not is_renamed and (is_many or not is_everywhere):
+                yield name
 
     def _take_slice(self, value: Mapping[str, Any]) -> None:
         for found in read_slices(value):

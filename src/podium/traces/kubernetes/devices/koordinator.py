@@ -16,6 +16,7 @@ from podium.traces.kubernetes.devices.values import (
     PodFacts,
     Resources,
     Share,
+    asked_gpus,
     mib_of,
     share_of,
     slots_of,
@@ -50,7 +51,7 @@ def koordinator_share(pod: PodFacts) -> Share | None:
     if not (cores or ratio or memory):
         return None
     shared = _of(pod.resources, "gpu.shared")
-    count = whole_gpus(shared, "koordinator.sh/gpu.shared") if shared else 1
+    count = asked_gpus(shared, "koordinator.sh/gpu.shared") if shared else 1
     part = max(cores, ratio) / _CARD / count
     found = share_of(count, part, keys.KOORDINATOR_CORE, mib_of(memory / count))
     memory_mib = 0 if found.milli == WHOLE_GPU else found.memory_mib

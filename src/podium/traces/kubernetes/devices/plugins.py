@@ -18,14 +18,15 @@ from podium.traces.kubernetes.devices.partitions import (
 from podium.traces.kubernetes.devices.products import amd_product, known_memory_mib
 from podium.traces.kubernetes.devices.values import (
     MIB,
+    MOST_GPUS,
     Cards,
     NodeFacts,
     PodFacts,
     Resources,
     Share,
+    asked_gpus,
     listed_gpus,
     sliced,
-    whole_gpus,
 )
 
 NVIDIA = (keys.NVIDIA_GPU, keys.NVIDIA_SHARED)
@@ -100,17 +101,13 @@ def plugin_share(pod: PodFacts) -> Share | None:
     """Reads numbers of devices; a slice of a card is a part of it."""
     slices = list(_asked_slices(pod.resources))
     classes = pod.inventory.class_resources
-    counted = [amount for name, amount in pod.resources.items() if is_counted(name, classes)]
-    asked = sum(counted, Fraction(0))
-    whole = whole_gpus(asked, keys.NVIDIA_GPU)
+    counted = {name: n for name, n in pod.resources.items() if is_counted(name, classes)}
+    whole = sum(asked_gpus(amount, name) for name, amount in counted.items())
+    found = sliced(slices)
     if whole:
         # Beside whole cards a slice counts as one more: a pod has the same of each of its GPUs.
-        more = sliced(slices).count
-        return Share(whole_gpus(Fraction(whole + more), keys.NVIDIA_GPU), WHOLE_GPU)
-    if not slices:
-        return None
-    found = sliced(slices)
-    return Share(whole_gpus(Fraction(found.count), keys.NVIDIA_GPU), found.milli)
+        return Share(min(whole + found.count, MOST_GPUS), WHOLE_GPU)
+    return Share(min(found.count, MOST_GPUS), found.milli) if slices else None
 
 
 def _devices(node: NodeFacts, *names: str) -> int:
@@ -167,9 +164,10 @@ def _asked_slices(resources: Resources) -> Iterator[Fraction]:
     for name, amount in resources.items():
         share = partition_share(name)
         if share is not None:
-            if amount.denominator != 1 or amount > _MOST_SLICES:
-                raise FieldError(name, f"0 to {_MOST_SLICES} devices are expected, not {amount}")
-            yield from [share] * int(amount)
+            if amount.denominator != 1:
+                raise FieldError(name, f"whole devices are expected, not {float(amount):g}")
+            # The resource bounds the pod by the true amount.
+            yield from [share] * min(int(amount), _MOST_SLICES)
 
 
 def _is_intel_count(key: str) -> bool:

@@ -129,6 +129,16 @@ def whole_gpus(amount: Fraction, field: str) -> int:
     return int(amount)
 
 
+def asked_gpus(amount: Fraction, field: str) -> int:
+    """Reads a number of GPUs that a pod asks for, as no more than one node can have.
+
+    The pod's resources still bound it by the true amount: `Inventory.settled` sees to that.
+    """
+    if amount.denominator != 1 or amount < 0:
+        raise FieldError(field, f"a whole number of GPUs is expected, not {float(amount):g}")
+    return min(int(amount), MOST_GPUS)
+
+
 def listed_gpus(cards: int, field: str) -> int:
     """Checks the number of cards that a node's devices come to."""
     if cards > MOST_GPUS:
@@ -143,11 +153,11 @@ def listed_gpus(cards: int, field: str) -> int:
 def share_of(count: int, part: Fraction, field: str, memory_mib: int = 0) -> Share:
     """Reads a part of each of some GPUs; one GPU many times over is that many GPUs."""
     if part > 1 and part.denominator == 1 and count == 1:
-        return Share(whole_gpus(part, field), WHOLE_GPU, memory_mib)
+        return Share(asked_gpus(part, field), WHOLE_GPU, memory_mib)
     if not 0 <= part <= 1 or not (part or memory_mib):
         raise FieldError(field, f"{float(part):g} of a GPU is asked for; 0 to 1 is expected")
-    # Rounded up: a request is never understated.
-    return Share(count, max(1, math.ceil(part * WHOLE_GPU)), memory_mib)
+    # Rounded down, so that three thirds still fit one GPU.
+    return Share(count, max(1, int(part * WHOLE_GPU)), memory_mib)
 
 
 def sliced(parts: Iterable[Fraction]) -> Share:

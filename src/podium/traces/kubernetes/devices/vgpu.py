@@ -20,6 +20,7 @@ from podium.traces.kubernetes.devices.values import (
     PodFacts,
     Resources,
     Share,
+    asked_gpus,
     share_of,
     slots_of,
     whole_gpus,
@@ -99,7 +100,7 @@ def hami_share(pod: PodFacts) -> Share | None:
         return found
     if found is None:
         whole = pod.resources.get(keys.NVIDIA_GPU, Fraction(0))
-        found = Share(whole_gpus(whole, keys.NVIDIA_GPU), WHOLE_GPU) if whole else None
+        found = Share(asked_gpus(whole, keys.NVIDIA_GPU), WHOLE_GPU) if whole else None
     return found and replace(found, models=models)
 
 
@@ -201,7 +202,7 @@ def _share(pod: PodFacts, names: _Names, memory_factor: int) -> Share | None:
         return None
     shares = [_of_container(each, names, memory_factor) for each in asking]
     return Share(
-        count=whole_gpus(Fraction(sum(share.count for share in shares)), names.number),
+        count=min(sum(share.count for share in shares), MOST_GPUS),
         milli=max(share.milli for share in shares),
         memory_mib=max(share.memory_mib for share in shares),
         slots=slots_of(_allocated(pod, names), pod.inventory.ids.get(pod.node, ())),
@@ -209,7 +210,7 @@ def _share(pod: PodFacts, names: _Names, memory_factor: int) -> Share | None:
 
 
 def _of_container(asked: Resources, names: _Names, memory_factor: int) -> Share:
-    count = whole_gpus(asked.get(names.number, Fraction(1)), names.number)
+    count = asked_gpus(asked.get(names.number, Fraction(1)), names.number)
     memory, percentage, cores = (
         asked.get(name, Fraction(0)) for name in (names.memory, names.percentage, names.cores)
     )
@@ -252,7 +253,7 @@ def old_volcano_share(pod: PodFacts) -> Share | None:
         return None
     slots = indices(pod.annotations.get(keys.VOLCANO_OLD_INDEX, ""))
     if number:
-        return Share(whole_gpus(number, keys.VOLCANO_OLD_NUMBER), WHOLE_GPU, slots=slots)
+        return Share(asked_gpus(number, keys.VOLCANO_OLD_NUMBER), WHOLE_GPU, slots=slots)
     return Share(1, 1, int(memory or 0), slots=slots)
 
 

@@ -98,6 +98,90 @@ def test_devices_are_bounds_where_nodes_list_different_ones(read):
     assert dict(alone.cluster.specs()[0].extended) == {}
 
 
+@pytest.mark.parametrize(
+    ("listed", "asked", "amount"),
+    [
+        ("nvidia.com/gpu", "amd.com/gpu", 1),
+        ("gpu.intel.com/i915", "gpu.intel.com/xe", 1),
+        ("nvidia.com/gpu", "volcano.sh/vgpu-number", 1),
+        ("nvidia.com/gpu", "nvidia.com/gpu.shared", 1),
+        ("nvidia.com/gpu", "koordinator.sh/gpu-core", 50),
+        ("nvidia.com/gpu", "koordinator.sh/gpu", 100),
+        ("nvidia.com/gpu", "aliyun.com/gpu-mem", 3),
+        ("nvidia.com/gpu", "volcano.sh/gpu-number", 1),
+    ],
+)
+def test_devices_are_bounds_where_a_pod_asks_for_others(read, listed, asked, amount):
+    found = read(node("a", **{listed: "4"}), pod("p", limits={asked: str(amount)}))
+    assert dict(found.cluster.specs()[0].extended).get(asked, 0) == 0
+    assert found.workload.specs()[0].constraints.extended == ((asked, amount),)
+
+
+def test_both_devices_are_bounds_where_one_pod_asks_for_others(read):
+    own = pod("own", limits={"nvidia.com/gpu": "3"})
+    other = pod("other", limits={"amd.com/gpu": "1"})
+    found = read(node("a", **{"nvidia.com/gpu": "4"}), own, other)
+    assert dict(found.cluster.specs()[0].extended) == {"nvidia.com/gpu": 4}
+    assert [spec.constraints.extended for spec in found.workload.specs()] == [
+        (("nvidia.com/gpu", 3),),
+        (("amd.com/gpu", 1),),
+    ]
+
+
+@pytest.mark.parametrize("resource", ["gpu-core", "gpu"])
+def test_resources_that_all_gpu_nodes_offer_are_no_bounds(read, resource):
+    offering = node("a", **{"koordinator.sh/gpu-core": "200"})
+    found = read(offering, pod("p", limits={f"koordinator.sh/{resource}": "50"}))
+    assert dict(found.cluster.specs()[0].extended) == {}
+    spec = found.workload.specs()[0]
+    assert (spec.gpu_count, spec.gpu_milli, spec.constraints.extended) == (1, 500, ())
+
+
+def test_percent_are_bounds_where_some_gpu_nodes_list_none(read):
+    offering = node("a", **{"koordinator.sh/gpu-core": "200"})
+    plain = node("b", **{"nvidia.com/gpu": "4"})
+    found = read(offering, plain, pod("p", limits={"koordinator.sh/gpu-core": "50"}))
+    assert [dict(spec.extended) for spec in found.cluster.specs()] == [
+        {"koordinator.sh/gpu-core": 200},
+        {"nvidia.com/gpu": 4},
+    ]
+    assert found.workload.specs()[0].constraints.extended == (("koordinator.sh/gpu-core", 50),)
+
+
+def test_a_pod_takes_its_true_number_of_devices_where_it_asks_for_many(read):
+    product = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}
+    mig = node("a", product, **{"nvidia.com/gpu": "56"})
+    running = pod("p", limits={"nvidia.com/gpu": "50"}, nodeName="a")
+    found = read(mig, running, pod("q", limits={"nvidia.com/gpu": "7"}))
+    assert found.notes == ()
+    assert dict(found.cluster.specs()[0].extended) == {"nvidia.com/gpu": 56}
+    asked = [spec.constraints.extended for spec in found.workload.specs()]
+    assert asked == [(("nvidia.com/gpu", 50),), (("nvidia.com/gpu", 7),)]
+
+
+@pytest.mark.parametrize(
+    ("resource", "on_node", "asked"),
+    [
+        ("nvidia.com/gpu", 16, 17),
+        ("amd.com/gpu", 8, 10**15),
+        ("koordinator.sh/gpu-core", 1600, 1700),
+        ("aliyun.com/gpu-count", 16, 17),
+    ],
+)
+def test_a_pod_that_asks_for_more_gpus_than_any_node_has_stays(read, resource, on_node, asked):
+    found = read(node("a", **{resource: str(on_node)}), pod("p", limits={resource: str(asked)}))
+    assert dict(found.cluster.specs()[0].extended) == {resource: on_node}
+    spec = found.workload.specs()[0]
+    assert (spec.gpu_count, spec.constraints.extended) == (16, ((resource, asked),))
+
+
+def test_annotations_of_open_gpu_share_need_no_listed_device(read):
+    marks = {"alibabacloud.com/gpu-count": "1"}
+    asking = pod("p", marks, {"nvidia.com/gpu": "1"})
+    found = read(node("a", **{"alibabacloud.com/gpu-count": "2"}), asking)
+    assert found.workload.specs()[0].constraints.extended == ()
+
+
 def test_a_node_whose_devices_are_claimed_offers_what_its_class_names(read):
     sliced = node("sliced", {"nvidia.com/gpu.replicas": "4"}, **{"nvidia.com/gpu": "8"})
     gpu_class = {

@@ -67,8 +67,11 @@ def test_every_convention_becomes_a_count_and_a_share(annotations, resources, ex
     assert (found.count, found.milli) == expected
 
 
-def test_a_share_is_never_understated():
-    assert asked({"gpu-fraction": "0.33333"}, {}).milli == 334
+def test_three_thirds_of_a_gpu_fit_one():
+    assert asked({"gpu-fraction": "0.33333"}, {}).milli == 333
+    assert asked({"gpu-fraction": "0.3333"}, {}).milli == 333
+    thirds = {"koordinator.sh/gpu-core": 100, "koordinator.sh/gpu.shared": 3}
+    assert asked({}, thirds).milli == 333
     assert asked({"gpu-fraction": "0.00001"}, {}).milli == 1
 
 
@@ -84,9 +87,8 @@ def test_a_share_is_never_understated():
         ({"gpu-memory": "0"}, {}),
         ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "0"}, {}),
         ({}, {"nvidia.com/gpu": Fraction(1, 2)}),
-        ({}, {"nvidia.com/gpu": 99}),
-        ({}, {"nvidia.com/gpu": 10**29}),
-        ({}, {"nvidia.com/mig-1g.5gb": 10**29}),
+        ({}, {"nvidia.com/gpu": Fraction(35, 2)}),
+        ({}, {"nvidia.com/mig-1g.5gb": Fraction(1, 2)}),
         ({}, {"nvidia.com/gpu": 2, "nvidia.com/gpucores": 150}),
         ({}, {"koordinator.sh/gpu-core": 150}),
         ({"scheduling.koordinator.sh/device-allocated": "{"}, {"koordinator.sh/gpu-core": 50}),
@@ -98,11 +100,30 @@ def test_a_request_without_a_meaning_is_a_field_error(annotations, resources):
         asked(annotations, resources)
 
 
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"nvidia.com/gpu": 17},
+        {"amd.com/gpu": 10**29},
+        {"nvidia.com/gpu": 9, "nvidia.com/gpu.shared": 9},
+        {"nvidia.com/gpu": 16, "nvidia.com/mig-1g.5gb": 1},
+        {"nvidia.com/mig-7g.40gb": 10**29},
+        {"nvidia.com/gpu": 17, "nvidia.com/gpumem-percentage": 100},
+        {"koordinator.sh/gpu-core": 1700},
+        {"aliyun.com/gpu-count": 17},
+        {"volcano.sh/gpu-number": 17},
+    ],
+)
+def test_more_gpus_than_a_node_can_have_are_as_many_as_it_can(resources):
+    found = asked({}, resources)
+    assert (found.count, found.milli) == (16, 1000)
+
+
 def test_only_what_podium_writes_itself_is_an_error_of_the_file():
     with pytest.raises(FieldError) as own:
         asked({ALI + "count": "17"}, {})
     with pytest.raises(DeviceError):
-        asked({}, {"nvidia.com/gpu": 17})
+        asked({}, {"nvidia.com/gpu": Fraction(3, 2)})
     assert not isinstance(own.value, DeviceError)
 
 
