@@ -45,6 +45,8 @@ class Case:
     protocol: Protocol
     setup: Setup
     notes: tuple[str, ...]
+    gaps: tuple[str, ...] = ()  # what may hold pods and could not be read
+    gated: int = 0  # pods that are left out since they wait for their gates
 
 
 class TraceDigest:
@@ -99,7 +101,9 @@ def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Ca
         setup = Setup(seed=run_seed, tier=_tier(settings), ranks=inputs.ranks)
     left_out = _homeless(len(given) - len(workload))
     notes = (*_notes(traces), *left_out, *_lacks(cluster), *choice.unused(protocol))
-    return Case(cluster, workload, protocol, setup, notes)
+    gaps = tuple(gap for trace in traces for gap in trace.gaps)
+    gated = sum(trace.left_out.get("gated", 0) for trace in traces)
+    return Case(cluster, workload, protocol, setup, notes, gaps, gated)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,6 +21,7 @@ DEFAULT_POLICY = "kube-default"
 """Answers what would happen today, unless a policy is chosen: clusters run kube-scheduler."""
 
 MOST_EXPLANATIONS = 10
+_ONE_FITS = "the pending pod fits"
 TITLES = ("pod", "GPUs", "node", "reason")
 
 
@@ -58,11 +59,13 @@ class Fit:
     bound: int  # pods that run already and stay where they are
     pods: tuple[PodFit, ...]  # that are pending, in the order in which they are offered
     notes: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()  # what may hold pods and could not be read, in a sentence each
+    gated: int = 0  # pods that are not asked about: they wait for their gates
 
     @property
     def is_yes(self) -> bool:
-        """Tells whether all of them fit."""
-        return all(pod.fits for pod in self.pods)
+        """Tells whether all of them fit, and none is unknown."""
+        return all(pod.fits for pod in self.pods) and not self.gaps
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -72,16 +75,23 @@ class Fit:
     @property
     def summary(self) -> str:
         """Answers in one line."""
+        return "; ".join((self._verdict, *self.gaps))
+
+    @property
+    def _verdict(self) -> str:
         if not self.pods:
-            return "no pod is pending"
-        fitting = sum(pod.fits for pod in self.pods)
-        pending = f"{len(self.pods):,} pending pod{'' if len(self.pods) == 1 else 's'}"
-        if self.is_yes:
-            return f"all {pending} fit" if fitting > 1 else "the pending pod fits"
-        refused = len(self.pods) - fitting
+            verb = "waits for its gates" if self.gated == 1 else "wait for their gates"
+            return "no pod is pending" + (f"; {self.gated:,} {verb}" if self.gated else "")
+        total, fitting = len(self.pods), sum(pod.fits for pod in self.pods)
+        refused = total - fitting
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
+        if total == 1:
+            return f"the pending pod does not fit: {reasons[2:]}" if refused else _ONE_FITS
+        if self.is_yes:
+            return f"all {total:,} pending pods fit"
+        told = f"{fitting:,} of {total:,} pending pods fit"
         verb = "does" if refused == 1 else "do"
-        return f"{fitting:,} of {pending} fit; {refused:,} {verb} not: {reasons}"
+        return f"{told}; {refused:,} {verb} not: {reasons}" if refused else told
 
     def as_object(self) -> dict[str, Any]:
         """Describes the answer as JSON types."""
@@ -150,6 +160,8 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         bound=len(result.plan.bound),
         pods=tuple(_pod_fit(result, pod) for pod in pending),
         notes=notes,
+        gaps=case.gaps,
+        gated=case.gated,
     )
 
 
