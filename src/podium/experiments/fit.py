@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from podium.policies import Policy
     from podium.settings import Settings
     from podium.sim import Result
+    from podium.traces.trace import Trace
 
 DEFAULT_POLICY = "kube-default"
 """Answers what would happen today, unless a policy is chosen: clusters run kube-scheduler."""
@@ -144,14 +146,20 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
 
     The settings choose the protocol, which has to be rounds: nobody leaves while pods are placed.
     """
-    from podium.experiments.case import load_case
+    from podium.experiments.case import NoPodsError, load_case
     from podium.experiments.simulate import run_case
 
-    case = load_case(settings, inputs)
+    try:
+        case = load_case(settings, inputs)
+    except NoPodsError as found:
+        return _nothing_pending(found.traces, policy, listener)
     _require_nodes(settings, inputs, case)
-    notes = (*case.notes, *policy.notes)
-    Notes(listener).add(notes)
+    told = Notes(listener)
+    notes = (*_that_matter(case.notes), *policy.notes)
+    told.add(notes)
     result = run_case(case, policy, listener)
+    unsimulated = tuple(_preemption(result))
+    told.add(unsimulated)
     pending = range(len(result.plan.bound), len(result.status))
     return Fit(
         trace=case.workload.name,
@@ -159,10 +167,51 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         policy=policy.name,
         bound=len(result.plan.bound),
         pods=tuple(_pod_fit(result, pod) for pod in pending),
-        notes=notes,
+        notes=(*notes, *unsimulated),
         gaps=case.gaps,
         gated=case.gated,
     )
+
+
+def _nothing_pending(traces: list[Trace], policy: Policy, listener: Listener) -> Fit:
+    """Answers for nodes alone, and for pods that all wait for something else than a node."""
+    from podium.experiments.case import gaps_of, gated_of
+
+    listed = (note for trace in traces for note in trace.notes)
+    notes = (*_that_matter(listed), *policy.notes)
+    Notes(listener).add(notes)
+    return Fit(
+        trace=traces[0].name,
+        cluster=traces[-1].name,
+        policy=policy.name,
+        bound=0,
+        pods=(),
+        notes=notes,
+        gaps=gaps_of(traces),
+        gated=gated_of(traces),
+    )
+
+
+def _that_matter(notes: Iterable[str]) -> Iterator[str]:
+    """Leaves out what is said about run times: while pods are placed, nobody leaves."""
+    from podium.traces.kubernetes.run_times import AGAIN, DRAWN
+    from podium.traces.notes import NO_DURATIONS
+
+    return (note for note in notes if not note.startswith((AGAIN, DRAWN, NO_DURATIONS)))
+
+
+def _preemption(result: Result) -> Iterator[str]:
+    """Warns where kube-scheduler might evict pods that run for one that does not fit."""
+    from podium.sim.result import PLACED
+
+    priority, bound = result.plan.arrivals.pods["priority"], len(result.plan.bound)
+    refused = priority[bound:][result.status[bound:] != PLACED]
+    count = int((refused > priority[:bound].min()).sum()) if bound else 0
+    if count:
+        pods = (
+            "1 pod that does not fit has" if count == 1 else f"{count:,} pods that do not fit have"
+        )
+        yield f"preemption is not simulated: {pods} a higher priority than pods that run"
 
 
 def _require_nodes(settings: Settings, inputs: Inputs, case: Case) -> None:

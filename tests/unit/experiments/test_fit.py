@@ -283,3 +283,33 @@ def test_an_indexed_job_is_a_gang_however_it_is_named(dump, kind, named):
 def test_one_pod_that_does_not_fit_is_told_in_english(dump):
     add(dump, POD % ("big", "ml", "", 4))
     assert podium.fit(dump).summary == "the pending pod does not fit: gpu"
+
+
+@pytest.mark.parametrize(
+    ("pods", "summary"),
+    [
+        ("", "no pod is pending"),
+        (POD % ("a", "ml", "schedulingGates: [{name: x}]", 1),
+         "no pod is pending; 1 waits for its gates"),
+    ],
+)  # fmt: skip
+def test_nothing_that_is_pending_fits(pods, summary):
+    Path("dump.yaml").write_text(NODE % ("n", 2) + pods)
+    found = podium.fit("dump.yaml")
+    assert (found.is_yes, found.summary, found.pods) == (True, summary, ())
+    assert any("schedulingGates" in note for note in found.notes) is bool(pods)
+
+
+def test_preemption_is_told_where_it_might_help(dump):
+    add(dump, POD % ("low", "ml", "", 2))
+    assert not any("preemption" in note for note in podium.fit(dump).notes)
+    add(dump, POD % ("high", "ml", "priority: 10", 2))
+    told = "1 pod that does not fit has a higher priority than pods that run"
+    assert podium.fit(dump).notes[-1] == f"preemption is not simulated: {told}"
+
+
+def test_run_times_are_not_spoken_of():
+    told = podium.load_trace(DUMP).notes
+    about = ("run times are drawn", "assumed to run as long again", "durations are not used")
+    assert any(note.startswith(about) for note in told)
+    assert not any(note.startswith(about) for note in podium.fit(DUMP).notes)

@@ -35,7 +35,7 @@ def has_template(document: Document) -> bool:
 
 
 def may_make_pods(document: Document) -> bool:
-    """Tells whether somebody may make pods of an object: any but those of Kubernetes that do not."""
+    """Tells whether pods may come of an object: of any but Kubernetes' own that have none."""
     return document.kind not in _WITHOUT_PODS
 
 
