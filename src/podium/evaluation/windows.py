@@ -27,10 +27,12 @@ def as_demand(workload: Workload) -> Workload:
 def check_times(workload: Workload) -> None:
     """Refuses pods of which nobody knows when they came and how long they ran."""
     if not workload.has_times:
+        others = "choose --fitness inflation, or give arrivals and run times of all pods"
+        lacks_run_times = bool(workload.namespaces) and workload.arrival_s is not None
         raise UsageError(
             "the trace has no times, so nothing can be learnt about waiting",
             where=workload.name,
-            hint="choose --fitness inflation, or give arrivals and run times of all pods",
+            hint=f"add --duration 2h, {others}" if lacks_run_times else others,
         )
 
 

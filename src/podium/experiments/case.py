@@ -45,6 +45,17 @@ class Case:
     protocol: Protocol
     setup: Setup
     notes: tuple[str, ...]
+    gaps: tuple[str, ...] = ()  # what may hold pods and could not be read
+    gated: int = 0  # pods that are left out since they wait for their gates
+
+
+class NoPodsError(UsageError):
+    """There is nothing to place: the traces that were loaded hold nodes at most."""
+
+    def __init__(self, where: str, traces: list[Trace]) -> None:
+        hint = "name a trace that has pods with --trace"
+        super().__init__("there are no pods to place", where=where, hint=hint)
+        self.traces = traces
 
 
 class TraceDigest:
@@ -99,7 +110,17 @@ def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Ca
         setup = Setup(seed=run_seed, tier=_tier(settings), ranks=inputs.ranks)
     left_out = _homeless(len(given) - len(workload))
     notes = (*_notes(traces), *left_out, *_lacks(cluster), *choice.unused(protocol))
-    return Case(cluster, workload, protocol, setup, notes)
+    return Case(cluster, workload, protocol, setup, notes, gaps_of(traces), gated_of(traces))
+
+
+def gaps_of(traces: list[Trace]) -> tuple[str, ...]:
+    """Says what may hold pods and could not be read."""
+    return tuple(gap for trace in traces for gap in trace.gaps)
+
+
+def gated_of(traces: list[Trace]) -> int:
+    """Counts the pods that are left out since they wait for their gates."""
+    return sum(trace.left_out.get("gated", 0) for trace in traces)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,11 +212,7 @@ def _workload(settings: Settings, traces: list[Trace]) -> Workload:
     for trace in traces:
         if trace.workload is not None:
             return trace.workload
-    raise UsageError(
-        "there are no pods to place",
-        where=place_of(settings, "simulate.trace"),
-        hint="name a trace that has pods with --trace",
-    )
+    raise NoPodsError(place_of(settings, "simulate.trace"), traces)
 
 
 def _housed(workload: Workload, cluster: Cluster) -> Workload:

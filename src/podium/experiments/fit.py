@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
     from podium.policies import Policy
     from podium.settings import Settings
     from podium.sim import Result
+    from podium.traces.trace import Trace
 
 DEFAULT_POLICY = "kube-default"
 """Answers what would happen today, unless a policy is chosen: clusters run kube-scheduler."""
 
 MOST_EXPLANATIONS = 10
+_ONE_FITS = "the pending pod fits"
 TITLES = ("pod", "GPUs", "node", "reason")
 
 
@@ -58,11 +61,13 @@ class Fit:
     bound: int  # pods that run already and stay where they are
     pods: tuple[PodFit, ...]  # that are pending, in the order in which they are offered
     notes: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()  # what may hold pods and could not be read, in a sentence each
+    gated: int = 0  # pods that are not asked about: they wait for their gates
 
     @property
     def is_yes(self) -> bool:
-        """Tells whether all of them fit."""
-        return all(pod.fits for pod in self.pods)
+        """Tells whether all of them fit, and none is unknown."""
+        return all(pod.fits for pod in self.pods) and not self.gaps
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -72,16 +77,23 @@ class Fit:
     @property
     def summary(self) -> str:
         """Answers in one line."""
+        return "; ".join((self._verdict, *self.gaps))
+
+    @property
+    def _verdict(self) -> str:
         if not self.pods:
-            return "no pod is pending"
-        fitting = sum(pod.fits for pod in self.pods)
-        pending = f"{len(self.pods):,} pending pod{'' if len(self.pods) == 1 else 's'}"
-        if self.is_yes:
-            return f"all {pending} fit" if fitting > 1 else "the pending pod fits"
-        refused = len(self.pods) - fitting
+            verb = "waits for its gates" if self.gated == 1 else "wait for their gates"
+            return "no pod is pending" + (f"; {self.gated:,} {verb}" if self.gated else "")
+        total, fitting = len(self.pods), sum(pod.fits for pod in self.pods)
+        refused = total - fitting
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
+        if total == 1:
+            return f"the pending pod does not fit: {reasons[2:]}" if refused else _ONE_FITS
+        if self.is_yes:
+            return f"all {total:,} pending pods fit"
+        told = f"{fitting:,} of {total:,} pending pods fit"
         verb = "does" if refused == 1 else "do"
-        return f"{fitting:,} of {pending} fit; {refused:,} {verb} not: {reasons}"
+        return f"{told}; {refused:,} {verb} not: {reasons}" if refused else told
 
     def as_object(self) -> dict[str, Any]:
         """Describes the answer as JSON types."""
@@ -134,14 +146,20 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
 
     The settings choose the protocol, which has to be rounds: nobody leaves while pods are placed.
     """
-    from podium.experiments.case import load_case
+    from podium.experiments.case import NoPodsError, load_case
     from podium.experiments.simulate import run_case
 
-    case = load_case(settings, inputs)
+    try:
+        case = load_case(settings, inputs)
+    except NoPodsError as found:
+        return _nothing_pending(found.traces, policy, listener)
     _require_nodes(settings, inputs, case)
-    notes = (*case.notes, *policy.notes)
-    Notes(listener).add(notes)
+    told = Notes(listener)
+    notes = (*_that_matter(case.notes), *policy.notes)
+    told.add(notes)
     result = run_case(case, policy, listener)
+    unsimulated = tuple(_preemption(result))
+    told.add(unsimulated)
     pending = range(len(result.plan.bound), len(result.status))
     return Fit(
         trace=case.workload.name,
@@ -149,8 +167,51 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         policy=policy.name,
         bound=len(result.plan.bound),
         pods=tuple(_pod_fit(result, pod) for pod in pending),
-        notes=notes,
+        notes=(*notes, *unsimulated),
+        gaps=case.gaps,
+        gated=case.gated,
     )
+
+
+def _nothing_pending(traces: list[Trace], policy: Policy, listener: Listener) -> Fit:
+    """Answers for nodes alone, and for pods that all wait for something else than a node."""
+    from podium.experiments.case import gaps_of, gated_of
+
+    listed = (note for trace in traces for note in trace.notes)
+    notes = (*_that_matter(listed), *policy.notes)
+    Notes(listener).add(notes)
+    return Fit(
+        trace=traces[0].name,
+        cluster=traces[-1].name,
+        policy=policy.name,
+        bound=0,
+        pods=(),
+        notes=notes,
+        gaps=gaps_of(traces),
+        gated=gated_of(traces),
+    )
+
+
+def _that_matter(notes: Iterable[str]) -> Iterator[str]:
+    """Leaves out what is said about run times: while pods are placed, nobody leaves."""
+    from podium.traces.kubernetes.run_times import AGAIN, DRAWN
+    from podium.traces.notes import NO_DURATIONS
+
+    return (note for note in notes if not note.startswith((AGAIN, DRAWN, NO_DURATIONS)))
+
+
+def _preemption(result: Result) -> Iterator[str]:
+    """Warns where kube-scheduler might evict pods that run for one that does not fit."""
+    from podium.sim.result import PLACED
+
+    priority, bound = result.plan.arrivals.pods["priority"], len(result.plan.bound)
+    refused = priority[bound:][result.status[bound:] != PLACED]
+    count = int((refused > priority[:bound].min()).sum()) if bound else 0
+    if count:
+        pods = (
+            "1 pod that does not fit has" if count == 1 else f"{count:,} pods that do not fit have"
+        )
+        yield f"preemption is not simulated: {pods} a higher priority than pods that run"
 
 
 def _require_nodes(settings: Settings, inputs: Inputs, case: Case) -> None:

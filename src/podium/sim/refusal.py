@@ -192,8 +192,10 @@ def _tried(result: Result, gang: int, waiting: Whole, missing: int) -> Refusal:
     found = _refusal(moment, next_pod, filters, "node(s) could take its next pod")
     if seated.sum() >= missing or not found.reason:
         return replace(found, reason="")
-    told = f"({seated.sum():,} of {len(waiting):,} pods found a node)"
-    return replace(found, message=f"{told}: {found.message}")
+    verb = "is" if missing == 1 else "are"
+    needed = f", {missing:,} {verb} needed" if missing < len(waiting) else ""
+    told = f"{seated.sum():,} of {len(waiting):,} pods found a node{needed}"
+    return replace(found, message=f"({told}): {found.message}")
 
 
 def _best_seats(result: Result, gang: int, waiting: Whole) -> tuple[Moment, Flags, list[Filter]]:

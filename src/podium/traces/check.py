@@ -13,6 +13,7 @@ import numpy.typing as npt
 from podium.model.classes import constraint_tables
 from podium.model.cluster import Cluster
 from podium.model.records import GPU_MILLI
+from podium.model.shares import IMPOSSIBLE
 from podium.model.workload import Workload, models_of
 from podium.traces.catalogue import LoadOptions, load_trace
 from podium.traces.demand import asked, offered, peak
@@ -22,6 +23,7 @@ from podium.traces.trace import Trace
 
 _UNITS = {"gpu": "GPU", "cpu": "CPU", "memory": "memory"}
 _SHUT = "node selector, node affinity and taints leave none"
+_FEW_GPUS = "it asks for GPUs that no node has"
 _TOGETHER = "no single node has all of it together"
 
 
@@ -84,20 +86,51 @@ def _model_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
 
 def _fit_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
     """Tries every shape on every kind of empty node."""
-    aligned = workload.aligned(cluster.gpu_models)
-    shapes = aligned.shapes()
-    first = np.unique(aligned.shape_of(), return_index=True)[1]
+    aligned, on_cluster = workload.aligned(cluster.gpu_models), workload.on(cluster)
     kinds = np.unique(
         cluster.nodes[["cpu_milli_total", "memory_mib_total", "gpu_count", "gpu_model"]]
     )
-    for pod, spec, weight, index in zip(
-        shapes.pods, shapes.gpu_specs, shapes.weights, first.tolist(), strict=True
-    ):
-        reason = _misfit(pod, spec, kinds)
+    for alike in _alike(aligned, on_cluster):
+        index, weight = alike[0], len(alike)
+        spec = aligned.gpu_specs[index]
+        gpus = _gpus_on(kinds, on_cluster, index)
+        reason = _misfit(aligned.pods[index], spec, kinds, gpus)
+        if reason == _FEW_GPUS:
+            reason = _few_gpus(aligned, cluster, index)
         if reason:
             name = workload.names[index]
-            others = f" and {counted(int(weight) - 1, 'pod')} like it" if weight > 1 else ""
+            others = f" and {counted(weight - 1, 'pod')} like it" if weight > 1 else ""
             yield f"{name}{others} cannot fit any empty node: {reason}"
+
+
+def _alike(aligned: Workload, on_cluster: Workload) -> list[list[int]]:
+    """Groups pods of one shape that take the same share of every GPU, the earliest first."""
+    shares = on_cluster.gpu_shares
+    groups: dict[tuple[int, bytes], list[int]] = {}
+    for index, shape in enumerate(aligned.shape_of().tolist()):
+        taken = b"" if shares is None else shares[index].tobytes()
+        groups.setdefault((shape, taken), []).append(index)
+    return list(groups.values())
+
+
+def _gpus_on(kinds: npt.NDArray[Any], on_cluster: Workload, index: int) -> npt.NDArray[np.int64]:
+    """Counts the GPUs that a pod takes on each kind of node: two devices may be of one card."""
+    count = int(on_cluster.pods["gpu_count"][index])
+    if on_cluster.gpu_shares is None or not count:
+        return np.full(len(kinds), count, np.int64)
+    counts = on_cluster.gpu_shares[index, :, 0].astype(np.int64)
+    is_impossible = (counts == IMPOSSIBLE)[kinds["gpu_model"]] | (kinds["gpu_model"] < 0)
+    return np.where(is_impossible, np.iinfo(np.int64).max, counts[kinds["gpu_model"]])
+
+
+def _few_gpus(aligned: Workload, cluster: Cluster, index: int) -> str:
+    asked = int(aligned.pods_as_written()["gpu_count"][index])
+    if aligned.gpu_memory_mib is not None and aligned.gpu_memory_mib[index]:
+        memory = f"{aligned.gpu_memory_mib[index]} MiB of GPU memory"
+        return f"it asks for {counted(asked, 'GPU')} with {memory}, no node has that"
+    replicas = np.array([kind.replicas for kind in cluster.gpu_kinds] or [1])
+    most = (cluster.nodes["gpu_count"] * replicas[cluster.nodes["gpu_model"]]).max()
+    return f"it asks for {asked} GPUs, no node has more than {most}"
 
 
 def _admission_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
@@ -123,11 +156,11 @@ def _admission_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
         yield f"{names[0]}{others} may run on no node: {_SHUT}"
 
 
-def _misfit(pod: Any, gpu_spec: str, kinds: npt.NDArray[Any]) -> str:
+def _misfit(pod: Any, gpu_spec: str, kinds: npt.NDArray[Any], gpus: npt.NDArray[np.int64]) -> str:
     """Says why a pod fits none of the nodes, or nothing if it fits one."""
     has_cpu = kinds["cpu_milli_total"] >= pod["cpu_milli"]
     has_memory = kinds["memory_mib_total"] >= pod["memory_mib"]
-    has_gpus = kinds["gpu_count"] >= pod["gpu_count"]
+    has_gpus = kinds["gpu_count"] >= gpus
     has_model = np.ones(len(kinds), bool)
     if pod["gpu_count"] and gpu_spec:
         bits = np.where(kinds["gpu_model"] >= 0, kinds["gpu_model"], 63).astype(np.int64)
@@ -141,8 +174,7 @@ def _misfit(pod: Any, gpu_spec: str, kinds: npt.NDArray[Any]) -> str:
         most = kinds["memory_mib_total"].max()
         return f"it asks for {pod['memory_mib']} MiB of memory, the largest node has {most}"
     if not has_gpus.any():
-        most = kinds["gpu_count"].max()
-        return f"it asks for {pod['gpu_count']} GPUs, no node has more than {most}"
+        return _FEW_GPUS
     if not has_model.any():
         return f"no node has the GPU model {gpu_spec.replace('|', ' or ')}"
     return _TOGETHER
@@ -151,7 +183,7 @@ def _misfit(pod: Any, gpu_spec: str, kinds: npt.NDArray[Any]) -> str:
 def _demand_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
     capacity = offered(cluster)
     when = "at its busiest" if workload.has_times else "in all"
-    for key, amounts in asked(workload).items():
+    for key, amounts in asked(workload.on(cluster)).items():
         most = peak(workload, amounts)
         if most > capacity[key]:
             share = f"{100 * most / capacity[key]:.0f} % of" if capacity[key] else "more than"

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from podium.model.workload import PodSpec
 
+NO_DURATIONS = "durations are not used"
+
 
 def time_notes(pods: Sequence[PodSpec]) -> Iterator[str]:
     """Names times that only some pods have, and which are therefore not used."""

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from podium.errors import UsageError
-from podium.evaluation.windows import as_demand, between, drawn
+from podium.evaluation.windows import as_demand, between, check_times, drawn
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.model.constraints import Gang
 from podium.policies import load
@@ -79,3 +79,10 @@ def test_pods_that_run_already_arrive_like_all_others():
     assert workload.bound_to
     assert not as_demand(workload).bound_to
     assert np.array_equal(as_demand(workload).pods, workload.pods)
+
+
+def test_pods_of_a_dump_without_run_times_can_be_given_some():
+    pod = PodSpec("pod", 1000, 1000, arrival_s=1.0, namespace="ml")
+    with pytest.raises(UsageError, match="no times") as caught:
+        check_times(Workload.of([pod], name="dump"))
+    assert caught.value.hint.startswith("add --duration 2h, choose --fitness inflation")

@@ -204,3 +204,112 @@ def test_an_answer_shows_itself():
 def test_only_so_many_explanations_are_told():
     pods = tuple(pod_fit(f"{i}", "gpu", f"message {i}") for i in range(12))
     assert Fit("", "", "", 0, pods).explanations()[-1] == "... and 2 more; --json lists them all"
+
+
+CONTAINERS = "{containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}"
+JOB_SET = f"""\
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {{name: ring, namespace: ml}}
+spec:
+  replicatedJobs:
+  - {{name: head, template: {{spec: {{template: {{spec: {CONTAINERS}}}}}}}}}
+  - name: rank
+    replicas: 2
+    template: {{spec: {{parallelism: 2, completions: 2, template: {{spec: {CONTAINERS}}}}}}}
+---
+"""
+LEADER_WORKER_SET = f"""\
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {{name: serve, namespace: ml}}
+spec:
+  replicas: 2
+  leaderWorkerTemplate: {{size: 2, workerTemplate: {{spec: {CONTAINERS}}}}}
+---
+"""
+
+
+def test_a_job_set_becomes_the_pods_of_one_gang(dump):
+    Path("more.yaml").write_text(JOB_SET)
+    found = podium.fit(dump, "more.yaml")
+    names = ["head-0-0", "rank-0-0", "rank-0-1", "rank-1-0", "rank-1-1"]
+    assert [pod.full_name for pod in found.pods] == [f"ml/ring-{name}" for name in names]
+    assert found.reasons == {"gang": 5}
+    add(dump, NODE % ("m", 5))
+    assert podium.fit(dump, "more.yaml").is_yes
+
+
+def test_each_group_of_a_leader_worker_set_is_a_gang(dump):
+    add(dump, NODE % ("m", 2))
+    Path("more.yaml").write_text(LEADER_WORKER_SET)
+    found = podium.fit(dump, "more.yaml")
+    assert [(pod.full_name, pod.reason) for pod in found.pods] == [
+        ("ml/serve-0", ""), ("ml/serve-0-1", ""), ("ml/serve-1", "gang"), ("ml/serve-1-1", "gang"),
+    ]  # fmt: skip
+
+
+def test_an_object_that_may_make_pods_and_is_not_understood_is_no_yes(dump):
+    others = "kind: Service\nmetadata: {name: s}\n---\nkind: RayJob\nmetadata: {name: r}\n---\n"
+    Path("more.yaml").write_text(others + POD % ("one", "ml", "", 1))
+    found = podium.fit(dump, "more.yaml")
+    assert not found.is_yes
+    told = "the pending pod fits; objects that are not understood: 1 RayJob"
+    assert found.summary == told
+
+
+def test_pods_that_could_not_be_read_are_no_yes(dump):
+    bad = POD % ("bad", "ml", "", 1)
+    add(dump, POD % ("one", "ml", "", 1), POD % ("two", "ml", "", 0))
+    add(dump, bad.replace("cpu: 1", "cpu: much"))
+    done = bad.replace("cpu: 1", "cpu: much").replace("spec:", "status: {phase: Failed}\nspec:")
+    add(dump, done.replace("name: bad", "name: done"))
+    found = podium.fit(dump, skip_bad=True)
+    assert not found.is_yes
+    assert found.summary == "2 of 2 pending pods fit; 1 pod could not be read"
+
+
+@pytest.mark.parametrize("named", ["name: ring", "generateName: ring-"])
+@pytest.mark.parametrize("kind", ["Job", "CronJob"])
+def test_an_indexed_job_is_a_gang_however_it_is_named(dump, kind, named):
+    template = f"template: {{spec: {CONTAINERS}}}"
+    job = f"{{completionMode: Indexed, completions: 2, parallelism: 2, {template}}}"
+    spec = job if kind == "Job" else f"{{jobTemplate: {{spec: {job}}}}}"
+    text = f"apiVersion: batch/v1\nkind: {kind}\nmetadata: {{{named}}}\nspec: {spec}\n"
+    Path("job.yaml").write_text(text)
+    assert podium.fit(dump, "job.yaml").reasons == {"gang": 2}
+
+
+def test_one_pod_that_does_not_fit_is_told_in_english(dump):
+    add(dump, POD % ("big", "ml", "", 4))
+    assert podium.fit(dump).summary == "the pending pod does not fit: gpu"
+
+
+@pytest.mark.parametrize(
+    ("pods", "summary"),
+    [
+        ("", "no pod is pending"),
+        (POD % ("a", "ml", "schedulingGates: [{name: x}]", 1),
+         "no pod is pending; 1 waits for its gates"),
+    ],
+)  # fmt: skip
+def test_nothing_that_is_pending_fits(pods, summary):
+    Path("dump.yaml").write_text(NODE % ("n", 2) + pods)
+    found = podium.fit("dump.yaml")
+    assert (found.is_yes, found.summary, found.pods) == (True, summary, ())
+    assert any("schedulingGates" in note for note in found.notes) is bool(pods)
+
+
+def test_preemption_is_told_where_it_might_help(dump):
+    add(dump, POD % ("low", "ml", "", 2))
+    assert not any("preemption" in note for note in podium.fit(dump).notes)
+    add(dump, POD % ("high", "ml", "priority: 10", 2))
+    told = "1 pod that does not fit has a higher priority than pods that run"
+    assert podium.fit(dump).notes[-1] == f"preemption is not simulated: {told}"
+
+
+def test_run_times_are_not_spoken_of():
+    told = podium.load_trace(DUMP).notes
+    about = ("run times are drawn", "assumed to run as long again", "durations are not used")
+    assert any(note.startswith(about) for note in told)
+    assert not any(note.startswith(about) for note in podium.fit(DUMP).notes)

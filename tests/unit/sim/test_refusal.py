@@ -237,6 +237,15 @@ def test_a_gang_that_does_not_fit_tells_how_much_of_it_would():
     }
 
 
+def test_a_gang_that_does_not_need_all_its_pods_tells_how_many():
+    pods = gang("g", 4, gpu_count=1, gpu_milli=1000)
+    found = refusals([node("a", gpu_count=2)], pods, gangs=[Gang("g", 3)])
+    (message,) = {each.message for each in found.values()}
+    assert message.startswith(
+        'gang "g" does not fit (2 of 4 pods found a node, 3 are needed): 0/1 nodes are available'
+    )
+
+
 def test_a_gang_that_no_rack_holds_tells_how_much_the_best_one_does():
     nodes = [node(f"n{i}", gpu_count=2, rack=f"r{i // 2}") for i in range(5)]
     pods = gang("g", 5, gpu_count=1, gpu_milli=1000)

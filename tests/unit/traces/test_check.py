@@ -154,3 +154,24 @@ def test_every_pod_of_the_original_default_fits_somewhere():
 def test_a_saved_trace_checks_like_the_original(tmp_path):
     save_trace(small_trace(), tmp_path / "t.yaml")
     assert check_trace(str(tmp_path / "t.yaml")) == findings(load_trace(str(tmp_path / "t.yaml")))
+
+
+def test_devices_of_a_shared_card_are_no_whole_cards():
+    shared = [NodeSpec("n", 8000, 8192, 2, "T4", gpu_replicas=4)]
+    pods = [replace(POD, name=f"p{i}", gpu_count=4, gpu_milli=1000) for i in range(2)]
+    assert found(*pods, nodes=shared) == []
+    assert found(replace(POD, gpu_count=9, gpu_milli=1000), nodes=shared)[0] == (
+        "p cannot fit any empty node: it asks for 9 GPUs, no node has more than 8"
+    )
+    (told,) = found(*pods, replace(pods[0], name="p2"), nodes=shared)
+    assert told.startswith("at its busiest the pods ask for 150 % of the cluster's GPU (3 of 2)")
+
+
+def test_memory_that_no_gpu_has_is_found():
+    nodes = [NodeSpec("n", 8000, 8192, 2, "T4", gpu_memory_mib=16384)]
+    ask = replace(POD, gpu_milli=1, gpu_memory_mib=8192)
+    assert found(ask, nodes=nodes) == []
+    assert found(ask, replace(ask, name="q", gpu_memory_mib=20000), nodes=nodes) == [
+        "q cannot fit any empty node: it asks for 1 GPU with 20000 MiB of GPU memory, "
+        "no node has that"
+    ]

@@ -202,6 +202,8 @@ def _job_set_rule(spec: Mapping[str, Any]) -> Rule:
         template = mapping_at(item, "template", f"{at}.template")
         job = mapping_at(template, "spec", f"{at}.template.spec")
         pods = _minimum(job, "parallelism", f"{at}.template.spec.parallelism") or 1
+        most = _minimum(job, "completions", f"{at}.template.spec.completions")
+        pods = pods if most is None else min(pods, most)
         replicas = item.get("replicas")
         total += pods * (1 if replicas is None else whole_of(replicas, f"{at}.replicas"))
     return Rule(min(total, LIMIT) or None, is_gang=is_gang)

@@ -49,13 +49,13 @@ from podium.traces.kubernetes.pod import (
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import LEFT_OUT, STATES, UNBOUND, Present, State, present, timed
-from podium.traces.kubernetes.templates import has_template, made_pods
+from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
 
 _NOTHING_HINT = "give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them"
-_WANTED_HINT = "give Pod objects, or a Job, Deployment, ReplicaSet or StatefulSet"
+_WANTED_HINT = "give Pod objects, or a Job, JobSet, LeaderWorkerSet, Deployment or StatefulSet"
 _HINTS = {
     "KubeSchedulerConfiguration": "that is a scheduler's configuration: give it as a policy",
 }
@@ -114,6 +114,8 @@ class _Pile:
     priorities: dict[str, int] = field(default_factory=dict)  # of PriorityClasses
     described: Counter[str] = field(default_factory=Counter)  # kinds that are read on the side
     others: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)  # kinds of which pods may be wanted
+    unread: Counter[str] = field(default_factory=Counter)  # pods and controllers, by what they are
     node_remarks: Counter[str] = field(default_factory=Counter)
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
     latest_s: float | None = None  # the present, as far as objects of this dump tell
@@ -129,6 +131,7 @@ class _Pile:
             try:
                 take(document, path)
             except FieldError as error:
+                self.unread.update(["pod"] if _is_unfinished_pod(document) else [])
                 self._reject(error, _object_name(document), f"{path}, line {document.line}")
 
     def read_wanted(self, path: Path) -> None:
@@ -137,13 +140,15 @@ class _Pile:
         for document in read_documents(path):
             held[document.kind or "object without a kind"] += 1
             try:
-                for each in (document, *made_pods(document)):
+                for each in expanded(document):
                     take = self._taker(each)
                     if take is not None:
                         take(each, path)
                     elif not has_template(each):
                         self._take_other(each, path)
+                        self.unknown.update([document.kind] if may_make_pods(document) else [])
             except FieldError as error:
+                self.unread[_noun(document)] += 1
                 self._reject(error, _object_name(document), f"{path}, line {document.line}")
         if len(self.pods) == before and not self.rejects.count:
             kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
@@ -195,6 +200,7 @@ class _Pile:
             workload=Workload.of(pods, name=path.name, gangs=gangs.rules) if pods else None,
             notes=notes,
             left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
+            gaps=tuple(self._gaps()),
         )
 
     def _take_node(self, document: Document, path: Path) -> None:
@@ -290,6 +296,7 @@ class _Pile:
             try:
                 yield self._settled(draft)
             except FieldError as error:
+                self.unread.update([] if draft.standing.is_finished else ["pod"])
                 name, namespace = draft.spec.name, draft.spec.namespace or "default"
                 self._reject(error, f'pod "{name}"', self.places["pod", namespace, name])
 
@@ -356,6 +363,13 @@ class _Pile:
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
         yield from _counted(remarks, "pod")
 
+    def _gaps(self) -> Iterator[str]:
+        for noun, count in self.unread.items():
+            yield f"{counted(count, noun)} could not be read"
+        if self.unknown:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in self.unknown.items())
+            yield f"objects that are not understood: {kinds}"
+
     def _unused_keys(self) -> Iterator[str]:
         if self.reading.topology:
             domains = chosen_domains(self.reading.topology)
@@ -413,6 +427,16 @@ def _refuse_spelling(document: Document, path: Path) -> None:
     del path
     kind = document.kind
     raise FieldError("kind", f"{kind} is spelt {kind.capitalize()}")
+
+
+def _is_unfinished_pod(document: Document) -> bool:
+    status = document.value.get("status")
+    phase = status.get("phase") if isinstance(status, dict) else None
+    return document.kind.capitalize() == "Pod" and phase not in ("Succeeded", "Failed")
+
+
+def _noun(document: Document) -> str:
+    return "pod" if document.kind.capitalize() == "Pod" else document.kind
 
 
 def _object_name(document: Document) -> str:

@@ -24,6 +24,9 @@ _NUMBERED = re.compile(r"-[0-9]+$")
 _HINT = "give 90m, 2h or seconds, exponential:MEAN, or lognormal:MEDIAN:SIGMA"
 _NORMAL = NormalDist()
 
+DRAWN = "run times are drawn from"
+AGAIN = "assumed to run as long again as they already have"
+
 
 class Distribution(Protocol):
     """Gives run times by their rank among all of those that are longer than an age."""
@@ -169,7 +172,9 @@ class RunTimes:
 
     def total_s(self, pod: PodSpec, standing: Standing, rank: float) -> float | None:
         """Gives the time from a pod's start to its end, None where nothing tells."""
-        age_s = self.age_s(standing)
+        # A pod that is placed anew runs as somebody asks, however long it has run before.
+        is_anew = self._wanted is not None and not pod.node
+        age_s = 0.0 if is_anew else self.age_s(standing)
         longer_than = age_s if age_s > 0 else -1.0
         is_own = self._wanted is None and pod.duration_s is not None
         distribution = self._wanted or (
@@ -196,7 +201,7 @@ class RunTimes:
             yield f"run times are those asked for: {self.asked}"
         if self.drawn:
             finished = counted(len(self.history), "finished pod")
-            yield f"run times are drawn from {finished}: {counted(self.drawn, 'pod')}"
+            yield f"{DRAWN} {finished}: {counted(self.drawn, 'pod')}"
         if self.again:
             pods = counted(self.again, "pod")
-            yield f"assumed to run as long again as they already have: {pods}"
+            yield f"{AGAIN}: {pods}"

@@ -1,20 +1,32 @@
-"""Makes the pods that a controller would make: of Jobs, Deployments and the like."""
+"""Makes the pods that a controller would make: of Jobs, JobSets, Deployments and the like."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from podium.traces.fields import mapping_at, text_of, whole_of
+from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of, whole_of
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.documents import Document
 
 MOST_PODS = 100_000
 """No controller is asked for more pods than this."""
 
+_VERSIONS = {
+    "Job": "batch/v1",
+    "JobSet": "jobset.x-k8s.io/v1alpha2",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+}
 _CONTROLLERS = frozenset(
-    {"CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
+    {"CronJob", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", *_VERSIONS}
 )
+
+_WITHOUT_PODS = frozenset(
+    {"ClusterRole", "ClusterRoleBinding", "ConfigMap", "EndpointSlice", "Endpoints", "Event",
+     "HorizontalPodAutoscaler", "Ingress", "IngressClass", "Lease", "LimitRange", "NetworkPolicy",
+     "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "ResourceQuota", "Role",
+     "RoleBinding", "RuntimeClass", "Secret", "Service", "ServiceAccount", "StorageClass"}
+)  # fmt: skip
 
 
 def has_template(document: Document) -> bool:
@@ -22,22 +34,102 @@ def has_template(document: Document) -> bool:
     return document.kind in _CONTROLLERS
 
 
-def made_pods(document: Document) -> list[Document]:
-    """Makes the pods of a controller, none of any other object.
+def may_make_pods(document: Document) -> bool:
+    """Tells whether pods may come of an object: of any but Kubernetes' own that have none."""
+    return document.kind not in _WITHOUT_PODS
+
+
+def expanded(document: Document) -> list[Document]:
+    """Gives an object, and the pods that its controller would make of it.
 
     A Job gets as many as run at once, and a CronJob those of one run.
     """
     if not has_template(document):
-        return []
+        return [document]
     if document.kind == "CronJob":
         spec = mapping_at(document.value, "spec", "spec")
         job = mapping_at(spec, "jobTemplate", "spec.jobTemplate")
         named = {**_metadata(job), **_metadata(document.value)}
-        return made_pods(Document({**job, "kind": "Job", "metadata": named}, document.line))
+        return expanded(Document({**job, "kind": "Job", "metadata": named}, document.line))
+    named_one = _named(document)
+    pods = _MAKERS.get(document.kind, _replicas)(named_one)
+    return [named_one, *(Document(pod, document.line) for pod in pods)]
+
+
+def _named(document: Document) -> Document:
+    """Completes name and version, by which the object of a gang is found."""
+    own = _metadata(document.value)
+    prefix = text_of(own.get("generateName"), "metadata.generateName").rstrip("-")
+    name = text_of(own.get("name"), "metadata.name") or prefix
+    version = document.value.get("apiVersion") or _VERSIONS.get(document.kind)
+    metadata = {**own, "name": name}
+    return Document({**document.value, "apiVersion": version, "metadata": metadata}, document.line)
+
+
+def _replicas(document: Document) -> Iterator[dict[str, Any]]:
     spec = mapping_at(document.value, "spec", "spec")
     template = mapping_at(spec, "template", "spec.template")
-    count = _parallel(spec) if document.kind == "Job" else _whole(spec, "replicas", 1)
-    return [Document(_pod(document, template, index), document.line) for index in range(count)]
+    for index in range(_whole(spec, "replicas", 1)):
+        yield _pod(document, template, f"{index}")
+
+
+def _job_pods(job: Document) -> Iterator[dict[str, Any]]:
+    spec = mapping_at(job.value, "spec", "spec")
+    template = mapping_at(spec, "template", "spec.template")
+    is_indexed = text_of(spec.get("completionMode"), "spec.completionMode") == "Indexed"
+    labels = {keys.JOB_NAMES[0]: _metadata(job.value)["name"]}
+    for index in range(_parallel(spec)):
+        # By the label a Job's pods are known, and by the index those that start together.
+        annotations = {keys.JOB_INDEX: str(index)} if is_indexed else {}
+        yield _pod(job, template, f"{index}", labels, annotations)
+
+
+def _job_set_pods(job_set: Document) -> Iterator[dict[str, Any]]:
+    spec = mapping_at(job_set.value, "spec", "spec")
+    total = 0
+    for index, item in enumerate(mappings_at(spec, "replicatedJobs", "spec.replicatedJobs")):
+        at = f"spec.replicatedJobs[{index}]"
+        name = text_of(item.get("name"), f"{at}.name")
+        job = mapping_at(mapping_at(item, "template", f"{at}.template"), "spec", f"{at}.spec")
+        template = mapping_at(job, "template", f"{at}.template.spec.template")
+        replicas, parallel = _whole(item, "replicas", 1), _parallel(job)
+        total += replicas * parallel
+        _limit(total, "spec.replicatedJobs")
+        labels = {keys.JOB_SET: _metadata(job_set.value)["name"]}
+        for replica in range(replicas):
+            for pod in range(parallel):
+                yield _pod(job_set, template, f"{name}-{replica}-{pod}", labels)
+
+
+def _leader_worker_set_pods(owner: Document) -> Iterator[dict[str, Any]]:
+    spec = mapping_at(owner.value, "spec", "spec")
+    at = "spec.leaderWorkerTemplate"
+    both = mapping_at(spec, "leaderWorkerTemplate", at)
+    worker = mapping_at(both, "workerTemplate", f"{at}.workerTemplate")
+    leader = mapping_at(both, "leaderTemplate", f"{at}.leaderTemplate") or worker
+    replicas, size = _whole(spec, "replicas", 1), _whole(both, "size", 1)
+    _limit(replicas * size, "spec.replicas")
+    for group in range(replicas):
+        labels = {
+            f"{keys.LWS}/name": _metadata(owner.value)["name"],
+            f"{keys.LWS}/group-index": str(group),
+        }
+        for index in range(size):
+            suffix = f"{group}-{index}" if index else f"{group}"
+            sizes = {f"{keys.LWS}/size": str(size)}
+            yield _pod(owner, worker if index else leader, suffix, labels, sizes)
+
+
+_MAKERS: dict[str, Callable[[Document], Iterator[dict[str, Any]]]] = {
+    "Job": _job_pods,
+    "JobSet": _job_set_pods,
+    "LeaderWorkerSet": _leader_worker_set_pods,
+}
+
+
+def _limit(count: int, field: str) -> None:
+    if count > MOST_PODS:
+        raise FieldError(field, f"{count} pods are more than {MOST_PODS}")
 
 
 def _metadata(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -54,25 +146,22 @@ def _whole(spec: Mapping[str, Any], name: str, default: int) -> int:
     return default if value is None else whole_of(value, f"spec.{name}", 0, MOST_PODS)
 
 
-def _is_indexed(job: Document) -> bool:
-    spec = mapping_at(job.value, "spec", "spec")
-    return text_of(spec.get("completionMode"), "spec.completionMode") == "Indexed"
-
-
-def _pod(document: Document, template: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Writes one pod, named and owned as its controller would."""
-    own = _metadata(document.value)
-    prefix = text_of(own.get("generateName"), "metadata.generateName").rstrip("-")
-    name = text_of(own.get("name"), "metadata.name") or prefix
-    owner = {"kind": document.kind, "name": name, "controller": True}
+def _pod(
+    owner: Document,
+    template: Mapping[str, Any],
+    suffix: str,
+    labels: Mapping[str, str] = {},
+    annotations: Mapping[str, str] = {},
+) -> dict[str, Any]:
+    """Writes one pod, named, owned and labelled as its controller would."""
+    own = _metadata(owner.value)
+    controller = {"kind": owner.kind, "name": own["name"], "controller": True}
     given = mapping_at(template, "metadata", "spec.template.metadata")
-    metadata = {**given, "name": f"{name}-{index}", "ownerReferences": [owner]}
-    if document.kind == "Job":
-        # By these two a Job's pods are known, and by the second those that start together.
-        marks = {"labels": {keys.JOB_NAMES[0]: name}, "annotations": {keys.JOB_INDEX: str(index)}}
-        for key in marks if _is_indexed(document) else ("labels",):
-            own_marks = mapping_at(given, key, f"spec.template.metadata.{key}")
-            metadata[key] = {**own_marks, **marks[key]}
+    name = f"{own['name']}-{suffix}"
+    metadata = {**given, "name": name, "ownerReferences": [controller]}
+    for key, marks in (("labels", labels), ("annotations", annotations)):
+        if marks:
+            metadata[key] = {**mapping_at(given, key, f"spec.template.metadata.{key}"), **marks}
     if "namespace" in own:
         metadata["namespace"] = own["namespace"]
     spec = mapping_at(template, "spec", "spec.template.spec")

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -127,3 +128,10 @@ def test_nothing_is_made_up_for_a_pod_that_waits():
     assert times.total_s(POD, Standing("Pending", started_s=1.0), 0.5) is None
     assert list(times.notes()) == []
     assert list(RunTimes("2h", History(), None).notes()) == ["run times are those asked for: 2h"]
+
+
+def test_a_pod_that_is_placed_anew_runs_as_somebody_asks_however_long_it_ran():
+    ran = Standing("Running", "n", started_s=0.0)
+    times = RunTimes("1h", History(), 4 * 3600.0)
+    assert times.total_s(POD, ran, 0.5) == 3600.0
+    assert times.total_s(replace(POD, node="n"), ran, 0.5) == 8 * 3600.0
