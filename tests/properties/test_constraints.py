@@ -24,20 +24,20 @@ def assert_agreed_and_possible(cluster, workload, policy, protocol):
     assert audit(result, result.metrics).problems == ()
 
 
-@thoroughly(150)
+@thoroughly(60)
 @given(constrained.clusters, constrained.workloads, probes, replays)
 def test_every_tier_replays_constraints_as_the_reference_does(cluster, workload, policy, protocol):
     assert_agreed_and_possible(cluster, workload, policy, protocol)
 
 
-@thoroughly(100)
+@thoroughly(50)
 @given(st.data(), constrained.clusters, probes, replays)
 def test_a_replay_goes_on_from_where_pods_run(data, cluster, policy, protocol):
     workload = data.draw(constrained.occupied_workloads(cluster))
     assert_agreed_and_possible(cluster, workload, policy, protocol)
 
 
-@thoroughly(80)
+@thoroughly(40)
 @given(st.data(), constrained.clusters, probes)
 def test_inflation_keeps_constraints(data, cluster, policy):
     workload = data.draw(constrained.occupied_workloads(cluster))
@@ -45,7 +45,7 @@ def test_inflation_keeps_constraints(data, cluster, policy):
     assert_agreed_and_possible(cluster, workload, policy, protocol)
 
 
-@thoroughly(80)
+@thoroughly(40)
 @given(st.data(), constrained.clusters, probes, rounds)
 def test_rounds_keep_constraints(data, cluster, policy, protocol):
     workload = data.draw(constrained.occupied_workloads(cluster))
@@ -55,13 +55,13 @@ def test_rounds_keep_constraints(data, cluster, policy, protocol):
 gang_workloads = constrained.gang_workloads(st.sampled_from(PLAIN_SHAPES))
 
 
-@thoroughly(150)
+@thoroughly(60)
 @given(constrained.clusters, gang_workloads, probes, replays)
 def test_gangs_start_together_in_a_replay(cluster, workload, policy, protocol):
     assert_agreed_and_possible(cluster, workload, policy, protocol)
 
 
-@thoroughly(80)
+@thoroughly(40)
 @given(st.data(), constrained.clusters, probes)
 def test_gangs_start_together_in_inflation(data, cluster, policy):
     workload = data.draw(constrained.occupied_workloads(cluster, gang_workloads))
@@ -69,14 +69,14 @@ def test_gangs_start_together_in_inflation(data, cluster, policy):
     assert_agreed_and_possible(cluster, workload, policy, protocol)
 
 
-@thoroughly(80)
+@thoroughly(40)
 @given(st.data(), constrained.clusters, probes, rounds)
 def test_gangs_start_together_in_rounds(data, cluster, policy, protocol):
     workload = data.draw(constrained.occupied_workloads(cluster, gang_workloads))
     assert_agreed_and_possible(cluster, workload, policy, protocol)
 
 
-@thoroughly(80)
+@thoroughly(40)
 @given(st.data(), constrained.clusters, probes, replays)
 def test_gangs_keep_constraints(data, cluster, policy, protocol):
     kinds = constrained.gang_workloads(constrained.shapes)
