@@ -41,6 +41,53 @@ def test_the_answer_is_yes_once_all_fit(run):
     assert "decided by first-fit; 0 pods already running" in found.stderr
 
 
+GPU_NODE = """\
+kind: Node
+metadata: {name: n, labels: {nvidia.com/gpu.product: %s}}
+status: {allocatable: {cpu: 64, memory: 64Gi, nvidia.com/gpu: %d}}
+---
+"""
+GPU_POD = """\
+kind: Pod
+metadata: {name: %s}
+spec: {%s containers: [{name: main, resources: {limits: {%s: %d}}}]}
+---
+"""
+
+
+def test_a_pod_gets_no_gpu_of_another_vendor(run):
+    pod = GPU_POD % ("p", "", "amd.com/gpu", 1)
+    Path("dump.yaml").write_text(GPU_NODE % ("Tesla-T4", 4) + pod)
+    found = run("dump.yaml")
+    assert found.exit_code == 1, found.stderr
+    assert "1 Insufficient amd.com/gpu (0 free at most, 1 asked)" in found.stdout
+
+
+@pytest.mark.parametrize(("asked", "code"), [(6, 0), (7, 1), (99, 1)])
+def test_a_pod_with_many_devices_holds_them_all(run, asked, code):
+    running = GPU_POD % ("r", "nodeName: n,", "nvidia.com/gpu", 50)
+    waiting = GPU_POD % ("p", "", "nvidia.com/gpu", asked)
+    node = GPU_NODE % ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 56)
+    Path("dump.yaml").write_text(node + running + waiting)
+    found = run("dump.yaml")
+    assert found.exit_code == code, found.stdout
+    assert "1 pod already running" in found.stderr
+    if code:
+        assert f"Insufficient nvidia.com/gpu (6 free at most, {asked} asked)" in found.stdout
+
+
+@pytest.mark.parametrize("fraction", ["0.3333", "0.33333"])
+def test_three_thirds_of_a_gpu_fit(run, fraction):
+    pods = (
+        f"kind: Pod\nmetadata: {{name: p{i}, annotations: {{gpu-fraction: '{fraction}'}}}}\n"
+        "spec: {}\n---\n"
+        for i in range(3)
+    )
+    Path("dump.yaml").write_text(GPU_NODE % ("Tesla-T4", 1) + "".join(pods))
+    found = run("dump.yaml")
+    assert found.exit_code == 0, found.stdout
+
+
 def test_data_have_stable_names(run):
     found = run(DUMP, "--json", "--policy", "fgd")
     assert found.exit_code == 1
