@@ -298,6 +298,7 @@ def test_nothing_that_is_pending_fits(pods, summary):
     found = podium.fit("dump.yaml")
     assert (found.is_yes, found.summary, found.pods) == (True, summary, ())
     assert any("schedulingGates" in note for note in found.notes) is bool(pods)
+    assert podium.fit("dump.yaml", cluster="dump.yaml").summary == summary
 
 
 def test_preemption_is_told_where_it_might_help(dump):
