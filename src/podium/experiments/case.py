@@ -45,17 +45,6 @@ class Case:
     protocol: Protocol
     setup: Setup
     notes: tuple[str, ...]
-    gaps: tuple[str, ...] = ()  # what may hold pods and could not be read
-    gated: int = 0  # pods that are left out since they wait for their gates
-
-
-class NoPodsError(UsageError):
-    """There is nothing to place: the traces that were loaded hold nodes at most."""
-
-    def __init__(self, where: str, traces: list[Trace]) -> None:
-        hint = "name a trace that has pods with --trace"
-        super().__init__("there are no pods to place", where=where, hint=hint)
-        self.traces = traces
 
 
 class TraceDigest:
@@ -91,13 +80,27 @@ def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = Fals
 
 def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Case:
     """Loads cluster and workload and chooses protocol and seed; a seed passed here wins."""
-    drawn = settings.simulate.seed if seed is None else seed
-    options = load_options(
-        settings, seed=drawn, nodes=inputs.nodes, pods=inputs.pods,
-        is_skipping_bad=inputs.is_skipping_bad, wanted=inputs.wanted,
+    return case_of(settings, inputs, load_traces(settings, inputs, seed), seed)
+
+
+def load_traces(settings: Settings, inputs: Inputs, seed: int | None = None) -> list[Trace]:
+    """Loads what the pods come from, and then the nodes where they come from elsewhere."""
+    return _traces(_Sources(settings, inputs), _options(settings, inputs, seed))
+
+
+def _options(settings: Settings, inputs: Inputs, seed: int | None) -> LoadOptions:
+    return load_options(
+        settings, seed=settings.simulate.seed if seed is None else seed, nodes=inputs.nodes,
+        pods=inputs.pods, is_skipping_bad=inputs.is_skipping_bad, wanted=inputs.wanted,
     )  # fmt: skip
-    traces = _traces(_Sources(settings, inputs), options)
-    cluster, given = _cluster(traces, options), _workload(settings, traces)
+
+
+def case_of(
+    settings: Settings, inputs: Inputs, traces: list[Trace], seed: int | None = None
+) -> Case:
+    """Makes a case of loaded traces; without pods there is none."""
+    cluster = _cluster(traces, _options(settings, inputs, seed))
+    given = _workload(settings, traces)
     workload = _housed(given, cluster)
     experiment = next((trace.experiment for trace in traces if trace.experiment), None)
     choice = Choice(settings, experiment, inputs.orders)
@@ -110,17 +113,7 @@ def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Ca
         setup = Setup(seed=run_seed, tier=_tier(settings), ranks=inputs.ranks)
     left_out = _homeless(len(given) - len(workload))
     notes = (*_notes(traces), *left_out, *_lacks(cluster), *choice.unused(protocol))
-    return Case(cluster, workload, protocol, setup, notes, gaps_of(traces), gated_of(traces))
-
-
-def gaps_of(traces: list[Trace]) -> tuple[str, ...]:
-    """Says what may hold pods and could not be read."""
-    return tuple(gap for trace in traces for gap in trace.gaps)
-
-
-def gated_of(traces: list[Trace]) -> int:
-    """Counts the pods that are left out since they wait for their gates."""
-    return sum(trace.left_out.get("gated", 0) for trace in traces)
+    return Case(cluster, workload, protocol, setup, notes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,7 +205,11 @@ def _workload(settings: Settings, traces: list[Trace]) -> Workload:
     for trace in traces:
         if trace.workload is not None:
             return trace.workload
-    raise NoPodsError(place_of(settings, "simulate.trace"), traces)
+    raise UsageError(
+        "there are no pods to place",
+        where=place_of(settings, "simulate.trace"),
+        hint="name a trace that has pods with --trace",
+    )
 
 
 def _housed(workload: Workload, cluster: Cluster) -> Workload:

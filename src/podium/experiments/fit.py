@@ -146,13 +146,13 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
 
     The settings choose the protocol, which has to be rounds: nobody leaves while pods are placed.
     """
-    from podium.experiments.case import NoPodsError, load_case
+    from podium.experiments.case import case_of, load_traces
     from podium.experiments.simulate import run_case
 
-    try:
-        case = load_case(settings, inputs)
-    except NoPodsError as found:
-        return _nothing_pending(found.traces, policy, listener)
+    traces = load_traces(settings, inputs)
+    if all(trace.workload is None for trace in traces):
+        return _nothing_pending(traces, policy, listener)
+    case = case_of(settings, inputs, traces)
     _require_nodes(settings, inputs, case)
     told = Notes(listener)
     notes = (*_that_matter(case.notes), *policy.notes)
@@ -168,15 +168,13 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         bound=len(result.plan.bound),
         pods=tuple(_pod_fit(result, pod) for pod in pending),
         notes=(*notes, *unsimulated),
-        gaps=case.gaps,
-        gated=case.gated,
+        gaps=traces[0].gaps,
+        gated=traces[0].left_out.get("gated", 0),
     )
 
 
 def _nothing_pending(traces: list[Trace], policy: Policy, listener: Listener) -> Fit:
     """Answers for nodes alone, and for pods that all wait for something else than a node."""
-    from podium.experiments.case import gaps_of, gated_of
-
     listed = (note for trace in traces for note in trace.notes)
     notes = (*_that_matter(listed), *policy.notes)
     Notes(listener).add(notes)
@@ -187,8 +185,8 @@ def _nothing_pending(traces: list[Trace], policy: Policy, listener: Listener) ->
         bound=0,
         pods=(),
         notes=notes,
-        gaps=gaps_of(traces),
-        gated=gated_of(traces),
+        gaps=traces[0].gaps,
+        gated=traces[0].left_out.get("gated", 0),
     )
 
 

@@ -298,6 +298,7 @@ def test_nothing_that_is_pending_fits(pods, summary):
     found = podium.fit("dump.yaml")
     assert (found.is_yes, found.summary, found.pods) == (True, summary, ())
     assert any("schedulingGates" in note for note in found.notes) is bool(pods)
+    assert podium.fit("dump.yaml", cluster="dump.yaml").summary == summary
 
 
 def test_preemption_is_told_where_it_might_help(dump):
@@ -313,3 +314,14 @@ def test_run_times_are_not_spoken_of():
     about = ("run times are drawn", "assumed to run as long again", "durations are not used")
     assert any(note.startswith(about) for note in told)
     assert not any(note.startswith(about) for note in podium.fit(DUMP).notes)
+
+
+def test_a_pod_with_odd_devices_is_left_out_and_told(dump):
+    add(dump, POD % ("one", "ml", "", 1))
+    marked = "annotations: {gpu-fraction: lots}, name: odd"
+    add(dump, (POD % ("odd", "ml", "", 1)).replace("name: odd", marked))
+    found = podium.fit(dump)
+    assert not found.is_yes
+    assert found.summary == "the pending pod fits; 1 pod could not be read"
+    assert any(note.startswith("left out: ") and '"odd"' in note for note in found.notes)
+    assert found.as_object()["fits"] is False
