@@ -59,7 +59,7 @@ def test_a_misspelt_verb_is_an_error_in_three_lines(podium):
     assert result.stderr.splitlines() == [
         "error: No such command 'docter'",
         "  at:  podium",
-        "  try: did you mean 'doctor'; podium --help lists what there is",
+        "  try: did you mean 'doctor'; podium --help shows the usage",
     ]
 
 

@@ -15,6 +15,7 @@ from support.small_trace import PLAIN, write_orders, write_small_trace
 from support.terminal import interrupted, pressed_ctrl_c, words_on_terminal
 
 SMALL_RUN = ("simulate", "--nodes", "30", "--pods", "200", "--policy", "first-fit")
+BUSY_RUN = (*SMALL_RUN, "--protocol", "inflation")  # leaves something to compare, and no note
 UNUSED = ("--ratio", "2")  # told before the run begins, so that a test knows how far it is
 
 
@@ -73,16 +74,16 @@ def test_a_mistake_ends_with_three_lines_and_its_code(podium, arguments, code):
 
 
 def test_bars_are_drawn_on_a_terminal_only(podium, tmp_path):
-    words, output = words_on_terminal(SMALL_RUN, tmp_path)
+    words, output = words_on_terminal(BUSY_RUN, tmp_path)
     assert "first-fit" in words
     assert "\x1b[" in words
     assert output.startswith("policy ")
-    assert words_on_terminal([*SMALL_RUN, "--no-progress"], tmp_path)[0] == ""
-    assert podium(*SMALL_RUN).stderr == ""
+    assert words_on_terminal([*BUSY_RUN, "--no-progress"], tmp_path)[0] == ""
+    assert podium(*BUSY_RUN).stderr == ""
 
 
 def test_a_reader_that_has_seen_enough_ends_the_verb_quietly(tmp_path):
-    command = f"{shlex.join([*PODIUM, *SMALL_RUN])} | head -n 1; echo ${{PIPESTATUS[0]}}"
+    command = f"{shlex.join([*PODIUM, *BUSY_RUN])} | head -n 1; echo ${{PIPESTATUS[0]}}"
     result = subprocess.run(
         ["bash", "-c", command],
         cwd=tmp_path,
@@ -148,7 +149,16 @@ LARGE = ["--nodes", "20000", "--pods", "200000"]  # takes minutes
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["simulate", "--policy", "kube-default", *LARGE, "--protocol", "inflation"],
+        [
+            "simulate",
+            "--tier",
+            "scan",
+            "--policy",
+            "kube-default",
+            *LARGE,
+            "--protocol",
+            "inflation",
+        ],
         ["simulate", "--policy", "fgd", *LARGE, "--tier", "scan", "--protocol", "rounds"],
         ["simulate", "--policy", "endless.py"],
         ["simulate", "--policy", "endless.py", "--tier", "scan"],
