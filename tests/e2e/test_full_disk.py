@@ -74,7 +74,8 @@ def test_a_search_without_room_for_its_folder_leaves_no_run(tmp_path):
     "arguments",
     [
         ("--help",), ("--version",), ("policies", "list"), ("policies", "list", "--json"),
-        ("simulate", *SMALL, "--protocol", "inflation", "--json"), ("policies", "check", "first-fit"), ("traces", "list"),
+        ("simulate", *SMALL, "--protocol", "inflation", "--json"),
+        ("policies", "check", "first-fit"), ("traces", "list"),
     ],
     ids=" ".join,
 )  # fmt: skip
