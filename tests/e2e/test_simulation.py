@@ -150,16 +150,7 @@ LARGE = ["--nodes", "20000", "--pods", "200000"]  # takes minutes
 @pytest.mark.parametrize(
     "arguments",
     [
-        [
-            "simulate",
-            "--tier",
-            "scan",
-            "--policy",
-            "kube-default",
-            *LARGE,
-            "--protocol",
-            "inflation",
-        ],
+        ["simulate", "--policy", "kube-default", *LARGE, "--tier", "scan", *INFLATION],
         ["simulate", "--policy", "fgd", *LARGE, "--tier", "scan", "--protocol", "rounds"],
         ["simulate", "--policy", "endless.py"],
         ["simulate", "--policy", "endless.py", "--tier", "scan"],
