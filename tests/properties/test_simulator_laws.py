@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from podium.model.fit import fits
 from podium.sim import Rounds, Setup, simulate
 from podium.sim.result import HELD, PLACED, UNPLACED
-from support.instances import clusters, inflations, replays, rounds, workloads
+from support.instances import (
+    clusters,
+    inflations,
+    replays,
+    rounds,
+    single_workloads,
+    workloads,
+)
 from support.probes import PROBES
 
 NEVER_HOLDING = ["first", "tightest", "roomiest", "by-slot", "by-table", "first-any", "last"]
@@ -34,7 +41,7 @@ def runs(draw):
 @st.composite
 def replayed(draw, names=tuple(PROBES)):
     policy = PROBES[draw(st.sampled_from(sorted(names)))]
-    return simulate(draw(clusters), draw(workloads), policy, draw(replays), draw(setups))
+    return simulate(draw(clusters), draw(single_workloads), policy, draw(replays), draw(setups))
 
 
 def steps(result):

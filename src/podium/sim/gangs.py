@@ -53,6 +53,8 @@ def gangs_of(
     if not arrivals.gangs or not arrivals.gang_rules:
         return no_gangs(cluster)
     gang_of, templates = _numbered(arrivals.pods["gang"], order)
+    if not templates:
+        return no_gangs(cluster)
     rules = [arrivals.gang_rules[template - 1] for template in templates]
     count = len(rules) + 1
     domains = _domains(cluster)
