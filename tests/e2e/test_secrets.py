@@ -179,7 +179,7 @@ def test_a_command_with_a_key_is_run_whole_kept_without_and_resumed_when_it_is_g
     more = ("search", "resume", run_id, "--evaluations", "24", "--store", "runs.db")
     done, said = podium(tmp_path, *more)
     assert done.returncode == 3
-    assert "not kept" in said
+    assert "never stored" in said
     assert "--command" in said
     done, said = podium(tmp_path, *more, "--command", command)
     assert done.returncode == 0, said
