@@ -220,6 +220,9 @@ def scored(number):
     ).encode()
 
 
+BROKEN_BODY = b"POST /v1/observe HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n"
+
+
 @pytest.mark.parametrize(
     ("good", "bad", "statuses"),
     [
@@ -230,6 +233,9 @@ def scored(number):
         ([scored(1)], HEAD + b"a:b\r\n" * 100 + b"\r\n", [200, 431]),
         ([HEAD + b"Connection: close\r\n\r\n"], b"garbage\r\n\r\n", [200]),
         ([], b"garbage\r\n\r\n", [400]),
+        ([HEAD + b"\r\n"], BROKEN_BODY, [200, 400]),
+        ([HEAD + b"\r\n"] * 3, BROKEN_BODY, [200, 200, 200, 400]),
+        ([scored(1), scored(2)], BROKEN_BODY, [200, 200, 400]),
     ],
 )
 def test_what_came_before_garbage_is_answered_before_the_connection_closes(

@@ -162,12 +162,13 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Turns to the next request."""
+        is_next = bool(self.pipeline)
         self._is_by_turns = True
         super().on_response_complete()
         self._is_by_turns = False
         self._idle_since_s = time.monotonic()
         if self._last_word is not None:
-            if not self.transport.is_closing():
+            if not is_next and not self.transport.is_closing():
                 self._refuse(self._last_word)
         elif self._held:
             self.limits.turns.wait(self.loop, self._go_on)
@@ -305,7 +306,11 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, problem: Problem) -> None:
         """Answers with a problem and closes; whatever came before it is answered first."""
         self._cancel()
-        if self._owes_answer():
+        is_in_body = not (self._is_in_head or self._is_over)
+        is_behind = bool(self.pipeline) and is_in_body
+        if is_behind:
+            self.pipeline.popleft()  # the newest: its own body is broken, and it has not begun
+        if is_behind or self._owes_answer():
             self._last_word = self._last_word or problem
             self.flow.is_held = True  # the parser takes nothing more
             self.flow.pause_reading()

@@ -46,45 +46,24 @@ from podium.traces.kubernetes.standing import Standing, read_standing
 _AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelConstraint:
-    """Says which models are allowed, and whether other constraints were seen."""
+def selected_models(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names the GPU models that node selector and required `In` terms allow, in the order written.
 
-    models: tuple[str, ...]  # in the order written, empty = any
-    has_others: bool  # selects nodes by something else than the GPU model
-
-
-def model_constraint(spec: Mapping[str, Any]) -> ModelConstraint:
-    """Reads `nodeSelector` and the required `In` terms of the node affinity."""
-    choices, has_others = _choices(spec)
-    common = _common(choices)
-    if choices and not common:
-        raise FieldError(
-            "spec.affinity", "no GPU model satisfies the node selector and the node affinity"
-        )
-    return ModelConstraint(common, has_others)
-
-
-def _choices(spec: Mapping[str, Any]) -> tuple[list[dict[str, None]], bool]:
-    """Lists the models that each part of a pod's spec allows; tells whether it asks for more."""
+    None where every model is allowed, and where parts contradict each other: the constraints on
+    labels then leave no node.
+    """
     if "nodeSelector" not in spec and "affinity" not in spec:
-        return [], False
-    selector = texts_at(spec, "nodeSelector", "spec.nodeSelector")
-    selected = [{selector[key]: None} for key in MODEL_LABELS if key in selector]
-    has_others = len(selected) < len(selector)
-    affinity, has_other_terms = _affinity_models(spec)
-    if affinity is not None:
-        selected.append(affinity)
-    return selected, has_others or has_other_terms
-
-
-def _common(choices: list[dict[str, None]]) -> tuple[str, ...]:
-    if not choices:
         return ()
-    return tuple(model for model in choices[0] if all(model in choice for choice in choices))
+    selector = texts_at(spec, "nodeSelector", "spec.nodeSelector")
+    choices = [{selector[key]: None} for key in MODEL_LABELS if key in selector]
+    affinity = _affinity_models(spec)
+    if affinity is not None:
+        choices.append(affinity)
+    first = choices[0] if choices else {}
+    return tuple(model for model in first if all(model in choice for choice in choices))
 
 
-def _affinity_models(spec: Mapping[str, Any]) -> tuple[dict[str, None] | None, bool]:
+def _affinity_models(spec: Mapping[str, Any]) -> dict[str, None] | None:
     affinity = mapping_at(spec, "affinity", "spec.affinity")
     node_affinity = mapping_at(affinity, "nodeAffinity", "spec.affinity.nodeAffinity")
     required = mapping_at(
@@ -92,27 +71,24 @@ def _affinity_models(spec: Mapping[str, Any]) -> tuple[dict[str, None] | None, b
     )
     terms = mappings_at(required, "nodeSelectorTerms", f"{_AFFINITY}.nodeSelectorTerms")
     allowed: dict[str, None] = {}
-    is_any, has_others = not terms, False
+    is_any = not terms
     for index, term in enumerate(terms):
-        models, has_more = _term_models(term, f"{_AFFINITY}.nodeSelectorTerms[{index}]")
-        has_others |= has_more
+        models = _term_models(term, f"{_AFFINITY}.nodeSelectorTerms[{index}]")
         # Terms are alternatives: one that leaves the model open leaves it open altogether.
         is_any |= models is None
         allowed.update(models or {})
-    return None if is_any else allowed, has_others
+    return None if is_any else allowed
 
 
-def _term_models(term: Mapping[str, Any], field: str) -> tuple[dict[str, None] | None, bool]:
+def _term_models(term: Mapping[str, Any], field: str) -> dict[str, None] | None:
     models: dict[str, None] | None = None
-    has_others = bool(mappings_at(term, "matchFields", f"{field}.matchFields"))
     for rule in mappings_at(term, "matchExpressions", f"{field}.matchExpressions"):
         key = text_of(rule.get("key"), f"{field}.key")
         if key not in MODEL_LABELS or text_of(rule.get("operator"), f"{field}.operator") != "In":
-            has_others = True
             continue
         values = [text_of(value, field) for value in list_at(rule, "values", f"{field}.values")]
         models = {value: None for value in values if models is None or value in models}
-    return models, has_others
+    return models
 
 
 Resources = dict[str, Fraction]
@@ -302,8 +278,7 @@ def pod_draft(
     namespace = text_of(metadata.get("namespace"), "metadata.namespace")
     standing = read_standing(pod, annotations)
     resources = pod_resources(spec, mapping_at(pod, "status", "status"))
-    # Where parts contradict each other, the constraints on labels leave no node.
-    models = _common(_choices(spec)[0])
+    models = selected_models(spec)
     facts = pod_facts(pod, labels, resources, inventory)
     devices = _supposed(facts)
     constraints = pod_constraints(spec, Site(namespace, labels, namespaces))

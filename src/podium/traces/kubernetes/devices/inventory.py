@@ -63,7 +63,7 @@ class Inventory:
     counts: dict[str, int] = field(default_factory=dict)  # of cards, by node
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
     models: set[str] = field(default_factory=set)  # of all nodes
-    groups: dict[str, list[str]] = field(default_factory=dict)  # that share a card, by node
+    groups: dict[str, dict[str, int]] = field(default_factory=dict)  # that share a card, by node
     shared: set[str] = field(default_factory=set)  # resources of which a card has several
     listed: set[frozenset[str]] = field(default_factory=set)  # devices that GPU nodes list
     volcano_factor: int = 1  # MiB in a unit of volcano.sh/vgpu-memory
@@ -117,10 +117,8 @@ class Inventory:
 
         Which card it is nobody says; cards of one node are alike.
         """
-        groups = self.groups.setdefault(node, [])
-        if group not in groups:
-            groups.append(group)
-        return groups.index(group)
+        groups = self.groups.setdefault(node, {})
+        return groups.setdefault(group, len(groups))
 
     def cards(self, node: str) -> tuple[Card, ...]:
         """Lists the cards that ResourceSlices describe on a node."""
