@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from podium.model.constraints import UNCONSTRAINED
 from podium.model.records import NODE_8, NODE_16, Node, pod_view
 from podium.policies import HOLD, ClusterPolicy
 from support.reference_constraints import may_run
@@ -138,6 +139,10 @@ class SlowCluster:
             SlowNode(specs[i], int(cluster.nodes[i]["gpu_model"]), int(cluster.nodes[i]["rack"]))
             for i in in_rank_order
         ]
+        # Looking at every running pod for every pair is for those who ask for it.
+        self.is_free_of_constraints = all(
+            pod.constraints == UNCONSTRAINED for pod in workload.specs()
+        ) and not any(spec.taints or spec.extended for spec in specs)
         self.gpu_slots = 16 if any(spec.gpu_count > 8 for spec in specs) else 8
         self.policy = policy
         self.dice = Dice(seed)
@@ -180,7 +185,7 @@ class SlowCluster:
             own = getattr(node.spec, level) or None
             if own is None or own in barred or (domain is not None and own != domain):
                 return False
-        return node.fits(pod) and may_run(pod, node, self.nodes)
+        return node.fits(pod) and (self.is_free_of_constraints or may_run(pod, node, self.nodes))
 
     def _best(self, pod, *, may_hold):
         scored = [
