@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from podium.sim.kernel import Variant
-from podium.sim.kernel.compiler import CoreCompiler
+from podium.sim.kernel.compiler import InnerCompiler
 
 _NUMBERS = (
     # the cluster and the workload
@@ -158,17 +158,16 @@ RECORDS: dict[Variant, np.dtype[Any]] = {
 }
 """How each variant of the core sees the record: the plain one without what is optional."""
 
-
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
-    "pipeline_class": CoreCompiler,
+    "pipeline_class": InnerCompiler,
 }
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """Compiles a function that only compiled code calls; half the time goes without wrappers."""
+    """Compiles a function that only compiled code calls, without wrappers for Python."""
     return numba.njit(**_OPTIONS)(function)
 
 
@@ -178,7 +177,7 @@ def hot(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Pastes a function into its one caller: each level of calls is optimised anew, whole."""
+    """Pastes a function into its callers, before they are compiled."""
     return numba.njit(nogil=True, inline="always")(function)
 
 
