@@ -27,7 +27,7 @@ PLAIN, FULL = (numba.from_dtype(RECORDS[variant]) for variant in ("plain", "full
 RANDOM = np.random.default_rng(5)
 NODES, PODS = random_cluster(9, RANDOM), random_workload(200, RANDOM)
 SELECTIVE = PodSpec("selective", 100, 1, constraints=Constraints(node_labels=(("disk", "ssd"),)))
-ASKING = {"set_floors", "allows", "line_of", "_home", "tries_elsewhere"}
+ASKING = {"is_free", "set_floors", "allows", "line_of", "_home", "tries_elsewhere"}
 """They look at a flag themselves, and of a plain run nothing is left behind it."""
 
 

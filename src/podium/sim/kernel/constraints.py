@@ -58,6 +58,12 @@ def is_enabling(run, pod):
 
 
 @inner
+def is_free(run):
+    """Tells whether only the resources of a node decide where the offered pod may go."""
+    return not run.has_constraints and run.trial_level == 0
+
+
+@inner
 def set_floors(run):
     """Works out, once a decision, what the counters of its rules are compared with."""
     if not run.has_constraints:
