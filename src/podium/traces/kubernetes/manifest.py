@@ -218,13 +218,13 @@ class _Pile:
         self._see(*condition_times(mapping_at(document.value, "status", "status")))
 
     def _take_pod(self, document: Document, path: Path) -> None:
-        draft = pod_draft(document.value, self.namespaces, len(self.pods), self.inventory)
+        count, known = len(self.pods), self.constraints
+        draft = pod_draft(document.value, self.namespaces, count, self.inventory, known)
         namespace = draft.spec.namespace or "default"
         name = ("pod", namespace, draft.spec.name)
         self._register(name, f"another pod of the namespace {namespace}", document, path)
         self.namespaces.seen.add(namespace)
-        spec = self._shared(draft.spec)
-        self.pods.append(draft if spec is draft.spec else replace(draft, spec=spec))
+        self.pods.append(draft)
         self._see(draft.standing.latest_s)
 
     def _take_namespace(self, document: Document, path: Path) -> None:
