@@ -13,7 +13,8 @@ from podium.model.records import GPU_MILLI
 from podium.model.state import occupied
 from podium.policies import ClusterPolicy, Policy
 from podium.sim.bound import placed_records
-from podium.sim.kernel.layout import ARRAYS, RUN
+from podium.sim.kernel import Variant
+from podium.sim.kernel.layout import ARRAYS, RECORDS, RUN
 from podium.sim.kernel.offers import INFLATION, NOT_BEGUN, NOT_DRAINING, PLACED, REPLAY, ROUNDS
 from podium.sim.kernel.ranking import FAN
 from podium.sim.kernel.scores import NO_STATE
@@ -58,6 +59,10 @@ class State:
     def number(self, name: str) -> int:
         """Reads a number that the core keeps."""
         return int(self.record[name][0])
+
+    def seen_by(self, variant: Variant) -> npt.NDArray[Any]:
+        """Shows the record as a variant of the core sees it."""
+        return self.record.view(RECORDS[variant])
 
 
 def build_state(plan: Plan) -> State:

@@ -75,10 +75,12 @@ AS_IT_IS = Reading()
 
 
 def read_manifests(
-    path: Path, rejects: Rejects, reading: Reading = AS_IT_IS, wanted: Sequence[Path] = ()
-) -> Trace:
+    path: Path, rejects: Rejects, reading: Reading = AS_IT_IS, wanted: Sequence[Path] = (),
+    begun: Iterable[Document] | None = None,
+) -> Trace:  # fmt: skip
     """Reads the nodes and pods of a file, or of all manifests in a folder.
 
+    `begun` gives the objects of the file, where somebody has begun to read it.
     Files of wanted pods are read beside it, and the Jobs and Deployments in them become pods: in
     the dump of a cluster, those have their pods already.
     """
@@ -92,7 +94,7 @@ def read_manifests(
         for file in _files(path, pile):
             pile.read(file)
     else:
-        pile.read(path)
+        pile.read(path, begun)
     for file in wanted:
         pile.read_wanted(file)
     return pile.trace(path)
@@ -121,9 +123,9 @@ class _Pile:
     latest_s: float | None = None  # the present, as far as objects of this dump tell
     constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
 
-    def read(self, path: Path) -> None:
+    def read(self, path: Path, begun: Iterable[Document] | None = None) -> None:
         """Adds the objects of a file."""
-        for document in read_documents(path):
+        for document in read_documents(path) if begun is None else begun:
             take = self._taker(document)
             if take is None:
                 self._take_other(document, path)
@@ -216,13 +218,13 @@ class _Pile:
         self._see(*condition_times(mapping_at(document.value, "status", "status")))
 
     def _take_pod(self, document: Document, path: Path) -> None:
-        draft = pod_draft(document.value, self.namespaces, len(self.pods), self.inventory)
+        count, known = len(self.pods), self.constraints
+        draft = pod_draft(document.value, self.namespaces, count, self.inventory, known)
         namespace = draft.spec.namespace or "default"
         name = ("pod", namespace, draft.spec.name)
         self._register(name, f"another pod of the namespace {namespace}", document, path)
         self.namespaces.seen.add(namespace)
-        spec = self._shared(draft.spec)
-        self.pods.append(draft if spec is draft.spec else replace(draft, spec=spec))
+        self.pods.append(draft)
         self._see(draft.standing.latest_s)
 
     def _take_namespace(self, document: Document, path: Path) -> None:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from podium.model.cluster import LIMIT
+from podium.model.constraints import Constraints
 from podium.model.workload import PodSpec, pod_problem
 from podium.traces.fields import (
     FieldError,
@@ -265,11 +266,13 @@ class PodDraft:
 
 
 def pod_draft(
-    pod: Mapping[str, Any], namespaces: Namespaces, index: int, inventory: Inventory
-) -> PodDraft:
+    pod: Mapping[str, Any], namespaces: Namespaces, index: int, inventory: Inventory,
+    known: dict[Constraints, Constraints],
+) -> PodDraft:  # fmt: skip
     """Describes a pod, with remarks on what has no place in the description.
 
-    Devices are those that the pod alone tells of: `with_devices` completes them.
+    Devices are those that the pod alone tells of: `with_devices` completes them. Pods with equal
+    constraints hold one and the same value of those known.
     """
     metadata = mapping_at(pod, "metadata", "metadata")
     spec = mapping_at(pod, "spec", "spec")
@@ -284,6 +287,7 @@ def pod_draft(
     constraints = pod_constraints(spec, Site(namespace, labels, namespaces))
     if devices.extended:
         constraints = replace(constraints, extended=devices.extended)
+    constraints = known.setdefault(constraints, constraints)
     created_s, arrival_s, duration_s = _times(metadata, annotations)
     described = PodSpec(
         name=_name(metadata, index),
