@@ -18,7 +18,7 @@ _NUMBERS = (
     # the cluster and the workload
     *("num_nodes", "num_shapes", "num_lines", "num_pods", "node_bytes", "gpu_slots"),
     # constraints, and GPUs of which one request is another share
-    *("has_constraints", "has_shares", "num_kinds", "num_resources"),
+    *("has_constraints", "has_shares", "has_spreads", "num_kinds", "num_resources"),
     # gangs
     *("has_gangs", "num_domains", "trial_gang", "trial_level", "trial_home", "trial_domain"),
     *("trial_pod", "trial_left", "trial_size", "is_trial_held", "late_members"),
@@ -53,6 +53,7 @@ ARRAYS = {
     "line_of": "int64 (num_pods): where the pod waits on its own",
     # one request on several kinds of GPU
     "shares": "int32 (num_shapes, num_kinds): which record of shapes stands for it, -1 = none",
+    "spreads": "int32 (num_records): which record is the same over more GPUs, -1 = none",
     # constraints
     "class_of": "int32 (num_pods): constraint class",
     "filter_of": "int32 (num_classes): row of admits",
