@@ -76,6 +76,9 @@ KAI_RESERVATIONS = frozenset({"kai-resource-reservation", "runai-reservation"})
 
 # Dynamic resource allocation: pods may name a device class as if it were a resource.
 CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
+HOSTNAME = "kubernetes.io/hostname"
+CLAIM_LABEL = "claim.podium/"
+"""What the label of a pod begins with that takes the devices of a claim for others, too."""
 
 # What Podium writes beside the convention of the hkust simulator, which knows no memory of GPUs.
 GPU_MEMORY_MIB = "podium/gpu-memory-mib"

@@ -28,7 +28,9 @@ from podium.traces.kubernetes.devices import (
     node_facts,
     pod_devices,
 )
+from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, tied
 from podium.traces.kubernetes.devices.inventory import with_known_memory
+from podium.traces.kubernetes.devices.values import UNTIED
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.domains import chosen_domains
 from podium.traces.kubernetes.gangs import (
@@ -276,6 +278,7 @@ class _Pile:
         facts = (draft.facts for draft in self.pods)
         nodes = self.inventory.settled(self._settled_nodes(), facts)
         self.pods = list(self._settled_pods())
+        nodes = self.inventory.bounding(nodes) if self.inventory.large_classes else nodes
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}
@@ -317,6 +320,8 @@ class _Pile:
             spec = replace(spec, constraints=constraints)
             if has_unknown_namespaces(draft.terms, self.namespaces):
                 remarks.append(UNKNOWN_NAMESPACES)
+        if devices.ties != UNTIED:
+            spec = tied(spec, devices.ties, is_now=self.reading.state != "empty")
         if spec is draft.spec and len(remarks) == len(draft.remarks):
             return draft
         return replace(draft, spec=self._shared(spec), remarks=tuple(remarks))
@@ -349,6 +354,9 @@ class _Pile:
         for kind, count in self.others.items():
             what = "honoured" if kind == "ResourceQuota" else "read"
             yield f"{kind} is not {what}: {counted(count, 'object')}"
+        idle = self.inventory.idle_claims()
+        if idle:
+            yield f"{IDLE_CLAIMS}: {counted(idle, 'claim')}"
         if self.strangers:
             yield f"only .yaml, .yml and .json files are read, not {some(self.strangers)}"
         yield from _counted(self.node_remarks, "node")

@@ -227,6 +227,7 @@ def node_devices(node: NodeFacts) -> NodeDevices:
     `Inventory.settled` drops them once all objects are read.
     """
     inventory = node.inventory
+    inventory.has_hostnames &= keys.HOSTNAME in node.labels
     inventory.remarks.clear()
     cards = _read(node, [(each, each.cards) for each in CONVENTIONS if each.cards]) or Cards(0)
     extended = dict(cards.bounds) | {
@@ -282,7 +283,9 @@ def _pod_devices(pod: PodFacts) -> PodDevices:
             (name, min(math.ceil(amount), _LARGEST))
             for name, amount in sorted(pod.resources.items())
             if amount and _is_extended(name, pod)
-        ),
+        )
+        + share.needs,
+        ties=share.ties,
         remarks=pod.inventory.drained(),
     )
     return NO_DEVICES if found == NO_DEVICES else found

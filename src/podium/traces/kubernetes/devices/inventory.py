@@ -10,6 +10,7 @@ from typing import Any
 from podium.model.cluster import NodeSpec
 from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of
 from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.devices.claims import claim_users, is_allocated
 from podium.traces.kubernetes.devices.koordinator import described_cards
 from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.devices.products import known_memory_mib
@@ -55,6 +56,7 @@ class Inventory:
 
     slices: dict[str, list[Slice]] = field(default_factory=dict)  # by node
     claims: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    allocated: set[tuple[str, str]] = field(default_factory=set)  # claims that hold GPUs
     templates: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     classes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     class_resources: dict[str, str] = field(default_factory=dict)  # extended resource: class
@@ -68,7 +70,9 @@ class Inventory:
     listed: set[frozenset[str]] = field(default_factory=set)  # devices that GPU nodes list
     volcano_factor: int = 1  # MiB in a unit of volcano.sh/vgpu-memory
     gpushare_unit_mib: int = 0  # MiB in a unit of aliyun.com/gpu-mem, 0 = not known
-    taken_claims: set[tuple[str, str]] = field(default_factory=set)
+    users: dict[tuple[str, str], list[PodFacts]] = field(default_factory=dict)  # of claims
+    has_hostnames: bool = True  # every node has the label by which pods find each other
+    large_classes: set[str] = field(default_factory=set)  # of which a pod asks for very many
     remarks: list[str] = field(default_factory=list)  # on the object that is being read
     plain: dict[frozenset[Any], PodFacts] = field(default_factory=dict)  # by resources alone
     known: dict[PodFacts, PodDevices] = field(default_factory=dict)
@@ -149,10 +153,11 @@ class Inventory:
 
     def settled(self, nodes: Iterable[NodeSpec], pods: Iterable[PodFacts]) -> list[NodeSpec]:
         """Drops from nodes the devices that their GPUs alone bound, once all objects are read."""
-        described = list(nodes)
+        described, asking = list(nodes), list(pods)
+        self.users = claim_users(asking)
         self.supposed, self.known = self.known, {}
         plugin_devices = {listed - IN_OWN_UNITS for listed in self.listed}
-        scarce = self._scarce(pods) if self.listed else set()
+        scarce = self._scarce(asking) if self.listed else set()
         if len(plugin_devices) > 1 or scarce:
             # Who asks for amd.com/gpu gets no GPU of NVIDIA.
             self.shared.update(scarce, *plugin_devices)
@@ -160,6 +165,19 @@ class Inventory:
             replace(spec, extended={k: v for k, v in spec.extended.items() if self.bounded(k)})
             for spec in described
         ]
+
+    def bounding(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
+        """Says how many devices nodes have, once pods ask for more of a class than any can have."""
+        return [
+            replace(spec, extended={**spec.extended, **dict.fromkeys(self.large_classes, count)})
+            if (count := spec.gpu_count if self.slices.get(spec.name) else 0)
+            else spec
+            for spec in nodes
+        ]
+
+    def idle_claims(self) -> int:
+        """Counts claims that hold devices for no pod of the dump."""
+        return len(self.allocated - self.users.keys())
 
     def _counts(self, resource: str) -> bool:
         return resource in IN_OWN_UNITS or is_counted(resource, self.class_resources)
@@ -199,6 +217,8 @@ class Inventory:
 
     def _take_claim(self, value: Mapping[str, Any]) -> None:
         self.claims[_key(value)] = value
+        if is_allocated(value):
+            self.allocated.add(_key(value))
 
     def _take_template(self, value: Mapping[str, Any]) -> None:
         # A template wraps the claim that will be made of it.
