@@ -7,7 +7,7 @@ looked at on its own, for all nodes at once; property tests hold the two togethe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,13 +15,16 @@ import numpy.typing as npt
 
 from podium.model.classes import ABSENT, PODS, PRESENT, SKEW, Rule
 from podium.model.constraints import UNCONSTRAINED, UNSCHEDULABLE, Constraints, Taint
-from podium.model.records import ANY_MODEL, GPU_MILLI
+from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_16
 from podium.sim.feasible import Moment
 
 Reason = Literal[
     "cordoned", "taint", "selector", "host-ports", "gpu-model", "gpu", "gpu-share", "gpu-memory",
     "cpu", "memory", "resource", "pods", "topology-spread", "pod-affinity", "pod-anti-affinity",
 ]  # fmt: skip
+
+MOST_GPUS = NODE_16["gpu_milli_left"].shape[0]
+"""A pod that asks for more is shown with so many, and takes its true number of a resource."""
 
 UNEVEN = "node(s) had the devices, but not evenly on shared GPUs"
 """What Podium asks for and kube-scheduler does not: the same of each GPU of a pod."""
@@ -216,13 +219,34 @@ def _resources(
     moment: Moment, pod: int, nodes: npt.NDArray[Any], resources: npt.NDArray[np.int64]
 ) -> Filters:
     """Compares what a pod asks for with what nodes have left."""
-    yield from _gpus(moment, pod, nodes)
+    others = list(_others(moment, pod, resources))
+    many = _devices_beyond_record(moment, pod, others)
+    is_told = np.any([each.fails for each in many], axis=0)
+    for gpus in _gpus(moment, pod, nodes):
+        yield replace(gpus, fails=gpus.fails & ~is_told)
+    yield from (replace(each, reason="gpu") for each in many)
     asked = moment.plan.arrivals.pods[pod]
     for name, unit in (("cpu_milli", "m"), ("memory_mib", "Mi")):
         left = np.maximum(nodes[f"{name}_left"], 0)
         reason: Reason = "cpu" if name == "cpu_milli" else "memory"
         short = Shortage(left, int(asked[name]), unit)
         yield Filter(reason, f"Insufficient {reason}", left < asked[name], shortage=short)
+    yield from (each for each in others if each not in many)
+
+
+def _devices_beyond_record(moment: Moment, pod: int, others: list[Filter]) -> list[Filter]:
+    """Finds the resources that say how many GPUs are asked for where a record cannot."""
+    request = _request(moment, pod)
+    if request.asked_count < MOST_GPUS or request.asked_milli < GPU_MILLI:
+        return []
+    return [
+        each
+        for each in others
+        if "gpu" in each.text and each.shortage is not None and each.shortage.asked > MOST_GPUS
+    ]
+
+
+def _others(moment: Moment, pod: int, resources: npt.NDArray[np.int64]) -> Filters:
     tables, classes = moment.plan.arrivals.tables, moment.plan.arrivals.class_of
     if tables is None or classes is None:
         return

@@ -185,8 +185,9 @@ class _Pile:
         """Builds the trace once everything is read."""
         self._settle()
         found = present(self.pods, self.nodes, self.reading.state)
-        if not self.nodes and not found.pods:
-            raise self._nothing(path, found)
+        # Pods that are all finished, or held by gates, are an answer.
+        if not self.nodes and not found.pods and (self.rejects.count or not found.remarks):
+            raise self._nothing(path)
         gangs = self._gangs(found)
         history = History()
         for draft in self.pods:
@@ -338,14 +339,12 @@ class _Pile:
         constraints = on_labelled_nodes(pod.constraints, gangs.exists[pod.gang])
         return self._shared(replace(pod, constraints=constraints))
 
-    def _nothing(self, path: Path, found: Present) -> InputError:
+    def _nothing(self, path: Path) -> InputError:
         held = self.described + self.others
         kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
         text = f"it holds {kinds}" if kinds else "it is empty"
         if self.rejects.count:
             text = f"every one of them was left out; the first: {self.rejects.first}"
-        elif found.remarks:
-            text = "; ".join(_counted(found.remarks, "pod"))
         hint = next((_HINTS[kind] for kind in self.others if kind in _HINTS), _NOTHING_HINT)
         return InputError.at(path, f"no Node or Pod was found: {text}", hint=hint)
 
