@@ -29,7 +29,7 @@ from podium.traces.kubernetes.devices import (
     pod_devices,
 )
 from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, tied
-from podium.traces.kubernetes.devices.inventory import with_known_memory
+from podium.traces.kubernetes.devices.inventory import folded, with_known_memory
 from podium.traces.kubernetes.devices.values import UNTIED
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.domains import chosen_domains
@@ -50,7 +50,16 @@ from podium.traces.kubernetes.pod import (
 )
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
-from podium.traces.kubernetes.state import LEFT_OUT, STATES, UNBOUND, Present, State, present, timed
+from podium.traces.kubernetes.state import (
+    GATED,
+    LEFT_OUT,
+    STATES,
+    UNBOUND,
+    Present,
+    State,
+    present,
+    timed,
+)
 from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
@@ -185,9 +194,10 @@ class _Pile:
         """Builds the trace once everything is read."""
         self._settle()
         found = present(self.pods, self.nodes, self.reading.state)
-        # Pods that are all finished, or held by gates, are an answer.
-        if not self.nodes and not found.pods and (self.rejects.count or not found.remarks):
-            raise self._nothing(path)
+        # Pods that all wait for their gates are an answer, if none could not be read.
+        is_waiting = bool(found.remarks[GATED]) and not self.rejects.count
+        if not self.nodes and not found.pods and not is_waiting:
+            raise self._nothing(path, found)
         gangs = self._gangs(found)
         history = History()
         for draft in self.pods:
@@ -339,12 +349,14 @@ class _Pile:
         constraints = on_labelled_nodes(pod.constraints, gangs.exists[pod.gang])
         return self._shared(replace(pod, constraints=constraints))
 
-    def _nothing(self, path: Path) -> InputError:
+    def _nothing(self, path: Path, found: Present) -> InputError:
         held = self.described + self.others
         kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
         text = f"it holds {kinds}" if kinds else "it is empty"
         if self.rejects.count:
             text = f"every one of them was left out; the first: {self.rejects.first}"
+        elif found.remarks:
+            text = "; ".join(_counted(found.remarks, "pod"))
         hint = next((_HINTS[kind] for kind in self.others if kind in _HINTS), _NOTHING_HINT)
         return InputError.at(path, f"no Node or Pod was found: {text}", hint=hint)
 
@@ -368,7 +380,7 @@ class _Pile:
             )
             is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
-        yield from _counted(remarks, "pod")
+        yield from _counted(folded(remarks), "pod")
 
     def _gaps(self) -> Iterator[str]:
         for noun, count in self.unread.items():

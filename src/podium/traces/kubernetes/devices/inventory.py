@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from podium.model.cluster import NodeSpec
@@ -50,6 +51,25 @@ _KINDS = frozenset(
 )
 
 
+MORE_CORES, MORE_MEMORY = "asks for more cores than memory", "asks for more memory than cores"
+FOLDED = (
+    "the larger part of a GPU, by cores or by memory, counts for both: a GPU may hold more pods "
+    "than that, where some ask for more cores and others for more memory"
+)
+
+
+def folded(remarks: Counter[str]) -> Counter[str]:
+    """Says that cores and memory are one part of a GPU where that may refuse a pod."""
+    both = (remarks[MORE_CORES], remarks[MORE_MEMORY])
+    told = Counter(
+        {text: n for text, n in remarks.items() if text not in (MORE_CORES, MORE_MEMORY)}
+    )
+    # Where one is the larger for all pods, it alone decides, and nothing is lost.
+    if all(both):
+        told[FOLDED] = sum(both)
+    return told
+
+
 @dataclass(slots=True)
 class Inventory:
     """Holds ResourceSlices, claims, device classes and Device objects, and facts of all nodes."""
@@ -65,6 +85,7 @@ class Inventory:
     counts: dict[str, int] = field(default_factory=dict)  # of cards, by node
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
     models: set[str] = field(default_factory=set)  # of all nodes
+    memory_mib: set[int] = field(default_factory=set)  # of the cards of all nodes, as far as known
     groups: dict[str, dict[str, int]] = field(default_factory=dict)  # that share a card, by node
     shared: set[str] = field(default_factory=set)  # resources of which a card has several
     listed: set[frozenset[str]] = field(default_factory=set)  # devices that GPU nodes list
@@ -98,6 +119,17 @@ class Inventory:
         except FieldError as error:
             raise DeviceError(error.field, str(error)) from error
 
+    def compare(self, cores: Fraction, memory: Fraction, memory_mib: int) -> None:
+        """Remarks which part of a GPU is the larger one, by cores or by memory; it counts for both.
+
+        Beside a pod that has all of the one, no other has room: that is told exactly.
+        """
+        parts = {Fraction(memory_mib, each) for each in self.memory_mib} if memory_mib else {memory}
+        if any(cores > part for part in parts) and cores < 1:
+            self.remark(MORE_CORES)
+        if any(cores < part < 1 for part in parts):
+            self.remark(MORE_MEMORY)
+
     def remark(self, text: str) -> None:
         """Says what of the object that is being read has no place in its description."""
         self.remarks.append(text)
@@ -113,6 +145,7 @@ class Inventory:
         self.counts[node] = cards.count
         self.ids[node] = cards.ids
         self.models.add(cards.model)
+        self.memory_mib.update({cards.memory_mib} - {0})
         self.shared.update(cards.shared)
         self.listed.add(frozenset(name for name in extended if self._counts(name)))
 

@@ -475,3 +475,43 @@ def test_a_part_of_a_device_costs_one_object_that_is_named(read, resource):
     assert 'node "odd"' in found.notes[0]
     assert 'pod "halves"' in found.notes[1]
     assert all("a whole number" in note and resource in note for note in found.notes)
+
+
+def hami_pod(name, cores, percent, **more):
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpucores": str(cores),
+              "nvidia.com/gpumem-percentage": str(percent)}  # fmt: skip
+    return pod(name, limits=limits, **more)
+
+
+FOLDED = "the larger part of a GPU, by cores or by memory, counts for both"
+
+
+@pytest.mark.parametrize(
+    ("pods", "count"),
+    [
+        ([hami_pod("p", 30, 70), hami_pod("q", 70, 30)], 2),
+        ([hami_pod("p", 30, 70), hami_pod("q", 70, 30), hami_pod("r", 50, 50)], 2),
+        ([hami_pod("p", 30, 70), hami_pod("q", 20, 30)], 0),
+        ([hami_pod("p", 70, 30), hami_pod("q", 30, 20)], 0),
+        ([hami_pod("p", 100, 30), hami_pod("q", 20, 100)], 0),  # a card each, in fact as well
+        ([hami_pod("p", 30, 70), hami_pod("q", 70, 30) | {"status": {"phase": "Failed"}}], 0),
+    ],
+)
+def test_cores_and_memory_are_noted_where_either_may_be_the_larger(read, pods, count):
+    found = [note for note in read(node("a"), *pods).notes if note.startswith(FOLDED)]
+    assert [note.rpartition(": ")[2] for note in found] == ([f"{count} pods"] if count else [])
+
+
+@pytest.mark.parametrize(("cores", "mib", "is_noted"), [(60, 4000, True), (20, 4000, False)])
+def test_memory_in_mib_is_compared_with_cores_on_the_cards_of_the_dump(read, cores, mib, is_noted):
+    register = {"hami.io/node-nvidia-register": "GPU-a,10,16000,100,NVIDIA-T4,0,true:"}
+    asking = {
+        "nvidia.com/gpu": "1",
+        "nvidia.com/gpucores": str(cores),
+        "nvidia.com/gpumem": str(mib),
+    }
+    found = read(
+        node("a", annotations=register, **{"nvidia.com/gpu": "10"}),
+        pod("p", limits=asking), hami_pod("q", 10, 20),
+    )  # fmt: skip
+    assert any(note.startswith(FOLDED) for note in found.notes) is is_noted
