@@ -265,6 +265,15 @@ def _devices(arrivals: Workload, pod: int) -> int:
     return max((amount for name, amount in asked if is_counted(name, {})), default=0)
 
 
+def _partitions(arrivals: Workload, pod: int) -> Iterator[str]:
+    """Names the partitions of GPUs that a pod asks for, such as MIG devices."""
+    from podium.traces.kubernetes.devices.partitions import partition_share
+
+    for name, amount in arrivals.constraints[pod].extended if arrivals.constraints else ():
+        if partition_share(name):
+            yield f"{amount:,} x {name.partition('/')[2]}"
+
+
 def _asked(result: Result, pod: int, count: int, milli: int) -> str:
     """Says what a pod asks for where that is no number of GPUs: MiB, or replicas of a GPU."""
     from podium.model.records import GPU_MILLI
@@ -273,8 +282,9 @@ def _asked(result: Result, pod: int, count: int, milli: int) -> str:
     memory = 0 if arrivals.gpu_memory_mib is None else int(arrivals.gpu_memory_mib[pod])
     if memory:
         return f"{count} x {memory:,} MiB" if count > 1 else f"{memory:,} MiB"
-    if milli < GPU_MILLI or not cluster.gpu_replicas:
-        return ""
+    partitions = ", ".join(_partitions(arrivals, pod))
+    if partitions or milli < GPU_MILLI or not cluster.gpu_replicas:
+        return partitions
     node = int(result.node[pod])
     kinds = cluster.gpu_kinds if node < 0 else [cluster.gpu_kinds[cluster.nodes["gpu_model"][node]]]
     if any(kind.replicas == 1 for kind in kinds):

@@ -45,6 +45,7 @@ SELECTING_CLAIMS = "selectors of resource claims beyond product and MIG profile 
 ALL_DEVICES = "allocationMode All is read as the fewest GPUs that a node with ResourceSlices has"
 FIRST_AVAILABLE = "of the alternatives of a resource claim the first is read"
 FIRST_SERVED = "of the alternatives of a resource claim the first that a node can serve is read"
+TAINTED = "GPUs with a taint are left out, whoever tolerates it or runs there"
 IDLE_CLAIMS = "resource claims that were given GPUs, but no pod of the dump, hold none here"
 SCATTERED = f"pods of one resource claim may run apart: nodes do not have the label {keys.HOSTNAME}"
 
@@ -79,7 +80,10 @@ class _Part:
 
 def claimed_cards(node: NodeFacts) -> Cards | None:
     """Reads the GPUs of a node from its ResourceSlices."""
-    cards = node.inventory.cards(node.name)
+    listed = node.inventory.cards(node.name)
+    cards = [card for card in listed if not card.is_tainted]
+    if len(cards) < len(listed):
+        node.inventory.remark(TAINTED)
     if not cards:
         return None
     whole = sum(any(card.part(device) == 1 for device in card.devices) for card in cards)
@@ -251,6 +255,8 @@ def _allocated(pod: PodFacts, claim: Mapping[str, Any], node: str) -> _Part | No
         if found is None:
             return None
         slot, part = found
+        if cards[slot].is_tainted:
+            continue
         taken[slot] = taken.get(slot, Fraction(0)) + _consumed(result, cards[slot], part)
     if not results:
         return None

@@ -85,6 +85,7 @@ class Inventory:
     counts: dict[str, int] = field(default_factory=dict)  # of cards, by node
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
     models: set[str] = field(default_factory=set)  # of all nodes
+    resources: set[str] = field(default_factory=set)  # that any node lists
     memory_mib: set[int] = field(default_factory=set)  # of the cards of all nodes, as far as known
     groups: dict[str, dict[str, int]] = field(default_factory=dict)  # that share a card, by node
     shared: set[str] = field(default_factory=set)  # resources of which a card has several
