@@ -226,7 +226,8 @@ def _container_request(container: Mapping[str, Any], field: str) -> Resources:
 def _quantities(amounts: Mapping[str, Any], field: str) -> Resources:
     found = {key: quantity_of(amount, f"{field}.{key}") for key, amount in amounts.items()}
     for key, amount in found.items():
-        require_whole(key, amount)
+        if "/" in key:
+            require_whole(key, amount)
     return found
 
 

@@ -515,3 +515,21 @@ def test_memory_in_mib_is_compared_with_cores_on_the_cards_of_the_dump(read, cor
         pod("p", limits=asking), hami_pod("q", 10, 20),
     )  # fmt: skip
     assert any(note.startswith(FOLDED) for note in found.notes) is is_noted
+
+
+def test_nobody_gets_a_gpu_with_a_taint(read):
+    listed = resource_slice("a", "gpu-0", "gpu-1", "gpu-2")
+    taint = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule"}
+    listed["spec"]["devices"][0]["taints"] = [taint]
+    listed["spec"]["devices"][1]["taints"] = [taint | {"effect": "None"}]
+    found = read(
+        *hosts("a"), listed, allocated(claim("c", exactly()), "gpu-0"),
+        allocated(claim("d", exactly()), "gpu-2"), claiming("p", "c", nodeName="a"),
+        claiming("q", "d", nodeName="a"),
+    )  # fmt: skip
+    assert found.cluster.specs()[0].gpu_count == 2
+    assert [(spec.gpu_count, spec.gpu_slots) for spec in found.workload.specs()] == [
+        (0, ()),
+        (1, (1,)),
+    ]
+    assert found.notes[0].startswith("GPUs with a taint are left out")
