@@ -331,8 +331,10 @@ class _Pile:
             spec = replace(spec, constraints=constraints)
             if has_unknown_namespaces(draft.terms, self.namespaces):
                 remarks.append(UNKNOWN_NAMESPACES)
-        if devices.ties != UNTIED:
-            spec = tied(spec, devices.ties, is_now=self.reading.state != "empty")
+        is_now = bool(self.nodes) and self.reading.state != "empty"
+        # A pod that runs stays where it is, whatever would tie it to its node.
+        if devices.ties != UNTIED and not (is_now and draft.facts.node):
+            spec = tied(spec, devices.ties, is_now=is_now)
         if spec is draft.spec and len(remarks) == len(draft.remarks):
             return draft
         return replace(draft, spec=self._shared(spec), remarks=tuple(remarks))

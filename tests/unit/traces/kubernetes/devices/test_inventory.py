@@ -533,3 +533,17 @@ def test_nobody_gets_a_gpu_with_a_taint(read):
         (1, (1,)),
     ]
     assert found.notes[0].startswith("GPUs with a taint are left out")
+
+
+def test_pods_of_a_claim_that_run_are_left_as_they_are(read):
+    shared = allocated(claim("c", exactly()), "gpu-0")
+    pods = [claiming("p", "c", nodeName="a"), claiming("q", "c", nodeName="a")]
+    found = read(*hosts("a"), resource_slice("a", "gpu-0"), shared, *pods)
+    assert found.workload.labels == found.workload.constraints == ()
+
+
+def test_a_claim_ties_no_pod_to_a_node_that_the_file_does_not_have(read):
+    found = read(
+        resource_slice("a", "gpu-0"), allocated(claim("c", exactly()), "gpu-0"), claiming("p", "c")
+    )
+    assert found.workload.constraints == ()
