@@ -12,6 +12,7 @@ import numpy.typing as npt
 from podium.errors import InputError
 from podium.model import Cluster, Workload
 from podium.model.fit import tightest_slots
+from podium.model.shares import IMPOSSIBLE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,12 +45,15 @@ def bind_first(cluster: Cluster, arrivals: Workload, count: int) -> tuple[Bound,
     if held is first:
         return bound, arrivals
     pods = np.append(held.pods, arrivals.pods[count:])
-    shares, asked = arrivals.gpu_shares, arrivals.gpu_asked
+    shares, spreads, asked = arrivals.gpu_shares, arrivals.gpu_spreads, arrivals.gpu_asked
     if shares is not None and held.gpu_shares is not None:
         shares = np.concatenate([held.gpu_shares, shares[count:]])
+    if spreads is not None and held.gpu_spreads is not None:
+        spreads = np.concatenate([held.gpu_spreads, spreads[count:]])
     if asked is None:
         asked = np.stack([arrivals.pods["gpu_count"], arrivals.pods["gpu_milli"]], axis=1)
-    return bound, replace(arrivals, pods=pods, gpu_shares=shares, gpu_asked=asked)
+    held_so = replace(arrivals, pods=pods, gpu_shares=shares, gpu_spreads=spreads, gpu_asked=asked)
+    return bound, held_so
 
 
 def bind(cluster: Cluster, workload: Workload) -> tuple[Bound, Workload]:
@@ -60,13 +64,15 @@ def bind(cluster: Cluster, workload: Workload) -> tuple[Bound, Workload]:
     node = _nodes(cluster, workload)
     named: Sequence[tuple[int, ...]] = workload.bound_slots or ((),) * len(workload)
     free = cluster.nodes.copy()
-    pods = placed_records(workload, node, cluster).copy()
     slots = np.zeros(len(workload), np.int32)
+    pods = placed_records(workload, node, slots, cluster).copy()
     is_clipped = False
     # Who is known to be on a GPU comes first; the others share what is left.
     for pod in sorted(range(len(workload)), key=lambda pod: not named[pod]):
         record: Any = free[int(node[pod])]
         asked: Any = pods[pod]
+        if workload.gpu_spreads is not None:
+            _spread(asked, record, workload.gpu_spreads[pod])
         chosen = _slots(asked, record, named[pod])
         is_clipped |= _clip(asked, record["gpu_milli_left"], chosen)
         if asked["gpu_count"]:
@@ -83,6 +89,15 @@ def _nodes(cluster: Cluster, workload: Workload) -> npt.NDArray[np.int32]:
     return np.array([index[name] for name in workload.bound_to], np.int32)
 
 
+def _spread(asked: Any, node: Any, ways: npt.NDArray[np.int32]) -> None:
+    """Lets devices of a pod lie on more GPUs where the fewest have no room for them."""
+    left = node["gpu_milli_left"][: node["gpu_count"]]
+    for count, milli in [(asked["gpu_count"], asked["gpu_milli"]), *ways[node["gpu_model"]]]:
+        if count >= 0 and (left >= milli).sum() >= count:
+            asked["gpu_count"], asked["gpu_milli"] = count, milli
+            return
+
+
 def _clip(asked: Any, left: npt.NDArray[Any], chosen: tuple[int, ...]) -> bool:
     """Lets a pod hold what its GPUs have left, if that is less than it asks for."""
     most = int(left[list(chosen)].min()) if chosen else 0
@@ -94,11 +109,13 @@ def _clip(asked: Any, left: npt.NDArray[Any], chosen: tuple[int, ...]) -> bool:
 
 
 def _as_held(workload: Workload, pods: npt.NDArray[Any]) -> Workload:
-    shares = workload.gpu_shares
+    shares, spreads = workload.gpu_shares, workload.gpu_spreads
     if shares is not None:
         held = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
         shares = np.broadcast_to(held[:, np.newaxis], shares.shape).astype(np.int32)
-    return replace(workload, pods=pods, gpu_shares=shares)
+    if spreads is not None:
+        spreads = np.full_like(spreads, IMPOSSIBLE)
+    return replace(workload, pods=pods, gpu_shares=shares, gpu_spreads=spreads)
 
 
 def _slots(pod: Any, node: Any, named: tuple[int, ...]) -> tuple[int, ...]:
@@ -115,7 +132,7 @@ def _slots(pod: Any, node: Any, named: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def placed_records(
-    workload: Workload, node: npt.NDArray[Any], cluster: Cluster
+    workload: Workload, node: npt.NDArray[Any], slots: npt.NDArray[Any], cluster: Cluster
 ) -> npt.NDArray[Any]:
     """Gives the records of pods as they are on the GPUs of the nodes that they run on."""
     if workload.gpu_shares is None:
@@ -123,6 +140,11 @@ def placed_records(
     pods = workload.pods.copy()
     model = cluster.nodes["gpu_model"][np.maximum(node, 0)]
     share = workload.gpu_shares[np.arange(len(pods)), np.maximum(model, 0)]
+    if workload.gpu_spreads is not None:
+        count = np.bitwise_count(slots)
+        for way in range(workload.gpu_spreads.shape[2]):
+            other = workload.gpu_spreads[np.arange(len(pods)), np.maximum(model, 0), way]
+            share = np.where((other[:, 0] == count)[:, np.newaxis], other, share)
     is_there = (node >= 0) & (model >= 0) & (share[:, 0] >= 0)
     pods["gpu_count"] = np.where(is_there, share[:, 0], pods["gpu_count"])
     pods["gpu_milli"] = np.where(is_there, share[:, 1], pods["gpu_milli"])

@@ -224,5 +224,6 @@ def _expected_nodes(plan: Plan, state: State) -> npt.NDArray[Any]:
         return nodes
     placed = np.flatnonzero(state.arrays["status"] == PLACED)
     at, slots = state.arrays["node"][placed], state.arrays["slots"][placed]
-    pods = placed_records(plan.arrivals.taken(placed), plan.rank_order[at], plan.cluster)
+    arrivals = plan.arrivals.taken(placed)
+    pods = placed_records(arrivals, plan.rank_order[at], slots, plan.cluster)
     return occupied(nodes, pods, at, slots)

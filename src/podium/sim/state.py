@@ -93,7 +93,7 @@ def build_state(plan: Plan) -> State:
     }
     state = State(arrays, np.zeros(1, RUN))
     connect(state, arrays, numbers)
-    connect(state, {"shares": shapes.shares}, _share_numbers(shapes))
+    connect_shares(state, shapes)
     connect_gangs(state, plan, shapes)
     connect_constraints(state, plan)
     if len(plan.bound):
@@ -101,11 +101,14 @@ def build_state(plan: Plan) -> State:
     return state
 
 
-def _share_numbers(shapes: CoreShapes) -> dict[str, int]:
-    return {
+def connect_shares(state: State, shapes: CoreShapes) -> None:
+    """Lays out what requests are on other kinds of GPU, and over more of them."""
+    numbers = {
         "has_shares": len(shapes.records) > shapes.num_shapes,
+        "has_spreads": bool((shapes.spreads > 0).any()),
         "num_kinds": shapes.shares.shape[1],
     }
+    connect(state, {"shares": shapes.shares, "spreads": shapes.spreads}, numbers)
 
 
 def gpu_slots(cluster: Cluster) -> int:
@@ -233,7 +236,7 @@ def build_world(plan: Plan, running: Running) -> State:
     }
     state = State({}, np.zeros(1, RUN))
     connect(state, _world(plan.cluster, plan.rank_order, shapes), numbers)
-    connect(state, {"shares": shapes.shares}, _share_numbers(shapes))
+    connect_shares(state, shapes)
     connect_gangs(state, plan, shapes)
     connect_constraints(state, plan)
     occupy(state, plan, running)
@@ -243,9 +246,9 @@ def build_world(plan: Plan, running: Running) -> State:
 def occupy(state: State, plan: Plan, running: Running) -> None:
     """Lets pods run on nodes on which nothing ran: takes what they take, and counts them."""
     arrays, at = state.arrays, _ranks(plan)[running.node]
-    where = np.full(len(plan.arrivals), -1)
-    where[running.pods] = running.node
-    pods = placed_records(plan.arrivals, where, plan.cluster)[running.pods]
+    where, slots = (np.full(len(plan.arrivals), -1), np.zeros(len(plan.arrivals), np.int32))
+    where[running.pods], slots[running.pods] = running.node, running.slots
+    pods = placed_records(plan.arrivals, where, slots, plan.cluster)[running.pods]
     arrays["nodes"][:] = occupied(arrays["nodes"], pods, at, running.slots)
     has_gpu = pods["gpu_count"] > 0
     kinds = np.where(pods["gpu_milli"] < GPU_MILLI, 0, pods["gpu_count"])

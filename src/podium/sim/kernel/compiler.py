@@ -20,7 +20,7 @@ from numba.core.ir_utils import build_definitions, get_definition, guard
 from numba.core.untyped_passes import InlineInlinables
 
 FLAGS = (
-    *("has_constraints", "has_shares", "has_gangs"),
+    *("has_constraints", "has_shares", "has_spreads", "has_gangs"),
     *("trial_gang", "trial_level", "late_members"),
 )
 """Numbers that are 0 throughout a plain run: whatever they lead to does not happen there."""

@@ -46,7 +46,7 @@ _NUMBERS = (
 
 _OPTIONAL_NUMBERS = (
     # constraints, and GPUs of which one request is another share
-    *("has_constraints", "pod_class", "num_resources", "has_shares", "num_kinds"),
+    *("has_constraints", "pod_class", "num_resources", "has_shares", "has_spreads", "num_kinds"),
     # gangs
     *("has_gangs", "first_gang_line", "num_domains", "trial_gang", "trial_level", "trial_home"),
     *("trial_domain", "trial_pod", "trial_left", "trial_size", "is_trial_held", "late_members"),
@@ -108,6 +108,7 @@ _ARRAYS = {
 _OPTIONAL_ARRAYS = {
     # one request on several kinds of GPU
     "shares": "int32 (num_shapes, num_kinds): which record of shapes stands for it, -1 = none",
+    "spreads": "int32 (num_records): which record is the same over more GPUs, -1 = none",
     # constraints
     "class_of": "int32 (num_pods): constraint class",
     "filter_of": "int32 (num_classes): row of admits",

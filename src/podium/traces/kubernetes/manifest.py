@@ -28,7 +28,9 @@ from podium.traces.kubernetes.devices import (
     node_facts,
     pod_devices,
 )
-from podium.traces.kubernetes.devices.inventory import with_known_memory
+from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, tied
+from podium.traces.kubernetes.devices.inventory import folded, with_known_memory
+from podium.traces.kubernetes.devices.values import UNTIED
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.domains import chosen_domains
 from podium.traces.kubernetes.gangs import (
@@ -48,7 +50,16 @@ from podium.traces.kubernetes.pod import (
 )
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
-from podium.traces.kubernetes.state import LEFT_OUT, STATES, UNBOUND, Present, State, present, timed
+from podium.traces.kubernetes.state import (
+    GATED,
+    LEFT_OUT,
+    STATES,
+    UNBOUND,
+    Present,
+    State,
+    present,
+    timed,
+)
 from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
@@ -185,7 +196,9 @@ class _Pile:
         """Builds the trace once everything is read."""
         self._settle()
         found = present(self.pods, self.nodes, self.reading.state)
-        if not self.nodes and not found.pods:
+        # Pods that all wait for their gates are an answer, if none could not be read.
+        is_waiting = bool(found.remarks[GATED]) and not self.rejects.count
+        if not self.nodes and not found.pods and not is_waiting:
             raise self._nothing(path, found)
         gangs = self._gangs(found)
         history = History()
@@ -278,6 +291,7 @@ class _Pile:
         facts = (draft.facts for draft in self.pods)
         nodes = self.inventory.settled(self._settled_nodes(), facts)
         self.pods = list(self._settled_pods())
+        nodes = self.inventory.bounding(nodes) if self.inventory.large_classes else nodes
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}
@@ -319,6 +333,10 @@ class _Pile:
             spec = replace(spec, constraints=constraints)
             if has_unknown_namespaces(draft.terms, self.namespaces):
                 remarks.append(UNKNOWN_NAMESPACES)
+        is_now = bool(self.nodes) and self.reading.state != "empty"
+        # A pod that runs stays where it is, whatever would tie it to its node.
+        if devices.ties != UNTIED and not (is_now and draft.facts.node):
+            spec = tied(spec, devices.ties, is_now=is_now)
         if spec is draft.spec and len(remarks) == len(draft.remarks):
             return draft
         return replace(draft, spec=self._shared(spec), remarks=tuple(remarks))
@@ -351,6 +369,9 @@ class _Pile:
         for kind, count in self.others.items():
             what = "honoured" if kind == "ResourceQuota" else "read"
             yield f"{kind} is not {what}: {counted(count, 'object')}"
+        idle = self.inventory.idle_claims()
+        if idle:
+            yield f"{IDLE_CLAIMS}: {counted(idle, 'claim')}"
         if self.strangers:
             yield f"only .yaml, .yml and .json files are read, not {some(self.strangers)}"
         yield from _counted(self.node_remarks, "node")
@@ -363,7 +384,7 @@ class _Pile:
             )
             is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
-        yield from _counted(remarks, "pod")
+        yield from _counted(folded(remarks), "pod")
 
     def _gaps(self) -> Iterator[str]:
         for noun, count in self.unread.items():

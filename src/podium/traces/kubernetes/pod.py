@@ -39,6 +39,7 @@ from podium.traces.kubernetes.devices import (
     PodFacts,
     pod_devices,
     pod_facts,
+    require_whole,
 )
 from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
 from podium.traces.kubernetes.keys import MODEL_LABELS
@@ -224,7 +225,11 @@ def _container_request(container: Mapping[str, Any], field: str) -> Resources:
 
 
 def _quantities(amounts: Mapping[str, Any], field: str) -> Resources:
-    return {key: quantity_of(amount, f"{field}.{key}") for key, amount in amounts.items()}
+    found = {key: quantity_of(amount, f"{field}.{key}") for key, amount in amounts.items()}
+    for key, amount in found.items():
+        if "/" in key:
+            require_whole(key, amount)
+    return found
 
 
 def _add(total: Resources, more: Resources) -> None:
