@@ -111,9 +111,42 @@ labels:
 {{- mergeOverwrite $made (deepCopy .Values.settings) | toYaml -}}
 {{- end -}}
 
-{{/* The entry of Podium in a KubeSchedulerConfiguration. Call with the context and a urlPrefix. */}}
+{{/* The configuration of the kube-scheduler that asks Podium: ours, or in mode extender yours. */}}
+{{- define "podium.kubeSchedulerConfiguration" -}}
+{{- $isOurs := eq .Values.mode "scheduler" -}}
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: true
+  {{- if $isOurs }}
+  resourceName: {{ .Values.scheduler.name }}
+  resourceNamespace: {{ .Release.Namespace }}
+  {{- end }}
+clientConnection:
+  {{- if not $isOurs }}
+  kubeconfig: /etc/kubernetes/scheduler.conf
+  {{- end }}
+  qps: {{ .Values.scheduler.qps }}
+  burst: {{ .Values.scheduler.burst }}
+# A policy is asked about every node that a pod fits on, not about a sample of them.
+percentageOfNodesToScore: 100
+profiles:
+  - schedulerName: {{ ternary .Values.scheduler.name "default-scheduler" $isOurs }}
+    {{- include "podium.profile" . | nindent 4 }}
+extenders:
+  {{- include "podium.extender" . | nindent 2 }}
+{{- end -}}
+
+{{- define "podium.urlPrefix" -}}
+{{- if eq .Values.mode "scheduler" -}}
+http://127.0.0.1:{{ .Values.service.port }}/extender
+{{- else -}}
+http{{ if .Values.tls.secretName }}s{{ end }}://{{ default "CLUSTER_IP" .Values.service.clusterIP }}:{{ .Values.service.port }}/extender
+{{- end -}}
+{{- end -}}
+
 {{- define "podium.extender" -}}
-- urlPrefix: {{ .urlPrefix }}
+- urlPrefix: {{ include "podium.urlPrefix" . }}
   prioritizeVerb: prioritize
   {{- if .Values.extender.filter }}
   filterVerb: filter
