@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from podium.errors import InputError
 from podium.model import Cluster, Workload
-from podium.model.fit import tightest_slots
+from podium.model.fit import Held, held_gpus
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,13 +65,16 @@ def bind(cluster: Cluster, workload: Workload) -> tuple[Bound, Workload]:
     is_clipped = False
     # Who is known to be on a GPU comes first; the others share what is left.
     for pod in sorted(range(len(workload)), key=lambda pod: not named[pod]):
-        record: Any = free[int(node[pod])]
         asked: Any = pods[pod]
-        chosen = _slots(asked, record, named[pod])
-        is_clipped |= _clip(asked, record["gpu_milli_left"], chosen)
-        if asked["gpu_count"]:
-            record["gpu_milli_left"][list(chosen)] -= asked["gpu_milli"]
-            slots[pod] = sum(1 << slot for slot in chosen)
+        if not asked["gpu_count"]:
+            continue
+        left = free[int(node[pod])]["gpu_milli_left"][: free["gpu_count"][node[pod]]]
+        held = held_gpus(
+            int(asked["gpu_count"]), int(asked["gpu_milli"]), left.tolist(), named[pod]
+        )
+        is_clipped |= _clip(asked, held)
+        left[list(held.slots)] -= held.gpu_milli
+        slots[pod] = held.mask
     return Bound(node, slots), _as_held(workload, pods) if is_clipped else workload
 
 
@@ -83,13 +86,11 @@ def _nodes(cluster: Cluster, workload: Workload) -> npt.NDArray[np.int32]:
     return np.array([index[name] for name in workload.bound_to], np.int32)
 
 
-def _clip(asked: Any, left: npt.NDArray[Any], chosen: tuple[int, ...]) -> bool:
+def _clip(asked: Any, held: Held) -> bool:
     """Lets a pod hold what its GPUs have left, if that is less than it asks for."""
-    most = int(left[list(chosen)].min()) if chosen else 0
-    if asked["gpu_count"] <= len(chosen) and asked["gpu_milli"] <= most:
+    if (asked["gpu_count"], asked["gpu_milli"]) == (len(held.slots), held.gpu_milli):
         return False
-    asked["gpu_count"] = len(chosen) if most > 0 else 0
-    asked["gpu_milli"] = min(int(asked["gpu_milli"]), most) if most > 0 else 0
+    asked["gpu_count"], asked["gpu_milli"] = len(held.slots), held.gpu_milli
     return True
 
 
@@ -99,19 +100,6 @@ def _as_held(workload: Workload, pods: npt.NDArray[Any]) -> Workload:
         held = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
         shares = np.broadcast_to(held[:, np.newaxis], shares.shape).astype(np.int32)
     return replace(workload, pods=pods, gpu_shares=shares)
-
-
-def _slots(pod: Any, node: Any, named: tuple[int, ...]) -> tuple[int, ...]:
-    wanted, count = int(pod["gpu_count"]), int(node["gpu_count"])
-    known = tuple(dict.fromkeys(slot for slot in named if slot < count))[:wanted]
-    if len(known) == wanted:
-        return known
-    likely = tightest_slots(pod, node)
-    if len(likely) < wanted:
-        # The node gives more than it has; its emptiest GPUs carry it.
-        left = node["gpu_milli_left"][:count]
-        likely = tuple(int(slot) for slot in np.argsort(-left, kind="stable")[:wanted])
-    return likely if wanted else ()
 
 
 def placed_records(

@@ -94,6 +94,16 @@ class Inventory:
         except FieldError as error:
             raise DeviceError(error.field, str(error)) from error
 
+    def restart(self) -> None:
+        """Forgets what reading nodes and pods found out, so that they can be read again."""
+        for found in (
+            self.counts, self.ids, self.models, self.groups, self.shared, self.listed,
+            self.taken_claims, self.remarks, self._cards,
+        ):  # fmt: skip
+            found.clear()
+        self.supposed, self.known = self.known, {}
+        self.volcano_factor, self.gpushare_unit_mib = 1, 0
+
     def remark(self, text: str) -> None:
         """Says what of the object that is being read has no place in its description."""
         self.remarks.append(text)
