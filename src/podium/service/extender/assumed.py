@@ -8,7 +8,7 @@ pod is assumed on the best node of its latest call alone, for a short time, unti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,14 +57,17 @@ class AssumedPods:
         return self._pods.get(uid)
 
     def applied(
-        self, nodes: npt.NDArray[Any], index: Callable[[str], int | None], without: str
+        self,
+        nodes: npt.NDArray[Any],
+        index: Callable[[str], int | None],
+        without: Collection[str] = (),
     ) -> npt.NDArray[Any]:
-        """Returns nodes on which assumed pods run, but for one: the pod that is being scored."""
+        """Returns nodes on which assumed pods run, but for some, such as the one being scored."""
         self._drop_old()
         placed = [
             (each, number)
             for uid, each in self._pods.items()
-            if uid != without and (number := index(each.node)) is not None
+            if uid not in without and (number := index(each.node)) is not None
         ]
         if not placed:
             return nodes

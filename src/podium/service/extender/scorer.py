@@ -28,6 +28,7 @@ class Scorer:
 
     def __init__(self, policy: Policy, shapes: Shapes) -> None:
         self.policy = policy
+        self.shapes = shapes
         self._session = policy.session(shapes)
         self._rows: OrderedDict[bytes, _Row] = OrderedDict()
 
@@ -48,9 +49,10 @@ class Scorer:
             row.update(changed, nodes[changed], self._session.scores(pod, nodes[changed]))
         return row.found
 
-    def warmed(self, pods: list[np.void], nodes: Nodes) -> Scorer:
-        """Scores some pods ahead of time, so that nobody waits for their first scores."""
-        for pod in pods[:MOST_SHAPES]:
+    def warm(self, nodes: Nodes) -> Scorer:
+        """Scores the commonest pods ahead of time, so that nobody waits for their first scores."""
+        common = np.argsort(-self.shapes.weights, kind="stable")[:MOST_SHAPES]
+        for pod in self.shapes.pods[common]:
             self.scores(pod, nodes)
         return self
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-MAX_SCORE = 1000
-"""The best score; kube-scheduler neither checks nor clamps scores of extenders."""
+from podium.service.extender.scale import MOST
 
 MOST_HOSTS = 100_000
 """Names of nodes that are remembered in written form."""
@@ -120,7 +119,8 @@ class _Hosts(dict[str, bytes]):
 
 
 _HOSTS = _Hosts()
-_SCORES = [b"%d}" % score for score in range(MAX_SCORE + 1)]
+# Beyond the documented 0 to 10; kube-scheduler neither checks nor clamps scores of extenders.
+_SCORES = [b"%d}" % score for score in range(MOST + 1)]
 
 
 def priorities(names: Sequence[str], scores: Sequence[int]) -> bytes:
@@ -156,6 +156,11 @@ def filtered(args: ExtenderArgs, refused: Mapping[str, str]) -> bytes:
             "Error": "",
         }
     )
+
+
+def failed(error: str) -> bytes:
+    """Writes the answer of filter that fails: kube-scheduler skips an ignorable extender."""
+    return _write({"NodeNames": None, "FailedNodes": {}, "Error": error})
 
 
 def bound(error: str = "") -> bytes:
