@@ -37,6 +37,7 @@ class NodeTable:
         self._kinds: Counter[GpuKind] = Counter()  # nodes of each
         self._kind_numbers: dict[GpuKind, int] = {}
         self._gaps: list[int] = []
+        self._sorts: Counter[tuple[object, ...]] = Counter()  # of devices: nodes of each
 
     def __len__(self) -> int:
         return len(self.index)
@@ -56,31 +57,38 @@ class NodeTable:
         at = self.index.get(name)
         return None if at is None else self.specs[at]
 
-    def put(self, spec: NodeSpec) -> None:
-        """Adds a node, or describes it anew; its record is to be filled after this."""
+    def put(self, spec: NodeSpec) -> bool:
+        """Adds a node, or describes it anew; its record is to be filled after this.
+
+        Tells whether other objects may now be read otherwise: the devices of the node are of a
+        sort that no other node has, or were the last of their sort.
+        """
         at = self.index.get(spec.name)
         if at is None:
             at = self._place(spec.name)
-        else:
-            self._count(self.specs[at], -1)
-        self.specs[at] = spec
+        old, self.specs[at] = self.specs[at], spec
+        is_news = self._sorted(old, spec)
+        self._count(old, -1)
         self._count(spec, 1)
         if spec.gpu_count > self._records["gpu_milli_left"].shape[1]:
             self._widen()
         for level, name in enumerate(LEVELS):
             self._domains[level, at] = self._domain(level, getattr(spec, name))
+        return is_news
 
-    def remove(self, name: str) -> None:
-        """Leaves a gap where a node was."""
+    def remove(self, name: str) -> bool:
+        """Leaves a gap where a node was; tells whether its devices were the last of their sort."""
         at = self.index.pop(name, None)
         if at is None:
-            return
-        self._count(self.specs[at], -1)
-        self.names[at], self.specs[at] = "", None
+            return False
+        old, self.specs[at], self.names[at] = self.specs[at], None, ""
+        is_news = self._sorted(old, None)
+        self._count(old, -1)
         self._records[at] = np.zeros((), self._records.dtype)
         self._records["gpu_model"][at] = self._records["rack"][at] = -1
         self._domains[:, at] = -1
         self._gaps.append(at)
+        return is_news
 
     def fill(self, name: str, taken: Taken) -> None:
         """Writes the record of a node: what it has, less what its pods take."""
@@ -110,6 +118,20 @@ class NodeTable:
                 self._domains = np.concatenate([self._domains, np.full_like(self._domains, -1)], 1)
         self.index[name] = at
         return at
+
+    def _sorted(self, old: NodeSpec | None, new: NodeSpec | None) -> bool:
+        before, after = _sort_of(old), _sort_of(new)
+        if before == after:
+            return False
+        is_news = after is not None and after not in self._sorts
+        if after is not None:
+            self._sorts[after] += 1
+        if before is not None:
+            self._sorts[before] -= 1
+            if not self._sorts[before]:
+                del self._sorts[before]
+                is_news = True
+        return is_news
 
     def _count(self, spec: NodeSpec | None, nodes: int) -> None:
         if spec is None or not spec.gpu_count:
@@ -148,6 +170,10 @@ class NodeTable:
             numbers[name] = len(numbers)
             self.domain_names[level].append(name)
         return numbers[name]
+
+
+def _sort_of(spec: NodeSpec | None) -> tuple[object, ...] | None:
+    return None if spec is None else (kind_of(spec), frozenset(spec.extended))
 
 
 def kind_of(spec: NodeSpec) -> GpuKind:

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from podium.model.cluster import GpuKind
 from podium.model.constraints import Gang
 from podium.model.records import POD
-from podium.model.shares import IMPOSSIBLE, share_on
+from podium.model.shares import IMPOSSIBLE, gpu_shares, share_on, usual_share
 from podium.model.workload import PodSpec, model_mask
 from podium.traces.kubernetes.devices import NO_DEVICES, Inventory, pod_facts
+from podium.traces.kubernetes.gangs import Member
 from podium.traces.kubernetes.pod import PodDraft
 from podium.traces.kubernetes.standing import Standing
 
@@ -33,6 +34,7 @@ class LivePod:
     slots: tuple[int, ...] = ()  # the GPUs that it holds: those of spec.gpu_slots, or likely ones
     gpu_milli: int = 0  # of each of them
     claims: frozenset[tuple[str, str]] = frozenset()  # whose devices are counted for this pod
+    mark: object = None  # by which a reader of events knows that nothing has changed
 
     @property
     def name(self) -> str:
@@ -48,6 +50,11 @@ class LivePod:
     def node(self) -> str:
         """Names the node to which the pod is bound, empty while it waits."""
         return self.draft.standing.node
+
+    @property
+    def is_finished(self) -> bool:
+        """Tells whether the pod neither waits nor runs any more."""
+        return self.draft.standing.is_finished
 
     @property
     def is_pending(self) -> bool:
@@ -145,10 +152,30 @@ def share_of(spec: PodSpec, kind: GpuKind) -> tuple[int, int]:
     return (spec.gpu_count, spec.gpu_milli) if share[0] == IMPOSSIBLE else share
 
 
-def pod_record(spec: PodSpec, gpu_models: tuple[str, ...]) -> Any:
-    """Gives the record of a pod, its models numbered as a cluster numbers them."""
-    mask = model_mask(spec.gpu_spec, gpu_models)
+def request_for(spec: PodSpec, kinds: tuple[GpuKind, ...], nodes: npt.NDArray[Any]) -> Request:
+    """Gives what a pod asks of nodes with these kinds of GPU."""
+    mask = model_mask(spec.gpu_spec, tuple(kind.model for kind in kinds))
     row = (
         spec.cpu_milli, spec.memory_mib, spec.gpu_count, spec.gpu_milli, mask, spec.priority, 0,
     )  # fmt: skip
-    return np.array([row], POD)[0]
+    pods = np.array([row], POD)
+    is_plain = not spec.gpu_memory_mib and all(kind.replicas == 1 for kind in kinds)
+    if not spec.gpu_count or not kinds or is_plain:
+        return Request("", spec, pods[0], None)
+    shares = gpu_shares(pods, np.array([spec.gpu_memory_mib], np.int32), kinds)
+    pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, nodes)
+    return Request("", spec, pods[0], shares[0])
+
+
+def member_of(pod: LivePod) -> Member:
+    """Describes a pod as a member of its group."""
+    draft, standing = pod.draft, pod.draft.standing
+    if draft.membership is None:
+        raise RuntimeError(f"{pod.name} is in no group")
+    return Member(
+        membership=draft.membership,
+        namespace=draft.spec.namespace,
+        is_pending=not standing.node and not standing.is_finished,
+        is_live=standing.is_live,
+        is_succeeded=standing.phase == "Succeeded",
+    )
