@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Literal, cast
 
 import msgspec
@@ -142,9 +143,8 @@ class Prioritizer:
         return self.state.request(_read_object(args.raw_pod))
 
     def _indices(self, names: list[str]) -> npt.NDArray[np.int64]:
-        index = self.state.index
-        found = [index.get(name, -1) for name in names]
-        return np.array(found, np.int64)
+        found = map(self.state.index.get, names, repeat(-1))
+        return np.fromiter(found, np.int64, len(names))
 
     def _nodes(self, without: Collection[str]) -> Nodes:
         nodes = self.state.nodes

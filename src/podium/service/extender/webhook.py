@@ -11,17 +11,19 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
 import numpy as np
 from prometheus_client.registry import Collector
+from pydantic import BaseModel, Field
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PolicyError
+from podium.experiments.case import named_policy
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
-from podium.policies import HOLD, load
+from podium.policies import HOLD
 from podium.service.components import BytesRoute, Component, Facts
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import scores_of
@@ -46,6 +48,35 @@ MOST_BODY_BYTES = 2**26
 NODE_GPU_SHARE = "simon/node-gpu-share"
 
 Object = dict[str, Any]
+
+
+class ScoreBody(BaseModel):
+    """A pod and the nodes that are feasible for it."""
+
+    pod: Annotated[dict[str, Any], Field(description="A Pod of the API.")]
+    nodes: Annotated[list[dict[str, Any]], Field(description="Nodes of the API.")]
+
+
+class ScoreReply(BaseModel):
+    """A score for every node."""
+
+    scores: Annotated[dict[str, int], Field(description="0 to 100 by the name of the node.")]
+
+
+_EXAMPLE: Mapping[str, Any] = {
+    "a pod that asks for half a GPU": {
+        "pod": {
+            "metadata": {"name": "p", "annotations": {GPU_COUNT: "1", GPU_MILLI: "500"}},
+            "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]},
+        },
+        "nodes": [
+            {
+                "metadata": {"name": "a"},
+                "status": {"allocatable": {"cpu": "32", "memory": "128Gi", GPU_COUNT: "2"}},
+            }
+        ],
+    }
+}
 
 
 class _Device(msgspec.Struct, frozen=True, rename={"pods": "PodList", "used": "GpuUsedMilli"}):
@@ -177,8 +208,7 @@ class Webhook(Component):
 
     def routes(self) -> Sequence[BytesRoute]:
         """Lists the one path that the plugin asks."""
-        example = {"one pod and one node": {"pod": {}, "nodes": []}}
-        return [BytesRoute("/score", Any, Any, self.score, MOST_BODY_BYTES, example)]
+        return [BytesRoute("/score", ScoreBody, ScoreReply, self.score, MOST_BODY_BYTES, _EXAMPLE)]
 
     def collectors(self) -> Sequence[Collector]:
         """Lists durations, and answers that prefer no node."""
@@ -187,7 +217,7 @@ class Webhook(Component):
     async def start(self) -> Facts:
         """Compiles the policy, so that the first request does not wait for it."""
         shapes = self._recent.shapes()
-        policy = await asyncio.to_thread(load, self._settings.policy)
+        policy = await asyncio.to_thread(named_policy, self._settings.policy, "extender.policy")
         self._scorer = await asyncio.to_thread(Scorer, policy, shapes)
         return {"policy": policy.name}
 
