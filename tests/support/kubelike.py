@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from podium.kube import LiveState
+from podium.model.records import node_view
 from support.manifests import node, pod
 
 
@@ -96,3 +98,16 @@ def write_dump(folder: Path, objects: list[Any]) -> Path:
     file = folder / "dump.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     return file
+
+
+def image(state: LiveState) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Shows a state so that two of them can be compared: no numbers that depend on the order."""
+    kinds, racks = state.gpu_kinds, state.domain_names[0]
+    nodes = {}
+    for name, at in state.index.items():
+        view = node_view(state.nodes[at])
+        kind = kinds[view.gpu_model] if view.gpu_count else None
+        rack = racks[view.rack] if view.rack >= 0 else ""
+        nodes[name] = (view._replace(gpu_model=0, rack=0), kind, rack)
+    pods = {uid: (pod.node, pod.slots, pod.spec) for uid, pod in state.pods.items()}
+    return nodes, pods

@@ -34,7 +34,7 @@ class LivePod:
     slots: tuple[int, ...] = ()  # the GPUs that it holds: those of spec.gpu_slots, or likely ones
     gpu_milli: int = 0  # of each of them
     claims: frozenset[tuple[str, str]] = frozenset()  # whose devices are counted for this pod
-    mark: object = None  # by which a reader of events knows that nothing has changed
+    mark: tuple[Any, ...] | None = None  # by which a reader of events knows what has changed
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ def unread_draft(named: tuple[str, str], node: str, inventory: Inventory) -> Pod
 
 
 def is_alike(one: PodDraft, other: PodDraft) -> bool:
-    """Tells whether two descriptions of a pod differ in times of its status alone."""
+    """Tells whether two descriptions of a pod differ only in what no placement depends on."""
     return _essence(one) == _essence(other)
 
 
@@ -99,8 +99,8 @@ def _essence(draft: PodDraft) -> tuple[object, ...]:
     standing, facts = draft.standing, draft.facts
     marks = (facts.annotations, facts.resources, facts.claims, facts.claim_names)
     return (
-        draft.spec, standing.phase, standing.node, standing.is_gated, standing.deleted_s,
-        draft.membership, draft.priority_class, draft.terms,
+        draft.spec, standing.is_finished and standing.phase, standing.node, standing.is_gated,
+        standing.deleted_s, draft.membership, draft.priority_class, draft.terms,
         facts if facts.is_plain else marks,
     )  # fmt: skip
 

@@ -264,14 +264,15 @@ class LiveState:
         draft = unread_draft(named(value), _node_of(value), self.around.inventory)
         return self.put_pod(uid, draft, problem)
 
-    def put_pod(self, uid: str, draft: PodDraft, problem: str = "", mark: object = None) -> bool:
+    def put_pod(
+        self, uid: str, draft: PodDraft, problem: str = "", mark: tuple[Any, ...] | None = None
+    ) -> bool:
         """Takes a pod as it is now; tells whether that is something new."""
         known = self._pods.by_uid.get(uid)
         if draft.standing.is_finished and draft.membership is None:
             return self.drop_pod(uid)
         if known is not None and known.problem == problem and is_alike(known.draft, draft):
-            known.draft = replace(known.draft, standing=draft.standing)
-            known.mark = mark
+            known.draft, known.mark = draft, mark
             return False
         if known is not None:
             self._detach(known)

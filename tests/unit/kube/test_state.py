@@ -8,7 +8,16 @@ import pytest
 from podium.kube import LiveState, Unreadable
 from podium.model.records import NODE_16, node_view
 from podium.traces import load_trace
-from support.kubelike import claim, gpu_node, gpu_pod, group, live, resource_slice, write_dump
+from support.kubelike import (
+    claim,
+    gpu_node,
+    gpu_pod,
+    group,
+    image,
+    live,
+    resource_slice,
+    write_dump,
+)
 
 POD_GROUP = "PodGroup.scheduling.k8s.io"
 
@@ -21,19 +30,6 @@ def state():
 def left(state, name):
     view = node_view(state.nodes[state.index[name]])
     return view.cpu_milli_left, view.memory_mib_left, view.gpu_milli_left[: view.gpu_count]
-
-
-def image(state):
-    """Shows a state so that two of them can be compared: no numbers that depend on the order."""
-    kinds, racks = state.gpu_kinds, state.domain_names[0]
-    nodes = {}
-    for name, at in state.index.items():
-        view = node_view(state.nodes[at])
-        kind = kinds[view.gpu_model] if view.gpu_count else None
-        rack = racks[view.rack] if view.rack >= 0 else ""
-        nodes[name] = (view._replace(gpu_model=0, rack=0), kind, rack)
-    pods = {uid: (pod.node, pod.slots, pod.spec) for uid, pod in state.pods.items()}
-    return nodes, pods
 
 
 def test_pods_take_what_they_ask_for_from_their_node(state):
