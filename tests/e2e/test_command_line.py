@@ -11,7 +11,7 @@ from support.binary import PODIUM, clean_environment, run
 
 SAMPLE = [sys.executable, "-m", "support.verbs"]
 HEAVY = (
-    "sqlalchemy", "jax", "fastapi", "matplotlib", "kubernetes", "ray", "numba", "numpy", "yaml",
+    "sqlalchemy", "jax", "fastapi", "matplotlib", "kubernetes_asyncio", "aiohttp", "msgspec", "ray", "numba", "numpy", "yaml",
     "polars", "rich", "pydantic", "asyncio",
 )  # fmt: skip
 

@@ -14,6 +14,8 @@ from msgspec import Raw
 
 from podium.kube.heads import PodHead, node_heads, pod_heads, pod_lives
 from podium.kube.objects import decode
+from podium.kube.reflector import Seen
+from podium.kube.resources import Resource
 from podium.kube.state import EventType, LiveState, identity
 from podium.traces.fields import FieldError, time_of
 from podium.traces.kubernetes import keys
@@ -34,43 +36,54 @@ class Feed:
         self._patterns: dict[bytes, PodDraft] = {}
         self._node_marks: dict[str, int] = {}
 
-    def apply(self, kind: str, type_: EventType, raw: Raw | bytes) -> Hashable:
-        """Takes one object; gives its identity.
+    def apply(self, resource: Resource, type_: EventType, raw: bytes | Raw) -> Seen:
+        """Takes one object.
 
         Raises:
             msgspec.DecodeError: the bytes are no such object.
         """
-        if kind == "Pod":
+        if resource.name == "Pod":
             return self._apply_pod(type_, raw)
-        if kind == "Node":
+        if resource.name == "Node":
             return self._apply_node(type_, raw)
-        value = decode(kind, raw)
-        self.state.apply(kind, type_, value)
-        return identity(kind, value)
+        # The members of a list do not say what they are.
+        known = {"apiVersion": resource.api_version, "kind": resource.kind}
+        value = known | decode(resource.name, raw)
+        self.state.apply(resource.name, type_, value)
+        version = value.get("metadata", {}).get("resourceVersion", "")
+        return Seen(identity(resource.name, value), version)
 
-    def _apply_node(self, type_: EventType, raw: Raw | bytes) -> str:
+    def retain(self, resource: Resource, seen: set[Hashable]) -> None:
+        """Takes a list to be complete: what is not among those seen is gone."""
+        self.state.retain(resource.name, seen)
+        if resource.name == "Node":
+            self._node_marks = {n: mark for n, mark in self._node_marks.items() if n in seen}
+
+    def _apply_node(self, type_: EventType, raw: bytes | Raw) -> Seen:
         head = node_heads.decode(raw)
         name, mark = head.metadata.name, head.mark()
+        seen = Seen(name, head.metadata.resource_version)
         if type_ == "DELETED":
             self._node_marks.pop(name, None)
         elif self._node_marks.get(name) == mark:
-            return name
+            return seen
         else:
             self._node_marks[name] = mark
         self.state.apply("Node", type_, decode("Node", raw))
-        return name
+        return seen
 
-    def _apply_pod(self, type_: EventType, raw: Raw | bytes) -> str:
+    def _apply_pod(self, type_: EventType, raw: bytes | Raw) -> Seen:
         head, state = pod_heads.decode(raw), self.state
         uid = head.metadata.uid
+        seen = Seen(uid, head.metadata.resource_version)
         if type_ == "DELETED":
             state.version += state.drop_pod(uid)
-            return uid
+            return seen
         pattern = head.pattern()
         mark = head.mark(pattern)
         known = state.known_pod(uid)
         if known is not None and known.mark == mark:
-            return uid
+            return seen
         try:
             if known is not None and known.mark is not None and known.mark[0] == mark[0]:
                 draft = _later(known.draft, head)
@@ -80,9 +93,9 @@ class Feed:
             state.version += state.put_unread_pod(uid, decode("Pod", raw), error)
         else:
             state.version += state.put_pod(uid, draft, mark=mark)
-        return uid
+        return seen
 
-    def _draft(self, raw: Raw | bytes, head: PodHead, pattern: bytes) -> PodDraft:
+    def _draft(self, raw: bytes | Raw, head: PodHead, pattern: bytes) -> PodDraft:
         like = self._patterns.get(pattern)
         if like is not None:
             return _like(like, pod_lives.decode(raw), head)

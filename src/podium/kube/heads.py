@@ -22,6 +22,7 @@ class _Metadata(Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
     uid: str = ""
+    resource_version: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: Raw = _NONE

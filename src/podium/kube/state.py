@@ -8,7 +8,7 @@ are worked out when somebody looks. One event loop owns a state, so there are no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -82,14 +82,14 @@ class LiveState:
 
     def replace(self, kind: str, objects: Iterable[Object]) -> int:
         """Takes a whole list: what is not in it is gone. Counts the changes."""
-        before, seen = self.version, set()
+        before, seen = self.version, set[Hashable]()
         for value in objects:
             self.apply(kind, "ADDED", value)
             seen.add(identity(kind, value))
         self.retain(kind, seen)
         return self.version - before
 
-    def retain(self, kind: str, seen: set[object]) -> None:
+    def retain(self, kind: str, seen: set[Hashable]) -> None:
         """Drops the objects of a kind whose `identity` is not among those seen."""
         gone: list[Object]
         if kind == "Node":
@@ -464,7 +464,7 @@ class LiveState:
             self.notes.setdefault(text, who)
 
 
-def identity(kind: str, value: Object) -> object:
+def identity(kind: str, value: Object) -> Hashable:
     """Gives what tells an object apart from others of its kind for as long as it is there."""
     if kind == "Node":
         return named(value)[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,7 +45,7 @@ class Surroundings:
     priorities: dict[str, int] = field(default_factory=dict)
     objects: dict[str, dict[Name, Object]] = field(default_factory=dict)  # by kind
 
-    def missing(self, kind: str, seen: set[object]) -> list[Object]:
+    def missing(self, kind: str, seen: set[Hashable]) -> list[Object]:
         """Lists the objects of a kind that are not among those seen."""
         return [each for name, each in self.objects.get(kind, {}).items() if name not in seen]
 

@@ -14,6 +14,7 @@ from podium.kube import LiveState
 from podium.kube.feed import Feed
 from podium.kube.heads import PodHead
 from podium.kube.objects import PodObject, decode
+from podium.kube.resources import NODES, PODS, RESOURCES
 from podium.traces.kubernetes.documents import read_documents
 from support.kubelike import gpu_node, gpu_pod, image, live
 
@@ -90,9 +91,9 @@ def test_json_and_objects_give_the_same_state(seed):
     plain, feed = LiveState(), Feed(LiveState())
     for i in range(4):
         plain.apply("Node", "ADDED", gpu_node(f"n{i}", 8))
-        feed.apply("Node", "ADDED", encoded(gpu_node(f"n{i}", 8)))
+        feed.apply(NODES, "ADDED", encoded(gpu_node(f"n{i}", 8)))
     for type_, pod in lives(random.Random(seed)):
-        assert feed.apply("Pod", type_, encoded(pod)) == pod["metadata"]["uid"]
+        assert feed.apply(PODS, type_, encoded(pod)).identity == pod["metadata"]["uid"]
         plain.apply("Pod", type_, pod)
         assert seen(feed.state, pod) == seen(plain, pod)
     assert image(feed.state) == image(plain)
@@ -126,25 +127,25 @@ def test_what_pods_run_is_not_kept():
 def test_heartbeats_of_nodes_change_nothing(feed):
     node = gpu_node("a")
     node["status"]["conditions"] = [{"type": "Ready", "status": "True", "lastHeartbeatTime": "1"}]
-    feed.apply("Node", "ADDED", encoded(node))
+    feed.apply(NODES, "ADDED", encoded(node))
     before = feed.state.version
     node["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-11-15T10:00:00Z"
-    feed.apply("Node", "MODIFIED", encoded(node))
+    feed.apply(NODES, "MODIFIED", encoded(node))
     assert feed.state.version == before
     node["status"]["conditions"][0]["status"] = "False"
-    feed.apply("Node", "MODIFIED", encoded(node))
+    feed.apply(NODES, "MODIFIED", encoded(node))
     assert feed.state.version == before + 1
-    feed.apply("Node", "DELETED", encoded(node))
-    feed.apply("Node", "ADDED", encoded(node))
+    feed.apply(NODES, "DELETED", encoded(node))
+    feed.apply(NODES, "ADDED", encoded(node))
     assert "a" in feed.state.index
 
 
 def test_a_pod_that_starts_changes_no_placement(feed):
-    feed.apply("Node", "ADDED", encoded(gpu_node("a")))
+    feed.apply(NODES, "ADDED", encoded(gpu_node("a")))
     bound = live(gpu_pod("p", 1), "p", "a", "Pending")
-    feed.apply("Pod", "ADDED", encoded(bound))
+    feed.apply(PODS, "ADDED", encoded(bound))
     version = feed.state.version
-    feed.apply("Pod", "MODIFIED", encoded(running(bound)))
+    feed.apply(PODS, "MODIFIED", encoded(running(bound)))
     assert feed.state.version == version
     pod = feed.state.pod("p")
     assert (pod.draft.standing.phase, pod.draft.standing.started_s) == ("Running", 1794736801.0)
@@ -152,9 +153,9 @@ def test_a_pod_that_starts_changes_no_placement(feed):
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"metadata": 3}', b"null", b"\xff"])
 def test_garbage_is_one_kind_of_error(feed, raw):
-    for kind in ("Pod", "Node", "PodGroup.scheduling.k8s.io"):
+    for resource in RESOURCES:
         with pytest.raises(msgspec.DecodeError):
-            feed.apply(kind, "ADDED", raw)
+            feed.apply(resource, "ADDED", raw)
 
 
 class Asked(dict):
