@@ -6,6 +6,7 @@ import tomllib
 import pytest
 import yaml
 
+from podium.kube.resources import RESOURCES
 from podium.settings import keys
 from support.helm import (
     CHART,
@@ -122,9 +123,10 @@ def test_the_default_scores_do_not_spread_what_a_policy_packs(tmp_path):
     assert profile["plugins"] == {
         "score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}
     }
-    (fit,) = profile["pluginConfig"]
+    fit, spread = profile["pluginConfig"]
     assert fit["args"]["scoringStrategy"]["type"] == "MostAllocated"
-    without = {"scheduler": {"resourceScore": "none"}}
+    assert spread["args"]["defaultConstraints"] == []
+    without = {"mode": "extender", "scheduler": {"resourceScore": "none"}}
     (profile,) = scheduler_configuration(rendered(without, tmp_path))["profiles"]
     disabled = {each["name"] for each in profile["plugins"]["score"]["disabled"]}
     assert disabled == {"NodeResourcesBalancedAllocation", "NodeResourcesFit"}
@@ -148,6 +150,21 @@ def test_as_an_extender_podium_is_alone_and_says_how_it_is_asked(tmp_path):
         each["roleRef"]["name"] for each in found if each["kind"] == "ClusterRoleBinding"
     }
     assert bound_roles == {f"{NAMESPACE}-podium"}  # nothing of kube-scheduler's
+
+
+@pytest.mark.parametrize("values", [{}, EXTENDER_WITH_ALL], ids=["default", "bind"])
+def test_podium_may_read_what_it_follows_and_nothing_else(values, tmp_path):
+    role = of_kind(rendered(values, tmp_path), "ClusterRole")
+    granted = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    read = {(each.group, each.plural, verb) for each in RESOURCES for verb in ("list", "watch")}
+    bind = {("", "pods/binding", "create")} if values else set()
+    assert granted == read | bind
 
 
 def test_containers_have_no_more_rights_than_they_need(objects):
@@ -238,7 +255,7 @@ def test_kinds_of_the_prometheus_operator_are_made_where_the_cluster_has_them(tm
         ({"scheduler": {"name": "default-scheduler"}}, "choose another name, or set mode=extender"),
         ({"learning": {"enabled": True}}, "set replicas=1, or store.urlSecret.name"),
         ({"tls": {"secretName": "x"}}, "leave it empty, or set mode=extender"),
-        ({"policy": {"source": "x", "existingConfigMap": "y"}}, "set one of them"),
+        ({"policy": {"source": "x", "existingConfigMap": "own"}}, "set one of them"),
         ({"settings": {"serve": {"token": "x"}}}, "settings.serve.token is secret"),
         ({"settings": {"store": {"url": "x"}}}, "settings.store.url is secret"),
     ],

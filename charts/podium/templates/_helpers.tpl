@@ -183,8 +183,11 @@ plugins:
       {{- if eq .Values.scheduler.resourceScore "none" }}
       - name: NodeResourcesFit
       {{- end }}
-{{- if ne .Values.scheduler.resourceScore "none" }}
+{{- $isOurs := eq .Values.mode "scheduler" }}
+{{- $hasScore := ne .Values.scheduler.resourceScore "none" }}
+{{- if or $isOurs $hasScore }}
 pluginConfig:
+  {{- if $hasScore }}
   - name: NodeResourcesFit
     args:
       apiVersion: kubescheduler.config.k8s.io/v1
@@ -196,6 +199,16 @@ pluginConfig:
             weight: 10
           - name: cpu
             weight: 1
+  {{- end }}
+  {{- if $isOurs }}
+  # Pods that do not ask to be spread are not: it would undo what a policy packs.
+  - name: PodTopologySpread
+    args:
+      apiVersion: kubescheduler.config.k8s.io/v1
+      kind: PodTopologySpreadArgs
+      defaultingType: List
+      defaultConstraints: []
+  {{- end }}
 {{- end }}
 {{- end -}}
 
