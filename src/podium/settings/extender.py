@@ -53,9 +53,11 @@ class Extender:
         default=60.0, metadata=about("seconds between preparations of the table", above=0)
     )
     max_state_age_s: float = field(
-        default=60.0,
+        default=180.0,
         metadata=about(
-            "seconds without word from the API server after which nothing is scored", above=0
+            "seconds without word from the API server after which nothing is scored; an idle one "
+            "says every minute that nothing happened",
+            above=0,
         ),
     )
     filter: bool = field(
@@ -71,7 +73,7 @@ class Extender:
         metadata=about("answer POST /extender/bind: bind pods, and note the GPUs chosen for them"),
     )
     recent_pods: int = field(
-        default=256, metadata=about("recent pods whose scores can be explained", at_least=1)
+        default=100, metadata=about("recent pods whose scores can be explained", at_least=1)
     )
     kubeconfig: str | None = field(
         default=None,
