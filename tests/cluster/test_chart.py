@@ -222,13 +222,14 @@ def as_account(plane, folder):
     token = plane.api.ask("POST", path, asked)["status"]["token"]
     access = replace(plane.access, token=token)
     folder.mkdir()
+    (folder / plane.key.name).symlink_to(plane.key)  # with which kube-scheduler serves
     (folder / "kubeconfig").write_text(json.dumps(access.kubeconfig()))
     return access
 
 
 def test_both_containers_work_with_the_rights_of_their_account(plane, api, namespace, tmp_path):
     """The pod of the chart, as two processes: kube-scheduler asks Podium, and binds."""
-    values = {"policy": {"name": "best-fit"}}
+    values = {"policy": {"name": "worst-fit"}}  # unlike kube-scheduler, which packs here
     made = rendered(values, tmp_path)
     (settings,) = [e["data"] for e in made if e["metadata"]["name"] == "podium-settings"]
     configuration = scheduler_configuration(made)
@@ -253,7 +254,7 @@ def test_both_containers_work_with_the_rights_of_their_account(plane, api, names
             scheduler = account_plane(plane, access, tmp_path / "account")
             with scheduler.scheduler(configuration):
                 api.create(asked)
-                assert api.wait_until_scheduled(asked) == "used"
+                assert api.wait_until_scheduled(asked) == "empty"
             metrics = podium.get("/metrics").body.decode()
     assert 'podium_extender_duration_seconds_count{verb="prioritize"} 1.0' in metrics
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/podium-scheduler"
