@@ -245,7 +245,7 @@ def test_kinds_of_the_prometheus_operator_are_made_where_the_cluster_has_them(tm
         ({"mode": "both"}, 'mode: mode must be one of the following: "scheduler", "extender"'),
         ({"polcy": {}}, "(root): Additional property polcy is not allowed"),
         ({"replicas": 0}, "replicas: Must be greater than or equal to 1"),
-        ({"extender": {"httpTimeoutMs": "200ms"}}, "httpTimeoutMs: Invalid type. Expected: integer"),
+        ({"extender": {"httpTimeoutMs": "200ms"}}, "httpTimeoutMs: Invalid type. Expected: int"),
         ({"extender": {"weight": 0}}, "extender.weight: Must be greater than or equal to 1"),
         ({"extender": {"managedResources": ["gpu"]}}, "managedResources.0: Does not match pattern"),
         ({"config": {"explorationCap": 1.5}}, "config.explorationCap: Must be less than or equal"),

@@ -20,7 +20,9 @@ from support.helm import ROOT, of_kind, rendered
 
 INSIDE = re.compile(r"(?<![\w/.-])/(opt/podium|var/cache|var/lib|source|tmp)\b")
 # What a container engine does: no capabilities, none to be gained, another user, nothing writable.
-CONFINED = "mount --bind {0}/var {0}/var && mount --bind {0}/tmp {0}/tmp && mount -o remount,ro,bind /"
+CONFINED = (
+    "mount --bind {0}/var {0}/var && mount --bind {0}/tmp {0}/tmp && mount -o remount,ro,bind /"
+)
 AS_USER = "setpriv --reuid {0} --regid {1} --clear-groups --no-new-privs --inh-caps=-all"
 START_S = 120.0
 

@@ -91,9 +91,7 @@ def test_only_figures_that_exist_are_asked_for(rules, dashboard, extender_figure
     assert asked >= {"podium_extender_duration_seconds_count", "up", "podium_store_trouble_seconds"}
 
 
-def test_figures_are_chosen_and_summed_by_labels_that_they_have(
-    rules, dashboard, extender_figures
-):
+def test_figures_are_chosen_and_summed_by_labels_that_they_have(rules, dashboard, extender_figures):
     for text in expressions(rules, dashboard):
         for each in asked_in(text):
             labels = extender_figures.get(base(each.name))

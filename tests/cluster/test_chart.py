@@ -29,8 +29,11 @@ OPERATOR = {"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusru
 DRY = "dryRun=All&fieldValidation=Strict"
 
 
+pytestmark = pytest.mark.usefixtures("_namespace")
+
+
 @pytest.fixture(scope="module")
-def namespace(plane):
+def _namespace(plane):
     """Makes a namespace that admits restricted pods only, and the kinds of the operator."""
     for kind, plural in OPERATOR.items():
         plane.api.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -39,7 +42,6 @@ def namespace(plane):
     made = {"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": NAMESPACE, "labels": labels}}  # fmt: skip
     plane.api.create(made)
-    return NAMESPACE
 
 
 def definition(kind, plural):
@@ -67,7 +69,9 @@ class Kinds:
         root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
         if version not in self._known:
             listed = self._api.ask("GET", root)["resources"]
-            self._known[version] = {each["kind"]: each for each in listed if "/" not in each["name"]}
+            self._known[version] = {
+                each["kind"]: each for each in listed if "/" not in each["name"]
+            }
         found = self._known[version][kind]
         where = f"/namespaces/{value['metadata']['namespace']}" if found["namespaced"] else ""
         return f"{root}{where}/{found['name']}"
@@ -88,11 +92,11 @@ def try_all(api, values):
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
-def test_the_api_server_takes_every_object_of_the_chart(api, namespace, name, tmp_path):
+def test_the_api_server_takes_every_object_of_the_chart(api, name, tmp_path):
     values = rendered(VALUE_SETS[name], tmp_path)
     assert values
-    assert {each["metadata"].get("namespace", namespace) for each in values} <= {
-        namespace,
+    assert {each["metadata"].get("namespace", NAMESPACE) for each in values} <= {
+        NAMESPACE,
         "kube-system",
     }
     try_all(api, values)
@@ -100,16 +104,16 @@ def test_the_api_server_takes_every_object_of_the_chart(api, namespace, name, tm
 
 @pytest.mark.parametrize("mode", ["scheduler", "extender"])
 @pytest.mark.parametrize("source", ["", POLICY], ids=["policy by name", "policy file"])
-def test_the_api_server_takes_the_plain_manifests(api, namespace, mode, source):
-    wanted = Installation(mode, namespace=namespace, policy_source=source)
+def test_the_api_server_takes_the_plain_manifests(api, mode, source):
+    wanted = Installation(mode, namespace=NAMESPACE, policy_source=source)
     try_all(api, objects(manifests(wanted)))
 
 
-def test_a_mistake_in_an_object_would_be_found(api, namespace, tmp_path):
+def test_a_mistake_in_an_object_would_be_found(api, tmp_path):
     (deployment,) = [each for each in rendered({}, tmp_path) if each["kind"] == "Deployment"]
     spec = deployment["spec"]["template"]["spec"]
     spec["enableServiceLink"] = spec.pop("enableServiceLinks")
-    with pytest.raises(KubeApiError, match='unknown field "spec.template.spec.enableServiceLink"'):
+    with pytest.raises(KubeApiError, match=r'unknown field "spec.template.spec.enableServiceLink"'):
         try_all(api, [deployment])
     del spec["enableServiceLink"]
     del spec["securityContext"]
@@ -145,8 +149,8 @@ def may(api, group, resource, verb, **more):
 
 
 NEVER = (
-    ("", "secrets", "get"), ("", "secrets", "list"), ("", "nodes", "patch"), ("", "nodes", "delete"),
-    ("", "pods", "create"), ("", "pods", "update"), ("", "pods/exec", "create"),
+    ("", "secrets", "get"), ("", "secrets", "list"), ("", "nodes", "patch"),
+    ("", "nodes", "delete"), ("", "pods", "create"), ("", "pods", "update"), ("", "pods/exec", "create"),
     ("", "pods/eviction", "create"), ("", "serviceaccounts/token", "create"),
     ("apps", "deployments", "patch"), ("rbac.authorization.k8s.io", "clusterroles", "escalate"),
     ("", "users", "impersonate"),
@@ -158,31 +162,31 @@ SCHEDULING = (
 )  # fmt: skip
 
 
-def test_podium_alone_may_read_and_nothing_more(plane, api, namespace, tmp_path):
+def test_podium_alone_may_read_and_nothing_more(plane, api, tmp_path):
     with installed(plane, tmp_path, {"mode": "extender"}):
         assert all(may(api, e.group, e.plural, v) for e in RESOURCES for v in ("list", "watch"))
         assert not any(may(api, *each) for each in (*NEVER, *SCHEDULING))
     assert not may(api, "", "nodes", "list")
 
 
-def test_with_bind_podium_may_bind_and_nothing_more(plane, api, namespace, tmp_path):
+def test_with_bind_podium_may_bind_and_nothing_more(plane, api, tmp_path):
     with installed(plane, tmp_path, {"mode": "extender", "extender": {"bind": True}}):
         assert may(api, "", "pods/binding", "create")
         others = [each for each in SCHEDULING if each[1] != "pods/binding"]
         assert not any(may(api, *each) for each in (*NEVER, *others))
 
 
-def test_beside_kube_scheduler_it_may_also_do_what_that_does(plane, api, namespace, tmp_path):
+def test_beside_kube_scheduler_it_may_also_do_what_that_does(plane, api, tmp_path):
     with installed(plane, tmp_path, {}):
         assert all(may(api, e.group, e.plural, v) for e in RESOURCES for v in ("list", "watch"))
         assert all(may(api, *each) for each in SCHEDULING)
         assert not any(may(api, *each) for each in NEVER)
         lease = {"group": "coordination.k8s.io", "resource": "leases", "verb": "update"}
-        assert may(api, **lease, namespace=namespace, name="podium-scheduler")
-        assert not may(api, **lease, namespace=namespace, name="another")
+        assert may(api, **lease, namespace=NAMESPACE, name="podium-scheduler")
+        assert not may(api, **lease, namespace=NAMESPACE, name="another")
 
 
-def test_the_notes_show_the_configuration_that_the_config_map_holds(plane, namespace, tmp_path):
+def test_the_notes_show_the_configuration_that_the_config_map_holds(plane, tmp_path):
     with installed(plane, tmp_path, {"mode": "extender"}) as said:
         shown = re.search(r"^  apiVersion: kubescheduler.*?(?=^\S)", said, re.DOTALL | re.MULTILINE)
         held = scheduler_configuration(rendered({"mode": "extender"}, tmp_path))
@@ -192,9 +196,7 @@ def test_the_notes_show_the_configuration_that_the_config_map_holds(plane, names
         assert "schedulerName: gpus" in said
 
 
-def test_a_release_can_be_upgraded_and_leaves_nothing_but_what_was_learned(
-    plane, api, namespace, tmp_path
-):
+def test_a_release_can_be_upgraded_and_leaves_nothing_but_what_was_learned(plane, api, tmp_path):
     access = ["--kubeconfig", plane.kubeconfig, "--namespace", NAMESPACE]
     learning = {"replicas": 1, "learning": {"enabled": True}}
     with installed(plane, tmp_path, {}):
@@ -227,7 +229,7 @@ def as_account(plane, folder):
     return access
 
 
-def test_both_containers_work_with_the_rights_of_their_account(plane, api, namespace, tmp_path):
+def test_both_containers_work_with_the_rights_of_their_account(plane, api, tmp_path):
     """The pod of the chart, as two processes: kube-scheduler asks Podium, and binds."""
     values = {"policy": {"name": "worst-fit"}}  # unlike kube-scheduler, which packs here
     made = rendered(values, tmp_path)

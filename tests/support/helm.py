@@ -18,7 +18,9 @@ KUBERNETES = "1.36.4"
 NAMESPACE = "podium-system"
 MONITORING = "monitoring.coreos.com/v1"
 
-POLICY = 'def score(pod, node):\n    """Prefers the fullest ${node}: {{ .Values }}."""\n\n    return 1\n'
+POLICY = (
+    'def score(pod, node):\n    """Prefers the fullest ${node}: {{ .Values }}."""\n\n    return 1\n'
+)
 """A policy with what a template might take for its own."""
 
 EXTENDER_WITH_ALL = {
