@@ -150,8 +150,8 @@ def may(api, group, resource, verb, **more):
 
 NEVER = (
     ("", "secrets", "get"), ("", "secrets", "list"), ("", "nodes", "patch"),
-    ("", "nodes", "delete"), ("", "pods", "create"), ("", "pods", "update"), ("", "pods/exec", "create"),
-    ("", "pods/eviction", "create"), ("", "serviceaccounts/token", "create"),
+    ("", "nodes", "delete"), ("", "pods", "create"), ("", "pods", "update"),
+    ("", "pods/exec", "create"), ("", "pods/eviction", "create"), ("", "serviceaccounts/token", "create"),
     ("apps", "deployments", "patch"), ("rbac.authorization.k8s.io", "clusterroles", "escalate"),
     ("", "users", "impersonate"),
 )  # fmt: skip
