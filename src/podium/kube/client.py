@@ -49,6 +49,11 @@ class KubeError(MissingError):
         return self.status == _FORBIDDEN
 
     @property
+    def is_final(self) -> bool:
+        """Tells whether asking again would be answered the same."""
+        return self.status in (_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND)
+
+    @property
     def is_gone(self) -> bool:
         """Tells whether the version that was asked for is too old."""
         return self.status == _GONE
@@ -75,6 +80,7 @@ class KubeClient:
     async def __aexit__(self, *exit_: object) -> None:
         if self._session is not None:
             await self._session.close()
+            await asyncio.sleep(0)  # connections that were dropped end in the next turn
 
     @property
     def url(self) -> str:
@@ -107,7 +113,7 @@ class KubeClient:
             try:
                 yield response
             finally:
-                response.close()
+                _drop(response)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise self._unreachable(error) from error
 
@@ -117,7 +123,7 @@ class KubeClient:
         response = await self._sent(path, query, silence_s, body)
         if response.status == _UNAUTHORIZED:
             # A token may have expired; whoever gave it may give another.
-            response.close()
+            _drop(response)
             await self._access.load()
             response = await self._sent(path, query, silence_s, body)
         if response.status >= 400:
@@ -125,7 +131,7 @@ class KubeClient:
                 verb = _verb(query) if body is None else "create"
                 raise await self._refusal(response, path, verb)
             finally:
-                response.close()
+                _drop(response)
         return response
 
     async def _sent(
@@ -186,6 +192,14 @@ class KubeClient:
             f"the cluster does not answer: {_words(error)}", where=f"{self.url}, {self._label}",
             hint="check that it runs, and that --context is the one you mean",
         )  # fmt: skip
+
+
+def _drop(response: ClientResponse) -> None:
+    """Ends an answer; where more of it would come, the connection ends with it, at once."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 async def _said(response: ClientResponse) -> Status:

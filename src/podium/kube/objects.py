@@ -12,6 +12,9 @@ from typing import Any, TypedDict
 import msgspec
 from msgspec import Raw, Struct
 
+from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.standing import MIRROR
+
 
 class Metadata(TypedDict, total=False):
     """Names an object; of its owners, the controller counts."""
@@ -168,12 +171,90 @@ class JobObject(TypedDict, total=False):
     spec: _JobTemplate
 
 
+class _ReplicatedTemplate(TypedDict, total=False):
+    spec: _JobTemplate
+
+
+class _ReplicatedJob(TypedDict, total=False):
+    name: str
+    replicas: Any
+    dependsOn: Any
+    template: _ReplicatedTemplate
+
+
+class _JobSetSpec(TypedDict, total=False):
+    startupPolicy: Any
+    replicatedJobs: list[_ReplicatedJob]
+
+
+class JobSetObject(TypedDict, total=False):
+    """Is a JobSet: how many pods its Jobs run at once, and in which order."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+    spec: _JobSetSpec
+
+
+class _LeaderWorkerTemplate(TypedDict, total=False):
+    size: Any
+
+
+class _LeaderWorkerSetSpec(TypedDict, total=False):
+    startupPolicy: Any
+    replicas: Any
+    leaderWorkerTemplate: _LeaderWorkerTemplate
+
+
+class LeaderWorkerSetObject(TypedDict, total=False):
+    """Is a LeaderWorkerSet: how many pods make one group."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+    spec: _LeaderWorkerSetSpec
+
+
 _DECODERS: Mapping[str, msgspec.json.Decoder[Any]] = {
     "Node": msgspec.json.Decoder(NodeObject),
     "Pod": msgspec.json.Decoder(PodObject),
     "Job.batch": msgspec.json.Decoder(JobObject),
+    "JobSet.jobset.x-k8s.io": msgspec.json.Decoder(JobSetObject),
+    "LeaderWorkerSet.leaderworkerset.x-k8s.io": msgspec.json.Decoder(LeaderWorkerSetObject),
 }
 _OTHER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(OtherObject)
+
+
+_MARKING_DOMAINS = (
+    "alibabacloud.com", "aliyun.com", "amd.com", "batch.kubernetes.io", "hami.io", "intel.com",
+    "kai.scheduler", "koordinator.sh", "kueue.x-k8s.io", "nvidia.com", "podium", "run.ai",
+    "scheduling.k8s.io", "scheduling.x-k8s.io", "sigs.k8s.io", "volcano.sh",
+)  # fmt: skip
+_MARKS = frozenset(
+    {keys.GPUSHARE_INDEX, keys.KAI_DEVICES, keys.KAI_FRACTION, keys.KAI_GROUP, keys.KAI_MEMORY,
+     keys.JOB_TYPE, *keys.GANG_KEYS["kai"], MIRROR}
+)  # fmt: skip
+
+
+def is_mark(key: str) -> bool:
+    """Tells annotations that say something about devices and groups from all others.
+
+    Others may hold anything: `kubectl apply` keeps whole manifests in one.
+    """
+    domain = key.partition("/")[0]
+    return key in _MARKS or any(
+        domain == each or domain.endswith(f".{each}") for each in _MARKING_DOMAINS
+    )
+
+
+def without_strange_marks(value: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out the annotations of an object that Podium does not read."""
+    metadata = value.get("metadata") or {}
+    annotations = metadata.get("annotations")
+    if not annotations:
+        return value
+    kept = {key: text for key, text in annotations.items() if is_mark(key)}
+    return {**value, "metadata": {**metadata, "annotations": kept}}
 
 
 def decode(kind: str, raw: bytes | Raw) -> dict[str, Any]:

@@ -65,12 +65,19 @@ class ClusterWatch:
         return False
 
     def _is_synced(self) -> bool:
-        for each in self.reflectors.values():
-            if each.health.is_refused and each.resource.is_needed and each.health.problem:
-                raise each.health.problem
+        needed = [each for each in self.reflectors.values() if each.resource.is_needed]
+        for problem in (self.problem, *(each.health.problem for each in needed)):
+            if problem is not None and problem.is_final and not self._has_begun:
+                raise problem
         return bool(self.reflectors) and all(
             each.health.is_synced or each.health.is_refused for each in self.reflectors.values()
         )
+
+    @property
+    def _has_begun(self) -> bool:
+        """Tells whether the cluster has shown what is needed, so that refusals will pass."""
+        needed = [each for each in self.reflectors.values() if each.resource.is_needed]
+        return bool(needed) and all(each.health.is_synced for each in needed)
 
     @property
     def age_s(self) -> float:
@@ -107,6 +114,7 @@ class ClusterWatch:
             except KubeError as error:
                 self.problem = error
                 wait_s = max(error.wait_s, backoff.next_s())
+                self._changed.set()
             await self.sleep(wait_s)
 
     def _follow(self, resources: Sequence[Resource]) -> None:
