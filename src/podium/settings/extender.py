@@ -11,7 +11,10 @@ from podium.settings.about import about
 class Extender:
     """How pods of a live cluster are scored for kube-scheduler."""
 
-    policy: str = field(default="fgd", metadata=about("policy that scores, by name or file"))
+    policy: str = field(
+        default="fgd",
+        metadata=about("policy that scores, by name or file", flag="--extender-policy"),
+    )
     shadow: str = field(
         default="",
         metadata=about("policies that score alongside without effect, separated by commas"),
@@ -77,15 +80,22 @@ class Extender:
     )
     kubeconfig: str | None = field(
         default=None,
-        metadata=about("kubeconfig file; unset: the service account, KUBECONFIG or ~/.kube/config"),
+        metadata=about(
+            "kubeconfig file; unset: KUBECONFIG, ~/.kube/config or the pod's service account",
+            flag="--extender-kubeconfig",
+        ),
     )
     context: str | None = field(
-        default=None, metadata=about("context of the kubeconfig; unset: the current one")
+        default=None,
+        metadata=about(
+            "context of the kubeconfig; unset: the current one", flag="--extender-context"
+        ),
     )
     topology: str | None = field(
         default=None,
         metadata=about(
             "labels of rack, block and zone: aws, gcp, oci, nvlink, topograph, kubernetes, or up "
-            "to three keys; unset: all that are known"
+            "to three keys; unset: all that are known",
+            flag="--extender-topology",
         ),
     )

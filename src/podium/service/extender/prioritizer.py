@@ -33,6 +33,7 @@ Reason = Literal["malformed", "not-ready", "stale", "unmodelled", "unknown-nodes
 """Why no node is preferred."""
 
 Nodes = npt.NDArray[Any]
+Whole = npt.NDArray[np.int64]
 _read_object = msgspec.json.Decoder().decode
 
 
@@ -56,6 +57,7 @@ class Decision:
     scores: npt.NDArray[np.float64]  # (num_names,) of the policy
     points: npt.NDArray[np.int64]  # (num_names,) 0 to 1000
     nodes: Nodes  # all nodes, as they were scored
+    rank: npt.NDArray[np.int64]  # (num_nodes,) their places in the order that breaks ties
     best: int  # which of the names; -1: none
     slots: tuple[int, ...]  # the GPUs on the best node
     target: Target | None = None  # of the pod's gang
@@ -102,19 +104,19 @@ class Prioritizer:
         at = self._indices(args.node_names)
         if len(at) and (at < 0).all():
             return Neutral("unknown-nodes", "none of the nodes is known")
-        nodes = self._nodes(without=(args.pod.uid,))
+        nodes, rank = self._nodes(without=(args.pod.uid,)), self._order.rank(self.state.names)
         try:
-            found = scores_of(self.scorer, request, nodes)
+            found = scores_of(self.scorer, request, nodes, at, rank)
         except PolicyError as error:
             return Neutral("policy", str(error))
-        scores = np.where(at >= 0, found.scores[at], HOLD) if len(nodes) else np.zeros(0)
+        scores = np.where(at >= 0, found.scores[at], HOLD) if len(at) else np.zeros(0)
         target = self._target(request)
-        points = self._points(scores, at, target)
+        points = self._points(scores, at, rank, target)
         best = int(points.argmax()) if len(points) and points.max() > 0 else -1
-        slots = _slots(request, found, nodes, int(at[best])) if best >= 0 else ()
+        slots = _slots(request, found.gpu_slots, nodes, int(at[best])) if best >= 0 else ()
         return Decision(
             args.pod, request, self.scorer.policy.name, args.node_names, at, scores, points,
-            nodes, best, slots, target,
+            nodes, rank, best, slots, target,
         )  # fmt: skip
 
     def assume(self, decision: Decision) -> None:
@@ -133,8 +135,10 @@ class Prioritizer:
         at = self.state.index.get(node)
         if at is None:
             return ()
-        nodes = self._nodes(without=(decision.pod.uid,))
-        return _slots(decision.request, scores_of(self.scorer, decision.request, nodes), nodes, at)
+        nodes, slots = self._nodes(without=(decision.pod.uid,)), np.full(at + 1, -1)
+        if self.scorer.is_pure:  # another policy would take it for another decision
+            slots = _by_kind(self.scorer, decision.request, nodes).gpu_slots
+        return _slots(decision.request, slots, nodes, at)
 
     def _request(self, args: ExtenderArgs) -> Request | Unreadable:
         known = self.state.pod(args.pod.uid)
@@ -161,31 +165,42 @@ class Prioritizer:
         return self._targets.target(request.group, gang, request.record, others)
 
     def _points(
-        self, scores: npt.NDArray[np.float64], at: npt.NDArray[np.int64], target: Target | None
-    ) -> npt.NDArray[np.int64]:
-        if not len(scores):
-            return np.zeros(0, np.int64)
-        in_order = np.argsort(self._order.rank(self.state.names)[at])
-        points = np.zeros(len(scores), np.int64)
+        self, scores: npt.NDArray[np.float64], at: Whole, rank: Whole, target: Target | None
+    ) -> Whole:
         if target is None:
-            points[in_order] = self._scaled(scores[in_order])
-            return points
+            return self._scaled(scores, at, rank)
         is_inside = target.flags(self.state.domains)[at] & (at >= 0)
         gang_points = self._settings.gang_points
+        points = np.zeros(len(scores), np.int64)
         for group, extra in ((is_inside, gang_points), (~is_inside, 0)):
-            chosen = in_order[group[in_order]]
-            own = self._scaled(scores[chosen])
+            own = self._scaled(scores[group], at[group], rank)
             shared = np.maximum(own * (MOST - gang_points) // MOST, 1) + extra
-            points[chosen] = np.where(own > 0, np.minimum(shared, MOST), 0)
+            points[group] = np.where(own > 0, np.minimum(shared, MOST), 0)
         return points
 
-    def _scaled(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def _scaled(self, scores: npt.NDArray[np.float64], at: Whole, rank: Whole) -> Whole:
+        """Gives points to nodes that stand in any order."""
+        in_order, is_known = np.full(len(rank), HOLD), at >= 0
+        in_order[rank[at[is_known]]] = scores[is_known]
         scale, ties = cast("Scale", self._settings.scale), cast("Ties", self._settings.ties)
-        return scaled(scores, scale, ties)
+        points: Whole = np.where(is_known, scaled(in_order, scale, ties)[rank[at]], 0)
+        return points
 
 
-def scores_of(scorer: Scorer, request: Request, nodes: Nodes) -> NodeScores:
-    """Scores a pod on all nodes, as what it is on the GPUs of each."""
+def scores_of(scorer: Scorer, request: Request, nodes: Nodes, at: Whole, rank: Whole) -> NodeScores:
+    """Scores a pod on the nodes asked about, as what it is on the GPUs of each.
+
+    A policy that sees the whole cluster sees no others, in the order that breaks ties.
+    """
+    if scorer.is_pure or not len(nodes):
+        return _by_kind(scorer, request, nodes)
+    shown, known = np.zeros_like(nodes), at[at >= 0]
+    shown[rank[known]] = nodes[known]
+    found = _by_kind(scorer, request, shown)
+    return NodeScores(found.scores[rank], found.gpu_slots[rank])
+
+
+def _by_kind(scorer: Scorer, request: Request, nodes: Nodes) -> NodeScores:
     if request.shares is None:
         return scorer.scores(request.record, nodes)
     scores, slots = np.full(len(nodes), HOLD), np.full(len(nodes), -1)
@@ -206,9 +221,9 @@ def record_on(request: Request, node: np.void) -> np.void:
     return cast("np.void", record)
 
 
-def _slots(request: Request, found: NodeScores, nodes: Nodes, at: int) -> tuple[int, ...]:
+def _slots(request: Request, chosen: Whole, nodes: Nodes, at: int) -> tuple[int, ...]:
     """Names the GPUs of a node: the policy's choice for a part of one, or the tightest that fit."""
     record = record_on(request, nodes[at])
-    if found.gpu_slots[at] >= 0 and record["gpu_count"] == 1 and record["gpu_milli"] < GPU_MILLI:
-        return (int(found.gpu_slots[at]),)
+    if chosen[at] >= 0 and record["gpu_count"] == 1 and record["gpu_milli"] < GPU_MILLI:
+        return (int(chosen[at]),)
     return tightest_slots(record, nodes[at])

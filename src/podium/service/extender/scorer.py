@@ -33,9 +33,14 @@ class Scorer:
         self._changes = Changes()
         self._rows: OrderedDict[bytes, _Row] = OrderedDict()
 
+    @property
+    def is_pure(self) -> bool:
+        """Returns whether a score depends on the pod and one node alone."""
+        return isinstance(self.policy, PairPolicy)
+
     def scores(self, pod: np.void, nodes: Nodes) -> NodeScores:
         """Scores a pod on all nodes; what is returned changes with the next call."""
-        if not isinstance(self.policy, PairPolicy):
+        if not self.is_pure:
             return self._session.scores(pod, nodes)
         if not self._changes.see(nodes):
             self._rows.clear()
@@ -55,7 +60,7 @@ class Scorer:
 
     def warm(self, nodes: Nodes) -> Scorer:
         """Scores the commonest pods ahead of time, so that nobody waits for their first scores."""
-        if not isinstance(self.policy, PairPolicy):
+        if not self.is_pure:
             return self  # it would take them for pods that are there
         common = np.argsort(-self.shapes.weights, kind="stable")[:MOST_SHAPES]
         for pod in self.shapes.pods[common]:
@@ -64,7 +69,7 @@ class Scorer:
 
     def refresh(self, shapes: Shapes) -> Scorer:
         """Returns a scorer whose table is prepared anew; a cluster policy keeps its memory."""
-        if isinstance(self.policy, PairPolicy):
+        if self.is_pure:
             return Scorer(self.policy, shapes)
         self._session.refresh(shapes)
         return self

@@ -192,9 +192,10 @@ class Verbs:
 
 def _best(shadow: Scorer, decision: Decision) -> str:
     """Names the node that a shadow policy prefers among those that were asked about."""
-    found = scores_of(shadow, decision.request, decision.nodes)
-    scores = np.where(decision.at >= 0, found.scores[decision.at], HOLD)
-    names = decision.node_names
-    if not (scores > HOLD).any():
+    at, rank = decision.at, decision.rank
+    found = scores_of(shadow, decision.request, decision.nodes, at, rank)
+    scores = np.where(at >= 0, found.scores[at], HOLD)
+    places = np.flatnonzero(scores == scores.max(initial=HOLD))
+    if not len(places) or scores[places[0]] == HOLD:
         return ""
-    return min(names[place] for place in np.flatnonzero(scores == scores.max()).tolist())
+    return decision.node_names[int(places[rank[at[places]].argmin()])]

@@ -23,10 +23,9 @@ from podium.errors import PolicyError
 from podium.experiments.case import named_policy
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
-from podium.policies import HOLD
 from podium.service.components import BytesRoute, Component, Facts
 from podium.service.extender.metrics import ExtenderMetrics
-from podium.service.extender.prioritizer import scores_of
+from podium.service.extender.prioritizer import NameOrder, scores_of
 from podium.service.extender.scale import Scale, Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import RecentPods
@@ -202,6 +201,7 @@ class Webhook(Component):
         self._log = log
         self._metrics = ExtenderMetrics("podium_webhook_")
         self._cluster = SimulatedCluster()
+        self._order = NameOrder()
         self._recent = RecentPods(settings.extender.window_pods)
         self._prepared = 0
         self._scorer: Scorer | None = None
@@ -249,12 +249,13 @@ class Webhook(Component):
             return self._neutral(names, "unmodelled", str(asked))
         self._recent.add(asked)
         self._prepare()
-        found = scores_of(self._scorer, asked, state.nodes).scores
         order = sorted({name for name in names if name in state.index})
-        scores = np.array([found[state.index[name]] for name in order] or [HOLD])
+        at = np.array([state.index[name] for name in order], np.int64)
+        rank = self._order.rank(state.names)
+        scores = scores_of(self._scorer, asked, state.nodes, at, rank).scores[at]
         scale, ties = cast("Scale", self._settings.scale), cast("Ties", self._settings.ties)
         points = scaled(scores, scale, ties, MOST_POINTS).tolist()
-        return dict.fromkeys(names, 0) | dict(zip(order, points, strict=False))
+        return dict.fromkeys(names, 0) | dict(zip(order, points, strict=True))
 
     def _prepare(self) -> None:
         assert self._scorer is not None

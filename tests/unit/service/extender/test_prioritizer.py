@@ -138,3 +138,21 @@ def test_an_empty_cluster_is_no_reason_to_fail():
     asked = Asked([])
     assert asked.prioritize(live(gpu_pod("p"), "u"), []) == {}
     assert isinstance(asked.state, LiveState)
+
+
+def test_a_policy_that_sees_the_cluster_sees_the_nodes_asked_about_alone():
+    asked = Asked([gpu_node(name) for name in ("n3", "n1", "n2")], policy="round-robin")
+    pod = asked.wait(gpu_pod("p"), "u")
+    best = [asked.best(pod, ["n3", "n2"]) for _ in range(3)]
+    assert best == ["n2", "n3", "n2"]
+    assert asked.best(pod, ["n1"]) == "n1"
+
+
+def test_the_gpus_of_a_policy_that_sees_the_cluster_are_the_tightest():
+    asked = Asked(NODES, policy="round-robin")
+    pod = asked.wait(gpu_pod("p", 2), "u")
+    asked.prioritize(pod)
+    decision = asked.memory.history.of("u").decision
+    chooser = asked.verbs.prioritizer
+    assert (decision.best_node, chooser.slots_on(decision, "c")) == ("a", (0, 1))
+    assert asked.best(asked.wait(gpu_pod("q"), "v")) == "b"
