@@ -127,22 +127,37 @@ def environment(root):
     } | {"LANG": "C.UTF-8"}  # fmt: skip
 
 
+def confined(root, *arguments):
+    """Writes a command that runs Podium as a cluster runs the image."""
+    user, group = last("USER").split(":")
+    variables = [f"{name}={value}" for name, value in environment(root).items()]
+    return [
+        "env", "-i", f"--chdir={root}/tmp", *variables,
+        "unshare", "--mount", "bash", "-ec", CONFINED.format(root) + ' && exec "$@"', "bash",
+        *AS_USER.format(user, group).split(), root / "opt/podium/bin/podium", *arguments,
+    ]  # fmt: skip
+
+
 @pytest.mark.deep
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_the_steps_of_the_dockerfile_give_a_service_that_needs_no_root(image):
     (port,) = free_ports(1)
-    user, group = last("USER").split(":")
-    serve = [image / "opt/podium/bin/podium", "serve", "--port", str(port)]
-    confined = CONFINED.format(image) + ' && exec "$@"'
-    command = ["unshare", "--mount", "bash", "-ec", confined, "bash",
-               *AS_USER.format(user, group).split(), *serve]  # fmt: skip
-    variables = [f"{name}={value}" for name, value in environment(image).items()]
+    user = int(last("USER").split(":")[0])
     log = image / "tmp" / "log"
-    with running(["env", "-i", f"--chdir={image}/tmp", *variables, *command], log) as daemon:
+    with running(confined(image, "serve", "--port", str(port)), log) as daemon:
         answer = asked(daemon, port)
     assert answer == '{"status":"ready","store":"ok"}'
-    assert (image / "var/lib/podium/podium.db").stat().st_uid == int(user)
+    assert (image / "var/lib/podium/podium.db").stat().st_uid == user
     assert "Read-only" not in log.read_text()
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_policies_are_compiled_where_only_the_cache_is_writable(image):
+    command = confined(image, "policies", "check", "first-fit")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any((image / "var/cache/podium/compiled").iterdir())
 
 
 def asked(daemon, port):

@@ -11,6 +11,7 @@ import yaml
 from podium.kube.manifests import Installation, manifests, objects
 from podium.kube.resources import RESOURCES
 from support.control_plane import ControlPlane
+from support.daemons import free_ports
 from support.helm import (
     CHART,
     NAMESPACE,
@@ -21,7 +22,7 @@ from support.helm import (
     scheduler_configuration,
 )
 from support.kube_api import AT_ONCE, KubeApi, KubeApiError
-from support.manifests import node, pod
+from support.manifests import bound, node, pod
 from support.service import served
 
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:podium"
@@ -121,6 +122,10 @@ def test_a_mistake_in_an_object_would_be_found(api, tmp_path):
         try_all(api, [deployment])
 
 
+def gpu_pod(name, **spec):
+    return pod(name, requests={"nvidia.com/gpu": "1"}, **spec)
+
+
 @contextlib.contextmanager
 def installed(plane, folder, values):
     """Installs the chart with helm; gives what it says."""
@@ -151,7 +156,8 @@ def may(api, group, resource, verb, **more):
 NEVER = (
     ("", "secrets", "get"), ("", "secrets", "list"), ("", "nodes", "patch"),
     ("", "nodes", "delete"), ("", "pods", "create"), ("", "pods", "update"),
-    ("", "pods/exec", "create"), ("", "pods/eviction", "create"), ("", "serviceaccounts/token", "create"),
+    ("", "pods/exec", "create"), ("", "pods/eviction", "create"),
+    ("", "serviceaccounts/token", "create"),
     ("apps", "deployments", "patch"), ("rbac.authorization.k8s.io", "clusterroles", "escalate"),
     ("", "users", "impersonate"),
 )  # fmt: skip
@@ -217,6 +223,28 @@ def test_a_release_can_be_upgraded_and_leaves_nothing_but_what_was_learned(plane
     api.ask("DELETE", f"{claims}/podium", AT_ONCE)
 
 
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_the_real_kube_scheduler_takes_every_configuration(plane, api, name, tmp_path):
+    """It schedules too, since nobody answers at the address of the extender."""
+    configuration = scheduler_configuration(rendered(VALUE_SETS[name], tmp_path))
+    configuration["clientConnection"]["kubeconfig"] = str(plane.kubeconfig)
+    configuration["leaderElection"]["leaderElect"] = False
+    (extender,) = configuration["extenders"]
+    (port,) = free_ports(1)
+    extender["urlPrefix"] = re.sub(r"//.*/", f"//127.0.0.1:{port}/", extender["urlPrefix"])
+    if "tlsConfig" in extender:
+        extender["tlsConfig"]["caFile"] = str(plane.access.certificate)
+    scheduler_name = configuration["profiles"][0]["schedulerName"]
+    for each in (node("empty"), node("used"), bound(gpu_pod("old"), "used")):
+        api.create(each)
+    asked = gpu_pod("asked", schedulerName=scheduler_name)
+    with plane.scheduler(configuration):
+        api.create(asked)
+        # By its own score, which packs, unless it has none.
+        expected = ("empty", "used") if name == "bare" else ("used",)
+        assert api.wait_until_scheduled(asked) in expected
+
+
 def as_account(plane, folder):
     """Writes a kubeconfig with a token of Podium's own account, as its pod has one."""
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/podium/token"
@@ -235,11 +263,9 @@ def test_both_containers_work_with_the_rights_of_their_account(plane, api, tmp_p
     made = rendered(values, tmp_path)
     (settings,) = [e["data"] for e in made if e["metadata"]["name"] == "podium-settings"]
     configuration = scheduler_configuration(made)
-    for each in (node("empty"), node("used"), pod("old", requests={"nvidia.com/gpu": "1"})):
-        api.create(each if each["kind"] == "Node" else {
-            **each, "spec": {**each["spec"], "nodeName": "used"}, "status": {"phase": "Running"}
-        })  # fmt: skip
-    asked = pod("asked", requests={"nvidia.com/gpu": "1"}, schedulerName="podium-scheduler")
+    for each in (node("empty"), node("used"), bound(gpu_pod("old"), "used")):
+        api.create(each)
+    asked = gpu_pod("asked", schedulerName="podium-scheduler")
     with installed(plane, tmp_path, values):
         access = as_account(plane, tmp_path / "account")
         own = {
