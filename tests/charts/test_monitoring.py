@@ -19,7 +19,7 @@ from support.service import Service
 
 # Of kube-scheduler v1.36.4, and what Prometheus itself adds.
 OF_OTHERS = {"scheduler_schedule_attempts_total", "scheduler_pending_pods", "up"}
-FUNCTIONS = {"rate", "unless", "absent", "histogram_quantile", "label_values", "namespace"}
+FUNCTIONS = {"rate", "delta", "unless", "absent", "histogram_quantile", "label_values", "namespace"}
 OWN = f'job="podium",namespace="{NAMESPACE}"'
 TARGET_LABELS = {"job", "namespace", "pod", "endpoint", "le"}
 
@@ -137,7 +137,7 @@ def promtool(rules, tmp_path_factory):
 def test_prometheus_finds_nothing_wrong_with_the_rules(promtool):
     done = promtool("check", "rules", "--lint=all", "--lint-fatal", "rules.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "7 rules found" in done.stdout
+    assert "8 rules found" in done.stdout
 
 
 ATTEMPTS = f'scheduler_schedule_attempts_total{{{OWN},result="scheduled"}}'
@@ -146,6 +146,7 @@ NEUTRAL = f'podium_extender_neutral_total{{{OWN},pod="a",reason="stale",verb="pr
 BINDS = f'podium_extender_binds_total{{{OWN},pod="a",node="%s"}}'
 BUCKET = f'podium_extender_duration_seconds_bucket{{{OWN},pod="a",verb="prioritize",le="%s"}}'
 AGE = f'podium_extender_state_age_seconds{{{OWN},pod="a"}}'
+LISTS = f'podium_extender_lists{{{OWN},pod="a"}}'
 STORE = f'podium_store_trouble_seconds{{{OWN},pod="a"}}'
 UP = f'up{{{OWN},endpoint="http",pod="%s"}}'
 HOURS = 150  # minutes
@@ -172,6 +173,10 @@ CASES = {
         ({AGE: "0+60x150"}, True),
         ({AGE: "-1x150"}, True),
         ({AGE: "59x150"}, False),
+    ],
+    "PodiumWatchBreaks": [
+        ({LISTS: "0+2x150"}, True),
+        ({LISTS: "0 20x149"}, False),
     ],
     "PodiumUnscored": [
         ({ASKED: "0+100x150", NEUTRAL: "0+10x150"}, True),

@@ -285,6 +285,8 @@ def test_both_containers_work_with_the_rights_of_their_account(plane, api, tmp_p
                 assert api.wait_until_scheduled(asked) == "empty"
             metrics = podium.get("/metrics").body.decode()
     assert 'podium_extender_duration_seconds_count{verb="prioritize"} 1.0' in metrics
+    lists = re.search(r"^podium_extender_lists (\S+)$", metrics, re.MULTILINE)
+    assert 4 <= float(lists[1]) <= len(RESOURCES)  # one for each kind that the cluster has
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/podium-scheduler"
     assert api.ask("GET", lease)["spec"]["leaseTransitions"] == 0
     log = scheduler.logs["kube-scheduler"].read_text()
