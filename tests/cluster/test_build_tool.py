@@ -9,6 +9,7 @@ WRITTEN = {
     "etcd": "etcd Version: 3.6.8\nGit SHA: none",
     "kube-apiserver": "Kubernetes v1.36.4",
     "kube-scheduler": "Kubernetes v1.36.4",
+    "kwok": "kwok version v0.8.0 go1.26.8 (linux/amd64)",
 }
 
 
@@ -43,7 +44,7 @@ def run(*arguments, path):
 def test_programs_that_are_there_are_not_built_again(built, tmp_path):
     done = run(built, path=tmp_path / "path")
     assert (done.returncode, done.stdout) == (0, f"{built}\n")
-    assert done.stderr.count("is there") == 3
+    assert done.stderr.count("is there") == 4
 
 
 @pytest.mark.parametrize("version", ["Kubernetes v1.36.40", "Kubernetes v0.0.0-master+1"])

@@ -11,8 +11,8 @@ from support.binary import PODIUM, clean_environment, run
 
 SAMPLE = [sys.executable, "-m", "support.verbs"]
 HEAVY = (
-    "sqlalchemy", "jax", "fastapi", "matplotlib", "kubernetes", "ray", "numba", "numpy", "yaml",
-    "polars", "rich", "pydantic", "asyncio",
+    "sqlalchemy", "jax", "fastapi", "matplotlib", "kubernetes_asyncio", "ray", "numba", "numpy",
+    "yaml", "polars", "rich", "pydantic", "asyncio", "aiohttp", "msgspec",
 )  # fmt: skip
 
 

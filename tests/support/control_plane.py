@@ -45,6 +45,8 @@ class ControlPlane:
     api: KubeApi
     feature_gates: tuple[str, ...] = ()
     logs: dict[str, Path] = field(default_factory=dict)
+    guest_token: str = field(default_factory=secrets.token_hex)  # of a user without rights
+    _servers: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @property
     def kubeconfig(self) -> Path:
@@ -61,6 +63,23 @@ class ControlPlane:
         """Writes the features that are on beside those that always are, as an argument."""
         named = ",".join(f"{each}=true" for each in self.feature_gates)
         return [f"--feature-gates={named}"] if named else []
+
+    @property
+    def etcd_port(self) -> int:
+        """Gives the port on which etcd answers, in JSON as well."""
+        return int((self.folder / "etcd.port").read_text())
+
+    def start_api_server(self) -> None:
+        """Starts kube-apiserver and waits until it is ready."""
+        server = running(_api_server(self), self.log("kube-apiserver"))
+        daemon = self._servers.enter_context(server)
+        # Asked to stop, it waits for whoever watches.
+        self._servers.callback(daemon.process.kill)
+        daemon.wait_until_ready(self.access.port, self.access.certificate)
+
+    def stop_api_server(self) -> None:
+        """Stops kube-apiserver; connections break off."""
+        self._servers.close()
 
     @contextmanager
     def scheduler(self, configuration: Mapping[str, Any] = DEFAULT_PROFILE) -> Iterator[None]:
@@ -136,9 +155,10 @@ def control_plane(
         plane = ControlPlane(programs, folder, access, api, feature_gates)
         plane.kubeconfig.write_text(json.dumps(access.kubeconfig()))
         etcd = running(_etcd(plane, client_port, peer_port), plane.log("etcd"))
+        (folder / "etcd.port").write_text(str(client_port))
         stack.enter_context(etcd).wait_until_ready(client_port)
-        server = running(_api_server(plane, client_port), plane.log("kube-apiserver"))
-        stack.enter_context(server).wait_until_ready(port, certificate)
+        stack.callback(plane.stop_api_server)
+        plane.start_api_server()
         yield plane
 
 
@@ -153,14 +173,15 @@ def _etcd(plane: ControlPlane, client_port: int, peer_port: int) -> list[str | P
     ]  # fmt: skip
 
 
-def _api_server(plane: ControlPlane, etcd_port: int) -> list[str | Path]:
+def _api_server(plane: ControlPlane) -> list[str | Path]:
     access = plane.access
     has_groups = {*GANGS} <= {*plane.feature_gates}
     groups = ["--runtime-config=scheduling.k8s.io/v1alpha2=true"] if has_groups else []
     tokens = plane.folder / "tokens.csv"
-    tokens.write_text(f'{access.token},admin,1,"system:masters"\n')
+    guest = f"{plane.guest_token},guest,2\n"
+    tokens.write_text(f'{access.token},admin,1,"system:masters"\n{guest}')
     return [
-        plane.programs / "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+        plane.programs / "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{plane.etcd_port}",
         "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
         f"--secure-port={access.port}", f"--tls-cert-file={access.certificate}",
         f"--tls-private-key-file={plane.key}", f"--cert-dir={plane.folder}",

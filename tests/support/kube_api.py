@@ -18,6 +18,8 @@ from urllib.parse import urlencode
 Manifest = Mapping[str, Any]
 
 PLURALS = {
+    "ClusterRole": "clusterroles",
+    "ClusterRoleBinding": "clusterrolebindings",
     "Namespace": "namespaces",
     "Node": "nodes",
     "Pod": "pods",
@@ -78,6 +80,11 @@ class KubeApi:
         self._pool.shutdown()
         for connection in self._idle:
             connection.close()
+
+    def forget_connections(self) -> None:
+        """Closes the connections to a server that is no longer there."""
+        while self._idle:
+            self._idle.pop().close()
 
     def ask(
         self, method: str, path: str, body: object = None, content_type: str = "application/json"

@@ -24,6 +24,7 @@ class Podium(VerbGroup):
         Verb("search", "podium.cli.search"),
         Verb("learn", "podium.cli.learn"),
         Verb("serve", "podium.cli.serve"),
+        Verb("kube", "podium.cli.kube"),
         Verb("runs", "podium.cli.runs"),
         Verb("reproduce", "podium.cli.reproduce"),
         Verb("bench", "podium.cli.bench"),

@@ -6,7 +6,8 @@ property tests hold the two together.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,56 @@ def tightest_slots(pod: Any, node: Any) -> tuple[int, ...]:
     if pod["gpu_milli"] < GPU_MILLI:
         slots = slots[np.argsort(node["gpu_milli_left"][slots], kind="stable")]
     return tuple(int(slot) for slot in slots[: pod["gpu_count"]])
+
+
+class Held(NamedTuple):
+    """Says which GPUs of its node a pod holds, and how much of each."""
+
+    slots: tuple[int, ...]
+    gpu_milli: int
+
+    @property
+    def mask(self) -> int:
+        """Gives the slots as bits."""
+        return sum(1 << slot for slot in self.slots)
+
+
+NOTHING_HELD = Held((), 0)
+
+
+def held_gpus(count: int, milli: int, left: Sequence[int], named: tuple[int, ...] = ()) -> Held:
+    """Finds the GPUs that a running pod holds: those that are named, else the most likely ones.
+
+    A pod that asks for more of its GPUs than they have left holds that.
+    """
+    known = tuple(dict.fromkeys(slot for slot in named if slot < len(left)))[:count]
+    chosen = known if len(known) == count else _likely(count, milli, left)
+    most = min((left[slot] for slot in chosen), default=0)
+    if not chosen or most <= 0:
+        return NOTHING_HELD
+    return Held(chosen, min(milli, most))
+
+
+def roomy_share(ways: Sequence[tuple[int, int]], left: Sequence[int]) -> tuple[int, int]:
+    """Picks the first of several (count, milli) for which enough GPUs have room, else the first.
+
+    >>> roomy_share([(1, 500), (2, 250)], [300, 400])
+    (2, 250)
+    """
+    for count, milli in ways:
+        if count >= 0 and sum(free >= milli for free in left) >= count:
+            return count, milli
+    return ways[0]
+
+
+def _likely(count: int, milli: int, left: Sequence[int]) -> tuple[int, ...]:
+    fitting = [slot for slot, free in enumerate(left) if free >= milli]
+    if len(fitting) < count:
+        # The node gives more than it has; its emptiest GPUs carry it.
+        fitting = sorted(range(len(left)), key=lambda slot: -left[slot])
+    elif milli < GPU_MILLI:
+        fitting.sort(key=lambda slot: left[slot])
+    return tuple(fitting[:count])
 
 
 def pod_class(pod: Any) -> int:

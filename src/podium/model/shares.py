@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.model.cluster import Cluster, GpuKind
+from podium.model.cluster import GpuKind
 from podium.model.records import ANY_MODEL, GPU_MILLI
 
 IMPOSSIBLE = -1
@@ -99,13 +99,13 @@ def _distinct(
 
 
 def usual_share(
-    pods: npt.NDArray[Any], shares: Shares, cluster: Cluster
+    pods: npt.NDArray[Any], shares: Shares, nodes: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Gives the share of each pod on the kind that most GPUs it may use are of.
 
     That is what the demand of a workload is measured by, before anybody knows where pods run.
     """
-    models, counts = cluster.nodes["gpu_model"], cluster.nodes["gpu_count"]
+    models, counts = nodes["gpu_model"], nodes["gpu_count"]
     gpus = np.bincount(models[models >= 0], counts[models >= 0], shares.shape[1])
     masks = pods["gpu_models"][:, np.newaxis]
     is_allowed = (masks == ANY_MODEL) | (masks >> np.arange(shares.shape[1]) & 1 == 1)

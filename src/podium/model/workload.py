@@ -200,7 +200,7 @@ class Workload:
         asked = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
         shares = gpu_shares(pods, memory, cluster.gpu_kinds)
         spreads = gpu_spreads(pods, memory, cluster.gpu_kinds)
-        pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, cluster)
+        pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, cluster.nodes)
         return replace(self, pods=pods, gpu_shares=shares, gpu_spreads=spreads, gpu_asked=asked)
 
     def pods_as_written(self) -> npt.NDArray[Any]:

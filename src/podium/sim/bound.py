@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from podium.errors import InputError
 from podium.model import Cluster, Workload
-from podium.model.fit import tightest_slots
+from podium.model.fit import Held, held_gpus, roomy_share
 from podium.model.shares import IMPOSSIBLE
 
 
@@ -69,15 +69,22 @@ def bind(cluster: Cluster, workload: Workload) -> tuple[Bound, Workload]:
     is_clipped = False
     # Who is known to be on a GPU comes first; the others share what is left.
     for pod in sorted(range(len(workload)), key=lambda pod: not named[pod]):
-        record: Any = free[int(node[pod])]
         asked: Any = pods[pod]
+        if not asked["gpu_count"]:
+            continue
+        record = free[int(node[pod])]
+        left = record["gpu_milli_left"][: record["gpu_count"]]
         if workload.gpu_spreads is not None:
-            _spread(asked, record, workload.gpu_spreads[pod])
-        chosen = _slots(asked, record, named[pod])
-        is_clipped |= _clip(asked, record["gpu_milli_left"], chosen)
-        if asked["gpu_count"]:
-            record["gpu_milli_left"][list(chosen)] -= asked["gpu_milli"]
-            slots[pod] = sum(1 << slot for slot in chosen)
+            ways = workload.gpu_spreads[pod, record["gpu_model"]].tolist()
+            asked["gpu_count"], asked["gpu_milli"] = roomy_share(
+                [(int(asked["gpu_count"]), int(asked["gpu_milli"])), *ways], left.tolist()
+            )
+        held = held_gpus(
+            int(asked["gpu_count"]), int(asked["gpu_milli"]), left.tolist(), named[pod]
+        )
+        is_clipped |= _clip(asked, held)
+        left[list(held.slots)] -= held.gpu_milli
+        slots[pod] = held.mask
     return Bound(node, slots), _as_held(workload, pods) if is_clipped else workload
 
 
@@ -89,22 +96,11 @@ def _nodes(cluster: Cluster, workload: Workload) -> npt.NDArray[np.int32]:
     return np.array([index[name] for name in workload.bound_to], np.int32)
 
 
-def _spread(asked: Any, node: Any, ways: npt.NDArray[np.int32]) -> None:
-    """Lets devices of a pod lie on more GPUs where the fewest have no room for them."""
-    left = node["gpu_milli_left"][: node["gpu_count"]]
-    for count, milli in [(asked["gpu_count"], asked["gpu_milli"]), *ways[node["gpu_model"]]]:
-        if count >= 0 and (left >= milli).sum() >= count:
-            asked["gpu_count"], asked["gpu_milli"] = count, milli
-            return
-
-
-def _clip(asked: Any, left: npt.NDArray[Any], chosen: tuple[int, ...]) -> bool:
+def _clip(asked: Any, held: Held) -> bool:
     """Lets a pod hold what its GPUs have left, if that is less than it asks for."""
-    most = int(left[list(chosen)].min()) if chosen else 0
-    if asked["gpu_count"] <= len(chosen) and asked["gpu_milli"] <= most:
+    if (asked["gpu_count"], asked["gpu_milli"]) == (len(held.slots), held.gpu_milli):
         return False
-    asked["gpu_count"] = len(chosen) if most > 0 else 0
-    asked["gpu_milli"] = min(int(asked["gpu_milli"]), most) if most > 0 else 0
+    asked["gpu_count"], asked["gpu_milli"] = len(held.slots), held.gpu_milli
     return True
 
 
@@ -116,19 +112,6 @@ def _as_held(workload: Workload, pods: npt.NDArray[Any]) -> Workload:
     if spreads is not None:
         spreads = np.full_like(spreads, IMPOSSIBLE)
     return replace(workload, pods=pods, gpu_shares=shares, gpu_spreads=spreads)
-
-
-def _slots(pod: Any, node: Any, named: tuple[int, ...]) -> tuple[int, ...]:
-    wanted, count = int(pod["gpu_count"]), int(node["gpu_count"])
-    known = tuple(dict.fromkeys(slot for slot in named if slot < count))[:wanted]
-    if len(known) == wanted:
-        return known
-    likely = tightest_slots(pod, node)
-    if len(likely) < wanted:
-        # The node gives more than it has; its emptiest GPUs carry it.
-        left = node["gpu_milli_left"][:count]
-        likely = tuple(int(slot) for slot in np.argsort(-left, kind="stable")[:wanted])
-    return likely if wanted else ()
 
 
 def placed_records(

@@ -68,6 +68,13 @@ class Namespaces:
         return frozenset(n for n in known if all(each.is_met(known[n]) for each in listed))
 
 
+def read_namespace(value: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Reads the name and the labels of a Namespace object."""
+    metadata = mapping_at(value, "metadata", "metadata")
+    name = text_of(metadata.get("name"), "metadata.name")
+    return name, texts_at(metadata, "labels", "metadata.labels")
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """Says where the terms of a pod are read: its own labels, and the namespaces around it."""

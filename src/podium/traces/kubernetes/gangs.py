@@ -247,20 +247,12 @@ class Groups:
 
     def add(self, value: Mapping[str, Any]) -> None:
         """Reads an object that describes a group, or several of them."""
-        group, kind = group_and_kind(value)
-        metadata = mapping_at(value, "metadata", "metadata")
-        name = text_of(metadata.get("name"), "metadata.name")
-        namespace = text_of(metadata.get("namespace"), "metadata.namespace") or "default"
-        spec = mapping_at(value, "spec", "spec")
-        if kind == "Workload":
-            for part, rule in _workload_rules(spec):
-                self.rules[(f"workload {part}", namespace, name)] = rule
-            return
-        source, read = _RULES[(group, kind)]
-        rule = read(spec)
-        annotations = texts_at(metadata, "annotations", "metadata.annotations")
-        required = annotations.get(keys.KAI_TOPOLOGY, "")
-        self.rules[(source, namespace, name)] = replace(rule, topology=rule.topology or required)
+        self.rules.update(_rules_of(value))
+
+    def remove(self, value: Mapping[str, Any]) -> None:
+        """Forgets what an object said."""
+        for key in _rules_of(value):
+            self.rules.pop(key, None)
 
     def rule(self, membership: Membership, namespace: str) -> Rule | None:
         """Finds what the object of a pod's group says, None where the object is not there."""
@@ -268,6 +260,21 @@ class Groups:
         if membership.source.startswith("workload ") or membership.source == "LeaderWorkerSet":
             name = name.partition("/")[0]
         return self.rules.get((membership.source, namespace or "default", name))
+
+
+def _rules_of(value: Mapping[str, Any]) -> dict[tuple[str, str, str], Rule]:
+    group, kind = group_and_kind(value)
+    metadata = mapping_at(value, "metadata", "metadata")
+    name = text_of(metadata.get("name"), "metadata.name")
+    namespace = text_of(metadata.get("namespace"), "metadata.namespace") or "default"
+    spec = mapping_at(value, "spec", "spec")
+    if kind == "Workload":
+        return {(f"workload {part}", namespace, name): rule for part, rule in _workload_rules(spec)}
+    source, read = _RULES[(group, kind)]
+    rule = read(spec)
+    annotations = texts_at(metadata, "annotations", "metadata.annotations")
+    required = annotations.get(keys.KAI_TOPOLOGY, "")
+    return {(source, namespace, name): replace(rule, topology=rule.topology or required)}
 
 
 def _workload_rules(spec: Mapping[str, Any]) -> Iterator[tuple[str, Rule]]:

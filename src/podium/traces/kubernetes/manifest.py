@@ -9,17 +9,11 @@ from pathlib import Path
 
 from podium.errors import InputError, UsageError
 from podium.files.text_file import format_suffix
-from podium.model.cluster import LIMIT, Cluster, NodeSpec, node_problem
+from podium.model.cluster import Cluster, NodeSpec, node_problem
 from podium.model.constraints import Constraints
 from podium.model.workload import PodSpec, Workload
-from podium.traces.fields import FieldError, mapping_at, text_of, texts_at, whole_of
-from podium.traces.kubernetes.constraints import (
-    UNKNOWN_NAMESPACES,
-    Namespaces,
-    Site,
-    has_unknown_namespaces,
-    pod_constraints,
-)
+from podium.traces.fields import FieldError, mapping_at
+from podium.traces.kubernetes.constraints import Namespaces, read_namespace
 from podium.traces.kubernetes.devices import (
     DeviceError,
     Inventory,
@@ -41,13 +35,7 @@ from podium.traces.kubernetes.gangs import (
     resolve_gangs,
 )
 from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
-from podium.traces.kubernetes.pod import (
-    CLASSED,
-    PodDraft,
-    class_priority,
-    pod_draft,
-    with_devices,
-)
+from podium.traces.kubernetes.pod import PodDraft, pod_draft, read_priority_class, settled
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import (
@@ -242,16 +230,14 @@ class _Pile:
 
     def _take_namespace(self, document: Document, path: Path) -> None:
         del path
-        metadata = mapping_at(document.value, "metadata", "metadata")
-        name = text_of(metadata.get("name"), "metadata.name")
-        self.namespaces.labels[name] = texts_at(metadata, "labels", "metadata.labels")
+        name, labels = read_namespace(document.value)
+        self.namespaces.labels[name] = labels
         self.described[document.kind] += 1
 
     def _take_priority(self, document: Document, path: Path) -> None:
         del path
-        metadata = mapping_at(document.value, "metadata", "metadata")
-        name = text_of(metadata.get("name"), "metadata.name")
-        self.priorities[name] = whole_of(document.value.get("value") or 0, "value", -LIMIT)
+        name, priority = read_priority_class(document.value)
+        self.priorities[name] = priority
         self.described[document.kind] += 1
 
     def _take_devices(self, document: Document, path: Path) -> None:
@@ -317,29 +303,13 @@ class _Pile:
                 self._reject(error, f'pod "{name}"', self.places["pod", namespace, name])
 
     def _settled(self, draft: PodDraft) -> PodDraft:
-        devices = pod_devices(draft.facts)
-        is_settled = devices is draft.devices and not devices.remarks
-        if is_settled and not draft.priority_class and draft.terms is None:
-            return draft
-        spec, remarks = with_devices(draft, devices), [*draft.remarks, *devices.remarks]
-        if draft.priority_class:
-            priority = class_priority(draft.priority_class, self.priorities)
-            remarks += [CLASSED] if priority is None else []
-            spec = replace(spec, priority=priority or 0)
-        if draft.terms is not None:
-            site = Site(spec.namespace, spec.labels, self.namespaces)
-            constraints = pod_constraints(draft.terms, site)
-            constraints = replace(constraints, extended=spec.constraints.extended)
-            spec = replace(spec, constraints=constraints)
-            if has_unknown_namespaces(draft.terms, self.namespaces):
-                remarks.append(UNKNOWN_NAMESPACES)
+        found = settled(draft, self.namespaces, self.priorities)
         is_now = bool(self.nodes) and self.reading.state != "empty"
+        ties = pod_devices(draft.facts).ties
         # A pod that runs stays where it is, whatever would tie it to its node.
-        if devices.ties != UNTIED and not (is_now and draft.facts.node):
-            spec = tied(spec, devices.ties, is_now=is_now)
-        if spec is draft.spec and len(remarks) == len(draft.remarks):
-            return draft
-        return replace(draft, spec=self._shared(spec), remarks=tuple(remarks))
+        if ties != UNTIED and not (is_now and draft.facts.node):
+            found = replace(found, spec=tied(found.spec, ties, is_now=is_now))
+        return found if found is draft else replace(found, spec=self._shared(found.spec))
 
     def _gangs(self, found: Present) -> Gangs:
         """Finds the gangs of the pods that take part; those that succeeded are counted, too."""

@@ -25,9 +25,11 @@ from podium.traces.fields import (
 )
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.constraints import (
+    UNKNOWN_NAMESPACES,
     Namespaces,
     Site,
     has_preferences,
+    has_unknown_namespaces,
     pod_constraints,
     selects_namespaces,
 )
@@ -350,6 +352,40 @@ def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
     if problem:
         raise DeviceError("", problem)
     return described
+
+
+def settled(draft: PodDraft, namespaces: Namespaces, priorities: Mapping[str, int]) -> PodDraft:
+    """Completes a pod once the objects around it are known: devices, priorities, namespaces.
+
+    Raises:
+        FieldError: they leave nothing that a pod can be.
+    """
+    devices = pod_devices(draft.facts)
+    is_settled = devices is draft.devices and not devices.remarks
+    if is_settled and not draft.priority_class and draft.terms is None:
+        return draft
+    spec, remarks = with_devices(draft, devices), [*draft.remarks, *devices.remarks]
+    if draft.priority_class:
+        priority = class_priority(draft.priority_class, priorities)
+        remarks += [CLASSED] if priority is None else []
+        spec = replace(spec, priority=priority or 0)
+    if draft.terms is not None:
+        site = Site(spec.namespace, spec.labels, namespaces)
+        constraints = pod_constraints(draft.terms, site)
+        constraints = replace(constraints, extended=spec.constraints.extended)
+        spec = replace(spec, constraints=constraints)
+        if has_unknown_namespaces(draft.terms, namespaces):
+            remarks.append(UNKNOWN_NAMESPACES)
+    if spec is draft.spec and len(remarks) == len(draft.remarks):
+        return draft
+    return replace(draft, spec=spec, remarks=tuple(remarks))
+
+
+def read_priority_class(value: Mapping[str, Any]) -> tuple[str, int]:
+    """Reads the name of a PriorityClass and the priority that it stands for."""
+    metadata = mapping_at(value, "metadata", "metadata")
+    name = text_of(metadata.get("name"), "metadata.name")
+    return name, whole_of(value.get("value") or 0, "value", -LIMIT)
 
 
 def class_priority(name: str, classes: Mapping[str, int]) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from podium.traces.fields import flag_of, mapping_at, mappings_at, text_of, time_of
 
-_MIRROR = "kubernetes.io/config.mirror"  # a static pod, shown by its kubelet
+MIRROR = "kubernetes.io/config.mirror"  # a static pod, shown by its kubelet
 _STATUSES = ("initContainerStatuses", "containerStatuses")
 
 
@@ -48,7 +48,7 @@ def read_standing(pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Sta
         node=text_of(spec.get("nodeName"), "spec.nodeName"),
         is_gated=bool(mappings_at(spec, "schedulingGates", "spec.schedulingGates")),
         is_live=bool(metadata.get("uid")),
-        stays=kind in ("DaemonSet", "Node") or _MIRROR in annotations,
+        stays=kind in ("DaemonSet", "Node") or MIRROR in annotations,
         owner=f"{kind}/{owner}" if owner else "",
         started_s=min(starts, default=created_s if begun_s is None else begun_s),
         run_time_s=_run_time(phase, starts, ends),

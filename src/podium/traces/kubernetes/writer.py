@@ -28,11 +28,16 @@ _LATEST_S = 2**37  # the year 6325; calendars end at 9999
 
 def write_manifests(trace: Trace, path: Path) -> None:
     """Writes a trace as YAML documents, or as one JSON List, by the suffix of the path."""
+    write_objects(_objects(trace), path)
+
+
+def write_objects(objects: Iterator[dict[str, Any]], path: Path) -> None:
+    """Writes objects as YAML documents, or as one JSON List, by the suffix of the path."""
     with writing(path) as stream:
         if format_suffix(path) == ".json":
-            _write_json(_objects(trace), stream)
+            _write_json(objects, stream)
         else:
-            _write_yaml(_objects(trace), stream)
+            _write_yaml(objects, stream)
 
 
 def _objects(trace: Trace) -> Iterator[dict[str, Any]]:

@@ -131,6 +131,18 @@ class Inventory:
         if any(cores < part < 1 for part in parts):
             self.remark(MORE_MEMORY)
 
+    def restart(self) -> None:
+        """Forgets what reading nodes and pods found out, so that they can be read again."""
+        for found in (
+            self.counts, self.ids, self.models, self.resources, self.memory_mib, self.groups,
+            self.shared, self.listed, self.large_classes, self.remarks, self._cards,
+        ):  # fmt: skip
+            found.clear()
+        self.users = {}
+        self.has_hostnames = True
+        self.supposed, self.known = self.known, {}
+        self.volcano_factor, self.gpushare_unit_mib = 1, 0
+
     def remark(self, text: str) -> None:
         """Says what of the object that is being read has no place in its description."""
         self.remarks.append(text)

@@ -1,0 +1,165 @@
+"""Finds the API server and the credentials: a kubeconfig, or the service account of a pod."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podium.errors import InputError, MissingError, UnknownName, UsageError
+from podium.kube.extra import need_extra
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_DEFAULT = Path("~/.kube/config")
+_CHOOSE = "give --kubeconfig FILE, or set KUBECONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Says which cluster is meant: files of a kubeconfig and a context, or the pod's own."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+
+class Access:
+    """Holds the address of an API server, and credentials that it can read again."""
+
+    def __init__(self, target: Target, environ: Mapping[str, str] = os.environ) -> None:
+        need_extra()
+        from kubernetes_asyncio.client import Configuration
+
+        self._target = target
+        self._configuration: Any = Configuration()
+        self._environ = environ
+        self._files = _files(target, environ)
+        self.label = f"context {target.context}" if target.context else "the current context"
+        if self._files is None:
+            self.label = "the service account of this pod"
+
+    @property
+    def url(self) -> str:
+        """Gives the address of the API server."""
+        return str(self._configuration.host).rstrip("/")
+
+    @property
+    def proxy(self) -> str | None:
+        """Gives the proxy through which the API server is reached, if any."""
+        proxy: str | None = self._configuration.proxy
+        return proxy
+
+    @property
+    def server_name(self) -> str | None:
+        """Gives the name for which the server's certificate is checked, where it is another."""
+        name: str | None = self._configuration.tls_server_name
+        return name
+
+    async def load(self) -> None:
+        """Reads the credentials; again, where they have been refused: plugins give new ones."""
+        from kubernetes_asyncio import config
+
+        try:
+            if self._files is None:
+                config.load_incluster_config(client_configuration=self._configuration)
+            else:
+                await self._load_kubeconfig(self._files)
+        except config.ConfigException as error:
+            raise InputError(
+                f"the kubeconfig cannot be used: {error}",
+                where=self._files or str(SERVICE_ACCOUNT),
+                hint="`kubectl config view` shows what it says",
+            ) from error
+        except OSError as error:
+            raise InputError(
+                f"the kubeconfig names a file that cannot be read: {error.strerror or error}",
+                where=str(error.filename or self._files),
+            ) from error
+
+    async def _load_kubeconfig(self, files: str) -> None:
+        from kubernetes_asyncio import config
+
+        contexts = _contexts(files)
+        context = self._target.context
+        if context is not None and context not in contexts:
+            raise UnknownName.among("context", context, contexts, where=files)
+        # The user's file is never written to.
+        await config.load_kube_config(
+            config_file=files,
+            context=context,
+            client_configuration=self._configuration,
+            persist_config=False,
+        )
+
+    async def headers(self) -> dict[str, str]:
+        """Gives the headers that show who asks."""
+        token = await self._configuration.get_api_key_with_prefix("BearerToken")
+        return {"Authorization": token} if token else {}
+
+    def trust(self) -> ssl.SSLContext | None:
+        """Decides whom to trust, and shows a client certificate; None where there is no TLS."""
+        configuration = self._configuration
+        if not self.url.startswith("https://"):
+            return None
+        try:
+            context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+            if configuration.cert_file:
+                context.load_cert_chain(configuration.cert_file, configuration.key_file)
+        except (ssl.SSLError, OSError) as error:
+            raise InputError(
+                f"a certificate of the kubeconfig cannot be used: {error}",
+                where=self._files or str(SERVICE_ACCOUNT),
+            ) from error
+        if not configuration.verify_ssl:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+def _files(target: Target, environ: Mapping[str, str]) -> str | None:
+    """Lists the files of the kubeconfig as KUBECONFIG does; None: the pod's service account."""
+    if target.kubeconfig is not None:
+        if not target.kubeconfig.is_file():
+            raise MissingError("there is no such kubeconfig", where=str(target.kubeconfig))
+        return str(target.kubeconfig)
+    named = [part for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    there = [part for part in named if Path(part).expanduser().is_file()]
+    if named and not there:
+        raise MissingError(
+            "there is no such kubeconfig", where=f"KUBECONFIG={os.pathsep.join(named)}",
+            hint="give --kubeconfig FILE",
+        )  # fmt: skip
+    default = _DEFAULT.expanduser()
+    if there or default.is_file():
+        return os.pathsep.join(there) or str(default)
+    if environ.get("KUBERNETES_SERVICE_HOST") and (SERVICE_ACCOUNT / "token").is_file():
+        if target.context is not None:
+            raise UsageError("a pod without a kubeconfig has no contexts", hint=_CHOOSE)
+        return None
+    raise MissingError(
+        "no cluster is configured", where=f"{_DEFAULT} is not there, and this is no pod of one",
+        hint=_CHOOSE,
+    )  # fmt: skip
+
+
+def _contexts(files: str) -> list[str]:
+    from kubernetes_asyncio.config.kube_config import KubeConfigMerger
+
+    try:
+        merged: Any = KubeConfigMerger(files).config
+        value = getattr(merged, "value", None)
+        listed = value.get("contexts") or [] if isinstance(value, dict) else None
+        names = [str(each["name"]) for each in listed or ()]
+    except Exception as error:
+        raise InputError(f"it is no kubeconfig: {_first_line(error)}", where=files) from error
+    if not names:
+        raise InputError(
+            "the kubeconfig has no contexts", where=files, hint="`kubectl config get-contexts`"
+        )
+    return names
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

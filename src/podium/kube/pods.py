@@ -1,0 +1,63 @@
+"""Keeps the pods of a cluster: by UID, by name, by node and by group."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from podium.kube.pod import GroupKey, LivePod
+from podium.kube.surroundings import Name, shares_claims
+
+_Index = dict[Hashable, dict[str, LivePod]]
+
+
+class PodTable:
+    """Finds pods that wait and run; those that have finished are kept for their gangs alone."""
+
+    def __init__(self) -> None:
+        self.by_uid: dict[str, LivePod] = {}
+        self.uids: dict[Name, str] = {}
+        self._on: _Index = {}  # by node, also one that is not there
+        self._members: _Index = {}  # by group
+        self._sharers: _Index = {}  # of claims, by namespace
+
+    def on(self, node: str) -> list[LivePod]:
+        """Lists the pods that are bound to a node."""
+        return list(self._on.get(node, {}).values())
+
+    def members(self, group: GroupKey) -> list[LivePod]:
+        """Lists the pods that say they belong to a group."""
+        return list(self._members.get(group, {}).values())
+
+    def sharers(self, namespace: str) -> list[LivePod]:
+        """Lists the pods of a namespace that name claims which others may name, too."""
+        return list(self._sharers.get(namespace, {}).values())
+
+    def put(self, pod: LivePod) -> None:
+        """Adds a pod that is not there."""
+        self.by_uid[pod.uid] = pod
+        self.uids[pod.namespace, pod.name] = pod.uid
+        for table, key in self._places(pod):
+            table.setdefault(key, {})[pod.uid] = pod
+
+    def remove(self, pod: LivePod) -> None:
+        """Takes a pod out."""
+        del self.by_uid[pod.uid]
+        # Another pod of the same name may have come before this one was seen to be gone.
+        if self.uids.get((pod.namespace, pod.name)) == pod.uid:
+            del self.uids[pod.namespace, pod.name]
+        for table, key in self._places(pod):
+            kept = table.get(key, {})
+            kept.pop(pod.uid, None)
+            if not kept:
+                table.pop(key, None)
+
+    def _places(self, pod: LivePod) -> list[tuple[_Index, Hashable]]:
+        places: list[tuple[_Index, Hashable]] = []
+        facts = pod.draft.facts
+        if pod.node and not pod.is_finished:
+            places.append((self._on, pod.node))
+        if pod.group is not None:
+            places.append((self._members, pod.group))
+        if facts.claims and shares_claims(facts):
+            places.append((self._sharers, facts.namespace))
+        return places

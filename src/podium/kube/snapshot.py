@@ -1,0 +1,91 @@
+"""Takes a picture of a cluster: all objects that Podium reads, as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from podium.kube.client import KubeClient, KubeError
+from podium.kube.objects import decode, list_decoder, without_strange_marks
+from podium.kube.reflector import PAGE
+from podium.kube.resources import Resource
+
+Follow = Callable[[str, int], None]
+"""Is told the kind and the number of objects that came."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Holds the objects of a cluster, and says what could not be had."""
+
+    objects: list[dict[str, Any]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)  # by kind, of those there are
+    notes: list[str] = field(default_factory=list)
+
+
+async def take_snapshot(
+    client: KubeClient, resources: Sequence[Resource], namespace: str, follow: Follow
+) -> Snapshot:
+    """Lists everything once.
+
+    Raises:
+        KubeError: nodes or pods may not be listed, or the cluster does not answer.
+    """
+    found = Snapshot()
+    for resource in resources:
+        try:
+            listed = await _listed(client, resource, namespace, follow)
+        except KubeError as error:
+            if resource.is_needed or not (error.is_forbidden or error.is_absent):
+                raise
+            if error.is_forbidden:
+                found.notes.append(f"{resource.plural} are not in it: {error.message}")
+            continue
+        found.objects += listed
+        if listed:
+            found.counts[resource.name] = len(listed)
+    if namespace:
+        found.notes.append(
+            f"only pods of the namespace {namespace} are in it: what others use is not counted"
+        )
+    return found
+
+
+async def _listed(
+    client: KubeClient, resource: Resource, namespace: str, follow: Follow
+) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    query = {"limit": str(PAGE)}
+    while True:
+        try:
+            reply = await client.get(resource.path(namespace), query)
+        except KubeError as error:
+            if not error.is_gone or "limit" not in query:
+                raise
+            # The list grew too old while its pages were read.
+            found, query = [], {}
+            continue
+        version, page = _page(reply, resource, client)
+        found += page
+        follow(resource.plural, len(page))
+        if not version:
+            return found
+        query = {**query, "continue": version}
+
+
+def _page(reply: bytes, resource: Resource, client: KubeClient) -> tuple[str, list[dict[str, Any]]]:
+    try:
+        page = list_decoder.decode(reply)
+        return page.metadata.continue_, [_object(raw, resource) for raw in page.items or ()]
+    except msgspec.DecodeError as error:
+        text = f"the cluster's list of {resource.plural} cannot be read: {error}"
+        raise KubeError(text, where=client.url) from error
+
+
+def _object(raw: msgspec.Raw, resource: Resource) -> dict[str, Any]:
+    # The members of a list do not say what they are.
+    known = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return without_strange_marks(known | decode(resource.name, raw))
