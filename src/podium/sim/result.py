@@ -18,6 +18,7 @@ from podium.files.html import html_fields
 from podium.model.fit import fitting_nodes
 from podium.policies import Policy
 from podium.sim.bound import placed_records
+from podium.sim.history import Evictions, History, by_stint
 from podium.sim.plan import Plan
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Result:
     changes_after: npt.NDArray[np.int32]  # (num_pods,) changes after each arrival (inflation)
     decisions: int
     wall_s: float
+    evictions: Evictions | None = None  # of a run with preemption
     derived: dict[str, Any] = field(default_factory=dict, repr=False)  # figures, once computed
 
     @property
@@ -66,6 +68,10 @@ class Result:
         hasher = hashlib.sha256()
         for array in (self.node, self.slots, self.start_s, self.status, self.holds):
             hasher.update(np.ascontiguousarray(array).tobytes())
+        if self.evictions is not None:
+            found = self.evictions
+            for array in (found.at, found.node, found.slots, found.start_s, found.preemptor):
+                hasher.update(np.ascontiguousarray(array).tobytes())
         return hasher.hexdigest()
 
     def __repr__(self) -> str:
@@ -185,7 +191,48 @@ class Result:
         duration = self.plan.arrivals.duration_s
         if self.plan.protocol.name != "replay" or duration is None:
             return np.where(self.is_placed, np.inf, np.nan)
+        if self.evictions is not None and self.plan.arrivals.age_s is not None:
+            # Who is evicted begins anew, with what it had done before the run as well.
+            duration = duration + np.where(self.times_evicted > 0, self.plan.arrivals.age_s, 0.0)
         return self.start_s + duration
+
+    @property
+    def evicted(self) -> npt.NDArray[np.int64]:
+        """Names the pod of each eviction by its number in order of arrival; often nobody."""
+        if self.evictions is None:
+            return np.zeros(0, np.int64)
+        return -self.changes[self.evictions.at].astype(np.int64) - 1
+
+    @property
+    def times_evicted(self) -> npt.NDArray[np.int64]:
+        """Counts for each pod how often it was evicted."""
+        return np.bincount(self.evicted, minlength=len(self.status))
+
+    @property
+    def history(self) -> History:
+        """Lists the stints of all pods on nodes, those that ended with an eviction as well."""
+        if "history" not in self.derived:
+            self.derived["history"] = self._history()
+        found: History = self.derived["history"]
+        return found
+
+    def _history(self) -> History:
+        every, cut = np.arange(len(self.status)), self.evictions
+        if cut is None or not len(cut):
+            return History(
+                every, self.node, self.slots, self.start_s, self.finish_s, self.pods, self.changes
+            )
+        evicted = self.evicted
+        earlier = placed_records(self.plan.arrivals.taken(evicted), cut.node, self.plan.cluster)
+        return History(
+            pod=np.append(every, evicted),
+            node=np.append(self.node, cut.node),
+            slots=np.append(self.slots, cut.slots),
+            start_s=np.append(self.start_s, cut.start_s),
+            finish_s=np.append(self.finish_s, cut.end_s),
+            records=np.append(self.pods, earlier),
+            changes=by_stint(self.changes, cut.at, len(every)),
+        )
 
     def placements(self) -> Iterator[Placement]:
         """Yields one row per pod, in order of arrival."""

@@ -74,6 +74,25 @@ def _prober() -> Any:
     return compiled
 
 
+def preempter() -> Any:
+    """Gives the compiled search for victims, from disk where it was compiled before."""
+    with COMPILING:
+        return _preempter()
+
+
+@functools.cache
+def _preempter() -> Any:
+    import numba
+
+    from podium.sim.kernel.layout import RUN
+    from podium.sim.kernel.preemption import SPACE, preempt
+
+    compiled = numba.njit(nogil=True)(preempt)
+    keep_on_disk(compiled, preempt, stamp_of([kernel_stamp(), "preempt"]))
+    compiled.compile((numba.typeof(np.zeros(1, RUN)), numba.typeof(np.zeros(1, SPACE))))
+    return compiled
+
+
 def is_core_on_disk() -> bool:
     """Tells whether the core was compiled before, so that starting it takes no time."""
     folder = kept_folder(kernel_stamp())
