@@ -196,7 +196,12 @@ def gang_workloads(shapes):
     )
 
 
-workloads = st.builds(_workload, lists_of(shapes, _SHAPES), lists_of(_PICKS, 30))
+def workloads_of(shapes):
+    """Draws workloads of a few shapes, and many pods of each."""
+    return st.builds(_workload, lists_of(shapes, _SHAPES), lists_of(_PICKS, 30))
+
+
+workloads = workloads_of(shapes)
 
 
 @st.composite
