@@ -96,9 +96,7 @@ def test_preemption_keeps_constraints_and_budgets(data, cluster, policy, protoco
 
 
 @thoroughly(60)
-@given(
-    st.data(), few_constrained_nodes, probes, st.one_of(preempting_replays, preempting_rounds)
-)
+@given(st.data(), few_constrained_nodes, probes, st.one_of(preempting_replays, preempting_rounds))
 def test_members_of_gangs_are_evicted_one_by_one(data, cluster, policy, protocol):
     workload = data.draw(contested(constrained.occupied_workloads(cluster, mixed_gangs)))
     assert_agreed_and_possible(cluster, workload, policy, protocol)

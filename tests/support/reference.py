@@ -354,9 +354,7 @@ class _Run:
             members = [
                 i for i, pod in enumerate(self.pods) if budget.selects(pod.namespace, pod.labels)
             ]
-            healthy = [
-                i for i in members if i in self.running and not self.pods[i].is_terminating
-            ]
+            healthy = [i for i in members if i in self.running and not self.pods[i].is_terminating]
             found[number] = (members, len(healthy) - budget.least_healthy(len(members)))
         return found
 

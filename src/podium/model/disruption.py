@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from podium.model.constraints import PodSelector
 
 _DEFAULT = "default"
+_MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,12 @@ class DisruptionBudget:
         if self.max_unavailable:
             return max(0, expected - _amount(self.max_unavailable, expected))
         return _amount(self.min_available or "100%", expected)
+
+
+def is_amount(written: str) -> bool:
+    """Tells whether a text is a whole number, or a percentage."""
+    digits = written.removesuffix("%")
+    return digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
 
 
 def _amount(written: str, expected: int) -> int:

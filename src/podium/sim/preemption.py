@@ -75,7 +75,9 @@ class Preemption:
         evictions = int(self._record["evictions"][0])
         if len(self._arrays.get("evicted_at", ())) < evictions + self._num_pods:
             size = 2 * (evictions + self._num_pods)
-            grown = {name: _grown(self._arrays.get(name), size, kind) for name, kind in _EVICTED.items()}
+            grown = {
+                name: _grown(self._arrays.get(name), size, kind) for name, kind in _EVICTED.items()
+            }
             self._connect(grown)
         # A pod is placed and leaves once, and once more for each eviction.
         change = self._state.arrays["change"]

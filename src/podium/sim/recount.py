@@ -253,7 +253,7 @@ def _places(ledger: _Ledger) -> Found:
             yield f"{ledger.pod(int(history.pod[stint]))} {told}: {where_told}"
 
 
-def _is_admitted(ledger: _Ledger, pods: Whole, where: Whole) -> Flags:
+def _is_admitted(ledger: _Ledger, pods: Whole, where: npt.NDArray[np.int32]) -> Flags:
     """Tells of placed pods whether node selection and tolerations let them be there."""
     result, arrivals = ledger.result, ledger.result.plan.arrivals
     if arrivals.tables is None or arrivals.class_of is None:
@@ -352,7 +352,7 @@ def _stints(ledger: _Ledger) -> Found:
     for sign in (1, -1):
         made = history.stint_of[np.sign(history.changes) == sign]
         is_wrong = np.bincount(made, minlength=len(history.pod))[count:] != 1
-        yield from ledger.wrong_at(history.pod[count:], is_wrong, "was evicted where it did not run")
+        yield from ledger.wrong_at(history.pod[count:], is_wrong, "was evicted and did not run")
 
 
 def _order_in_time(ledger: _Ledger, history: History) -> Found:

@@ -70,8 +70,8 @@ class Result:
             hasher.update(np.ascontiguousarray(array).tobytes())
         if self.evictions is not None:
             found = self.evictions
-            for array in (found.at, found.node, found.slots, found.start_s, found.preemptor):
-                hasher.update(np.ascontiguousarray(array).tobytes())
+            for column in (found.at, found.node, found.slots, found.start_s, found.preemptor):
+                hasher.update(np.ascontiguousarray(column).tobytes())
         return hasher.hexdigest()
 
     def __repr__(self) -> str:
@@ -206,7 +206,20 @@ class Result:
     @property
     def times_evicted(self) -> npt.NDArray[np.int64]:
         """Counts for each pod how often it was evicted."""
-        return np.bincount(self.evicted, minlength=len(self.status))
+        if "times evicted" not in self.derived:
+            counts = np.bincount(self.evicted, minlength=len(self.status))
+            self.derived["times evicted"] = counts
+        found: npt.NDArray[np.int64] = self.derived["times evicted"]
+        return found
+
+    def evicted_for(self, pod: int) -> npt.NDArray[np.int64]:
+        """Names the pods that left when a pod started where it ran last, by their number."""
+        found = self.evictions
+        if found is None or self.status[pod] != PLACED:
+            return np.zeros(0, np.int64)
+        is_for = (found.preemptor == pod) & (found.end_s == self.start_s[pod])
+        pods: npt.NDArray[np.int64] = self.evicted[is_for & (found.node == self.node[pod])]
+        return pods
 
     @property
     def history(self) -> History:

@@ -12,7 +12,6 @@ from podium.sim.kernel.ranking import FAILED, NOWHERE, best_node
 from podium.sim.kernel.scores import NO_SLOT, best_slot, is_one_share
 from podium.sim.kernel.waiting import NOBODY
 
-
 PREEMPTING = -4
 """Says that a pod fits nowhere, and that whoever runs the core may evict others for it."""
 

@@ -5,7 +5,7 @@ are put back: first those whose eviction violates a PodDisruptionBudget, then th
 the more important first. Who cannot be put back is a victim. The node is chosen by its victims.
 Source: `pkg/scheduler/framework/preemption` and `plugins/defaultpreemption` of Kubernetes 1.36.
 
-A run without preemption never compiles this. What it needs beside the run is in a record of its own.
+A run without preemption never compiles this. What it needs beside the run is in its own record.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from podium.errors import InputError, UsageError
 from podium.files.text_file import format_suffix
 from podium.model.cluster import LIMIT, Cluster, NodeSpec, node_problem
 from podium.model.constraints import Constraints
+from podium.model.disruption import DisruptionBudget
 from podium.model.workload import PodSpec, Workload
 from podium.traces.fields import FieldError, mapping_at, text_of, texts_at, whole_of
 from podium.traces.kubernetes.constraints import (
@@ -29,6 +30,7 @@ from podium.traces.kubernetes.devices import (
     pod_devices,
 )
 from podium.traces.kubernetes.devices.inventory import with_known_memory
+from podium.traces.kubernetes.disruption import read_budget
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.domains import chosen_domains
 from podium.traces.kubernetes.gangs import (
@@ -43,6 +45,7 @@ from podium.traces.kubernetes.pod import (
     CLASSED,
     PodDraft,
     class_priority,
+    never_preempts,
     pod_draft,
     with_devices,
 )
@@ -112,6 +115,8 @@ class _Pile:
     inventory: Inventory = field(default_factory=Inventory)
     node_facts: dict[str, NodeFacts] = field(default_factory=dict)
     priorities: dict[str, int] = field(default_factory=dict)  # of PriorityClasses
+    meek: set[str] = field(default_factory=set)  # PriorityClasses whose pods never preempt
+    budgets: list[DisruptionBudget] = field(default_factory=list)
     described: Counter[str] = field(default_factory=Counter)  # kinds that are read on the side
     others: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)  # kinds of which pods may be wanted
@@ -172,7 +177,11 @@ class _Pile:
         # `node` is meant to be read: as some other kind, it would be left out in silence.
         if document.kind.capitalize() in kinds:
             return _refuse_spelling
-        on_the_side = {"Namespace": self._take_namespace, "PriorityClass": self._take_priority}
+        on_the_side = {
+            "Namespace": self._take_namespace,
+            "PriorityClass": self._take_priority,
+            "PodDisruptionBudget": self._take_budget,
+        }
         if document.kind in on_the_side:
             return on_the_side[document.kind]
         if self.inventory.takes(document.value):
@@ -197,11 +206,14 @@ class _Pile:
         return Trace(
             name=path.name,
             cluster=Cluster.of(self.nodes.values(), name=path.name) if self.nodes else None,
-            workload=Workload.of(pods, name=path.name, gangs=gangs.rules) if pods else None,
+            workload=self._workload(pods, path.name, gangs) if pods else None,
             notes=notes,
             left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
             gaps=tuple(self._gaps()),
         )
+
+    def _workload(self, pods: list[PodSpec], name: str, gangs: Gangs) -> Workload:
+        return Workload.of(pods, name=name, gangs=gangs.rules, budgets=self.budgets)
 
     def _take_node(self, document: Document, path: Path) -> None:
         domains = chosen_domains(self.reading.topology)
@@ -237,6 +249,15 @@ class _Pile:
         metadata = mapping_at(document.value, "metadata", "metadata")
         name = text_of(metadata.get("name"), "metadata.name")
         self.priorities[name] = whole_of(document.value.get("value") or 0, "value", -LIMIT)
+        if never_preempts(document.value, "preemptionPolicy"):
+            self.meek.add(name)
+        self.described[document.kind] += 1
+
+    def _take_budget(self, document: Document, path: Path) -> None:
+        budget = read_budget(document.value)
+        name = ("budget", budget.namespace or "default", budget.name)
+        self._register(name, "another PodDisruptionBudget", document, path)
+        self.budgets.append(budget)
         self.described[document.kind] += 1
 
     def _take_devices(self, document: Document, path: Path) -> None:
@@ -309,7 +330,8 @@ class _Pile:
         if draft.priority_class:
             priority = class_priority(draft.priority_class, self.priorities)
             remarks += [CLASSED] if priority is None else []
-            spec = replace(spec, priority=priority or 0)
+            is_meek = spec.never_preempts or draft.priority_class in self.meek
+            spec = replace(spec, priority=priority or 0, never_preempts=is_meek)
         if draft.terms is not None:
             site = Site(spec.namespace, spec.labels, self.namespaces)
             constraints = pod_constraints(draft.terms, site)

@@ -17,6 +17,7 @@ from podium.traces.fields import (
     mappings_at,
     number_of,
     quantity_of,
+    shown,
     text_of,
     texts_at,
     time_of,
@@ -238,6 +239,7 @@ RUNTIME_CLASS = "the RuntimeClass of spec.runtimeClassName is not honoured"
 SLICES = f"{keys.KUEUE_SLICES} is not honoured"
 
 _MIB = 1024**2
+_PREEMPTING = "PreemptLowerPriority"
 _DEFAULT_SCHEDULER = "default-scheduler"
 # https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
 _BUILT_IN_CLASSES = {
@@ -299,6 +301,8 @@ def pod_draft(
         namespace=namespace,
         labels=labels,
         constraints=constraints,
+        age_s=_seconds(annotations, keys.AGE_S) or 0.0,
+        never_preempts=never_preempts(spec, "spec.preemptionPolicy"),
     )
     problem = pod_problem(described)
     if problem:
@@ -341,6 +345,14 @@ def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
     if problem:
         raise DeviceError("", problem)
     return described
+
+
+def never_preempts(parent: Mapping[str, Any], field: str) -> bool:
+    """Tells whether a pod, or those of a PriorityClass, may not evict others."""
+    policy = text_of(parent.get("preemptionPolicy"), field)
+    if policy not in ("", _PREEMPTING, "Never"):
+        raise FieldError(field, f"{_PREEMPTING} or Never is expected, not {shown(policy)}")
+    return policy == "Never"
 
 
 def class_priority(name: str, classes: Mapping[str, int]) -> int | None:
