@@ -9,6 +9,7 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
+from podium.model.records import GPU_MILLI
 from podium.model.workload import gpu_demand
 from podium.sim.metrics import Metrics, Waiting
 from podium.sim.recount import Recount, recount
@@ -107,6 +108,15 @@ def _counts(result: Result) -> Iterator[tuple[str, float]]:
     for name, status in (("placed", PLACED), ("unplaced", UNPLACED), ("held", HELD)):
         yield name, int(((result.status == status) & ~result.is_bound).sum())
     yield "holds", int(result.holds.sum(dtype=np.int64))
+    yield from _losses(result)
+
+
+def _losses(result: Result) -> Iterator[tuple[str, float]]:
+    milli = gpu_demand(result.history.records[len(result.status) :]).tolist()
+    spans_s = [end_s - start_s for _, start_s, end_s in _cut_short(result)]
+    lost = sum(gpu * span_s for gpu, span_s in zip(milli, spans_s, strict=True)) / GPU_MILLI
+    yield "evictions", len(spans_s)
+    yield "lost_gpu_s", lost if result.plan.protocol.name == "replay" else 0.0
 
 
 def _times(result: Result) -> Iterator[tuple[str, float]]:

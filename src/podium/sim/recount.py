@@ -121,6 +121,11 @@ class _Ledger:
         )  # fmt: skip
 
     @cached_property
+    def history(self) -> History:
+        """Lists the stints, from the columns of the result as they are."""
+        return self.result.listed_anew()
+
+    @cached_property
     def free(self) -> Whole:
         """Gives what is left of each cell when all is over."""
         if self.has_departures:
@@ -212,7 +217,7 @@ def _evictions(ledger: _Ledger) -> Found:
     result, found = ledger.result, ledger.result.evictions
     if found is None or not len(found):
         return
-    history, evicted = result.history, result.evicted
+    history, evicted = ledger.history, result.evicted
     priority = result.plan.arrivals.pods["priority"]
     is_higher = priority[found.preemptor] > priority[evicted]
     yield from ledger.wrong_at(evicted, ~is_higher, "was evicted for a pod of no higher priority")
@@ -229,7 +234,7 @@ def _evictions(ledger: _Ledger) -> Found:
 
 def _places(ledger: _Ledger) -> Found:
     """Every placed pod has the GPUs that it asked for, on a node that has them."""
-    result, history = ledger.result, ledger.result.history
+    result, history = ledger.result, ledger.history
     is_run = np.append(ledger.is_placed, np.ones(len(result.evicted), bool))
     is_node = (history.node >= 0) & (history.node < len(ledger.nodes))
     wrong = is_run & ~is_node
@@ -319,7 +324,7 @@ def _order(ledger: _Ledger) -> Found:
     if ((pods < 0) | (pods >= count)).any():
         yield "a pod was placed or released that never arrived"
         return
-    evicted = result.times_evicted
+    evicted = np.bincount(result.evicted, minlength=count)
     leaving = (ledger.is_placed & ledger.has_departures) + evicted
     is_as_often = True
     for which, expected, word in (
@@ -333,9 +338,9 @@ def _order(ledger: _Ledger) -> Found:
         return
     yield from _stints(ledger)
     if ledger.has_departures:
-        yield from _order_in_time(ledger, result.history)
+        yield from _order_in_time(ledger, ledger.history)
     else:
-        yield from _order_of_steps(ledger, result.history)
+        yield from _order_of_steps(ledger, ledger.history)
     on_time = pods[is_placing & (result.start_s[pods] == result.arrival_s[pods])]
     is_plain = not ledger.has_holds and not ledger.has_company
     if is_plain and not isinstance(result.plan.protocol, Rounds):
@@ -346,7 +351,7 @@ def _order(ledger: _Ledger) -> Found:
 
 def _stints(ledger: _Ledger) -> Found:
     """Every stint that was cut short begins once and ends once."""
-    history, count = ledger.result.history, len(ledger.pods)
+    history, count = ledger.history, len(ledger.pods)
     if len(history.pod) == count:
         return
     for sign in (1, -1):
@@ -393,7 +398,7 @@ def _order_of_steps(ledger: _Ledger, history: History) -> Found:
 
 def _uses(ledger: _Ledger) -> Found:
     """No CPU, memory or GPU is ever used beyond what there is."""
-    result, history = ledger.result, ledger.result.history
+    result, history = ledger.result, ledger.history
     # What only grows is largest in the end.
     if not ledger.has_departures and not len(result.evicted):
         for cell in np.flatnonzero(ledger.free < 0).tolist():
@@ -409,7 +414,7 @@ def _uses(ledger: _Ledger) -> Found:
 
 def _taken(ledger: _Ledger, stints: Whole, signs: Whole) -> tuple[Whole, Whole, Whole]:
     """Lists what stints take: the cell, how much, and the row of the stint, its cells apart."""
-    history, count, slots = ledger.result.history, len(ledger.nodes), ledger.slots
+    history, count, slots = ledger.history, len(ledger.nodes), ledger.slots
     where = history.node[stints].astype(np.int64)
     row, slot = np.nonzero(history.slots[stints][:, np.newaxis] >> np.arange(slots) & 1)
     cells = (where, where + count, where[row] * slots + (slot + 2 * count))

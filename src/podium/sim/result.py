@@ -225,11 +225,12 @@ class Result:
     def history(self) -> History:
         """Lists the stints of all pods on nodes, those that ended with an eviction as well."""
         if "history" not in self.derived:
-            self.derived["history"] = self._history()
+            self.derived["history"] = self.listed_anew()
         found: History = self.derived["history"]
         return found
 
-    def _history(self) -> History:
+    def listed_anew(self) -> History:
+        """Lists the stints once more, from the columns alone."""
         every, cut = np.arange(len(self.status)), self.evictions
         if cut is None or not len(cut):
             return History(
