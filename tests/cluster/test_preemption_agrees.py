@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from podium.sim import Rounds, Setup, simulate
+from podium.sim.kernel import core, preempter
 from podium.traces import load_trace
 from support.control_plane import control_plane, find_programs
 from support.kube_api import POLL_S, unschedulable
@@ -45,6 +46,9 @@ CLASSES = [
 @pytest.fixture(scope="module")
 def plane():
     """Runs a control plane of its own with its scheduler and several priorities."""
+    # Compiled first: connections that idle for minutes are closed by the server.
+    core()
+    preempter()
     with control_plane(find_programs()) as started, started.scheduler():
         started.api.create_all(CLASSES)
         yield started
@@ -64,11 +68,16 @@ def draw(seed):
     budgets = [_budget(rng, i, running) for i in range(rng.integers(0, 3))]
     name = NEVER if rng.random() < 0.05 else f"p{rng.integers(1, 5)}"
     spec = {"nodeSelector": {WORLD: f"world-{seed}"}, "priorityClassName": name}
-    if rng.random() < 0.3:
-        term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "x"}}}
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "x"}}}
+    rule = rng.random()
+    if rule < 0.25:
         spec["affinity"] = {"podAntiAffinity": {REQUIRED: [term]}}
+    elif rule < 0.45:
+        spread = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **term}
+        spec["topologySpreadConstraints"] = [spread]
+    labels = {"app": str(rng.choice(["x", "z"]))}
     asked = {"nvidia.com/gpu": str(rng.integers(1, 5)), "cpu": str(rng.integers(1, 5))}
-    return nodes, running, budgets, pod(f"pending-{seed}", {"app": "z"}, asked, **spec)
+    return nodes, running, budgets, pod(f"pending-{seed}", labels, asked, **spec)
 
 
 def _running(rng, number, gpus, where):
