@@ -99,7 +99,11 @@ class Fit:
         if self.evicted:
             count, lost = len(self.evicted), sum(not each.moves_to for each in self.evicted)
             told = f"{count:,} pod{'' if count == 1 else 's'} of lower priority would be evicted"
-            yield f"{told}, {lost:,} of them with no other node" if lost else told
+            if count == lost == 1:
+                told += " and finds no other node"
+            elif lost:
+                told += f"; {lost:,} of them {'finds' if lost == 1 else 'find'} no other node"
+            yield told
 
     @property
     def _verdict(self) -> str:

@@ -113,7 +113,9 @@ def _counts(result: Result) -> Iterator[tuple[str, float]]:
 
 def _losses(result: Result) -> Iterator[tuple[str, float]]:
     milli = gpu_demand(result.history.records[len(result.status) :]).tolist()
-    spans_s = [end_s - start_s for _, start_s, end_s in _cut_short(result)]
+    ages = result.plan.arrivals.age_s
+    left_s = {} if ages is None else dict(enumerate(ages.tolist()))
+    spans_s = [end_s - start_s + left_s.pop(pod, 0.0) for pod, start_s, end_s in _cut_short(result)]
     lost = sum(gpu * span_s for gpu, span_s in zip(milli, spans_s, strict=True)) / GPU_MILLI
     yield "evictions", len(spans_s)
     yield "lost_gpu_s", lost if result.plan.protocol.name == "replay" else 0.0

@@ -53,7 +53,7 @@ class Metrics:
     nodes_in_use_mean: float
     nodes_in_use_peak: int
     evictions: int = 0
-    lost_gpu_s: float = 0.0  # time that evicted pods had run in this run, times their GPUs
+    lost_gpu_s: float = 0.0  # time that evicted pods had run, times their GPUs
 
 
 def measure(result: Result) -> Metrics:
@@ -114,6 +114,9 @@ def _lost(result: Result) -> float:
     if result.evictions is None or result.plan.protocol.name != "replay":
         return 0.0
     in_vain = result.evictions.end_s - result.evictions.start_s
+    if result.plan.arrivals.age_s is not None:  # of pods that ran before, when they leave first
+        pods, first = np.unique(result.evicted, return_index=True)
+        in_vain[first] += result.plan.arrivals.age_s[pods]
     gpus = gpu_demand(result.history.records[len(result.status) :]) / GPU_MILLI
     return float((in_vain * gpus).sum())
 

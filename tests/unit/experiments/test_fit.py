@@ -318,7 +318,7 @@ def test_preemption_says_who_would_have_to_leave(dump):
     assert found.pods[0].message == "fits on node n if 1 pod of lower priority leaves: ml/running"
     assert found.rows() == [("ml/high", "2", "n", "preemption")]
     assert found.explanations() == [f"preemption: ml/high {found.pods[0].message}"]
-    price = "1 pod of lower priority would be evicted, 1 of them with no other node"
+    price = "1 pod of lower priority would be evicted and finds no other node"
     assert found.summary == f"the pending pod fits; {price}"
     told = found.as_object()
     assert told["evicted"] == [

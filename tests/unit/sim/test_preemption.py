@@ -77,6 +77,7 @@ def test_what_a_running_pod_had_done_before_is_lost():
     running = pod("low", 0.0, 0, duration_s=3.0, node="n", age_s=7.0)
     result = run([running, pod("high", 1.0, 1, duration_s=5.0)])
     assert (result.start_s.tolist(), result.finish_s.tolist()) == ([6.0, 1.0], [16.0, 6.0])
+    assert result.metrics.lost_gpu_s == 2 * (7.0 + 1.0)
 
 
 def test_a_budget_is_violated_only_where_nothing_else_helps():
