@@ -26,12 +26,6 @@ class Evictions:
         return len(self.at)
 
 
-def no_evictions() -> Evictions:
-    """Describes a run with preemption in which nobody had to leave."""
-    whole, small, times = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
-    return Evictions(whole, small, small, times, times, whole)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
     """Lists the stints of a run: the last one of each pod, and then those cut short.

@@ -77,10 +77,11 @@ class Result:
     def __repr__(self) -> str:
         plan, bound = self.plan, len(self.plan.bound)
         told = f"{bound:,} pods bound, " if bound else ""
+        placed = int((self.is_placed & ~self.is_bound).sum())
         return (
             f"<Result of {escaped(plan.policy.name)} on {escaped(plan.cluster.name)}: "
             f"{plan.protocol.name}, {told}"
-            f"{int(self.is_placed.sum()) - bound:,} of {len(self.status) - bound:,} pods placed>"
+            f"{placed:,} of {len(self.status) - bound:,} pods placed>"
         )
 
     def _repr_html_(self) -> str:

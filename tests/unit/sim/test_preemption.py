@@ -149,6 +149,7 @@ def test_rounds_evict_running_pods():
     result = run([running, pod("high", 0.0, 1)], protocol=Rounds(preemption=True))
     assert (evicted(result), result.status.tolist()) == ([("low", "high")], [0, 1])
     assert (result.metrics.placed, result.metrics.unplaced) == (1, 0)
+    assert repr(result).endswith("rounds, 1 pods bound, 1 of 1 pods placed>")
 
 
 def test_an_explanation_names_who_left():
