@@ -166,3 +166,4 @@ JOB_TYPE = "app.kubernetes.io/job-type"
 # Times in seconds, exactly, where a calendar time would round them or lose their origin.
 ARRIVAL_S = "podium/arrival-s"
 DURATION_S = "podium/duration-s"
+AGE_S = "podium/age-s"
