@@ -147,9 +147,9 @@ def in_process(
             answer = component.verbs.prioritize(body)
             latencies.append((clock() - started) * 1000)
             best = max(json.loads(answer), key=lambda each: each["Score"])
-            await asyncio.sleep(0)
             if best["Score"]:
                 component.state.apply("Pod", "MODIFIED", bound(pod, best["Host"]))
+            await asyncio.sleep(0)
         await component.stop()
 
     asyncio.run(ask())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,7 +64,7 @@ class Verbs:
             return wire.neutral([])
         decision = self._decide("prioritize", args)
         if isinstance(decision, Decision):
-            answer = wire.priorities(args.node_names, decision.points.tolist())
+            answer = wire.priorities(self._hosts(decision), decision.points.tolist())
             self._assumed(decision)
         else:
             answer = wire.neutral(args.node_names)
@@ -107,6 +107,7 @@ class Verbs:
         """Hears of a pod that was bound to a node, or that is gone from it."""
         if self.prioritizer is not None:
             self.prioritizer.assumed.drop(uid)
+            self._later(self._settle)
         self._memory.held_since_s.pop(uid, None)
         entry = self._memory.history.of(uid)
         if entry is not None and node and not entry.bound_to:
@@ -128,6 +129,12 @@ class Verbs:
         if isinstance(decision, Neutral):
             self._fall_open(verb, decision)
         return decision
+
+    def _hosts(self, decision: Decision) -> Iterable[bytes]:
+        assert self.prioritizer is not None
+        if (decision.at < 0).any():
+            return map(wire.host, decision.node_names)
+        return map(self.prioritizer.names.hosts.__getitem__, decision.at.tolist())
 
     def _fall_open(self, verb: str, neutral: Neutral) -> None:
         self._metrics.neutral(verb, neutral.reason)
@@ -181,6 +188,11 @@ class Verbs:
         for uid in [uid for uid, at in since.items() if now_s - at > 2 * self._settings.max_hold_s]:
             del since[uid]
         return now_s - since.setdefault(decision.pod.uid, now_s) <= self._settings.max_hold_s
+
+    def _settle(self) -> None:
+        """Lets the state work out what changed, before somebody waits for it."""
+        if self.prioritizer is not None:
+            self.prioritizer.state.index  # noqa: B018 - looking at it is what does it
 
     def _slots(self, args: wire.BindingArgs) -> tuple[int, ...]:
         """Names the GPUs that were chosen for a pod on the node it goes to."""

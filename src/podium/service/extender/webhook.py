@@ -25,7 +25,7 @@ from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
 from podium.service.components import BytesRoute, Component, Facts
 from podium.service.extender.metrics import ExtenderMetrics
-from podium.service.extender.prioritizer import NameOrder, scores_of
+from podium.service.extender.prioritizer import NodeNames, scores_of
 from podium.service.extender.scale import Scale, Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import RecentPods
@@ -201,7 +201,7 @@ class Webhook(Component):
         self._log = log
         self._metrics = ExtenderMetrics("podium_webhook_")
         self._cluster = SimulatedCluster()
-        self._order = NameOrder()
+        self._names = NodeNames()
         self._recent = RecentPods(settings.extender.window_pods)
         self._prepared = 0
         self._scorer: Scorer | None = None
@@ -251,7 +251,7 @@ class Webhook(Component):
         self._prepare()
         order = sorted({name for name in names if name in state.index})
         at = np.array([state.index[name] for name in order], np.int64)
-        rank = self._order.rank(state.names)
+        rank = self._names.see(state.names).rank
         scores = scores_of(self._scorer, asked, state.nodes, at, rank).scores[at]
         scale, ties = cast("Scale", self._settings.scale), cast("Ties", self._settings.ties)
         points = scaled(scores, scale, ties, MOST_POINTS).tolist()

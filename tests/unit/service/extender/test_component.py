@@ -142,7 +142,11 @@ def test_a_recent_pod_is_explained(served):
 
 def test_figures_are_those_of_what_happened(served, cluster):
     served.prioritize(live(gpu_pod("p"), "u"))
-    cluster.state.apply("Pod", "ADDED", live(gpu_pod("p"), "u", "b"))
+
+    async def bind():
+        cluster.state.apply("Pod", "ADDED", live(gpu_pod("p"), "u", "b"))
+
+    served.runner.run(bind())
     text = served.get("/metrics").body.decode()
     for line in (
         'podium_extender_duration_seconds_count{verb="prioritize"} 1.0',

@@ -48,7 +48,7 @@ def test_anything_else_is_refused(sent):
 
 def test_scores_are_a_bare_list_of_capitalised_entries():
     names = ["a", 'b"\\', "ü"]
-    written = json.loads(wire.priorities(names, [7, 0, 1000]))
+    written = json.loads(wire.priorities(map(wire.host, names), [7, 0, 1000]))
     assert written == [
         {"Host": name, "Score": score} for name, score in zip(names, [7, 0, 1000], strict=True)
     ]
