@@ -195,6 +195,61 @@ def waiting(api):
     return sum(unschedulable(each) is not None for each in api.pods())
 
 
+def test_whole_nodes_may_be_sent_instead_of_names(plane, api, tmp_path):
+    api.create_all([gpu_node(f"node-{i}") for i in range(4)])
+    pods = [gpu_pod(f"pod-{i}") for i in range(4)]
+    with (
+        podium(plane, tmp_path, policy="best-fit") as process,
+        plane.scheduler(configuration(process.url, nodeCacheCapable=False)),
+    ):
+        api.create_all(pods)
+        found = wait_until_decided(api, pods)
+        wait_until(lambda: figure(process, BEST) + figure(process, OTHER) == len(pods))
+        assert figure(process, BEST) == len(pods)
+    assert len(set(found.values())) == 1
+
+
+def test_a_pod_that_is_gone_is_not_bound(plane, api, tmp_path):
+    api.create(gpu_node("node"))
+    gone = {"PodName": "gone", "PodNamespace": "default", "PodUID": "u", "Node": "node"}
+    with podium(plane, tmp_path, bind=True) as process:
+        reply = process.post("/extender/bind", gone)
+    assert reply.status == 200
+    assert 'pods "gone" not found' in reply.json["Error"]
+
+
+def test_a_pod_that_the_policy_holds_waits_for_a_while(plane, api, tmp_path):
+    policy = tmp_path / "patient.py"
+    policy.write_text(PATIENT)
+    api.create_all([gpu_node("small", 2), gpu_node("tiny", 2)])
+    held = gpu_pod("held")
+    settings = {"policy": policy, "filter": True, "max_hold_s": 3}
+    with (
+        podium(plane, tmp_path, **settings) as process,
+        plane.scheduler(configuration(process.url, filterVerb="filter")),
+    ):
+        api.create(held)
+        assert "2 refused by the policy" in api.wait_until_unschedulable(held)
+        # A rejected pod is tried again on any event.
+        time.sleep(3)
+        api.create(gpu_node("late", 2))
+        assert api.wait_until_scheduled(held) in ("late", "small", "tiny")
+        assert figure(process, "podium_extender_held_total") >= 1
+
+
+PATIENT = '''"""Waits for large nodes."""
+
+from podium.policies import HOLD
+
+
+def score(pod, node):
+    """Refuses small nodes."""
+    if node.gpu_count < 4 and pod.gpu_count > 0:
+        return HOLD
+    return 0
+'''
+
+
 def test_a_gang_goes_to_one_rack(plane, api, tmp_path):
     nodes = [
         gpu_node(f"node-{rack}{i}", labels={"topology.kubernetes.io/rack": f"rack-{rack}"})

@@ -177,8 +177,11 @@ class Verbs:
                 places[is_removed].tolist(), lacking[is_removed].tolist(), strict=True
             )
         }
-        if decision.best >= 0 and len(refused) == len(decision.node_names) - 1:
+        kept = len(decision.node_names) - len(refused)
+        if kept == 1 and decision.best >= 0:
             self._assumed(decision)  # kube-scheduler does not score a single node
+        elif not kept:
+            self._later(lambda: self._remember(decision))
         return refused
 
     def _may_hold(self, decision: Decision) -> bool:

@@ -23,6 +23,7 @@ from podium.errors import PolicyError
 from podium.experiments.case import named_policy
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
+from podium.model.records import NODE_8
 from podium.service.components import BytesRoute, Component, Facts
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import NodeNames, scores_of
@@ -47,6 +48,8 @@ MOST_BODY_BYTES = 2**26
 NODE_GPU_SHARE = "simon/node-gpu-share"
 
 Object = dict[str, Any]
+
+_NO_NODES = np.zeros(0, NODE_8)
 
 
 class ScoreBody(BaseModel):
@@ -218,7 +221,7 @@ class Webhook(Component):
         """Compiles the policy, so that the first request does not wait for it."""
         shapes = self._recent.shapes()
         policy = await asyncio.to_thread(named_policy, self._settings.policy, "extender.policy")
-        self._scorer = await asyncio.to_thread(Scorer, policy, shapes)
+        self._scorer = await asyncio.to_thread(lambda: Scorer(policy, shapes).warm(_NO_NODES))
         return {"policy": policy.name}
 
     def score(self, body: bytes) -> bytes:

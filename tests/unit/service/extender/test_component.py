@@ -182,6 +182,13 @@ async def _until(read):
     return read()
 
 
+def test_a_policy_is_compiled_before_anybody_asks(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("def score(pod, node):\n    return node.gpu_count\n")
+    with Served(tmp_path, Cluster(), policy=str(file)).start() as service:
+        assert service.extender.verbs.prioritizer.scorer.policy.compiled
+
+
 def test_a_policy_that_is_not_there_ends_the_start(tmp_path, cluster):
     with Served(tmp_path, cluster, policy="best-fti") as service:
         service.start()
