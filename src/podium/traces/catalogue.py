@@ -11,7 +11,7 @@ import numpy as np
 
 from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
-from podium.traces.kubernetes.documents import SUFFIXES, read_documents
+from podium.traces.kubernetes.documents import RECORDING, SUFFIXES, read_documents
 from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.kubernetes.state import State
 from podium.traces.openb.csv_file import read_csv
@@ -207,6 +207,8 @@ def _from_path(path: Path, options: LoadOptions) -> Trace:
     suffix = format_suffix(path)
     if suffix == ".csv":
         return _unread(read_csv(path, rejects), options)
+    if suffix == RECORDING:
+        return _manifests(path, rejects, options)
     if suffix in SUFFIXES:
         first = next(read_documents(path), None)
         if first is not None and is_simon_config(first):

@@ -1,0 +1,98 @@
+"""Whoever cannot reach a cluster is told why, and what to do."""
+
+import asyncio
+import json
+
+import pytest
+
+from podium.errors import InputError, MissingError, UnknownName
+from podium.kube.access import Access, Target
+from podium.kube.client import KubeClient, KubeError
+from podium.kube.resources import RESOURCES, served
+from support.daemons import free_ports
+from support.fake_api import kubeconfig
+
+
+@pytest.fixture(autouse=True)
+def homeless(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+def loaded(target, **environ):
+    access = Access(target, environ=environ)
+    asyncio.run(access.load())
+    return access
+
+
+def test_the_kubeconfig_that_is_named_counts(tmp_path):
+    file = kubeconfig(tmp_path, 1234)
+    assert loaded(Target(file)).url == "http://127.0.0.1:1234"
+    assert loaded(Target(), KUBECONFIG=str(file)).url == "http://127.0.0.1:1234"
+    assert loaded(Target(file, "fake"), KUBECONFIG="/none").url == "http://127.0.0.1:1234"
+
+
+def test_a_kubeconfig_that_is_not_there_is_missing(tmp_path):
+    with pytest.raises(MissingError, match="there is no such kubeconfig"):
+        Access(Target(tmp_path / "none"), environ={})
+    with pytest.raises(MissingError, match="KUBECONFIG=/none") as missing:
+        Access(Target(), environ={"KUBECONFIG": "/none"})
+    assert missing.value.exit_code == 3
+    with pytest.raises(MissingError, match="no cluster is configured") as missing:
+        Access(Target(), environ={})
+    assert "--kubeconfig" in missing.value.hint
+
+
+def test_a_context_that_is_not_there_is_corrected(tmp_path):
+    with pytest.raises(UnknownName, match='unknown context "fkae"') as unknown:
+        loaded(Target(kubeconfig(tmp_path, 1), "fkae"))
+    assert unknown.value.hint == "did you mean fake"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "just words", "{", "[1, 2]", "contexts: 3", "{contexts: [{name: a}]}",
+     "{contexts: [{name: a, context: {cluster: b, user: c}}], current-context: a}",
+     "{contexts: [{name: a, context: {cluster: b, user: c}}], clusters: [], users: [],"
+     " current-context: a}"],
+)  # fmt: skip
+def test_what_is_no_kubeconfig_is_said_to_be_none(tmp_path, text):
+    file = tmp_path / "kubeconfig"
+    file.write_text(text)
+    with pytest.raises(InputError) as error:
+        loaded(Target(file))
+    assert str(file) in str(error.value)
+
+
+def test_files_that_a_kubeconfig_names_must_be_there(tmp_path):
+    file = kubeconfig(tmp_path, 1)
+    config = json.loads(file.read_text())
+    config["clusters"][0]["cluster"] = {
+        "server": "https://127.0.0.1:1", "certificate-authority": "/none/ca.crt",
+    }  # fmt: skip
+    file.write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"the kubeconfig cannot be used: .*/none/ca\.crt"):
+        loaded(Target(file))
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path):
+    (port,) = free_ports(1)
+
+    async def ask():
+        async with KubeClient(Access(Target(kubeconfig(tmp_path, port)), environ={})) as client:
+            await served(client)
+
+    with pytest.raises(KubeError, match="the cluster does not answer") as error:
+        asyncio.run(ask())
+    assert error.value.exit_code == 3
+    assert f"http://127.0.0.1:{port}" in error.value.where
+    assert "--context" in error.value.hint
+    assert "secret-token" not in f"{error.value} {error.value.hint}"
+
+
+def test_kinds_are_told_apart_by_their_group():
+    names = [resource.name for resource in RESOURCES]
+    assert len(set(names)) == len(names)
+    assert RESOURCES[0].path() == "/api/v1/nodes"
+    by_name = {resource.name: resource for resource in RESOURCES}
+    group = by_name["PodGroup.scheduling.volcano.sh"]
+    assert group.path("ml") == "/apis/scheduling.volcano.sh/v1/namespaces/ml/podgroups"
