@@ -12,71 +12,13 @@ import pytest
 from podium.sim.engine import Setup, simulate
 from podium.sim.protocols import Rounds
 from podium.traces import load_trace
-from support.kube_api import POLL_S, unschedulable
+from support.extended import configuration, figure, podium, wait_until, wait_until_decided
+from support.kube_api import unschedulable
 from support.kubelike import gpu_node, gpu_pod
-from support.service import served
 
-WEIGHT = 200
-"""One place in the order outweighs all plugins of kube-scheduler together, which give 1,200."""
-
-ANSWER_S = 60.0
 PODS = 40
 BEST = 'podium_extender_binds_total{node="best"}'
 OTHER = 'podium_extender_binds_total{node="other"}'
-
-
-def configuration(url, **more):
-    """Writes what an administrator writes to use the extender; the profile stays as it is."""
-    extender = {
-        "urlPrefix": f"{url}/extender",
-        "prioritizeVerb": "prioritize",
-        "weight": WEIGHT,
-        "nodeCacheCapable": True,
-        "ignorable": True,
-        "httpTimeout": "2s",
-        **more,
-    }
-    return {
-        "percentageOfNodesToScore": 100,
-        "profiles": [{"schedulerName": "default-scheduler"}],
-        "extenders": [extender],
-    }
-
-
-@contextlib.contextmanager
-def podium(plane, folder, *flags, **settings):
-    """Runs Podium as the extender of a control plane."""
-    given = {f"PODIUM_EXTENDER_{name.upper()}": str(value) for name, value in settings.items()}
-    with served(
-        folder,
-        *flags,
-        PODIUM_SERVE_COMPONENTS="extender",
-        PODIUM_EXTENDER_KUBECONFIG=str(plane.kubeconfig),
-        **given,
-    ) as process:
-        yield process
-
-
-def wait_until_decided(api, pods, bound=None):
-    """Waits until so many pods are bound, or all; gives the node of each that is."""
-    wanted = len(pods) if bound is None else bound
-    deadline = time.monotonic() + ANSWER_S
-    while True:
-        seen = {each["metadata"]["name"]: each["spec"].get("nodeName") for each in api.pods()}
-        found = {name: seen[name] for pod in pods if seen.get(name := pod["metadata"]["name"])}
-        if len(found) >= wanted:
-            return found
-        assert time.monotonic() < deadline, f"{len(found)} of {wanted} pods were bound"
-        time.sleep(POLL_S)
-
-
-def figure(process, line):
-    """Reads one figure."""
-    for each in process.get("/metrics").body.decode().splitlines():
-        name, _, value = each.rpartition(" ")
-        if name == line:
-            return float(value)
-    return 0.0
 
 
 # Parity with the simulator.
@@ -250,25 +192,6 @@ def score(pod, node):
 '''
 
 
-def test_a_gang_goes_to_one_rack(plane, api, tmp_path):
-    nodes = [
-        gpu_node(f"node-{rack}{i}", labels={"topology.kubernetes.io/rack": f"rack-{rack}"})
-        for rack in range(4)
-        for i in range(3)
-    ]
-    # The label of a group that kube-scheduler itself does not know.
-    members = [gpu_pod(f"member-{i}", 4) for i in range(3)]
-    for each in members:
-        each["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "g"}
-    api.create_all([*nodes, *members])
-    with (
-        podium(plane, tmp_path, policy="worst-fit") as process,
-        plane.scheduler(configuration(process.url)),
-    ):
-        found = wait_until_decided(api, members)
-    assert len({node[:6] for node in found.values()}) == 1
-
-
 # Failures: pods keep being scheduled, and scores count again once they are there.
 
 
@@ -356,10 +279,3 @@ def test_pods_are_scheduled_while_the_extender_is_dead_and_scored_once_it_is_bac
                 api.create_all(third)
                 wait_until_decided(api, third)
                 wait_until(lambda: figure(again, BEST) == len(third))
-
-
-def wait_until(is_so):
-    deadline = time.monotonic() + ANSWER_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(POLL_S)

@@ -30,6 +30,7 @@ from podium.service.extender.prioritizer import NodeNames, scores_of
 from podium.service.extender.scale import Scale, Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import RecentPods
+from podium.service.extender.wire import UNREADABLE
 from podium.service.http.logs import KIND
 from podium.settings import Settings
 from podium.store import Store
@@ -232,7 +233,7 @@ class Webhook(Component):
             request = _read(body)
             names = [str((each.get("metadata") or {}).get("name", "")) for each in request.nodes]
             scores = self._scores(request, names)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             scores = self._neutral(names, "malformed", str(error))
         except PolicyError as error:
             scores = self._neutral(names, "policy", str(error))

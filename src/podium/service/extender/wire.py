@@ -13,6 +13,9 @@ import msgspec
 
 from podium.service.extender.scale import MOST
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises; the last of them where something is nested too deeply."""
+
 
 class MalformedError(ValueError):
     """A body is not what kube-scheduler sends."""
@@ -88,7 +91,7 @@ def read_args(body: bytes) -> ExtenderArgs:
             return ExtenderArgs(pod, bytes(args.pod), args.node_names, [])
         nodes = [bytes(each) for each in args.nodes.items or ()] if args.nodes else []
         names = [_read_named(each).metadata.name for each in nodes]
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedError(str(error)) from error
     return ExtenderArgs(pod, bytes(args.pod), names, nodes)
 
@@ -101,7 +104,7 @@ def read_binding(body: bytes) -> BindingArgs:
     """
     try:
         return _read_binding(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedError(str(error)) from error
 
 

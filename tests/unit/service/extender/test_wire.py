@@ -39,6 +39,8 @@ def test_no_nodes_are_no_names(more):
     "sent",
     [b"", b"{", b"[]", b"null", b"\xff", b'{"Pod": 1}', b'{"NodeNames": ["a"]}',
      b'{"pod": {}, "nodenames": ["a"]}', b'{"Pod": {}, "NodeNames": [1]}',
+     b'{"Pod": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+     b'{"Pod": {}, "NodeNames": ["\\ud800"]}',
      b'{"Pod": {}, "Nodes": {"items": [7]}}', b'{"Pod": {"metadata": {"name": "\xff"}}}'],
 )  # fmt: skip
 def test_anything_else_is_refused(sent):
