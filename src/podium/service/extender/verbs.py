@@ -152,8 +152,7 @@ class Verbs:
     def _remember(self, decision: Decision) -> None:
         """Does what the caller need not wait for."""
         assert self.prioritizer is not None
-        names = tuple(self.prioritizer.state.names)
-        entry = self._memory.history.add(decision, time.time(), names)
+        entry = self._memory.history.add(decision, time.time(), self.prioritizer.names.names)
         self._memory.recent.add(decision.request)
         for shadow in self.shadows:
             best = _best(shadow, decision)

@@ -13,7 +13,9 @@ from podium.service.components import Service as Composed
 from podium.service.extender.component import Extender
 from podium.service.http.app import create_app
 from podium.service.http.logs import Log
+from podium.service.start import compose
 from podium.settings import load_settings
+from podium.store import open_store
 from support.extender import args, points
 from support.kubelike import gpu_node, gpu_pod, live
 from support.service import JSON, Service
@@ -204,3 +206,20 @@ def test_routes_are_described(served):
     assert "/extender/bind" not in document["paths"]
     told = document["paths"]["/extender/prioritize"]["post"]
     assert "0 to 1000" in told["description"]
+
+
+def test_all_components_fit_behind_one_address(tmp_path):
+    flags = {"serve.components": "learning,extender,webhook", "extender.policy": "best-fit"}
+    settings = load_settings(
+        {"store.url": str(tmp_path / "podium.db"), **flags}, environ={}, folder=tmp_path
+    )
+    log = Log(io.StringIO())
+    with open_store(settings.store.url) as store:
+        service = compose(settings, store, log.logger)
+        app = create_app(service)
+        assert [life.component.name for life in service.components] == [
+            "learning", "extender", "webhook",
+        ]  # fmt: skip
+        paths = app.openapi()["paths"]
+    assert {"/v1/score", "/score", "/extender/prioritize"} <= set(paths)
+    log.close()
