@@ -319,10 +319,10 @@ class LiveState:
             effect = self.around.take(kind, value, is_deleted=is_deleted)
         except FieldError as error:
             self._note(_reason(error), f"{kind} {'/'.join(filter(None, named(value)))}")
-            effect = NO_EFFECT
-        if effect is not None:
+            return False
+        if effect != NO_EFFECT:
             self._follow(effect)
-        return effect is not None
+        return effect != NO_EFFECT
 
     def _follow(self, effect: Effect) -> None:
         self._is_stale |= effect.everything

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from podium.errors import InputError, MissingError, UnknownName
+from podium.errors import InputError, MissingError, MissingExtra, UnknownName
 from podium.kube.access import Access, Target
 from podium.kube.client import KubeClient, KubeError
 from podium.kube.resources import RESOURCES, served
@@ -96,3 +96,10 @@ def test_kinds_are_told_apart_by_their_group():
     by_name = {resource.name: resource for resource in RESOURCES}
     group = by_name["PodGroup.scheduling.volcano.sh"]
     assert group.path("ml") == "/apis/scheduling.volcano.sh/v1/namespaces/ml/podgroups"
+
+
+def test_the_extra_that_is_missing_is_named_with_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("podium.kube.extra.MODULES", ("a_module_that_is_not_there",))
+    with pytest.raises(MissingExtra, match="talking to a cluster needs the extra 'kube'") as error:
+        Access(Target(), environ={})
+    assert "install" in error.value.hint
