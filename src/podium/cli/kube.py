@@ -135,7 +135,6 @@ def record(
 
     need_extra()
     from podium.kube.record import Recorder
-    from podium.traces.kubernetes.recording import exits, load_recording
 
     settings = read_settings(ctx)
     screen = Screen(settings.display)
@@ -147,16 +146,23 @@ def record(
                 asyncio.run(_recorded(screen, cluster, recorder, _seconds(period)))
         except KeyboardInterrupt:
             is_interrupted = True
+    _show_recording(screen, target, is_json=is_json)
+    if is_interrupted:
+        raise typer.Exit(Told(INTERRUPTED))
+
+
+def _show_recording(screen: Screen, target: Path, *, is_json: bool) -> None:
+    from podium.traces.kubernetes.recording import exits, load_recording
+
     recording = load_recording(target)
     counts = exits(recording)
     if is_json:
         span_s = recording.ended_s - recording.begun_s
         print_json({"file": str(target), "recorded_s": span_s, "pods": counts})
-    else:
-        print(on_one_line(str(target)))
-        screen.note(", ".join(f"{count(number)} {end}" for end, number in counts.items()))
-    if is_interrupted:
-        raise typer.Exit(Told(INTERRUPTED))
+        return
+    print(on_one_line(str(target)))
+    pods = (f"{count(number)} {end}" for end, number in counts.items())
+    screen.note(f"pods: {', '.join(pods) or 'none'}")
 
 
 def _seconds(period: str | None) -> float | None:
