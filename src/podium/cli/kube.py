@@ -1,4 +1,4 @@
-"""Takes snapshots of a live cluster, and records what happens in it."""
+"""Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from podium.cli.failure import INTERRUPTED, Told
 from podium.cli.figures import count
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
+from podium.cli.kube_manifests import print_manifests
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable, stopping
@@ -61,7 +62,7 @@ HashNames = Annotated[
 
 @app.callback()
 def kube() -> None:
-    """Takes snapshots of a live cluster, and records what happens in it."""
+    """Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
 
 
 @app.command()
@@ -224,3 +225,6 @@ async def _taken(screen: Screen, cluster: ClusterOptions) -> Snapshot:
             return await take_snapshot(
                 client, resources, cluster.namespace, lambda _, number: advance(number)
             )
+
+
+app.command("manifests")(print_manifests)

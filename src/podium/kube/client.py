@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from podium.kube.objects import Status
 
 CONNECT_S = 10.0
+CREATE_SILENCE_S = 10.0
 LIST_SILENCE_S = 60.0
 """A list of which nothing comes for so long is given up."""
 
@@ -89,9 +90,14 @@ class KubeClient:
         async with self.stream(path, query or {}, LIST_SILENCE_S) as response:
             return await response.read()
 
+    async def post(self, path: str, body: bytes) -> bytes:
+        """Creates an object, and gives the whole answer."""
+        async with self.stream(path, {}, CREATE_SILENCE_S, body) as response:
+            return await response.read()
+
     @asynccontextmanager
     async def stream(
-        self, path: str, query: Query, silence_s: float
+        self, path: str, query: Query, silence_s: float, body: bytes | None = None
     ) -> AsyncIterator[ClientResponse]:
         """Opens an answer that comes bit by bit.
 
@@ -101,7 +107,7 @@ class KubeClient:
         import aiohttp
 
         try:
-            response = await self._asked(path, query, silence_s)
+            response = await self._asked(path, query, silence_s, body)
             try:
                 yield response
             finally:
@@ -109,32 +115,41 @@ class KubeClient:
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise self._unreachable(error) from error
 
-    async def _asked(self, path: str, query: Query, silence_s: float) -> ClientResponse:
+    async def _asked(
+        self, path: str, query: Query, silence_s: float, body: bytes | None
+    ) -> ClientResponse:
         generation = self._access.generation
-        response = await self._sent(path, query, silence_s)
+        response = await self._sent(path, query, silence_s, body)
         if response.status == _UNAUTHORIZED:
             # A token may have expired; whoever gave it may give another.
             _drop(response)
             await self._access.renew(generation)
-            response = await self._sent(path, query, silence_s)
+            response = await self._sent(path, query, silence_s, body)
         if response.status >= 400:
             try:
-                raise await self._refusal(response, path, query)
+                verb = _verb(query) if body is None else "create"
+                raise await self._refusal(response, path, verb)
             finally:
                 _drop(response)
         return response
 
-    async def _sent(self, path: str, query: Query, silence_s: float) -> ClientResponse:
+    async def _sent(
+        self, path: str, query: Query, silence_s: float, body: bytes | None
+    ) -> ClientResponse:
         import aiohttp
 
         if self._session is None:
             raise RuntimeError("the client is not open")
         headers = {"Accept": "application/json", **await self._access.headers()}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
         timeout = aiohttp.ClientTimeout(
             total=None, connect=None, sock_connect=CONNECT_S, sock_read=silence_s
         )
-        return await self._session.get(
+        return await self._session.request(
+            "GET" if body is None else "POST",
             f"{self.url}{path}",
+            data=body,
             params=query,
             headers=headers,
             timeout=timeout,
@@ -144,11 +159,11 @@ class KubeClient:
             allow_redirects=False,
         )
 
-    async def _refusal(self, response: ClientResponse, path: str, query: Query) -> KubeError:
+    async def _refusal(self, response: ClientResponse, path: str, verb: str) -> KubeError:
         said = await _said(response)
         status = response.status
         message = said.message or response.reason or ""
-        what = f"{_verb(query)} {path.rpartition('/')[2]}"
+        what = f"{verb} {path.rpartition('/')[2]}"
         if status == _UNAUTHORIZED:
             return KubeError(
                 "the cluster does not accept the credentials", where=f"{self.url}, {self._label}",
@@ -157,7 +172,7 @@ class KubeClient:
         if status == _FORBIDDEN:
             return KubeError(
                 f"you may not {what}: {message}", where=f"{self.url}, {self._label}",
-                hint=f"allow it with a ClusterRole: {_rule(path)}", status=status,
+                hint=f"allow it with a ClusterRole: {_rule(path, verb)}", status=status,
             )  # fmt: skip
         wait_s = _seconds(response.headers.get("Retry-After", ""))
         text = f"the cluster answers {status} to {what}: {message}"
@@ -204,10 +219,13 @@ def _verb(query: Query) -> str:
     return "watch" if query.get("watch") else "list"
 
 
-def _rule(path: str) -> str:
+def _rule(path: str, verb: str) -> str:
     parts = path.strip("/").split("/")
     group = parts[1] if parts[0] == "apis" else ""
-    return f'apiGroups: ["{group}"], resources: ["{parts[-1]}"], verbs: ["get", "list", "watch"]'
+    # A path that ends in a subresource names its object before it.
+    name = "/".join(parts[-3::2]) if verb == "create" else parts[-1]
+    verbs = '"create"' if verb == "create" else '"get", "list", "watch"'
+    return f'apiGroups: ["{group}"], resources: ["{name}"], verbs: [{verbs}]'
 
 
 def _seconds(text: str) -> float:

@@ -100,7 +100,7 @@ class Feed:
         if like is not None:
             return _like(like, pod_lives.decode(raw), head)
         around = self.state.around
-        draft = pod_draft(decode("Pod", raw), around.namespaces, 0, around.inventory)
+        draft = pod_draft(decode("Pod", raw), around.namespaces, 0, around.inventory, {})
         if draft.facts.is_plain and _OWN_TIMES not in bytes(head.metadata.annotations):
             if len(self._patterns) >= MOST_PATTERNS:
                 self._patterns.clear()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.kube.pod import LivePod, by_name, share_of
+from podium.kube.pod import LivePod, by_name, shares_of
 from podium.model.cluster import LIMIT, GpuKind, NodeSpec
-from podium.model.fit import held_gpus
+from podium.model.fit import held_gpus, roomy_share
 from podium.model.records import GPU_MILLI, MAX_MODELS, NODE_8, NODE_16, SHARE_CLASS
 from podium.traces.kubernetes.domains import LEVELS
 
@@ -213,8 +213,9 @@ def taken_by(pods: Sequence[LivePod], spec: NodeSpec) -> Taken:
         taken.memory_mib += pod.spec.memory_mib
     on_gpus = [pod for pod in pods if pod.spec.gpu_count]
     for pod in sorted(on_gpus, key=lambda pod: (not pod.spec.gpu_slots, by_name(pod))):
-        count, milli = share_of(pod.spec, kind) if spec.gpu_count else (0, 0)
-        held = held_gpus(count, milli, taken.gpu_milli_left, pod.spec.gpu_slots)
+        ways = shares_of(pod.spec, kind) if spec.gpu_count else [(0, 0)]
+        share = roomy_share(ways, taken.gpu_milli_left)
+        held = held_gpus(*share, taken.gpu_milli_left, pod.spec.gpu_slots)
         pod.slots, pod.gpu_milli = held
         if held.slots:
             is_share = held.gpu_milli < GPU_MILLI

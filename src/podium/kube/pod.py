@@ -12,7 +12,7 @@ import numpy.typing as npt
 from podium.model.cluster import GpuKind, NodeSpec
 from podium.model.constraints import Gang
 from podium.model.records import POD
-from podium.model.shares import IMPOSSIBLE, gpu_shares, share_on, usual_share
+from podium.model.shares import IMPOSSIBLE, gpu_shares, share_on, spreads_on, usual_share
 from podium.model.workload import PodSpec, model_mask
 from podium.traces.kubernetes.devices import NO_DEVICES, Inventory, pod_facts
 from podium.traces.kubernetes.gangs import Groups, Member, resolve_gangs
@@ -34,7 +34,6 @@ class LivePod:
     problem: str = ""  # why it cannot be modelled, empty: it can
     slots: tuple[int, ...] = ()  # the GPUs that it holds: those of spec.gpu_slots, or likely ones
     gpu_milli: int = 0  # of each of them
-    claims: frozenset[tuple[str, str]] = frozenset()  # whose devices are counted for this pod
     mark: tuple[Any, ...] | None = None  # by which a reader of events knows what has changed
 
     @property
@@ -149,13 +148,14 @@ class LiveGang:
         return max(0, self.rule.minimum - len(self.bound))
 
 
-def share_of(spec: PodSpec, kind: GpuKind) -> tuple[int, int]:
-    """Gives how many GPUs of a kind a pod takes, and how much of each.
+def shares_of(spec: PodSpec, kind: GpuKind) -> list[tuple[int, int]]:
+    """Lists how many GPUs of a kind a pod may take, and how much of each; the usual way first.
 
     What a kind cannot serve is taken as it was asked for.
     """
-    share = share_on(spec.gpu_count, spec.gpu_milli, spec.gpu_memory_mib, kind)
-    return (spec.gpu_count, spec.gpu_milli) if share[0] == IMPOSSIBLE else share
+    asked = spec.gpu_count, spec.gpu_milli, spec.gpu_memory_mib
+    share = share_on(*asked, kind)
+    return [asked[:2] if share[0] == IMPOSSIBLE else share, *spreads_on(*asked, kind)]
 
 
 def request_for(spec: PodSpec, kinds: tuple[GpuKind, ...], nodes: npt.NDArray[Any]) -> Request:

@@ -245,7 +245,7 @@ class LiveState:
 
     def _take_pod(self, uid: str, value: Object) -> bool:
         try:
-            draft = pod_draft(value, self.around.namespaces, 0, self.around.inventory)
+            draft = pod_draft(value, self.around.namespaces, 0, self.around.inventory, {})
         except FieldError as error:
             return self.put_unread_pod(uid, value, error)
         return self.put_pod(uid, draft)
@@ -307,7 +307,7 @@ class LiveState:
         self._unsettled_pods.pop(pod.uid, None)
         facts = pod.draft.facts
         if not facts.is_plain:
-            self.around.forget_pod(facts, pod.claims)
+            self.around.forget_pod(facts)
         if facts.claims:
             self._unsettle(self._pods.sharers(facts.namespace))
 
@@ -338,7 +338,7 @@ class LiveState:
     def _unsettle(self, pods: list[LivePod]) -> None:
         """Has pods read again whose claims may mean something else now."""
         for pod in pods:
-            self.around.forget_pod(pod.draft.facts, pod.claims)
+            self.around.forget_pod(pod.draft.facts)
             self._unsettled_pods[pod.uid] = None
 
     # Working out.
@@ -352,16 +352,21 @@ class LiveState:
         self._unsettled_nodes = {}
         if self._is_stale:
             self._read_all_again()
-        unsettled = [self._pods.by_uid[uid] for uid in self._unsettled_pods]
-        if any(pod.draft.facts.claims for pod in unsettled):
-            # Claims that several pods share go to the first by name, whoever was seen first.
-            unsettled.sort(key=by_name)
-        for pod in unsettled:
-            self._settle_pod(pod)
+        self._share_claims()
+        for uid in self._unsettled_pods:
+            self._settle_pod(self._pods.by_uid[uid])
         self._unsettled_pods = {}
         for name in self._unfilled:
             self._fill(name)
         self._unfilled = {}
+
+    def _share_claims(self) -> None:
+        """Lets the first pod of each claim have its devices, by name, whoever was seen first."""
+        facts = (self._pods.by_uid[uid].draft.facts for uid in self._unsettled_pods)
+        for namespace in {each.namespace for each in facts if each.claims}:
+            sharers = sorted(self._pods.sharers(namespace), key=by_name)
+            self.around.share_claims(namespace, [pod.draft.facts for pod in sharers])
+            self._unsettle(sharers)
 
     def _read_all_again(self) -> None:
         """Reads the devices of all nodes and pods anew: what one object means has changed."""
@@ -393,8 +398,7 @@ class LiveState:
             self._unsettled_pods.update((pod.uid, None) for pod in self._pods.on(name))
 
     def _settle_pod(self, pod: LivePod) -> None:
-        around, has_claims = self.around, bool(pod.draft.facts.claims)
-        taken = frozenset(around.inventory.taken_claims) if has_claims else frozenset()
+        around = self.around
         try:
             done = settled(pod.draft, around.namespaces, around.priorities)
         except FieldError as error:
@@ -402,8 +406,6 @@ class LiveState:
             self._note(pod.problem, f"pod {pod.namespace}/{pod.name}")
         else:
             pod.spec, pod.remarks = done.spec, done.remarks
-        if has_claims:
-            pod.claims = frozenset(around.inventory.taken_claims - taken)
         for text in pod.remarks:
             self._note(text, f"pod {pod.namespace}/{pod.name}")
         self._touch(pod.node)

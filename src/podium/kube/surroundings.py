@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from podium.traces.fields import FieldError
 from podium.traces.kubernetes.constraints import Namespaces, read_namespace
 from podium.traces.kubernetes.devices import Inventory, PodFacts
+from podium.traces.kubernetes.devices.claims import claim_users
 from podium.traces.kubernetes.gangs import Groups, rules_of
 from podium.traces.kubernetes.pod import PodDraft, pod_draft, read_priority_class, settled
 
@@ -122,19 +123,22 @@ class Surroundings:
         Raises:
             FieldError: the object does not hold what a pod should.
         """
-        taken = frozenset(self.inventory.taken_claims)
-        draft = pod_draft(value, self.namespaces, 0, self.inventory)
+        draft = pod_draft(value, self.namespaces, 0, self.inventory, {})
         try:
             return settled(draft, self.namespaces, self.priorities)
         finally:
             if not draft.facts.is_plain:
-                self.forget_pod(draft.facts, frozenset(self.inventory.taken_claims - taken))
+                self.forget_pod(draft.facts)
 
-    def forget_pod(self, facts: PodFacts, claims: frozenset[Name]) -> None:
-        """Forgets what was found out about the devices of a pod, and which claims it has."""
+    def forget_pod(self, facts: PodFacts) -> None:
+        """Forgets what was found out about the devices of a pod."""
         self.inventory.known.pop(facts, None)
         self.inventory.supposed.pop(facts, None)
-        self.inventory.taken_claims -= claims
+
+    def share_claims(self, namespace: str, pods: Iterable[PodFacts]) -> None:
+        """Says who uses the claims of a namespace; the first of each has its devices."""
+        others = {key: users for key, users in self.inventory.users.items() if key[0] != namespace}
+        self.inventory.users = {**others, **claim_users(pods)}
 
     def restart(self) -> list[tuple[str, FieldError]]:
         """Reads all devices anew, before nodes and pods are; gives what cannot be read."""

@@ -46,6 +46,23 @@ class JsonRoute:
 
 
 @dataclass(frozen=True, slots=True)
+class BytesRoute:
+    """Declares a POST route whose component reads the body and writes the answer by itself.
+
+    For callers that ask thousands of times a second and have a protocol of their own. The answer
+    is asked for even before the component has started, and always has the status 200; reply and
+    request only serve the documentation.
+    """
+
+    path: str
+    request: Any  # a pydantic model
+    reply: Any  # a pydantic model, or a list of models
+    answer: Callable[[bytes], bytes | Awaitable[bytes]]
+    max_body_bytes: int
+    examples: Mapping[str, Any] = field(default_factory=dict)  # bodies by title
+
+
+@dataclass(frozen=True, slots=True)
 class Readiness:
     """Whether a component accepts work, and the reason if it does not."""
 
@@ -82,8 +99,8 @@ class Component(Protocol):
         """Returns the bug that broke it after its start; the service ends with it when stopped."""
         return None
 
-    def routes(self) -> Sequence[JsonRoute | APIRouter]:
-        """Lists its routes; called once. What takes a body is a JsonRoute, routers only read."""
+    def routes(self) -> Sequence[JsonRoute | BytesRoute | APIRouter]:
+        """Lists its routes; called once. Routers only read: what takes a body is another kind."""
         return ()
 
     def collectors(self) -> Sequence[Collector]:

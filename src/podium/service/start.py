@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PodiumError, UnknownName, UsageError
+from podium.kube import need_extra as need_kube_extra
 from podium.service.components import Component, Components, Service
 from podium.service.http.credentials import check_tls, read_token
 from podium.service.http.logs import Log
@@ -21,7 +22,24 @@ from podium.store import Store, open_store
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 Maker = Callable[[Settings, Store, FilteringBoundLogger], Component]
-MAKERS: Mapping[str, Maker] = {"learning": Learning}
+
+
+def _extender(settings: Settings, store: Store, log: FilteringBoundLogger) -> Component:
+    need_kube_extra()
+    from podium.service.extender.component import Extender
+    from podium.service.extender.following import follow_cluster
+
+    return Extender(settings, store, log, follow_cluster)
+
+
+def _webhook(settings: Settings, store: Store, log: FilteringBoundLogger) -> Component:
+    need_kube_extra()
+    from podium.service.extender.webhook import Webhook
+
+    return Webhook(settings, store, log)
+
+
+MAKERS: Mapping[str, Maker] = {"learning": Learning, "extender": _extender, "webhook": _webhook}
 """Every component that `serve.components` can switch on."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from podium.settings.about import about, cache_folder, data_file_url, data_folder
+from podium.settings.extender import Extender
 from podium.settings.serve import Serve
 
 
@@ -245,4 +246,5 @@ class Settings:
     search: Search
     online: Online
     serve: Serve
+    extender: Extender
     origins: Mapping[str, str]  # by path, such as "simulate.seed"

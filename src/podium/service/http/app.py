@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -17,14 +17,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium import __version__
 from podium.errors import PodiumError
-from podium.service.components import Components, JsonRoute, Life, Service
+from podium.service.components import BytesRoute, Components, JsonRoute, Life, Service
 from podium.service.http.body import BodyReader
 from podium.service.http.info import SERVICE_TAG, info_router
 from podium.service.http.metrics import Metrics
 from podium.service.http.middleware import OPEN, AccessRules, Middleware
 from podium.service.http.problem import CODES, Problem, problem_of, unready
 from podium.service.http.replies import ErrorReply
-from podium.service.http.route import json_app
+from podium.service.http.route import bytes_app, json_app
 from podium.settings import Serve
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -92,15 +92,19 @@ def _add_component(app: FastAPI, middleware: Middleware, serve: Serve, life: Lif
     for route in life.component.routes():
         if isinstance(route, APIRouter):
             _add_router(app, route, life, check)
+            continue
+        if isinstance(route, BytesRoute):
+            _document(app, route, life.component.name)
+            answer = bytes_app(route, BodyReader(route.max_body_bytes, serve.read_limit_s))
         else:
-            _add_json_route(app, route, life.component.name)
+            _document(app, route, life.component.name, route.parameters)
             answer = json_app(route, reader, serve.max_batch, check)
-            added = app.router.routes[-1]
-            assert isinstance(added, Route)
-            added.app = answer
-            middleware.add_fast_route("POST", route.path, answer)
             if route.max_in_flight is not None:
                 middleware.limit_route(route.path, route.max_in_flight)
+        added = app.router.routes[-1]
+        assert isinstance(added, Route)
+        added.app = answer
+        middleware.add_fast_route("POST", route.path, answer)
 
 
 def _add_router(app: FastAPI, router: APIRouter, life: Life, check: Callable[[], None]) -> None:
@@ -117,7 +121,12 @@ def _add_router(app: FastAPI, router: APIRouter, life: Life, check: Callable[[],
     app.include_router(router, tags=[life.component.name], dependencies=[Depends(started)])
 
 
-def _add_json_route(app: FastAPI, route: JsonRoute, tag: str) -> None:
+def _document(
+    app: FastAPI,
+    route: JsonRoute | BytesRoute,
+    tag: str,
+    parameters: Sequence[Mapping[str, Any]] = (),
+) -> None:
     """Documents a route; FastAPI never answers it."""
 
     async def documented(body: Any) -> None:
@@ -127,8 +136,8 @@ def _add_json_route(app: FastAPI, route: JsonRoute, tag: str) -> None:
     documented.__doc__ = route.answer.__doc__
     media = {"examples": {name: {"value": body} for name, body in route.examples.items()}}
     extra: dict[str, Any] = {"requestBody": {"content": {"application/json": media}}}
-    if route.parameters:
-        extra["parameters"] = list(route.parameters)
+    if parameters:
+        extra["parameters"] = list(parameters)
     app.add_api_route(
         route.path,
         documented,

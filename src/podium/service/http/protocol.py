@@ -36,6 +36,9 @@ LEAST_READ_BYTES_S = 1024
 _LEAST_PIECE, _MOST_PIECE = 2**9, 2**13
 _END_OF_HEAD = re.compile(rb"(?<=[^\r\n])\r?\n\r?\n")
 
+_CONTINUE = b"HTTP/1.1 100"
+_OF_STREAM = b"transfer-encoding: chunked\r\n\r\n"  # uvicorn writes it last
+
 
 def _ignore(count: int) -> None:
     del count
@@ -79,6 +82,46 @@ class HeldFlowControl(FlowControl):
         """Continues reading, unless something that was read has not been handled yet."""
         if self.read_paused and not self.is_held:
             super().resume_reading()
+
+
+class JoinedWrites:
+    """Writes the head of an answer together with its body, so that both travel in one segment.
+
+    In two, the second may have to wait until the first is acknowledged, which callers delay. The
+    head of a stream, of which nobody knows when its body comes, does not wait.
+    """
+
+    __slots__ = ("_head", "_is_begun", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+        self._is_begun = False
+
+    def write(self, data: bytes) -> None:
+        """Writes data, or keeps it until more comes."""
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif not self._is_begun and data[:12] != _CONTINUE:
+            self._is_begun = True
+            if not data.endswith(_OF_STREAM):
+                self._head = data
+                return
+        self._transport.write(data)
+
+    def flush(self) -> None:
+        """Writes what was kept: the head of an answer without a body."""
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        """Closes the connection once all is written."""
+        self.flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Returns whether the connection is closed or being closed."""
+        return self._transport.is_closing()
 
 
 class Connection(HttpToolsProtocol):
@@ -179,6 +222,13 @@ class Connection(HttpToolsProtocol):
         """Logs nothing: anybody may ask for another protocol, as often as they like."""
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        writes, on_response = JoinedWrites(cycle.transport), cycle.on_response
+
+        def finish() -> None:
+            writes.flush()
+            on_response()
+
+        cycle.transport, cycle.on_response = writes, finish
         if self._is_by_turns:
             begin = functools.partial(self._begin, cycle, app)
             self.limits.turns.wait(self.loop, begin)

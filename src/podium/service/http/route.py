@@ -7,7 +7,7 @@ sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
-from podium.service.components import JsonRoute
+from podium.service.components import BytesRoute, JsonRoute
 from podium.service.http.body import BodyReader, Gone, outlined
 from podium.service.http.problem import Field, Problem
 
@@ -44,15 +44,33 @@ def json_app(
         except ValidationError as error:
             raise refusal(error, known, skipped) from None
         check()
-        sent = to_json(await answer(body, scope))
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(sent)),
-        ]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": sent})
+        await _send_json(to_json(await answer(body, scope)), send)
 
     return app
+
+
+def bytes_app(route: BytesRoute, reader: BodyReader) -> ASGIApp:
+    """Builds the application of a route that reads the body by itself."""
+    answer = route.answer
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            raw = await reader.read(scope, receive)
+        except Gone:
+            return
+        given = answer(raw)
+        await _send_json(await given if isinstance(given, Awaitable) else given, send)
+
+    return app
+
+
+async def _send_json(body: bytes, send: Send) -> None:
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+    ]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def field_names(adapter: TypeAdapter[Any]) -> tuple[str, ...]:

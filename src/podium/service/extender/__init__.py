@@ -1,0 +1,1 @@
+"""The scheduler extender: scores the pods of a live cluster for kube-scheduler."""

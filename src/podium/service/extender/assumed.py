@@ -1,0 +1,84 @@
+"""Remembers where pods probably went that were scored a moment ago.
+
+The watch of the API server lags behind kube-scheduler, which assumes a pod on its node at once.
+Without this, all pods of a burst would be scored against the state before the first of them. A
+call of prioritize is no placement: kube-scheduler may try a gang in one rack after another. So a
+pod is assumed on the best node of its latest call alone, for a short time, until it is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.records import POD
+from podium.model.state import occupied
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """Is a pod that is assumed on a node."""
+
+    record: np.void  # of POD, as the pod is on the GPUs of that node
+    node: str
+    slots: int  # bit mask of the GPUs
+    until_s: float
+
+
+class AssumedPods:
+    """Keeps assumed pods by UID; the clock is passed in."""
+
+    def __init__(self, lifetime_s: float, clock: Callable[[], float]) -> None:
+        self._lifetime_s = lifetime_s
+        self._clock = clock
+        # The pod that is assumed last ends last, since all live equally long.
+        self._pods: dict[str, Assumed] = {}
+
+    def __len__(self) -> int:
+        self._drop_old()
+        return len(self._pods)
+
+    def assume(self, uid: str, record: np.void, node: str, slots: int) -> None:
+        """Assumes a pod on a node, and no longer where it was assumed before."""
+        self._pods.pop(uid, None)
+        self._pods[uid] = Assumed(record, node, slots, self._clock() + self._lifetime_s)
+
+    def drop(self, uid: str) -> None:
+        """Forgets a pod: it is bound, or gone."""
+        self._pods.pop(uid, None)
+
+    def get(self, uid: str) -> Assumed | None:
+        """Returns what is assumed of a pod."""
+        self._drop_old()
+        return self._pods.get(uid)
+
+    def applied(
+        self,
+        nodes: npt.NDArray[Any],
+        index: Callable[[str], int | None],
+        without: Collection[str] = (),
+    ) -> npt.NDArray[Any]:
+        """Returns nodes on which assumed pods run, but for some, such as the one being scored."""
+        self._drop_old()
+        placed = [
+            (each, number)
+            for uid, each in self._pods.items()
+            if uid not in without and (number := index(each.node)) is not None
+        ]
+        if not placed:
+            return nodes
+        records = np.array([each.record for each, _ in placed], POD)
+        at = np.array([number for _, number in placed])
+        return occupied(nodes, records, at, np.array([each.slots for each, _ in placed]))
+
+    def _drop_old(self) -> None:
+        now_s = self._clock()
+        while self._pods:
+            uid = next(iter(self._pods))
+            if self._pods[uid].until_s > now_s:
+                return
+            del self._pods[uid]

@@ -1,0 +1,230 @@
+"""The component that scores pods of a live cluster for kube-scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from types import MappingProxyType
+from typing import Annotated, Any, Protocol
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from prometheus_client.registry import Collector
+from pydantic import Field
+from structlog.typing import FilteringBoundLogger
+
+from podium.experiments.case import named_policy
+from podium.kube import need_extra
+from podium.kube.pod import Unreadable
+from podium.kube.state import LiveState
+from podium.policies.policy import Policy
+from podium.service.components import BytesRoute, Component, Facts, Readiness
+from podium.service.extender import bodies
+from podium.service.extender.assumed import AssumedPods
+from podium.service.extender.history import History
+from podium.service.extender.metrics import ExtenderMetrics
+from podium.service.extender.prioritizer import Prioritizer
+from podium.service.extender.scorer import Scorer
+from podium.service.extender.verbs import Memory, Verbs
+from podium.service.extender.window import RecentPods
+from podium.service.extender.wire import BindingArgs
+from podium.service.http.logs import KIND
+from podium.service.http.problem import Problem
+from podium.service.http.replies import ErrorReply
+from podium.settings import Settings
+from podium.store import Store
+
+MOST_BODY_BYTES = 2**26
+"""Of a request with whole nodes: 1.5 MB for 1,500 of them, more where they have many images."""
+
+
+class Following(Protocol):
+    """Is a state that follows its cluster."""
+
+    def age_s(self) -> float:
+        """Returns the seconds since the API server was last heard of."""
+
+    def lists(self) -> int:
+        """Returns how often objects were listed: once for each kind while watches go on."""
+
+    async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
+        """Binds a pod, with its GPUs as an annotation; returns what went wrong, or nothing."""
+
+
+Follow = Callable[
+    [Settings, LiveState, FilteringBoundLogger], AbstractAsyncContextManager[Following]
+]
+"""Fills a state and keeps it current; entered once the whole cluster is known."""
+
+
+class Extender(Component):
+    """Answers kube-scheduler which nodes the policy prefers."""
+
+    name = "extender"
+    description = "Scores the nodes of a live cluster for kube-scheduler."
+    sections = ("extender",)
+    ready_fields = MappingProxyType(
+        {"policy": Annotated[str, Field(description="The policy that scores.")]}
+    )
+
+    def __init__(
+        self, settings: Settings, _store: Store | None, log: FilteringBoundLogger, follow: Follow
+    ) -> None:
+        own = settings.extender
+        self._settings = settings
+        self._log = log
+        self._follow = follow
+        keys = tuple(key.strip() for key in (own.topology or "").split(",") if key.strip())
+        self.state = LiveState(keys)
+        self.assumed = AssumedPods(own.assume_s, time.monotonic)
+        self._metrics = ExtenderMetrics()
+        self._memory = Memory(History(own.recent_pods), RecentPods(own.window_pods))
+        self.verbs = Verbs(own, self._metrics, self._memory, log, _later)
+        self._running = AsyncExitStack()
+        self._following: Following | None = None
+        self._policies: list[Policy] = []
+
+    def routes(self) -> Sequence[BytesRoute | APIRouter]:
+        """Lists the verbs that are switched on, and explanations."""
+        own, verbs = self._settings.extender, self.verbs
+        listed = [_verb("prioritize", verbs.prioritize)]
+        listed += [_verb("filter", verbs.filter)] if own.filter else []
+        listed += [_verb("bind", verbs.bind)] if own.bind else []
+        return [*listed, self._explanations()]
+
+    def collectors(self) -> Sequence[Collector]:
+        """Lists durations and counts, and figures of the state."""
+        rows = {
+            "state_age_seconds": (
+                "Seconds since the API server was last heard of; -1: never.",
+                lambda: self._following.age_s() if self._following else -1.0,
+            ),
+            "lists": (
+                "Lists that were read: one for each kind, and one more where a watch broke off.",
+                lambda: float(self._following.lists()) if self._following else 0.0,
+            ),
+            "assumed_pods": ("Pods that are assumed on a node.", lambda: float(len(self.assumed))),
+            "nodes": ("Nodes that are known.", lambda: float(len(self.state.index))),
+            "pods": ("Pods that are known.", lambda: float(len(self.state.pods))),
+            "recent_pods": (
+                "Recent pods from which tables are prepared.",
+                lambda: float(len(self._memory.recent)),
+            ),
+        }
+        return self._metrics.collectors(rows)
+
+    async def start(self) -> Facts:
+        """Learns the cluster and compiles the policies."""
+        need_extra()
+        own = self._settings.extender
+        names = [own.policy, *(name.strip() for name in own.shadow.split(",") if name.strip())]
+        self._policies = [
+            await asyncio.to_thread(named_policy, name, "extender.policy, extender.shadow")
+            for name in names
+        ]
+        self._following = following = await self._running.enter_async_context(
+            self._follow(self._settings, self.state, self._log)
+        )
+        self._running.callback(self.state.subscribe(self.verbs.pod_moved))
+        self.verbs.is_stale = lambda: following.age_s() > own.max_state_age_s
+        self.verbs.bind_pod = following.bind
+        self._recall()
+        await self._prepare()
+        preparing = asyncio.create_task(self._prepare_again())
+        self._running.push_async_callback(_cancel, preparing)
+        return {"policy": own.policy, "nodes": len(self.state.index), "pods": len(self.state.pods)}
+
+    async def stop(self) -> Facts:
+        """Ends the watch."""
+        self.verbs.prioritizer = None
+        await self._running.aclose()
+        return {}
+
+    def readiness(self) -> Readiness:
+        """Reports whether pods are scored."""
+        if self.verbs.prioritizer is None or self._following is None:
+            return Readiness("the cluster is not known yet", hint="see the service's log")
+        age_s, most_s = self._following.age_s(), self._settings.extender.max_state_age_s
+        if age_s > most_s:
+            return Readiness(
+                f"the API server has been silent for {age_s:.0f} s",
+                hint="check the API server, and the service's log",
+            )
+        return Readiness(details={"policy": self._settings.extender.policy})
+
+    def _recall(self) -> None:
+        """Takes the pods that are there for the recent ones."""
+        for pod in self.state.pods.values():
+            request = self.state.request_of(pod)
+            if not isinstance(request, Unreadable):
+                self._memory.recent.add(request)
+
+    async def _prepare(self) -> None:
+        """Prepares the tables of all policies from recent pods, beside the answers."""
+        shapes = self._memory.recent.shapes(self.state.gpu_kinds)
+        nodes = self.state.nodes.copy()
+        own = self.verbs.prioritizer
+        known = [] if own is None else [own.scorer, *self.verbs.shadows]
+
+        def make() -> list[Scorer]:
+            made = [each.refresh(shapes) for each in known]
+            made = made or [Scorer(policy, shapes) for policy in self._policies]
+            return [each.warm(nodes) for each in made]
+
+        scorer, *shadows = await asyncio.to_thread(make)
+        if own is None:
+            settings = self._settings.extender
+            self.verbs.prioritizer = Prioritizer(self.state, self.assumed, scorer, settings)
+        else:
+            own.scorer = scorer
+        self.verbs.shadows = shadows
+
+    async def _prepare_again(self) -> None:
+        changes = self._memory.recent.changes
+        while True:
+            await asyncio.sleep(self._settings.extender.prepare_interval_s)
+            if changes == self._memory.recent.changes:
+                continue
+            changes = self._memory.recent.changes
+            try:
+                await self._prepare()
+            except Exception as error:  # noqa: BLE001 - the last table goes on serving
+                facts = {KIND: "preparations", "problem": str(error)}
+                self._log.warning("the table of the policy could not be prepared", **facts)
+
+    def _explanations(self) -> APIRouter:
+        router = APIRouter()
+        unknown: dict[int | str, Mapping[str, Any]] = {404: {"model": ErrorReply}}
+
+        @router.get(
+            "/v1/explain/{namespace}/{pod}",
+            response_model=bodies.Explanation,
+            responses={key: dict(value) for key, value in unknown.items()},
+        )
+        async def explain(namespace: str, pod: str) -> JSONResponse:
+            """Explains how a recent pod was scored: the best nodes, and why not the others."""
+            entry = self._memory.history.get(namespace, pod)
+            if entry is None:
+                problem = f"nothing is known of pod {namespace}/{pod}"
+                hint = "only pods that kube-scheduler asked about recently can be explained"
+                raise Problem(404, problem, hint=hint)
+            return JSONResponse(entry.as_object())
+
+        return router
+
+
+def _verb(name: str, answer: Callable[[bytes], Any]) -> BytesRoute:
+    request, reply, example = bodies.VERBS[name]
+    return BytesRoute(f"/extender/{name}", request, reply, answer, MOST_BODY_BYTES, {name: example})
+
+
+def _later(run: Callable[[], None]) -> object:
+    return asyncio.get_running_loop().call_soon(run)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

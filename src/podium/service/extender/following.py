@@ -1,0 +1,95 @@
+"""Follows a real cluster through its API server, and binds pods there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
+from podium.kube.access import Access, Target
+from podium.kube.client import KubeClient, KubeError
+from podium.kube.feed import Feed
+from podium.kube.state import LiveState
+from podium.kube.watch import ClusterWatch
+from podium.service.extender.wire import BindingArgs
+from podium.service.http.logs import KIND
+from podium.settings import Settings
+from podium.traces.kubernetes.keys import GPU_INDEX
+
+SAID_S = 5.0
+"""Seconds between warnings while the cluster cannot be listed."""
+
+
+@asynccontextmanager
+async def follow_cluster(
+    settings: Settings, state: LiveState, log: FilteringBoundLogger
+) -> AsyncIterator[LiveCluster]:
+    """Keeps a state current with the cluster that the settings name.
+
+    Raises:
+        PodiumError: no cluster is configured, or nodes and pods may not be read.
+    """
+    own = settings.extender
+    kubeconfig = Path(own.kubeconfig).expanduser() if own.kubeconfig else None
+    async with (
+        KubeClient(Access(Target(kubeconfig, own.context))) as client,
+        ClusterWatch(client, Feed(state)) as watch,
+    ):
+        await _synced(watch, log)
+        for problem in watch.refused():
+            log.warning("some objects are not read", problem=problem)
+        yield LiveCluster(client, watch)
+
+
+async def _synced(watch: ClusterWatch, log: FilteringBoundLogger) -> None:
+    while True:
+        try:
+            async with asyncio.timeout(SAID_S):
+                await watch.synced()
+        except TimeoutError:
+            problems = [each.problem for each in watch.health().values() if each.problem]
+            known = watch.problem or next(iter(problems), None)
+            facts = {"problem": str(known or "it takes long"), KIND: "unreachable cluster"}
+            log.warning("the cluster is not known yet", **facts)
+        else:
+            return
+
+
+class LiveCluster:
+    """Is a cluster that is followed."""
+
+    def __init__(self, client: KubeClient, watch: ClusterWatch) -> None:
+        self._client = client
+        self._watch = watch
+
+    def age_s(self) -> float:
+        """Returns the seconds since the API server was last heard of."""
+        return self._watch.age_s
+
+    def lists(self) -> int:
+        """Returns how often objects were listed: once for each kind while watches go on."""
+        return sum(each.lists for each in self._watch.health().values())
+
+    async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
+        """Binds a pod; its GPUs are noted on it by the same request.
+
+        The API server takes over annotations of a Binding. Returns what went wrong, or nothing.
+        """
+        metadata = {"name": args.pod_name, "namespace": args.pod_namespace, "uid": args.pod_uid}
+        noted = {"annotations": {GPU_INDEX: "-".join(map(str, slots))}} if slots else {}
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {**metadata, **noted},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": args.node},
+        }
+        path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}/binding"
+        try:
+            await self._client.post(path, msgspec.json.encode(binding))
+        except KubeError as error:
+            return str(error)
+        return ""

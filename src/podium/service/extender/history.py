@@ -1,0 +1,130 @@
+"""Remembers how recent pods were scored, and explains it."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from podium.policies import HOLD
+from podium.reports.explanation import Candidate, Explanation
+from podium.service.extender.prioritizer import Decision
+from podium.service.extender.shortage import SHORTAGES, shortages
+
+FILTERED = "refused by another filter of kube-scheduler"
+REFUSED = "refused by the policy"
+SHOWN = 10
+"""Nodes that an explanation lists."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """Is what is remembered of one pod."""
+
+    decision: Decision
+    scored_s: float  # since 1970
+    names: Sequence[str]  # of all nodes, as their records stand; "" is a gap
+    calls: int = 1  # how often it was scored
+    bound_to: str = ""
+    shadow: dict[str, str] = field(default_factory=dict)  # best node by policy
+
+    def as_object(self) -> Mapping[str, Any]:
+        """Explains the decision as JSON types."""
+        decision = self.decision
+        points = dict(zip(decision.node_names, decision.points.tolist(), strict=True))
+        told = explained(self)
+        shown = [each.node for each in told.candidates]
+        return {
+            **told.as_object(),
+            "namespace": decision.pod.namespace,
+            "uid": decision.pod.uid,
+            "scored_at": datetime.fromtimestamp(self.scored_s, UTC).isoformat(),
+            "calls": self.calls,
+            "best": decision.best_node,
+            "runner_up": next((name for name in shown if name != decision.best_node), ""),
+            "points": {name: points[name] for name in shown},
+            "bound_to": self.bound_to,
+            "shadow": dict(self.shadow),
+        }
+
+
+class History:
+    """Keeps the latest decision about each of the recent pods."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
+        self._names: dict[str, tuple[str, str]] = {}  # by UID
+
+    def add(self, decision: Decision, scored_s: float, names: Sequence[str]) -> Entry:
+        """Adds a decision in place of the last one about the same pod."""
+        name = (decision.pod.namespace, decision.pod.name)
+        known = self._entries.pop(name, None)
+        if known is not None:
+            self._names.pop(known.decision.pod.uid, None)
+        is_same = known is not None and known.decision.pod.uid == decision.pod.uid
+        calls = known.calls + 1 if known is not None and is_same else 1
+        entry = self._entries[name] = Entry(decision, scored_s, names, calls)
+        self._names[decision.pod.uid] = name
+        if len(self._entries) > self._most:
+            _, oldest = self._entries.popitem(last=False)
+            self._names.pop(oldest.decision.pod.uid, None)
+        return entry
+
+    def get(self, namespace: str, name: str) -> Entry | None:
+        """Finds a pod by its name."""
+        return self._entries.get((namespace, name))
+
+    def of(self, uid: str) -> Entry | None:
+        """Finds a pod by its UID."""
+        name = self._names.get(uid)
+        return None if name is None else self._entries[name]
+
+
+def explained(entry: Entry) -> Explanation:
+    """Explains a decision as one of a simulation is explained."""
+    decision = entry.decision
+    record = decision.request.record
+    order = np.lexsort((np.array(decision.node_names), -decision.points))[:SHOWN]
+    chosen = entry.bound_to or decision.best_node
+    return Explanation(
+        pod=decision.pod.name,
+        policy=decision.policy,
+        request={
+            key: int(record[key]) for key in ("cpu_milli", "memory_mib", "gpu_count", "gpu_milli")
+        },
+        node=entry.bound_to,
+        reason="" if decision.best >= 0 else REFUSED,
+        gpu_slots=decision.slots,
+        feasible=len(decision.node_names),
+        reasons=_reasons(entry),
+        candidates=tuple(_candidate(decision, int(place), chosen) for place in order),
+    )
+
+
+def _candidate(decision: Decision, place: int, chosen: str) -> Candidate:
+    at = int(decision.at[place])
+    score = float(decision.scores[place])
+    node = decision.nodes[at] if at >= 0 else np.zeros((), decision.nodes.dtype)
+    return Candidate(
+        node=decision.node_names[place],
+        score=None if score == HOLD else score,
+        is_chosen=decision.node_names[place] == chosen,
+        cpu_milli_left=int(node["cpu_milli_left"]),
+        memory_mib_left=int(node["memory_mib_left"]),
+        gpu_milli_left=tuple(node["gpu_milli_left"][: node["gpu_count"]].tolist()),
+    )
+
+
+def _reasons(entry: Entry) -> dict[str, int]:
+    """Counts the nodes that kube-scheduler did not ask about, by the first thing they lack."""
+    decision = entry.decision
+    lacking = shortages(decision.request, decision.nodes)
+    is_other = np.array([bool(name) for name in entry.names])
+    is_other[decision.at[decision.at >= 0]] = False
+    counts = Counter(SHORTAGES[number] or FILTERED for number in lacking[is_other].tolist())
+    return dict(counts.most_common())

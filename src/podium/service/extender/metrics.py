@@ -1,0 +1,73 @@
+"""Figures of the extender for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.registry import Collector
+
+from podium.service.http.metrics import FAST_S
+
+
+class ExtenderMetrics:
+    """Counts what was asked, what could not be scored, and whether scores were followed."""
+
+    def __init__(self, prefix: str = "podium_extender_") -> None:
+        self._prefix = prefix
+        self._duration = Histogram(
+            f"{prefix}duration_seconds",
+            "Seconds that an answer took, without HTTP, by verb.",
+            ("verb",),
+            buckets=FAST_S,
+            registry=None,
+        )
+        self._neutral = self._counter(
+            "neutral", "Answers that prefer no node, by verb and reason.", ("verb", "reason")
+        )
+        self._binds = self._counter(
+            "binds", "Pods that were bound after being scored, by node: best or other.", ("node",)
+        )
+        self._shadow = self._counter(
+            "shadow",
+            "Pods that a shadow policy scored, by policy and best node: same or other.",
+            ("policy", "node"),
+        )
+        self._held = self._counter("held", "Pods that the filter held back.", ())
+        self._durations = {
+            verb: self._duration.labels(verb) for verb in ("prioritize", "filter", "bind", "score")
+        }
+
+    def answered(self, verb: str, seconds: float) -> None:
+        """Counts an answer."""
+        self._durations[verb].observe(seconds)
+
+    def neutral(self, verb: str, reason: str) -> None:
+        """Counts an answer that prefers no node."""
+        self._neutral.labels(verb, reason).inc()
+
+    def bound(self, *, is_best: bool) -> None:
+        """Counts a pod that was bound."""
+        self._binds.labels("best" if is_best else "other").inc()
+
+    def shadowed(self, policy: str, *, is_same: bool) -> None:
+        """Counts a pod that a shadow policy scored."""
+        self._shadow.labels(policy, "same" if is_same else "other").inc()
+
+    def held(self) -> None:
+        """Counts a pod that was held back."""
+        self._held.inc()
+
+    def collectors(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> list[Collector]:
+        """Lists all figures, with gauges that are read when they are asked for."""
+        read: Sequence[Collector] = [self._gauge(name, *each) for name, each in gauges.items()]
+        counters = (self._duration, self._neutral, self._binds, self._shadow, self._held)
+        return [*counters, *read]
+
+    def _counter(self, name: str, help: str, labels: tuple[str, ...]) -> Counter:
+        return Counter(f"{self._prefix}{name}", help, labels, registry=None)
+
+    def _gauge(self, name: str, help: str, read: Callable[[], float]) -> Gauge:
+        gauge = Gauge(f"{self._prefix}{name}", help, registry=None)
+        gauge.set_function(read)
+        return gauge

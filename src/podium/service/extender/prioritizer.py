@@ -1,0 +1,229 @@
+"""Decides how a pod is scored: reads what it asks for, scores it, and gives nodes their points.
+
+Nothing here waits, and nothing is asked of the API server: the state is kept current beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Literal, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import PolicyError
+from podium.kube.pod import Request, Unreadable
+from podium.kube.state import LiveState
+from podium.model.fit import tightest_slots
+from podium.model.records import GPU_MILLI
+from podium.model.shares import IMPOSSIBLE
+from podium.policies import HOLD
+from podium.policies.session import NodeScores
+from podium.service.extender.assumed import AssumedPods
+from podium.service.extender.gangs import GangTargets, Target
+from podium.service.extender.scale import MOST, Scale, Ties, scaled
+from podium.service.extender.scorer import Scorer
+from podium.service.extender.wire import ExtenderArgs, ObjectMeta
+from podium.settings import Extender
+
+Reason = Literal["malformed", "not-ready", "stale", "unmodelled", "unknown-nodes", "policy", "bug"]
+"""Why no node is preferred."""
+
+Nodes = npt.NDArray[Any]
+Whole = npt.NDArray[np.int64]
+_read_object = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class Neutral:
+    """Tells that no node is preferred, and why."""
+
+    reason: Reason
+    problem: str  # in words
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """Is how one pod was scored on the nodes that kube-scheduler asked about."""
+
+    pod: ObjectMeta
+    request: Request
+    policy: str
+    node_names: list[str]
+    at: npt.NDArray[np.int64]  # (num_names,) indices of their records; -1: not known yet
+    scores: npt.NDArray[np.float64]  # (num_names,) of the policy
+    points: npt.NDArray[np.int64]  # (num_names,) 0 to 1000
+    nodes: Nodes  # all nodes, as they were scored
+    rank: npt.NDArray[np.int64]  # (num_nodes,) their places in the order that breaks ties
+    best: int  # which of the names; -1: none
+    slots: tuple[int, ...]  # the GPUs on the best node
+    target: Target | None = None  # of the pod's gang
+
+    @property
+    def best_node(self) -> str:
+        """Names the best node, empty where the pod is refused everywhere."""
+        return self.node_names[self.best] if self.best >= 0 else ""
+
+
+class NameOrder:
+    """Orders nodes by name: the order in which they win ties."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._rank = np.zeros(0, np.int64)
+
+    def rank(self, names: list[str]) -> npt.NDArray[np.int64]:
+        """Gives the place of each node; it is worked out again where nodes came or went."""
+        if names != self._names:
+            self._names = list(names)
+            self._rank = np.argsort(np.argsort(np.array(names)))
+        return self._rank
+
+
+class Prioritizer:
+    """Scores pods against the live state and the pods that are assumed on it."""
+
+    def __init__(
+        self, state: LiveState, assumed: AssumedPods, scorer: Scorer, settings: Extender
+    ) -> None:
+        self.state = state
+        self.assumed = assumed
+        self.scorer = scorer
+        self._settings = settings
+        self._targets = GangTargets(state)
+        self._order = NameOrder()
+
+    def decide(self, args: ExtenderArgs) -> Decision | Neutral:
+        """Scores a pod on the nodes asked about; assumes nothing yet."""
+        request = self._request(args)
+        if isinstance(request, Unreadable):
+            return Neutral("unmodelled", str(request))
+        at = self._indices(args.node_names)
+        if len(at) and (at < 0).all():
+            return Neutral("unknown-nodes", "none of the nodes is known")
+        nodes, rank = self._nodes(without=(args.pod.uid,)), self._order.rank(self.state.names)
+        try:
+            found = scores_of(self.scorer, request, nodes, at, rank)
+        except PolicyError as error:
+            return Neutral("policy", str(error))
+        scores = np.where(at >= 0, found.scores[at], HOLD) if len(at) else np.zeros(0)
+        target = self._target(request)
+        points = self._points(scores, at, rank, target)
+        best = int(points.argmax()) if len(points) and points.max() > 0 else -1
+        slots = _slots(request, found.gpu_slots, nodes, int(at[best])) if best >= 0 else ()
+        return Decision(
+            args.pod, request, self.scorer.policy.name, args.node_names, at, scores, points,
+            nodes, rank, best, slots, target,
+        )  # fmt: skip
+
+    def assume(self, decision: Decision) -> None:
+        """Assumes the pod on its best node until the watch shows where it went."""
+        if decision.best < 0:
+            self.assumed.drop(decision.pod.uid)
+            return
+        record = record_on(decision.request, decision.nodes[decision.at[decision.best]])
+        mask = sum(1 << slot for slot in decision.slots)
+        self.assumed.assume(decision.pod.uid, record, decision.best_node, mask)
+
+    def slots_on(self, decision: Decision, node: str) -> tuple[int, ...]:
+        """Names the GPUs for a pod on the node that kube-scheduler chose."""
+        if node == decision.best_node:
+            return decision.slots
+        at = self.state.index.get(node)
+        if at is None:
+            return ()
+        nodes, slots = self._nodes(without=(decision.pod.uid,)), np.full(at + 1, -1)
+        if self.scorer.is_pure:  # another policy would take it for another decision
+            slots = _by_kind(self.scorer, decision.request, nodes).gpu_slots
+        return _slots(decision.request, slots, nodes, at)
+
+    def _request(self, args: ExtenderArgs) -> Request | Unreadable:
+        known = self.state.pod(args.pod.uid)
+        if known is not None:
+            return self.state.request_of(known)
+        return self.state.request(_read_object(args.raw_pod))
+
+    def _indices(self, names: list[str]) -> npt.NDArray[np.int64]:
+        found = map(self.state.index.get, names, repeat(-1))
+        return np.fromiter(found, np.int64, len(names))
+
+    def _nodes(self, without: Collection[str]) -> Nodes:
+        nodes = self.state.nodes
+        found = self.assumed.applied(nodes, self.state.index.get, without)
+        return nodes.copy() if found is nodes else found  # the state changes its own in place
+
+    def _target(self, request: Request) -> Target | None:
+        if request.group is None or not self._settings.gang_points:
+            return None
+        gang = self.state.gang_of(request)
+        if gang is None:
+            return None
+        others: Callable[[], Nodes] = lambda: self._nodes(without=gang.waiting)  # noqa: E731
+        return self._targets.target(request.group, gang, request.record, others)
+
+    def _points(
+        self, scores: npt.NDArray[np.float64], at: Whole, rank: Whole, target: Target | None
+    ) -> Whole:
+        if target is None:
+            return self._scaled(scores, at, rank)
+        is_inside = target.flags(self.state.domains)[at] & (at >= 0)
+        gang_points = self._settings.gang_points
+        points = np.zeros(len(scores), np.int64)
+        for group, extra in ((is_inside, gang_points), (~is_inside, 0)):
+            own = self._scaled(scores[group], at[group], rank)
+            shared = np.maximum(own * (MOST - gang_points) // MOST, 1) + extra
+            points[group] = np.where(own > 0, np.minimum(shared, MOST), 0)
+        return points
+
+    def _scaled(self, scores: npt.NDArray[np.float64], at: Whole, rank: Whole) -> Whole:
+        """Gives points to nodes that stand in any order."""
+        in_order, is_known = np.full(len(rank), HOLD), at >= 0
+        in_order[rank[at[is_known]]] = scores[is_known]
+        scale, ties = cast("Scale", self._settings.scale), cast("Ties", self._settings.ties)
+        points: Whole = np.where(is_known, scaled(in_order, scale, ties)[rank[at]], 0)
+        return points
+
+
+def scores_of(scorer: Scorer, request: Request, nodes: Nodes, at: Whole, rank: Whole) -> NodeScores:
+    """Scores a pod on the nodes asked about, as what it is on the GPUs of each.
+
+    A policy that sees the whole cluster sees no others, in the order that breaks ties.
+    """
+    if scorer.is_pure or not len(nodes):
+        return _by_kind(scorer, request, nodes)
+    shown, known = np.zeros_like(nodes), at[at >= 0]
+    shown[rank[known]] = nodes[known]
+    found = _by_kind(scorer, request, shown)
+    return NodeScores(found.scores[rank], found.gpu_slots[rank])
+
+
+def _by_kind(scorer: Scorer, request: Request, nodes: Nodes) -> NodeScores:
+    if request.shares is None:
+        return scorer.scores(request.record, nodes)
+    scores, slots = np.full(len(nodes), HOLD), np.full(len(nodes), -1)
+    for kind, (count, _) in enumerate(request.shares.tolist()):
+        which = np.flatnonzero(nodes["gpu_model"] == kind)
+        if count != IMPOSSIBLE and len(which):
+            found = scorer.scores(record_on(request, nodes[which[0]]), nodes)
+            scores[which], slots[which] = found.scores[which], found.gpu_slots[which]
+    return NodeScores(scores, slots)
+
+
+def record_on(request: Request, node: np.void) -> np.void:
+    """Gives the record of a pod as it is on the GPUs of a node."""
+    if request.shares is None or node["gpu_model"] < 0:
+        return cast("np.void", request.record)
+    record = request.record.copy()
+    record["gpu_count"], record["gpu_milli"] = request.shares[node["gpu_model"]]
+    return cast("np.void", record)
+
+
+def _slots(request: Request, chosen: Whole, nodes: Nodes, at: int) -> tuple[int, ...]:
+    """Names the GPUs of a node: the policy's choice for a part of one, or the tightest that fit."""
+    record = record_on(request, nodes[at])
+    if chosen[at] >= 0 and record["gpu_count"] == 1 and record["gpu_milli"] < GPU_MILLI:
+        return (int(chosen[at]),)
+    return tightest_slots(record, nodes[at])

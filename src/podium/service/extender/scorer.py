@@ -1,0 +1,116 @@
+"""Scores pods by one policy, and keeps the scores of pods that ask for the same.
+
+A pair policy is a pure function of two records. So the scores of a shape of pod stay true on every
+node whose record has not changed since; only the others are scored again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.workload import Shapes
+from podium.policies import PairPolicy
+from podium.policies.policy import Policy
+from podium.policies.session import NodeScores
+
+MOST_SHAPES = 512
+"""Shapes of pods whose scores are kept; the one not asked for longest goes first."""
+
+Nodes = npt.NDArray[Any]
+
+
+class Scorer:
+    """Scores by a policy whose table was prepared from recent pods."""
+
+    def __init__(self, policy: Policy, shapes: Shapes) -> None:
+        self.policy = policy
+        self.shapes = shapes
+        self._session = policy.session(shapes)
+        self._changes = Changes()
+        self._rows: OrderedDict[bytes, _Row] = OrderedDict()
+
+    @property
+    def is_pure(self) -> bool:
+        """Returns whether a score depends on the pod and one node alone."""
+        return isinstance(self.policy, PairPolicy)
+
+    def scores(self, pod: np.void, nodes: Nodes) -> NodeScores:
+        """Scores a pod on all nodes; what is returned changes with the next call."""
+        if not self.is_pure:
+            return self._session.scores(pod, nodes)
+        if not self._changes.see(nodes):
+            self._rows.clear()
+        key = pod.tobytes()
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = _Row(self._session.scores(pod, nodes))
+            if len(self._rows) > MOST_SHAPES:
+                self._rows.popitem(last=False)
+        else:
+            self._rows.move_to_end(key)
+            changed = self._changes.since(row.seen)
+            if len(changed):
+                row.update(changed, self._session.scores(pod, nodes[changed]))
+        row.seen = self._changes.count
+        return row.found
+
+    def warm(self, nodes: Nodes) -> Scorer:
+        """Scores the commonest pods ahead of time, so that nobody waits for their first scores."""
+        if not self.is_pure:
+            return self  # it would take them for pods that are there
+        common = np.argsort(-self.shapes.weights, kind="stable")[:MOST_SHAPES]
+        for pod in self.shapes.pods[common]:
+            self.scores(pod, nodes)
+        return self
+
+    def refresh(self, shapes: Shapes) -> Scorer:
+        """Returns a scorer whose table is prepared anew; a cluster policy keeps its memory."""
+        if self.is_pure:
+            return Scorer(self.policy, shapes)
+        self._session.refresh(shapes)
+        return self
+
+
+class Changes:
+    """Finds out which node records changed since some time, which it counts in calls."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._words = np.zeros((0, 0), np.uint64)
+        self._changed_at = np.zeros(0, np.int64)  # (num_nodes,) the count of the last change
+
+    def see(self, nodes: Nodes) -> bool:
+        """Looks at the nodes; returns whether they are as many and of the same kind as before."""
+        words = np.ascontiguousarray(nodes).view(np.uint64).reshape(len(nodes), -1)
+        self.count += 1
+        if words.shape != self._words.shape:
+            self._words = words.copy()
+            self._changed_at = np.full(len(nodes), self.count)
+            return False
+        changed = np.flatnonzero((self._words != words).any(axis=1))
+        self._words[changed] = words[changed]
+        self._changed_at[changed] = self.count
+        return True
+
+    def since(self, count: int) -> npt.NDArray[np.int64]:
+        """Lists the nodes that changed after a count."""
+        return np.flatnonzero(self._changed_at > count)
+
+
+class _Row:
+    """Holds the scores of one shape."""
+
+    __slots__ = ("found", "seen")
+
+    def __init__(self, found: NodeScores) -> None:
+        self.found = found
+        self.seen = 0  # the count of changes that the scores know of
+
+    def update(self, which: npt.NDArray[np.int64], found: NodeScores) -> None:
+        """Replaces the scores of some nodes."""
+        self.found.scores[which] = found.scores
+        self.found.gpu_slots[which] = found.gpu_slots

@@ -1,0 +1,201 @@
+"""Answers the verbs of an extender. Whatever fails, pods are scheduled as without it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from structlog.typing import FilteringBoundLogger
+
+from podium.policies import HOLD
+from podium.service.extender import wire
+from podium.service.extender.history import REFUSED, History
+from podium.service.extender.metrics import ExtenderMetrics
+from podium.service.extender.prioritizer import Decision, Neutral, Prioritizer, scores_of
+from podium.service.extender.scorer import Scorer
+from podium.service.extender.shortage import SHORTAGES, shortages
+from podium.service.extender.window import RecentPods
+from podium.service.http.logs import KIND
+from podium.settings import Extender
+
+MOST_NAMED = 1000
+"""Problems of pods that are logged once each."""
+
+Binder = Callable[[wire.BindingArgs, tuple[int, ...]], Awaitable[str]]
+"""Binds a pod and notes its GPUs; returns what went wrong, or nothing."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """Holds what is remembered of recent pods."""
+
+    history: History
+    recent: RecentPods
+    named: set[str] = field(default_factory=set)  # problems that were logged
+    held_since_s: dict[str, float] = field(default_factory=dict)  # by UID
+
+
+class Verbs:
+    """Answers prioritize, filter and bind with bytes for bytes."""
+
+    def __init__(
+        self, settings: Extender, metrics: ExtenderMetrics, memory: Memory,
+        log: FilteringBoundLogger, later: Callable[[Callable[[], None]], object],
+    ) -> None:  # fmt: skip
+        self._settings = settings
+        self._metrics = metrics
+        self._memory = memory
+        self._log = log
+        self._later = later  # runs something once the answer is on its way
+        self.prioritizer: Prioritizer | None = None  # None: the cluster is not known yet
+        self.shadows: list[Scorer] = []
+        self.bind_pod: Binder | None = None
+        self.is_stale: Callable[[], bool] = lambda: False
+
+    def prioritize(self, body: bytes) -> bytes:
+        """Scores the feasible nodes of a pod from 0 to 1000."""
+        started_s = time.perf_counter()
+        try:
+            args = wire.read_args(body)
+        except wire.MalformedError as error:
+            self._fall_open("prioritize", Neutral("malformed", str(error)))
+            return wire.neutral([])
+        decision = self._decide("prioritize", args)
+        if isinstance(decision, Decision):
+            answer = wire.priorities(args.node_names, decision.points.tolist())
+            self._assumed(decision)
+        else:
+            answer = wire.neutral(args.node_names)
+        self._metrics.answered("prioritize", time.perf_counter() - started_s)
+        return answer
+
+    def filter(self, body: bytes) -> bytes:
+        """Removes nodes on which a pod does not fit, or that the policy refuses for now."""
+        started_s = time.perf_counter()
+        try:
+            args = wire.read_args(body)
+        except wire.MalformedError as error:
+            self._fall_open("filter", Neutral("malformed", str(error)))
+            return wire.failed("the body is not what kube-scheduler sends")
+        decision = self._decide("filter", args)
+        refused = self._refused(decision) if isinstance(decision, Decision) else {}
+        answer = wire.filtered(args, refused)
+        self._metrics.answered("filter", time.perf_counter() - started_s)
+        return answer
+
+    async def bind(self, body: bytes) -> bytes:
+        """Binds a pod to a node, and notes on it which GPUs were chosen."""
+        started_s = time.perf_counter()
+        try:
+            args = wire.read_binding(body)
+        except wire.MalformedError as error:
+            self._fall_open("bind", Neutral("malformed", str(error)))
+            return wire.bound("the body is not what kube-scheduler sends")
+        if self.bind_pod is None:
+            self._fall_open("bind", Neutral("not-ready", "no API server is known yet"))
+            return wire.bound("the extender is not ready")
+        problem = await self.bind_pod(args, self._slots(args))
+        if problem:
+            facts = {"pod": f"{args.pod_namespace}/{args.pod_name}", "node": args.node}
+            self._log.warning("a pod was not bound", problem=problem, **facts, **{KIND: "unbound"})
+        self._metrics.answered("bind", time.perf_counter() - started_s)
+        return wire.bound(problem)
+
+    def pod_moved(self, uid: str, node: str) -> None:
+        """Hears of a pod that was bound to a node, or that is gone from it."""
+        if self.prioritizer is not None:
+            self.prioritizer.assumed.drop(uid)
+        self._memory.held_since_s.pop(uid, None)
+        entry = self._memory.history.of(uid)
+        if entry is not None and node and not entry.bound_to:
+            entry.bound_to = node
+            self._metrics.bound(is_best=node == entry.decision.best_node)
+
+    def _decide(self, verb: str, args: wire.ExtenderArgs) -> Decision | Neutral:
+        decision: Decision | Neutral
+        if self.prioritizer is None:
+            decision = Neutral("not-ready", "the cluster is not known yet")
+        elif self.is_stale():
+            decision = Neutral("stale", "the API server has been silent for too long")
+        else:
+            try:
+                decision = self.prioritizer.decide(args)
+            except Exception as error:  # noqa: BLE001 - scheduling must go on
+                self._log.error("scoring failed", exc_info=error, **{KIND: "failed scores"})
+                decision = Neutral("bug", type(error).__name__)
+        if isinstance(decision, Neutral):
+            self._fall_open(verb, decision)
+        return decision
+
+    def _fall_open(self, verb: str, neutral: Neutral) -> None:
+        self._metrics.neutral(verb, neutral.reason)
+        named = self._memory.named
+        if neutral.problem not in named and len(named) < MOST_NAMED:
+            named.add(neutral.problem)
+            facts = {"reason": neutral.reason, "problem": neutral.problem}
+            self._log.warning("no node is preferred", verb=verb, **facts)
+
+    def _assumed(self, decision: Decision) -> None:
+        assert self.prioritizer is not None
+        self.prioritizer.assume(decision)
+        self._later(lambda: self._remember(decision))
+
+    def _remember(self, decision: Decision) -> None:
+        """Does what the caller need not wait for."""
+        assert self.prioritizer is not None
+        names = tuple(self.prioritizer.state.names)
+        entry = self._memory.history.add(decision, time.time(), names)
+        self._memory.recent.add(decision.request)
+        for shadow in self.shadows:
+            best = _best(shadow, decision)
+            entry.shadow[shadow.policy.name] = best
+            self._metrics.shadowed(shadow.policy.name, is_same=best == decision.best_node)
+
+    def _refused(self, decision: Decision) -> dict[str, str]:
+        """Names the nodes that are removed: those that lack something or that the policy refuses.
+
+        Where it refuses all that could take the pod, it holds the pod, for a limited time.
+        """
+        places = np.flatnonzero((decision.scores == HOLD) & (decision.at >= 0))
+        lacking = shortages(decision.request, decision.nodes)[decision.at[places]]
+        is_held = decision.best < 0 and bool((lacking == 0).any()) and self._may_hold(decision)
+        if is_held:
+            self._metrics.held()
+        is_removed = (lacking > 0) | is_held | (decision.best >= 0)
+        refused = {
+            decision.node_names[place]: SHORTAGES[number] or REFUSED
+            for place, number in zip(
+                places[is_removed].tolist(), lacking[is_removed].tolist(), strict=True
+            )
+        }
+        if decision.best >= 0 and len(refused) == len(decision.node_names) - 1:
+            self._assumed(decision)  # kube-scheduler does not score a single node
+        return refused
+
+    def _may_hold(self, decision: Decision) -> bool:
+        """Returns whether the policy may still hold a pod back; none waits forever."""
+        since = self._memory.held_since_s
+        now_s = time.monotonic()
+        for uid in [uid for uid, at in since.items() if now_s - at > 2 * self._settings.max_hold_s]:
+            del since[uid]
+        return now_s - since.setdefault(decision.pod.uid, now_s) <= self._settings.max_hold_s
+
+    def _slots(self, args: wire.BindingArgs) -> tuple[int, ...]:
+        """Names the GPUs that were chosen for a pod on the node it goes to."""
+        entry = self._memory.history.of(args.pod_uid)
+        if entry is None or self.prioritizer is None:
+            return ()
+        return self.prioritizer.slots_on(entry.decision, args.node)
+
+
+def _best(shadow: Scorer, decision: Decision) -> str:
+    """Names the node that a shadow policy prefers among those that were asked about."""
+    at, rank = decision.at, decision.rank
+    found = scores_of(shadow, decision.request, decision.nodes, at, rank)
+    scores = np.where(at >= 0, found.scores[at], HOLD)
+    places = np.flatnonzero(scores == scores.max(initial=HOLD))
+    if not len(places) or scores[places[0]] == HOLD:
+        return ""
+    return decision.node_names[int(places[rank[at[places]].argmin()])]

@@ -1,0 +1,271 @@
+"""Answers the score plugin of the hkust simulator: a pod and its feasible nodes in, scores out.
+
+The plugin sends nodes with what they have, not with what is left of it. What is left follows from
+the pods that it asked about before, and from the annotation in which the simulator notes which of
+them run on which GPU. It notes none for pods without GPUs: nobody knows where those went.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, cast
+
+import msgspec
+import numpy as np
+from prometheus_client.registry import Collector
+from pydantic import BaseModel, Field
+from structlog.typing import FilteringBoundLogger
+
+from podium.errors import PolicyError
+from podium.experiments.case import named_policy
+from podium.kube.pod import Unreadable
+from podium.kube.state import LiveState
+from podium.service.components import BytesRoute, Component, Facts
+from podium.service.extender.metrics import ExtenderMetrics
+from podium.service.extender.prioritizer import NameOrder, scores_of
+from podium.service.extender.scale import Scale, Ties, scaled
+from podium.service.extender.scorer import Scorer
+from podium.service.extender.window import RecentPods
+from podium.service.http.logs import KIND
+from podium.settings import Settings
+from podium.store import Store
+from podium.traces.kubernetes.keys import GPU_COUNT, GPU_INDEX, GPU_MILLI
+
+MOST_POINTS = 100
+"""The plugin neither checks nor scales scores, and the framework takes 0 to 100."""
+
+MOST_PODS = 100_000
+"""Pods that are remembered; the one told of first is forgotten first."""
+
+PREPARED_SHARE = 0.1
+"""A table is prepared again once the recent pods changed by this share."""
+
+MOST_BODY_BYTES = 2**26
+NODE_GPU_SHARE = "simon/node-gpu-share"
+
+Object = dict[str, Any]
+
+
+class ScoreBody(BaseModel):
+    """A pod and the nodes that are feasible for it."""
+
+    pod: Annotated[dict[str, Any], Field(description="A Pod of the API.")]
+    nodes: Annotated[list[dict[str, Any]], Field(description="Nodes of the API.")]
+
+
+class ScoreReply(BaseModel):
+    """A score for every node."""
+
+    scores: Annotated[dict[str, int], Field(description="0 to 100 by the name of the node.")]
+
+
+_EXAMPLE: Mapping[str, Any] = {
+    "a pod that asks for half a GPU": {
+        "pod": {
+            "metadata": {"name": "p", "annotations": {GPU_COUNT: "1", GPU_MILLI: "500"}},
+            "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]},
+        },
+        "nodes": [
+            {
+                "metadata": {"name": "a"},
+                "status": {"allocatable": {"cpu": "32", "memory": "128Gi", GPU_COUNT: "2"}},
+            }
+        ],
+    }
+}
+
+
+class _Device(msgspec.Struct, frozen=True, rename={"pods": "PodList", "used": "GpuUsedMilli"}):
+    pods: list[str] | None = None
+    used: int = 0
+
+
+class _NodeGpuShare(msgspec.Struct, frozen=True, rename={"devices": "DevsBrief"}):
+    devices: dict[str, _Device] | None = None
+
+
+class _Request(msgspec.Struct, frozen=True):
+    pod: Object
+    nodes: list[Object]
+
+
+class _Reply(msgspec.Struct, frozen=True):
+    scores: dict[str, int]
+
+
+_read = msgspec.json.Decoder(_Request).decode
+_read_share = msgspec.json.Decoder(_NodeGpuShare).decode
+_write = msgspec.json.Encoder().encode
+
+
+class SimulatedCluster:
+    """Follows the cluster of a simulator through the requests of its plugin."""
+
+    def __init__(self) -> None:
+        self.state = LiveState()
+        self._nodes: dict[str, Object] = {}
+        self._told: OrderedDict[str, Object] = OrderedDict()  # pods by namespace/name
+        self._on: dict[str, dict[str, str]] = {}  # by node: GPUs by pod
+
+    def see(self, pod: Object, nodes: Sequence[Object]) -> Object:
+        """Takes a request in, and returns the pod under a UID of its own."""
+        for node in nodes:
+            self._see_node(node)
+        metadata = pod.get("metadata") or {}
+        key = f"{metadata.get('namespace') or 'default'}/{metadata.get('name', '')}"
+        made = {**pod, "metadata": {**metadata, "uid": key}}
+        self._told.pop(key, None)
+        self._told[key] = made
+        if len(self._told) > MOST_PODS:
+            self._told.popitem(last=False)
+        return made
+
+    def _see_node(self, node: Object) -> None:
+        metadata = node.get("metadata") or {}
+        name = str(metadata.get("name", ""))
+        if self._nodes.get(name) == node:
+            return
+        self._nodes[name] = node
+        self.state.apply("Node", "MODIFIED", node)
+        text = (metadata.get("annotations") or {}).get(NODE_GPU_SHARE, "")
+        placed = self._placed(_devices(text), name)
+        for uid in self._on.get(name, {}).keys() - placed.keys():
+            self.state.apply("Pod", "DELETED", {"metadata": {"uid": uid}})
+        for uid, pod in placed.items():
+            if self._on.get(name, {}).get(uid) != _slots_of(pod):
+                self.state.apply("Pod", "MODIFIED", pod)
+        self._on[name] = {uid: _slots_of(pod) for uid, pod in placed.items()}
+
+    def _placed(self, devices: Mapping[int, _Device], node: str) -> dict[str, Object]:
+        """Writes the pods of a node down, and what others of its GPUs is used by strangers."""
+        slots: dict[str, list[int]] = {}
+        for number, device in sorted(devices.items()):
+            for name in device.pods or ():
+                slots.setdefault(name.replace(":", "/"), []).append(number)
+        known = {key: on for key, on in slots.items() if key in self._told}
+        found = {key: _bound(self._told[key], node, on) for key, on in known.items()}
+        for number, device in devices.items():
+            used = sum(_milli_of(self._told[key]) for key, on in known.items() if number in on)
+            if device.used > used:
+                uid = f"{node}/{number}/{device.used - used}"
+                found[uid] = _bound(_stranger(uid, device.used - used), node, [number])
+        return found
+
+
+def _devices(text: str) -> dict[int, _Device]:
+    try:
+        found = _read_share(text).devices if text else None
+    except msgspec.MsgspecError:
+        return {}
+    return {int(key): device for key, device in (found or {}).items() if key.isdecimal()}
+
+
+def _bound(pod: Object, node: str, slots: Sequence[int]) -> Object:
+    metadata = pod["metadata"]
+    index = "-".join(map(str, slots))
+    annotations = {**(metadata.get("annotations") or {}), GPU_INDEX: index}
+    return {
+        **pod,
+        "metadata": {**metadata, "annotations": annotations},
+        "spec": {**(pod.get("spec") or {}), "nodeName": node},
+        "status": {"phase": "Running"},
+    }
+
+
+def _stranger(uid: str, milli: int) -> Object:
+    annotations = {GPU_COUNT: "1", GPU_MILLI: str(milli)}
+    return {"metadata": {"name": uid, "uid": uid, "annotations": annotations}, "spec": {}}
+
+
+def _slots_of(pod: Object) -> str:
+    return str(pod["metadata"]["annotations"][GPU_INDEX])
+
+
+def _milli_of(pod: Object) -> int:
+    text = str((pod["metadata"].get("annotations") or {}).get(GPU_MILLI, ""))
+    return int(text) if text.isdecimal() else 0
+
+
+class Webhook(Component):
+    """Scores pods for the score plugin of the hkust simulator."""
+
+    name = "webhook"
+    description = "Scores pods for the score plugin of the hkust simulator."
+    sections = ("extender",)
+
+    def __init__(self, settings: Settings, _store: Store, log: FilteringBoundLogger) -> None:
+        self._settings = settings.extender
+        self._log = log
+        self._metrics = ExtenderMetrics("podium_webhook_")
+        self._cluster = SimulatedCluster()
+        self._order = NameOrder()
+        self._recent = RecentPods(settings.extender.window_pods)
+        self._prepared = 0
+        self._scorer: Scorer | None = None
+
+    def routes(self) -> Sequence[BytesRoute]:
+        """Lists the one path that the plugin asks."""
+        return [BytesRoute("/score", ScoreBody, ScoreReply, self.score, MOST_BODY_BYTES, _EXAMPLE)]
+
+    def collectors(self) -> Sequence[Collector]:
+        """Lists durations, and answers that prefer no node."""
+        return self._metrics.collectors({})
+
+    async def start(self) -> Facts:
+        """Compiles the policy, so that the first request does not wait for it."""
+        shapes = self._recent.shapes()
+        policy = await asyncio.to_thread(named_policy, self._settings.policy, "extender.policy")
+        self._scorer = await asyncio.to_thread(Scorer, policy, shapes)
+        return {"policy": policy.name}
+
+    def score(self, body: bytes) -> bytes:
+        """Scores a pod on nodes from 0 to 100; all get 0 where that is impossible."""
+        started_s = time.perf_counter()
+        names: list[str] = []
+        try:
+            request = _read(body)
+            names = [str((each.get("metadata") or {}).get("name", "")) for each in request.nodes]
+            scores = self._scores(request, names)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            scores = self._neutral(names, "malformed", str(error))
+        except PolicyError as error:
+            scores = self._neutral(names, "policy", str(error))
+        except Exception as error:  # noqa: BLE001 - the plugin checks nothing
+            self._log.error("scoring failed", exc_info=error, **{KIND: "failed scores"})
+            scores = self._neutral(names, "bug", type(error).__name__)
+        self._metrics.answered("score", time.perf_counter() - started_s)
+        return _write(_Reply(scores))
+
+    def _scores(self, request: _Request, names: list[str]) -> dict[str, int]:
+        if self._scorer is None:
+            return self._neutral(names, "not-ready", "the policy is still being compiled")
+        state = self._cluster.state
+        pod = self._cluster.see(request.pod, request.nodes)
+        asked = state.request(pod)
+        if isinstance(asked, Unreadable):
+            return self._neutral(names, "unmodelled", str(asked))
+        self._recent.add(asked)
+        self._prepare()
+        order = sorted({name for name in names if name in state.index})
+        at = np.array([state.index[name] for name in order], np.int64)
+        rank = self._order.rank(state.names)
+        scores = scores_of(self._scorer, asked, state.nodes, at, rank).scores[at]
+        scale, ties = cast("Scale", self._settings.scale), cast("Ties", self._settings.ties)
+        points = scaled(scores, scale, ties, MOST_POINTS).tolist()
+        return dict.fromkeys(names, 0) | dict(zip(order, points, strict=True))
+
+    def _prepare(self) -> None:
+        assert self._scorer is not None
+        if self._recent.changes - self._prepared > PREPARED_SHARE * len(self._recent):
+            self._prepared = self._recent.changes
+            shapes = self._recent.shapes(self._cluster.state.gpu_kinds)
+            self._scorer = self._scorer.refresh(shapes)
+
+    def _neutral(self, names: list[str], reason: str, problem: str) -> dict[str, int]:
+        self._metrics.neutral("score", reason)
+        facts = {"reason": reason, "problem": problem, KIND: "neutral scores"}
+        self._log.warning("no node is preferred", **facts)
+        return dict.fromkeys(names, 0)

@@ -1,0 +1,168 @@
+"""Reads what kube-scheduler asks of an extender, and writes the answers it expects.
+
+The Go types (k8s.io/kube-scheduler/extender/v1) have no JSON tags: their fields are capitalised,
+whereas the pods and nodes inside are ordinary objects of the API. A score that is not a whole
+number fails to decode there, so that scores are written as digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from podium.service.extender.scale import MOST
+
+MOST_HOSTS = 100_000
+"""Names of nodes that are remembered in written form."""
+
+
+class MalformedError(ValueError):
+    """A body is not what kube-scheduler sends."""
+
+
+class ObjectMeta(msgspec.Struct, frozen=True):
+    """Names an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _NodeList(msgspec.Struct, frozen=True):
+    items: list[msgspec.Raw] | None = None
+
+
+class _Args(
+    msgspec.Struct, frozen=True, rename={"pod": "Pod", "nodes": "Nodes", "node_names": "NodeNames"}
+):
+    pod: msgspec.Raw
+    nodes: _NodeList | None = None
+    node_names: list[str] | None = None
+
+
+class BindingArgs(
+    msgspec.Struct,
+    frozen=True,
+    rename={
+        "pod_name": "PodName",
+        "pod_namespace": "PodNamespace",
+        "pod_uid": "PodUID",
+        "node": "Node",
+    },
+):
+    """Says which pod to bind to which node."""
+
+    pod_name: str
+    pod_namespace: str
+    pod_uid: str
+    node: str
+
+
+class ExtenderArgs(msgspec.Struct, frozen=True):
+    """Holds a pod and the nodes that are feasible for it so far."""
+
+    pod: ObjectMeta
+    raw_pod: bytes  # the whole object
+    node_names: list[str]
+    nodes: list[bytes]  # the whole objects, where nodeCacheCapable is false; else empty
+
+
+_read_args = msgspec.json.Decoder(_Args).decode
+_read_named = msgspec.json.Decoder(_Named).decode
+_read_binding = msgspec.json.Decoder(BindingArgs).decode
+_write = msgspec.json.Encoder().encode
+
+
+def read_args(body: bytes) -> ExtenderArgs:
+    """Reads the body of filter and prioritize.
+
+    Raises:
+        MalformedError: it is something else.
+    """
+    try:
+        args = _read_args(body)
+        pod = _read_named(args.pod).metadata
+        if args.node_names is not None:
+            return ExtenderArgs(pod, bytes(args.pod), args.node_names, [])
+        nodes = [bytes(each) for each in args.nodes.items or ()] if args.nodes else []
+        names = [_read_named(each).metadata.name for each in nodes]
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MalformedError(str(error)) from error
+    return ExtenderArgs(pod, bytes(args.pod), names, nodes)
+
+
+def read_binding(body: bytes) -> BindingArgs:
+    """Reads the body of bind.
+
+    Raises:
+        MalformedError: it is something else.
+    """
+    try:
+        return _read_binding(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MalformedError(str(error)) from error
+
+
+class _Hosts(dict[str, bytes]):
+    """Remembers how the entry of a node begins."""
+
+    def __missing__(self, name: str) -> bytes:
+        if len(self) >= MOST_HOSTS:
+            self.clear()
+        made = self[name] = b',{"Host":' + _write(name) + b',"Score":'
+        return made
+
+
+_HOSTS = _Hosts()
+# Beyond the documented 0 to 10; kube-scheduler neither checks nor clamps scores of extenders.
+_SCORES = [b"%d}" % score for score in range(MOST + 1)]
+
+
+def priorities(names: Sequence[str], scores: Sequence[int]) -> bytes:
+    """Writes the answer of prioritize, a HostPriorityList.
+
+    >>> priorities(["a", "b"], [7, 0])
+    b'[{"Host":"a","Score":7},{"Host":"b","Score":0}]'
+    """
+    pieces = [b""] * (2 * len(names))
+    pieces[::2] = map(_HOSTS.__getitem__, names)
+    pieces[1::2] = map(_SCORES.__getitem__, scores)
+    return b"[" + b"".join(pieces)[1:] + b"]"
+
+
+def neutral(names: Sequence[str]) -> bytes:
+    """Writes the answer of prioritize that prefers no node."""
+    return priorities(names, [0] * len(names))
+
+
+def filtered(args: ExtenderArgs, refused: Mapping[str, str]) -> bytes:
+    """Writes the answer of filter: the nodes that stay, and why others do not."""
+    nodes = None
+    if args.nodes:
+        kept = zip(args.node_names, args.nodes, strict=True)
+        items = [msgspec.Raw(node) for name, node in kept if name not in refused]
+        nodes = {"metadata": {}, "items": items}
+    return _write(
+        {
+            "Nodes": nodes,
+            "NodeNames": [name for name in args.node_names if name not in refused],
+            "FailedNodes": refused,
+            "FailedAndUnresolvableNodes": {},
+            "Error": "",
+        }
+    )
+
+
+def failed(error: str) -> bytes:
+    """Writes the answer of filter that fails: kube-scheduler skips an ignorable extender."""
+    return _write({"NodeNames": None, "FailedNodes": {}, "Error": error})
+
+
+def bound(error: str = "") -> bytes:
+    """Writes the answer of bind."""
+    return _write({"Error": error})

@@ -1,0 +1,101 @@
+"""Declares the settings of the scheduler extender."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from podium.settings.about import about
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """How pods of a live cluster are scored for kube-scheduler."""
+
+    policy: str = field(
+        default="fgd",
+        metadata=about("policy that scores, by name or file", flag="--extender-policy"),
+    )
+    shadow: str = field(
+        default="",
+        metadata=about("policies that score alongside without effect, separated by commas"),
+    )
+    scale: str = field(
+        default="rank",
+        metadata=about(
+            "how scores become 0 to 1000: by their order, or in proportion",
+            choices=("rank", "linear"),
+        ),
+    )
+    ties: str = field(
+        default="order",
+        metadata=about(
+            "nodes that a policy scores alike: ordered by name, or left alike",
+            choices=("order", "equal"),
+        ),
+    )
+    gang_points: int = field(
+        default=700,
+        metadata=about(
+            "points of 1000 for nodes in the domain that is chosen for a gang; 0: none",
+            at_least=0,
+            at_most=1000,
+        ),
+    )
+    assume_s: float = field(
+        default=2.0,
+        metadata=about(
+            "seconds for which a scored pod counts on its best node, unless it is bound before",
+            above=0,
+        ),
+    )
+    window_pods: int = field(
+        default=2000,
+        metadata=about("recent pods from which a policy prepares its table", at_least=1),
+    )
+    prepare_interval_s: float = field(
+        default=60.0, metadata=about("seconds between preparations of the table", above=0)
+    )
+    max_state_age_s: float = field(
+        default=180.0,
+        metadata=about(
+            "seconds without word from the API server after which nothing is scored; an idle one "
+            "says every minute that nothing happened",
+            above=0,
+        ),
+    )
+    filter: bool = field(
+        default=False,
+        metadata=about("answer POST /extender/filter: keep pods off nodes that the policy refuses"),
+    )
+    max_hold_s: float = field(
+        default=60.0,
+        metadata=about("seconds after which a pod that is held by the filter passes", at_least=0),
+    )
+    bind: bool = field(
+        default=False,
+        metadata=about("answer POST /extender/bind: bind pods, and note the GPUs chosen for them"),
+    )
+    recent_pods: int = field(
+        default=100, metadata=about("recent pods whose scores can be explained", at_least=1)
+    )
+    kubeconfig: str | None = field(
+        default=None,
+        metadata=about(
+            "kubeconfig file; unset: KUBECONFIG, ~/.kube/config or the pod's service account",
+            flag="--extender-kubeconfig",
+        ),
+    )
+    context: str | None = field(
+        default=None,
+        metadata=about(
+            "context of the kubeconfig; unset: the current one", flag="--extender-context"
+        ),
+    )
+    topology: str | None = field(
+        default=None,
+        metadata=about(
+            "labels of rack, block and zone: aws, gcp, oci, nvlink, topograph, kubernetes, or up "
+            "to three keys; unset: all that are known",
+            flag="--extender-topology",
+        ),
+    )

@@ -1,0 +1,310 @@
+"""A stock kube-scheduler with Podium as its extender binds pods as the policy says."""
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from podium.sim.engine import Setup, simulate
+from podium.sim.protocols import Rounds
+from podium.traces import load_trace
+from support.kube_api import POLL_S, unschedulable
+from support.kubelike import gpu_node, gpu_pod
+from support.service import served
+
+WEIGHT = 200
+"""One place in the order outweighs all plugins of kube-scheduler together, which give 1,200."""
+
+ANSWER_S = 60.0
+PODS = 40
+BEST = 'podium_extender_binds_total{node="best"}'
+OTHER = 'podium_extender_binds_total{node="other"}'
+
+
+def configuration(url, **more):
+    """Writes what an administrator writes to use the extender; the profile stays as it is."""
+    extender = {
+        "urlPrefix": f"{url}/extender",
+        "prioritizeVerb": "prioritize",
+        "weight": WEIGHT,
+        "nodeCacheCapable": True,
+        "ignorable": True,
+        "httpTimeout": "2s",
+        **more,
+    }
+    return {
+        "percentageOfNodesToScore": 100,
+        "profiles": [{"schedulerName": "default-scheduler"}],
+        "extenders": [extender],
+    }
+
+
+@contextlib.contextmanager
+def podium(plane, folder, *flags, **settings):
+    """Runs Podium as the extender of a control plane."""
+    given = {f"PODIUM_EXTENDER_{name.upper()}": str(value) for name, value in settings.items()}
+    with served(
+        folder,
+        *flags,
+        PODIUM_SERVE_COMPONENTS="extender",
+        PODIUM_EXTENDER_KUBECONFIG=str(plane.kubeconfig),
+        **given,
+    ) as process:
+        yield process
+
+
+def wait_until_decided(api, pods, bound=None):
+    """Waits until so many pods are bound, or all; gives the node of each that is."""
+    wanted = len(pods) if bound is None else bound
+    deadline = time.monotonic() + ANSWER_S
+    while True:
+        seen = {each["metadata"]["name"]: each["spec"].get("nodeName") for each in api.pods()}
+        found = {name: seen[name] for pod in pods if seen.get(name := pod["metadata"]["name"])}
+        if len(found) >= wanted:
+            return found
+        assert time.monotonic() < deadline, f"{len(found)} of {wanted} pods were bound"
+        time.sleep(POLL_S)
+
+
+def figure(process, line):
+    """Reads one figure."""
+    for each in process.get("/metrics").body.decode().splitlines():
+        name, _, value = each.rpartition(" ")
+        if name == line:
+            return float(value)
+    return 0.0
+
+
+# Parity with the simulator.
+
+
+def workload(count, sizes):
+    """Writes pods of several sizes, named in the order in which they are scheduled."""
+    return [
+        gpu_pod(f"pod-{i:03}", sizes[i % len(sizes)], priorityClassName=f"place-{i:03}")
+        for i in range(count)
+    ]
+
+
+def priority_class(number):
+    """Writes a class by which pods are scheduled in the order of their numbers."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": f"place-{number:03}"},
+        "value": 1000 - number,
+        "preemptionPolicy": "Never",
+    }
+
+
+@pytest.fixture(scope="module")
+def classes(plane):
+    """Makes classes of priorities for so many pods."""
+    made = [priority_class(number) for number in range(PODS)]
+    plane.api.create_all(made)
+    yield made
+    for each in made:
+        plane.api.delete(each)
+
+
+def simulated(folder, policy, objects):
+    """Says where Podium's simulator places pods; ties go by the name of nodes there, too."""
+    file = folder / "dump.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    trace = load_trace(str(file))
+    setup = Setup(ranks="listed")
+    result = simulate(trace.cluster, trace.workload, policy, Rounds(max_rounds=1), setup)
+    names, at = result.plan.arrivals.names, result.node.tolist()
+    return {
+        name: trace.cluster.names[where]
+        for name, where in zip(names, at, strict=True)
+        if where >= 0
+    }
+
+
+def difference(expected, found):
+    """Lists the pods that are elsewhere than they should be, or nowhere."""
+    return {
+        name: (expected.get(name, "nowhere"), found.get(name, "nowhere"))
+        for name in expected | found
+        if expected.get(name) != found.get(name)
+    }
+
+
+@pytest.mark.parametrize("policy", ["first-fit", "fgd", "fed-gpu"])
+def test_pods_are_bound_as_the_simulator_places_them(plane, api, classes, tmp_path, policy):
+    nodes = [gpu_node(f"node-{i:02}", 4 if i % 3 else 8) for i in range(18)]
+    pods = workload(PODS, [1, 2, 0, 4, 1, 1])
+    expected = simulated(tmp_path, policy, [*classes, *nodes, *pods])
+    api.create_all(nodes)
+    api.create_all(pods)
+    with podium(plane, tmp_path, policy=policy) as process:
+        with plane.scheduler(configuration(process.url)):
+            found = wait_until_decided(api, pods)
+        wait_until(lambda: figure(process, BEST) + figure(process, OTHER) == PODS)
+        assert figure(process, BEST) >= 0.99 * PODS
+        told = process.get("/v1/explain/default/pod-007").json
+    assert len(difference(expected, found)) <= 0.01 * PODS, difference(expected, found)
+    assert told["node"] == told["best"] == found["pod-007"]
+
+
+@pytest.mark.parametrize("policy", ["first-fit", "fgd", "fed-gpu"])
+def test_parts_of_gpus_are_counted_and_noted(plane, api, classes, tmp_path, policy):
+    """Filter and bind do what kube-scheduler does not, until the cluster is full."""
+    nodes = [gpu_node(f"node-{i:02}", 2) for i in range(6)]
+    pods = workload(PODS, [1, 2, 0, 1])
+    for number, each in enumerate(pods):
+        if number % 4 != 1:
+            each["metadata"]["annotations"] = share(200 + 300 * (number % 3))
+            each["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    expected = simulated(tmp_path, policy, [*classes, *nodes, *pods])
+    assert 15 < len(expected) < PODS
+    api.create_all(nodes)
+    api.create_all(pods)
+    verbs = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False}
+    with (
+        podium(plane, tmp_path, policy=policy, filter=True, bind=True) as process,
+        plane.scheduler(configuration(process.url, **verbs)),
+    ):
+        found = wait_until_decided(api, pods, len(expected))
+        wait_until(lambda: waiting(api) == PODS - len(expected))
+    assert len(difference(expected, found)) <= 0.01 * PODS, difference(expected, found)
+    used = {}
+    for each in api.pods():
+        if "nodeName" in each["spec"]:
+            noted = each["metadata"]["annotations"]
+            for slot in noted["alibabacloud.com/gpu-index"].split("-"):
+                where = (each["spec"]["nodeName"], slot)
+                used[where] = used.get(where, 0) + int(noted.get(MILLI, "1000"))
+    assert max(used.values()) <= 1000
+
+
+MILLI = "alibabacloud.com/gpu-milli"
+
+
+def share(milli):
+    return {"alibabacloud.com/gpu-count": "1", MILLI: str(milli)}
+
+
+def waiting(api):
+    """Counts the pods that kube-scheduler could not place."""
+    return sum(unschedulable(each) is not None for each in api.pods())
+
+
+def test_a_gang_goes_to_one_rack(plane, api, tmp_path):
+    nodes = [
+        gpu_node(f"node-{rack}{i}", labels={"topology.kubernetes.io/rack": f"rack-{rack}"})
+        for rack in range(4)
+        for i in range(3)
+    ]
+    # The label of a group that kube-scheduler itself does not know.
+    members = [gpu_pod(f"member-{i}", 4) for i in range(3)]
+    for each in members:
+        each["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "g"}
+    api.create_all([*nodes, *members])
+    with (
+        podium(plane, tmp_path, policy="worst-fit") as process,
+        plane.scheduler(configuration(process.url)),
+    ):
+        found = wait_until_decided(api, members)
+    assert len({node[:6] for node in found.values()}) == 1
+
+
+# Failures: pods keep being scheduled, and scores count again once they are there.
+
+
+class Broken(threading.Thread):
+    """Is an extender that misbehaves in a way of its own."""
+
+    def __init__(self, answer):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.answer = answer
+        self.asked = 0
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with contextlib.suppress(OSError), connection:
+            while connection.recv(65536):
+                self.asked += 1
+                if self.answer is None:
+                    time.sleep(30)
+                connection.sendall(self.answer)
+
+
+@contextlib.contextmanager
+def broken(answer):
+    made = Broken(answer)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.listener.close()
+
+
+def http(body, status="200 OK"):
+    head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n{body}".encode()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [http("garbage"), http('[{"Host": "node-0", "Score": 1.5}]'), http("{}", "500 Broken"), None],
+    ids=["garbage", "fractions", "failure", "hang"],
+)
+def test_pods_are_scheduled_beside_a_broken_extender(plane, api, answer):
+    nodes, pods = [gpu_node(f"node-{i}") for i in range(3)], [gpu_pod(f"pod-{i}") for i in range(4)]
+    api.create_all(nodes)
+    with (
+        broken(answer) as extender,
+        plane.scheduler(configuration(extender.url, httpTimeout="200ms")),
+    ):
+        started_s = time.monotonic()
+        api.create_all(pods)
+        wait_until_decided(api, pods)
+        took_s = time.monotonic() - started_s
+        assert extender.asked
+    # A hang costs every pod the timeout, one after another.
+    assert (took_s > 0.8) if answer is None else (took_s < 20)
+
+
+def test_pods_are_scheduled_while_the_extender_is_dead_and_scored_once_it_is_back(
+    plane, api, tmp_path
+):
+    api.create_all([gpu_node(f"node-{i}") for i in range(4)])
+    with podium(plane, tmp_path, policy="best-fit") as process:
+        url = process.url
+        with plane.scheduler(configuration(url)):
+            first = [gpu_pod(f"pod-{i}") for i in range(3)]
+            api.create_all(first)
+            assert len(set(wait_until_decided(api, first).values())) == 1
+            process.end()
+            second = [gpu_pod(f"dead-{i}") for i in range(3)]
+            api.create_all(second)
+            wait_until_decided(api, second)
+            port = str(urlsplit(url).port)
+            with podium(plane, tmp_path, "--port", port, policy="best-fit") as again:
+                third = [gpu_pod(f"back-{i}") for i in range(2)]
+                api.create_all(third)
+                wait_until_decided(api, third)
+                wait_until(lambda: figure(again, BEST) == len(third))
+
+
+def wait_until(is_so):
+    deadline = time.monotonic() + ANSWER_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(POLL_S)

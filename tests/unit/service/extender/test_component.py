@@ -1,0 +1,199 @@
+"""The extender behind the one address of the service, on a cluster that tests write."""
+
+import asyncio
+import contextlib
+import io
+import json
+
+import pytest
+
+from podium.errors import PodiumError
+from podium.service.components import Components
+from podium.service.components import Service as Composed
+from podium.service.extender.component import Extender
+from podium.service.http.app import create_app
+from podium.service.http.logs import Log
+from podium.settings import load_settings
+from support.extender import args, points
+from support.kubelike import gpu_node, gpu_pod, live
+from support.service import JSON, Service
+
+
+class Cluster:
+    """Is a cluster that does as it is told."""
+
+    def __init__(self, *objects):
+        self.objects = objects
+        self.age = 0.0
+        self.bound = []
+        self.state = None
+        self.is_open = False
+
+    @contextlib.asynccontextmanager
+    async def __call__(self, _settings, state, _log):
+        self.state, self.is_open = state, True
+        for each in self.objects:
+            state.apply(each["kind"], "ADDED", each)
+        yield self
+        self.is_open = False
+
+    def age_s(self):
+        return self.age
+
+    def lists(self):
+        return 2
+
+    async def bind(self, args, slots):
+        self.bound.append((args.pod_name, args.node, slots))
+        return ""
+
+
+NODES = [gpu_node(name) for name in "abc"]
+OLD = [live(gpu_pod(f"old-{i}", 1 + i % 2), f"o{i}", "b") for i in range(2)]
+
+
+class Served(Service):
+    """Answers requests in this process."""
+
+    def __init__(self, folder, cluster, **flags):
+        given = {f"extender.{name}": value for name, value in flags.items()}
+        settings = load_settings(given, environ={}, folder=folder)
+        self.runner = asyncio.Runner()
+        self.lines = io.StringIO()
+        self.log = Log(self.lines)
+        self.extender = Extender(settings, None, self.log.logger, cluster)
+        self.components = Components([self.extender], self.log.logger)
+        self.app = create_app(Composed(settings, self.components, self.log.logger))
+
+    def start(self):
+        self.runner.run(self.components.start())
+        return self
+
+    def __exit__(self, *_):
+        self.runner.run(self.components.stop())
+        self.runner.close()
+        self.log.close()
+
+    def prioritize(self, pod, names="abc"):
+        reply = self.ask("POST", "/extender/prioritize", args(pod, names), JSON)
+        assert reply.status == 200
+        return points(reply.body)
+
+
+@pytest.fixture
+def cluster():
+    return Cluster(*NODES, *OLD)
+
+
+@pytest.fixture
+def served(tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="best-fit").start() as made:
+        yield made
+
+
+def test_pods_are_scored_over_http(served, cluster):
+    assert served.get("/readyz").json == {"status": "ready", "policy": "best-fit"}
+    assert served.prioritize(live(gpu_pod("p"), "u")) == {"b": 1000, "a": 999, "c": 998}
+    assert cluster.is_open
+
+
+def test_before_and_after_its_time_no_node_is_preferred(tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="best-fit") as service:
+        assert service.prioritize(live(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
+        assert service.get("/readyz").status == 503
+        service.start()
+        assert service.prioritize(live(gpu_pod("p"), "u"))["b"] == 1000
+        service.runner.run(service.components.stop())
+        assert service.prioritize(live(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
+    assert not cluster.is_open
+
+
+def test_a_silent_api_server_makes_it_unready_and_neutral(served, cluster):
+    cluster.age = 181.0
+    reply = served.get("/readyz")
+    assert (reply.status, reply.error.code) == (503, "unavailable")
+    assert "silent for 181 s" in reply.error.message
+    assert served.prioritize(live(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
+    cluster.age = 1.0
+    assert served.prioritize(live(gpu_pod("p"), "u"))["b"] == 1000
+
+
+@pytest.mark.parametrize("verb", ["filter", "bind"])
+def test_other_verbs_are_there_only_if_they_are_switched_on(tmp_path, cluster, served, verb):
+    assert served.ask("POST", f"/extender/{verb}", b"{}", JSON).status == 404
+    with Served(tmp_path, cluster, policy="best-fit", **{verb: True}).start() as service:
+        assert service.ask("POST", f"/extender/{verb}", b"{}", JSON).status == 200
+
+
+def test_a_pod_is_bound_with_its_gpus(tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="best-fit", bind=True).start() as service:
+        service.prioritize(live(gpu_pod("p"), "u"))
+        sent = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "b"}
+        reply = service.post("/extender/bind", sent)
+    assert reply.json == {"Error": ""}
+    assert cluster.bound == [("p", "b", (3,))]
+
+
+def test_a_recent_pod_is_explained(served):
+    served.prioritize(live(gpu_pod("p"), "u"))
+    told = served.get("/v1/explain/default/p").json
+    assert (told["best"], told["runner_up"], told["points"]["b"]) == ("b", "a", 1000)
+    missing = served.get("/v1/explain/default/other")
+    assert (missing.status, missing.error.code) == (404, "not_found")
+    assert "kube-scheduler asked about" in missing.error.hint
+
+
+def test_figures_are_those_of_what_happened(served, cluster):
+    served.prioritize(live(gpu_pod("p"), "u"))
+    cluster.state.apply("Pod", "ADDED", live(gpu_pod("p"), "u", "b"))
+    text = served.get("/metrics").body.decode()
+    for line in (
+        'podium_extender_duration_seconds_count{verb="prioritize"} 1.0',
+        'podium_extender_binds_total{node="best"} 1.0',
+        "podium_extender_lists 2.0",
+        "podium_extender_nodes 3.0",
+        "podium_extender_pods 3.0",
+        "podium_extender_assumed_pods 0.0",
+        "podium_extender_state_age_seconds 0.0",
+        "podium_extender_recent_pods 3.0",
+    ):
+        assert line in text.splitlines(), line
+
+
+def test_pods_that_are_there_already_are_the_first_demand(served):
+    shapes = served.extender.verbs.prioritizer.scorer.shapes
+    assert sorted(shapes.pods["gpu_count"].tolist()) == [1, 2]
+
+
+def test_tables_are_prepared_again_from_recent_pods(tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="fgd", prepare_interval_s=0.01).start() as service:
+        service.prioritize(live(gpu_pod("p", 4), "u"))
+        shapes = service.runner.run(
+            _until(lambda: service.extender.verbs.prioritizer.scorer.shapes)
+        )
+    assert sorted(shapes.pods["gpu_count"].tolist()) == [1, 2, 4]
+
+
+async def _until(read):
+    for _ in range(500):
+        if len(read()) == 3:
+            break
+        await asyncio.sleep(0.01)
+    return read()
+
+
+def test_a_policy_that_is_not_there_ends_the_start(tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="best-fti") as service:
+        service.start()
+        failure = service.components.failure
+    assert isinstance(failure, PodiumError)
+    assert "best-fit" in failure.hint
+    assert "extender.policy" in failure.where
+
+
+def test_routes_are_described(served):
+    document = json.loads(json.dumps(served.app.openapi()))
+    assert {"/extender/prioritize", "/v1/explain/{namespace}/{pod}"} <= set(document["paths"])
+    assert "/extender/bind" not in document["paths"]
+    told = document["paths"]["/extender/prioritize"]["post"]
+    assert "0 to 1000" in told["description"]

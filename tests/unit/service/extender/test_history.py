@@ -1,0 +1,77 @@
+from podium.service.extender.history import FILTERED, History
+from support.extender import Asked
+from support.kubelike import gpu_node, gpu_pod, live
+
+NODES = [gpu_node("a"), gpu_node("b"), gpu_node("c", 1), gpu_node("d", 4, "T4")]
+
+
+def explain(asked, name="p"):
+    return asked.memory.history.get("default", name).as_object()
+
+
+def test_a_decision_is_explained_with_scores_and_the_runner_up():
+    asked = Asked(NODES, shadow=("worst-fit",))
+    asked.state.apply("Pod", "ADDED", live(gpu_pod("old"), "o", "b"))
+    asked.prioritize(asked.wait(gpu_pod("p", 2), "u"), ["a", "b"])
+    told = explain(asked)
+    assert (told["best"], told["runner_up"], told["node"], told["bound_to"]) == ("b", "a", "", "")
+    assert (told["pod"], told["namespace"], told["uid"]) == ("p", "default", "u")
+    assert (told["policy"], told["feasible"], told["calls"]) == ("best-fit", 2, 1)
+    assert told["points"] == {"b": 1000, "a": 999}
+    assert told["gpu_slots"] == (1, 2)
+    assert told["request"] == {
+        "cpu_milli": 1000, "memory_mib": 1024, "gpu_count": 2, "gpu_milli": 1000,
+    }  # fmt: skip
+    best = told["candidates"][0]
+    assert (best["node"], best["is_chosen"], best["cpu_milli_left"]) == ("b", True, 7000)
+    assert best["gpu_milli_left"] == (0, 1000, 1000, 1000)
+    assert best["score"] > told["candidates"][1]["score"]
+    assert told["shadow"] == {"worst-fit": "a"}
+
+
+def test_other_nodes_are_counted_by_what_they_lack():
+    asked = Asked(NODES)
+    asked.prioritize(asked.wait(gpu_pod("p", 2), "u"), ["a"])
+    assert explain(asked)["reasons"] == {FILTERED: 2, "not enough free GPUs": 1}
+
+
+def test_where_a_pod_went_is_told():
+    asked = Asked(NODES)
+    pod = asked.wait(gpu_pod("p"), "u")
+    asked.prioritize(pod)
+    asked.prioritize(pod)
+    asked.bind(pod, "a")
+    told = explain(asked)
+    assert (told["node"], told["bound_to"], told["calls"]) == ("a", "a", 2)
+    assert [each["node"] for each in told["candidates"] if each["is_chosen"]] == ["a"]
+
+
+def test_a_pod_that_the_policy_refuses_everywhere_says_so():
+    asked = Asked(NODES)
+    asked.prioritize(asked.wait(gpu_pod("p", 8), "u"), ["a"])
+    told = explain(asked)
+    assert (told["best"], told["reason"]) == ("", "refused by the policy")
+    assert told["candidates"][0]["score"] is None
+
+
+def test_so_many_pods_are_remembered_and_no_more():
+    asked = Asked(NODES, recent_pods=2)
+    for number in range(3):
+        asked.prioritize(asked.wait(gpu_pod(f"p{number}"), f"u{number}"))
+    history = asked.memory.history
+    assert history.get("default", "p0") is None
+    assert history.of("u0") is None
+    assert [history.of(uid).decision.pod.name for uid in ("u1", "u2")] == ["p1", "p2"]
+
+
+def test_a_new_pod_of_the_same_name_is_another_one():
+    asked = Asked(NODES)
+    asked.prioritize(asked.wait(gpu_pod("p"), "u"))
+    asked.state.apply("Pod", "DELETED", live(gpu_pod("p"), "u"))
+    asked.prioritize(asked.wait(gpu_pod("p"), "v"))
+    assert (explain(asked)["uid"], explain(asked)["calls"]) == ("v", 1)
+    assert asked.memory.history.of("u") is None
+
+
+def test_nothing_is_known_of_a_pod_that_nobody_asked_about():
+    assert History(5).get("default", "p") is None

@@ -1,0 +1,158 @@
+import numpy as np
+import pytest
+
+from podium.kube import LiveState
+from podium.policies import load
+from podium.policies.policy import from_function
+from support.extender import Asked
+from support.kubelike import gpu_node, gpu_pod, live
+
+NODES = [gpu_node(name) for name in "abc"]
+SHARE = {"alibabacloud.com/gpu-count": "1", "alibabacloud.com/gpu-milli": "400"}
+
+
+def test_the_order_of_nodes_is_that_of_the_policy():
+    asked = Asked(NODES)
+    for gpus, node in ((1, "b"), (3, "c")):
+        asked.state.apply("Pod", "ADDED", live(gpu_pod(f"old-{node}", gpus), f"u-{node}", node))
+    assert asked.prioritize(asked.wait(gpu_pod("p"), "u")) == {"c": 1000, "b": 999, "a": 998}
+
+
+def test_ties_go_by_name_in_whatever_order_nodes_came_or_are_asked_about():
+    asked = Asked([gpu_node(name) for name in ("n3", "n1", "n2")], policy="first-fit")
+    pod = asked.wait(gpu_pod("p"), "u")
+    assert asked.prioritize(pod, ["n2", "n3", "n1"]) == {"n1": 1000, "n2": 999, "n3": 998}
+    asked.state.apply("Node", "DELETED", gpu_node("n1"))
+    asked.state.apply("Node", "ADDED", gpu_node("n9"))
+    assert asked.prioritize(pod) == {"n2": 1000, "n3": 999, "n9": 998}
+
+
+def test_ties_may_be_left_to_kube_scheduler():
+    asked = Asked(NODES, policy="first-fit", ties="equal")
+    assert set(asked.prioritize(asked.wait(gpu_pod("p"), "u")).values()) == {1000}
+
+
+def test_only_nodes_that_were_asked_about_are_answered_in_their_order():
+    asked = Asked(NODES)
+    assert list(asked.prioritize(asked.wait(gpu_pod("p"), "u"), ["c", "a"])) == ["c", "a"]
+
+
+def test_a_pod_that_the_watch_has_not_shown_yet_is_read_from_the_request():
+    asked = Asked(NODES)
+    assert asked.best(live(gpu_pod("p"), "u")) == "a"
+
+
+def test_a_node_that_the_watch_has_not_shown_yet_has_no_points():
+    asked = Asked(NODES)
+    assert asked.prioritize(asked.wait(gpu_pod("p"), "u"), ["new", "a"]) == {"new": 0, "a": 1000}
+
+
+def test_a_node_without_room_has_no_points():
+    asked = Asked([*NODES, gpu_node("d", 1)])
+    assert asked.prioritize(asked.wait(gpu_pod("p", 2), "u"))["d"] == 0
+
+
+def test_pods_of_a_burst_are_scored_against_those_before_them():
+    asked = Asked(NODES, policy="first-fit")
+    pods = [asked.wait(gpu_pod(f"p{i}", 2), f"u{i}") for i in range(6)]
+    assert [asked.best(pod) for pod in pods] == ["a", "a", "b", "b", "c", "c"]
+    assert len(asked.verbs.prioritizer.assumed) == 6
+
+
+def test_a_pod_that_is_scored_again_is_not_counted_twice():
+    asked = Asked(NODES, policy="first-fit")
+    pod = asked.wait(gpu_pod("p", 4), "u")
+    assert [asked.best(pod) for _ in range(3)] == ["a", "a", "a"]
+    assert asked.best(pod, ["b", "c"]) == "b"
+    assert asked.best(asked.wait(gpu_pod("q", 4), "v")) == "a"
+
+
+def test_what_is_assumed_ends_with_the_bind_or_with_time():
+    asked = Asked(NODES, policy="first-fit")
+    first, second, third = (asked.wait(gpu_pod(f"p{i}", 4), f"u{i}") for i in range(3))
+    assert asked.best(first) == "a"
+    asked.bind(first, "c")
+    assert asked.best(second) == "a"
+    asked.clock.now_s += asked.settings.assume_s
+    assert asked.prioritize(third) == {"a": 1000, "b": 999, "c": 0}
+
+
+def test_a_pod_that_is_deleted_is_assumed_no_longer():
+    asked = Asked(NODES, policy="first-fit")
+    first, second = (asked.wait(gpu_pod(f"p{i}", 4), f"u{i}") for i in range(2))
+    asked.best(first)
+    asked.state.apply("Pod", "DELETED", first)
+    assert asked.best(second) == "a"
+
+
+def test_shares_of_a_burst_go_to_the_gpu_that_the_policy_chose():
+    asked = Asked([gpu_node("a", 1), gpu_node("b", 1)], policy="fgd")
+    pods = [asked.wait(gpu_pod(f"p{i}", 0, SHARE), f"u{i}") for i in range(4)]
+    best = [asked.best(pod) for pod in pods]
+    assert sorted(best) == ["a", "a", "b", "b"]
+    assert max(asked.prioritize(asked.wait(gpu_pod("p9", 0, SHARE), "u9")).values()) == 0
+
+
+@pytest.mark.parametrize("policy", ["fgd", "fed-gpu", "best-fit", "worst-fit", "gpu-packing"])
+def test_scores_are_those_of_the_policy_on_the_live_records(policy):
+    asked = Asked([gpu_node(f"n{i}", 8) for i in range(12)], policy=policy)
+    rng = np.random.default_rng(1)
+    for number in range(30):
+        milli = {"alibabacloud.com/gpu-count": "1",
+                 "alibabacloud.com/gpu-milli": str(rng.integers(1, 10) * 100)}  # fmt: skip
+        made = gpu_pod(f"old-{number}", 0, milli)
+        asked.state.apply("Pod", "ADDED", live(made, f"o{number}", f"n{rng.integers(0, 12)}"))
+    pod = asked.wait(gpu_pod("p", 0, SHARE), "u")
+    found = asked.prioritize(pod)
+    request = asked.state.request_of(asked.state.pod("u"))
+    session = load(policy).session(asked.verbs.prioritizer.scorer.shapes)
+    scores = session.scores(request.record, asked.state.nodes).scores
+    order = sorted(asked.names, key=lambda name: (-scores[asked.state.index[name]], name))
+    accepted = [name for name in order if scores[asked.state.index[name]] > -np.inf]
+    assert [name for name in sorted(found, key=found.get, reverse=True) if found[name]] == accepted
+
+
+def test_a_policy_that_holds_gives_no_points():
+    def hold(pod, node):
+        from podium.policies import HOLD
+
+        return HOLD if node.gpu_count == 4 and pod.cpu_milli > 0 else 1.0
+
+    asked = Asked([*NODES, gpu_node("z", 2)], policy=from_function(hold))
+    assert asked.prioritize(asked.wait(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0, "z": 1000}
+
+
+def test_a_memory_request_is_another_share_on_each_kind_of_gpu():
+    small = gpu_node("small", 1, "T4", {"nvidia.com/gpu.memory": "16384"})
+    large = gpu_node("large", 1, "A100", {"nvidia.com/gpu.memory": "81920"})
+    asked = Asked([small, large])
+    wanted = {**SHARE, "podium/gpu-memory-mib": "32768", "alibabacloud.com/gpu-milli": "1"}
+    found = asked.prioritize(asked.wait(gpu_pod("p", 0, wanted), "u"))
+    assert found == {"small": 0, "large": 1000}
+    again = asked.prioritize(asked.wait(gpu_pod("q", 0, wanted), "v"))
+    assert again == {"small": 0, "large": 1000}
+    assert max(asked.prioritize(asked.wait(gpu_pod("r", 0, wanted), "w")).values()) == 0
+
+
+def test_an_empty_cluster_is_no_reason_to_fail():
+    asked = Asked([])
+    assert asked.prioritize(live(gpu_pod("p"), "u"), []) == {}
+    assert isinstance(asked.state, LiveState)
+
+
+def test_a_policy_that_sees_the_cluster_sees_the_nodes_asked_about_alone():
+    asked = Asked([gpu_node(name) for name in ("n3", "n1", "n2")], policy="round-robin")
+    pod = asked.wait(gpu_pod("p"), "u")
+    best = [asked.best(pod, ["n3", "n2"]) for _ in range(3)]
+    assert best == ["n2", "n3", "n2"]
+    assert asked.best(pod, ["n1"]) == "n1"
+
+
+def test_the_gpus_of_a_policy_that_sees_the_cluster_are_the_tightest():
+    asked = Asked(NODES, policy="round-robin")
+    pod = asked.wait(gpu_pod("p", 2), "u")
+    asked.prioritize(pod)
+    decision = asked.memory.history.of("u").decision
+    chooser = asked.verbs.prioritizer
+    assert (decision.best_node, chooser.slots_on(decision, "c")) == ("a", (0, 1))
+    assert asked.best(asked.wait(gpu_pod("q"), "v")) == "b"

@@ -1,0 +1,240 @@
+import asyncio
+import json
+
+import pytest
+
+from podium.policies import HOLD
+from podium.policies.policy import from_function
+from podium.service.extender.wire import BindingArgs
+from support.extender import Asked, args, points
+from support.kubelike import gpu_node, gpu_pod, live
+
+NODES = [gpu_node(name) for name in "abc"]
+BINDING = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "b"}
+
+
+def patient(pod, node):
+    """Holds pods until a node of its liking is there."""
+    return HOLD if node.gpu_count == 4 and pod.gpu_count > 0 else 0.0
+
+
+def failing(_pod, node):
+    raise ValueError(node.gpu_count)
+
+
+class Failing:
+    def __call__(self, pod, node):
+        return failing(pod, node)
+
+
+# What falls open.
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"null", b'{"NodeNames": ["a"]}'])
+def test_a_body_that_cannot_be_read_prefers_no_node(body):
+    asked = Asked(NODES)
+    assert asked.verbs.prioritize(body) == b"[]"
+    assert asked.counted("neutral_total") == {("prioritize", "malformed"): 1}
+
+
+def test_whole_nodes_are_answered_as_names_are():
+    asked = Asked(NODES)
+    pod = asked.wait(gpu_pod("p"), "u")
+    body = json.dumps({"Pod": pod, "Nodes": {"items": NODES}, "NodeNames": None}).encode()
+    assert points(asked.verbs.prioritize(body)) == asked.prioritize(pod)
+
+
+def test_a_pod_that_cannot_be_modelled_prefers_no_node_and_is_named_once():
+    asked = Asked(NODES)
+    odd = live(gpu_pod("odd"), "u")
+    odd["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
+    for _ in range(3):
+        assert asked.prioritize(odd) == {"a": 0, "b": 0, "c": 0}
+    assert asked.counted("neutral_total") == {("prioritize", "unmodelled"): 3}
+    (line,) = asked.logged()
+    assert line["message"] == "no node is preferred"
+    assert "default/odd" in line["problem"]
+    assert "cpu" in line["problem"]
+
+
+def test_before_the_cluster_is_known_no_node_is_preferred():
+    asked = Asked(NODES)
+    asked.verbs.prioritizer = None
+    assert asked.prioritize(live(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
+    assert asked.counted("neutral_total") == {("prioritize", "not-ready"): 1}
+
+
+def test_a_state_that_is_too_old_is_not_scored():
+    asked = Asked(NODES)
+    asked.verbs.is_stale = lambda: True
+    assert asked.prioritize(live(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
+    assert asked.counted("neutral_total") == {("prioritize", "stale"): 1}
+
+
+def test_nodes_that_nobody_knows_are_not_scored():
+    asked = Asked(NODES)
+    assert asked.prioritize(asked.wait(gpu_pod("p"), "u"), ["x", "y"]) == {"x": 0, "y": 0}
+    assert asked.counted("neutral_total") == {("prioritize", "unknown-nodes"): 1}
+
+
+def test_a_policy_that_fails_prefers_no_node():
+    asked = Asked(NODES, policy=from_function(Failing()))
+    assert asked.prioritize(asked.wait(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
+    assert asked.counted("neutral_total") == {("prioritize", "policy"): 1}
+
+
+def test_a_bug_prefers_no_node_and_is_logged(monkeypatch):
+    asked = Asked(NODES)
+    monkeypatch.setattr(asked.verbs.prioritizer, "decide", lambda _args: 1 / 0)
+    assert asked.prioritize(live(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
+    assert asked.counted("neutral_total") == {("prioritize", "bug"): 1}
+    assert "ZeroDivisionError" in str(asked.logged()[0])
+
+
+# The filter.
+
+
+def test_the_filter_counts_parts_of_gpus_which_kube_scheduler_does_not():
+    asked = Asked([gpu_node("a", 1), gpu_node("b", 1)])
+    share = {"alibabacloud.com/gpu-count": "1", "alibabacloud.com/gpu-milli": "600"}
+    asked.state.apply("Pod", "ADDED", live(gpu_pod("old", 0, share), "o", "a"))
+    assert asked.filter(asked.wait(gpu_pod("p", 0, share), "u")) == (
+        ["b"],
+        {"a": "not enough free GPUs"},
+    )
+
+
+def test_a_pod_that_the_policy_holds_fits_nowhere_for_a_while(monkeypatch):
+    asked = Asked(NODES, policy=from_function(patient), max_hold_s=60)
+    now_s = [100.0]
+    monkeypatch.setattr("podium.service.extender.verbs.time.monotonic", lambda: now_s[0])
+    pod = asked.wait(gpu_pod("p"), "u")
+    assert asked.filter(pod) == ([], dict.fromkeys("abc", "refused by the policy"))
+    now_s[0] += 59
+    assert asked.filter(pod)[0] == []
+    assert asked.counted("held_total") == {(): 2}
+    now_s[0] += 2
+    assert asked.filter(pod) == (["a", "b", "c"], {})
+    assert asked.counted("held_total") == {(): 2}
+
+
+def test_a_node_that_the_policy_refuses_is_removed_where_others_stay():
+    asked = Asked([*NODES, gpu_node("z", 2)], policy=from_function(patient))
+    kept, refused = asked.filter(asked.wait(gpu_pod("p"), "u"))
+    assert (kept, set(refused)) == (["z"], {"a", "b", "c"})
+
+
+def test_a_single_node_that_stays_is_assumed_since_nobody_will_ask_for_its_score():
+    asked = Asked([gpu_node("a"), gpu_node("b", 1)])
+    asked.filter(asked.wait(gpu_pod("p", 4), "u"))
+    assert asked.verbs.prioritizer.assumed.get("u").node == "a"
+
+
+def test_several_nodes_that_stay_are_not_assumed_yet():
+    asked = Asked(NODES)
+    asked.filter(asked.wait(gpu_pod("p"), "u"))
+    assert asked.verbs.prioritizer.assumed.get("u") is None
+
+
+def test_the_filter_falls_open_too():
+    asked = Asked(NODES)
+    asked.verbs.prioritizer = None
+    assert asked.filter(live(gpu_pod("p"), "u"), "abc") == (["a", "b", "c"], {})
+    assert json.loads(asked.verbs.filter(b"{"))["Error"]
+    assert set(asked.counted("neutral_total")) == {("filter", "not-ready"), ("filter", "malformed")}
+
+
+# Binding.
+
+
+class Binder:
+    def __init__(self, problem=""):
+        self.problem = problem
+        self.bound = []
+
+    async def __call__(self, args, slots):
+        self.bound.append((args, slots))
+        return self.problem
+
+
+def bind(asked, sent=BINDING):
+    return json.loads(asyncio.run(asked.verbs.bind(json.dumps(sent).encode())))
+
+
+def test_a_pod_is_bound_with_the_gpus_that_were_chosen():
+    asked = Asked(NODES)
+    asked.verbs.bind_pod = binder = Binder()
+    asked.state.apply("Pod", "ADDED", live(gpu_pod("old", 2), "o", "b"))
+    assert asked.best(asked.wait(gpu_pod("p", 2), "u")) == "b"
+    assert bind(asked) == {"Error": ""}
+    assert binder.bound == [(BindingArgs("p", "default", "u", "b"), (2, 3))]
+
+
+def test_a_pod_that_goes_elsewhere_gets_gpus_there():
+    asked = Asked(NODES)
+    asked.verbs.bind_pod = binder = Binder()
+    asked.best(asked.wait(gpu_pod("p", 2), "u"))
+    bind(asked)
+    assert binder.bound[0][1] == (0, 1)
+
+
+def test_a_pod_that_nobody_scored_is_bound_without_gpus():
+    asked = Asked(NODES)
+    asked.verbs.bind_pod = binder = Binder()
+    assert bind(asked) == {"Error": ""}
+    assert binder.bound[0][1] == ()
+
+
+def test_what_goes_wrong_is_answered_so_that_kube_scheduler_tries_again():
+    asked = Asked(NODES)
+    assert bind(asked)["Error"]
+    asked.verbs.bind_pod = Binder("the pod is gone")
+    assert bind(asked) == {"Error": "the pod is gone"}
+    assert bind(asked, {})["Error"]
+
+
+# What is counted and remembered.
+
+
+def test_binds_are_compared_with_the_best_node():
+    asked = Asked(NODES)
+    first, second = (asked.wait(gpu_pod(f"p{i}"), f"u{i}") for i in range(2))
+    asked.bind(first, asked.best(first))
+    asked.best(second)
+    asked.bind(second, "c")
+    asked.bind(asked.wait(gpu_pod("unasked"), "x"), "a")
+    assert asked.counted("binds_total") == {("best",): 1, ("other",): 1}
+
+
+def test_shadows_score_alongside_without_effect():
+    plain = Asked(NODES, policy="best-fit")
+    asked = Asked(NODES, policy="best-fit", shadow=("worst-fit", "first-fit"))
+    for each in (plain, asked):
+        each.state.apply("Pod", "ADDED", live(gpu_pod("old"), "o", "a"))
+    pod = asked.wait(gpu_pod("p"), "u")
+    assert asked.prioritize(pod) == plain.prioritize(pod)
+    assert asked.counted("shadow_total") == {("worst-fit", "other"): 1, ("first-fit", "same"): 1}
+    assert asked.memory.history.of("u").shadow == {"worst-fit": "b", "first-fit": "a"}
+
+
+def test_answers_are_timed_by_verb():
+    asked = Asked(NODES)
+    asked.prioritize(asked.wait(gpu_pod("p"), "u"))
+    assert asked.counted("duration_seconds_count")[("prioritize",)] == 1
+
+
+def test_pods_that_were_scored_are_the_demand():
+    asked = Asked(NODES)
+    for number in range(3):
+        pod = asked.wait(gpu_pod(f"p{number}", 1 + number % 2), f"u{number}")
+        asked.prioritize(pod)
+        asked.prioritize(pod)
+    shapes = asked.memory.recent.shapes(asked.state.gpu_kinds)
+    assert sorted(zip(shapes.pods["gpu_count"].tolist(), shapes.weights.tolist(), strict=True)) == [
+        (1, 2.0),
+        (2, 1.0),
+    ]
+
+
+def test_args_are_written_as_kube_scheduler_writes_them():
+    assert json.loads(args({}, "ab")) == {"Pod": {}, "Nodes": None, "NodeNames": ["a", "b"]}

@@ -1,0 +1,133 @@
+import asyncio
+import json
+
+import pytest
+
+from podium.service.extender.webhook import NODE_GPU_SHARE, Webhook
+from podium.service.http.logs import Log
+from podium.settings import load_settings
+from podium.traces.kubernetes.keys import GPU_CARD_MODEL, GPU_COUNT, GPU_MILLI
+
+CPUS = {"cpu": "32", "memory": "128Gi"}
+
+
+def node(name, gpus=2, used=None, **resources):
+    """Writes a node as the simulator sends it; `used` is milli and pods by GPU."""
+    allocatable = {**CPUS, **resources, GPU_COUNT: str(gpus), GPU_MILLI: str(1000 * gpus)}
+    metadata = {"name": name, "labels": {GPU_CARD_MODEL: "T4"}}
+    if used is not None:
+        devices = {
+            str(index): {"Idx": index, "PodList": pods, "GpuUsedMilli": milli}
+            for index, (milli, pods) in enumerate(used)
+        }
+        metadata["annotations"] = {NODE_GPU_SHARE: json.dumps({"DevsBrief": devices})}
+    return {"metadata": metadata, "status": {"allocatable": allocatable, "capacity": allocatable}}
+
+
+def pod(name, cpu="4", memory="8Gi", milli=500, count=1):
+    annotations = {GPU_COUNT: str(count), GPU_MILLI: str(milli)} if count else {}
+    requests = {"cpu": cpu, "memory": memory}
+    containers = [{"name": "main", "resources": {"requests": requests}}]
+    metadata = {"name": name, "namespace": "ml", "annotations": annotations}
+    return {"metadata": metadata, "spec": {"containers": containers}}
+
+
+@pytest.fixture
+def webhook(tmp_path):
+    return Hook(tmp_path)
+
+
+class Hook:
+    def __init__(self, folder, policy="best-fit"):
+        settings = load_settings({"extender.policy": policy}, environ={}, folder=folder)
+        self.log = Log((folder / "log").open("w"))
+        self.component = Webhook(settings, None, self.log.logger)
+        asyncio.run(self.component.start())
+
+    def ask(self, pod, nodes):
+        return self.send(json.dumps({"pod": pod, "nodes": nodes}).encode())
+
+    def send(self, body):
+        found = json.loads(self.component.score(body))
+        assert list(found) == ["scores"]
+        assert all(type(each) is int and 0 <= each <= 100 for each in found["scores"].values())
+        return found["scores"]
+
+
+def test_every_node_has_a_whole_score_and_one_is_best(webhook):
+    scores = webhook.ask(pod("p"), [node("a", cpu="64"), node("b")])
+    assert scores == {"b": 100, "a": 99}
+
+
+def test_scores_follow_what_is_left_of_gpus(webhook):
+    nodes = [node("a", used=[(700, ["ml:x"]), (0, [])]), node("b", used=[(0, []), (0, [])])]
+    assert webhook.ask(pod("p", milli=1000, count=2), nodes) == {"a": 0, "b": 100}
+
+
+def test_scores_follow_what_pods_took_that_were_told_of(webhook):
+    nodes = [node("a", cpu="8"), node("b", cpu="8")]
+    webhook.ask(pod("first", cpu="6"), nodes)
+    placed = [node("a", cpu="8", used=[(500, ["ml/first"]), (0, [])]), nodes[1]]
+    assert webhook.ask(pod("second", cpu="4"), placed) == {"a": 0, "b": 100}
+    # The pod has gone.
+    assert webhook.ask(pod("third", cpu="4"), nodes) == {"a": 100, "b": 99}
+
+
+def test_a_pod_on_several_gpus_is_one_pod(webhook):
+    nodes = [node("a", cpu="8"), node("b", cpu="8")]
+    webhook.ask(pod("first", cpu="4", milli=1000, count=2), nodes)
+    both = [(1000, ["ml:first"]), (1000, ["ml:first"])]
+    placed = [node("a", cpu="8", used=both), nodes[1]]
+    state = webhook.component._cluster.state
+    webhook.ask(pod("second", milli=100), placed)
+    record = state.nodes[state.index["a"]]
+    assert record["cpu_milli_left"] == 4000
+    assert record["gpu_milli_left"][:2].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("cpu", [4, "4", "4000m", "4e0", "4000000u", "4000000000n", 4.0])
+@pytest.mark.parametrize("memory", [8 * 2**30, "8Gi", "8192Mi", "8388608Ki", "8589934592"])
+def test_every_form_of_a_quantity_is_read(tmp_path, cpu, memory):
+    webhook = Hook(tmp_path)
+    nodes = [node("a", cpu=3), node("b", cpu="4", memory=2**33), node("c", cpu="4k", memory="9G")]
+    scores = webhook.ask(pod("p", cpu=cpu, memory=memory), nodes)
+    assert (scores["a"], scores["b"], scores["c"]) == (0, 100, 99)
+
+
+def test_a_node_may_be_named_twice(webhook):
+    assert webhook.ask(pod("p"), [node("a"), node("a")]) == {"a": 100}
+
+
+def test_no_nodes_are_no_scores(webhook):
+    assert webhook.ask(pod("p"), []) == {}
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"pod": {}}', b'{"pod": 1, "nodes": []}'])
+def test_what_is_not_a_request_has_no_scores(webhook, body):
+    assert webhook.send(body) == {}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"pod": pod("p", cpu="many")}, {"pod": {"spec": 7}}, {"nodes": [{}, node("a")]},
+     {"nodes": [node("a", cpu="many"), node("b")]},
+     {"nodes": [{**node("a"), "metadata": {"name": "a", "annotations": {NODE_GPU_SHARE: "{"}}}]}],
+)  # fmt: skip
+def test_what_is_odd_still_has_a_score_for_every_node(webhook, changed):
+    request = {"pod": pod("p"), "nodes": [node("a"), node("b")], **changed}
+    names = {each.get("metadata", {}).get("name", "") for each in request["nodes"]}
+    assert set(webhook.ask(request["pod"], request["nodes"])) == names
+
+
+def test_a_policy_that_needs_typical_pods_learns_them_from_those_it_was_told_of(tmp_path):
+    webhook = Hook(tmp_path, "fgd")
+    nodes = [node("a", used=[(500, ["x"]), (0, [])]), node("b")]
+    for number in range(20):
+        scores = webhook.ask(pod(f"p{number}", milli=500), nodes)
+    assert scores["a"] > scores["b"]
+    assert len(webhook.component._scorer.shapes) == 1
+
+
+def test_before_its_policy_is_compiled_it_prefers_no_node(webhook):
+    webhook.component._scorer = None
+    assert webhook.ask(pod("p"), [node("a"), node("b")]) == {"a": 0, "b": 0}
