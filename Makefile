@@ -3,6 +3,7 @@
 # make test-deep  passes the tests that take long: whole searches, published experiments, floods
 # make e2e    builds a control plane of Kubernetes with Go and passes the tests that need it
 # make lint   runs the linters; make fix mends what they can; make figures redraws the pictures
+# make manifests  renders the plain manifests of the package from the chart; needs helm
 # make lock   writes requirements/ anew after a change of dependencies; needs uv
 PYTHON ?= python3
 VENV := .venv
@@ -15,7 +16,7 @@ TESTS := $(BIN)/pytest -n auto --dist worksteal -q
 # As pip does with what it copies: tests start some thousand processes, and each would do it again.
 COMPILE := $(BIN)/python -m compileall -q src
 
-.PHONY: demo test test-deep e2e lint fix docs figures bench lock clean
+.PHONY: demo test test-deep e2e lint fix docs manifests figures bench lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/podium demo
@@ -44,6 +45,9 @@ fix: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-dev
 	$(BIN)/cog -r docs/*.md README.md
+
+manifests: $(VENV)/.ready-dev
+	$(BIN)/python tools/render_manifests.py
 
 figures: $(VENV)/.ready-dev
 	$(BIN)/python tools/draw_figures.py

@@ -16,6 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import yaml
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -28,6 +29,7 @@ from podium.policies import PairPolicy, catalogue, load
 from podium.settings import Key, default_settings, keys
 from podium.sim import metrics
 
+ROOT = Path(__file__).resolve().parents[1]
 Row = Iterable[object]
 
 
@@ -120,6 +122,27 @@ def _described(key: Key) -> str:
     about = key.about
     choices = f": {', '.join(f'`{choice}`' for choice in about.choices)}" if about.choices else ""
     return about.help + choices + (f" ({about.bounds})" if about.bounds else "")
+
+
+def chart_values() -> str:
+    """Writes a row for every value of the Helm chart."""
+    chart = ROOT / "charts" / "podium"
+    values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
+    schema = json.loads((chart / "values.schema.json").read_text(encoding="utf-8"))
+    return table(("value", "default", "what it is"), _value_rows(values, schema))
+
+
+def _value_rows(values: Any, schema: Any, path: str = "") -> Iterator[Row]:
+    for name, value in values.items():
+        described = schema["properties"][name]
+        if "properties" in described:
+            yield from _value_rows(value, described, f"{path}{name}.")
+        else:
+            shown = f"`{json.dumps(value)}`" if value not in ("", [], {}) else ""
+            choices = ", ".join(f"`{choice}`" for choice in described.get("enum", ()))
+            meaning = described["description"]
+            is_told = not choices or all(each in meaning for each in described["enum"])
+            yield f"`{path}{name}`", shown, meaning if is_told else f"{meaning}: {choices}"
 
 
 def error_classes() -> list[type[PodiumError]]:

@@ -127,4 +127,5 @@ def sdist(tmp_path_factory):
 def test_the_source_distribution_holds_what_sets_it_up(sdist):
     wanted = {"Makefile", "SECURITY.md", "CONTRIBUTING.md", "tools/lock_requirements.py"}
     wanted |= {f"requirements/{path.name}" for path in FOLDER.iterdir()}
+    wanted |= {"Dockerfile", "charts/podium/Chart.yaml", "charts/podium/templates/_helpers.tpl"}
     assert wanted <= sdist

@@ -104,11 +104,10 @@ def _facts(done):
     """Keeps all but the time it took, by number; a number must not come twice."""
     found = {}
     for each in done:
-        judgement = each.judgement
         assert each.number not in found
         found[each.number] = (
-            each.text, each.evaluations, judgement.verdict, judgement.scores, judgement.cases,
-            judgement.decisions,
+            each.text, each.evaluations, each.verdict, each.scores, each.cases,
+            each.decisions,
         )  # fmt: skip
     return found
 
@@ -164,7 +163,7 @@ def test_actors_that_keep_dying_are_an_error_and_no_verdict(executor, local, mon
     (task,) = (each for each in TASKS if each.text == LOOP)
     run = executor.run([task, TASKS[0]], context)
     first = next(run)
-    assert first.judgement.scores or first.judgement.verdict.gate == RACE
+    assert first.scores or first.verdict.gate == RACE
     (busy,) = (member for member in executor.workers.crew.members if member.call is not None)
     os.kill(busy.pid, signal.SIGKILL)
     with pytest.raises(MissingError, match=f"candidate #{task.number} were lost 1 times"):

@@ -12,6 +12,7 @@ import pytest
 
 from podium.store import open_store
 from podium.store.engine import TURN_LOCK
+from support.depth import with_deep
 from support.postgres import postgres_server
 from support.service import OBSERVE, SCORE, served
 
@@ -177,7 +178,7 @@ def move_folder(path):
 
 
 @pytest.mark.parametrize("end", ["", "-wal"])
-@pytest.mark.parametrize("harm", [remove, move, replace, move_folder])
+@pytest.mark.parametrize("harm", with_deep([remove, move_folder], [move, replace]))
 def test_nothing_is_acknowledged_that_goes_into_a_file_nobody_will_find(tmp_path, harm, end):
     folder = tmp_path / "data"
     with served(tmp_path, "--store", str(folder / "podium.db"), **HASTY) as process:

@@ -10,6 +10,7 @@ import pytest
 
 import support
 from support.binary import PODIUM, clean_environment, run
+from support.depth import every
 from support.runs import three_pods
 from support.small_trace import PLAIN, write_orders, write_small_trace
 from support.terminal import interrupted, pressed_ctrl_c, words_on_terminal
@@ -149,16 +150,19 @@ LARGE = ["--nodes", "20000", "--pods", "200000"]  # takes minutes
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["simulate", "--policy", "kube-default", *LARGE, "--tier", "scan", *INFLATION],
-        ["simulate", "--policy", "fgd", *LARGE, "--tier", "scan", "--protocol", "rounds"],
-        ["simulate", "--policy", "endless.py"],
-        ["simulate", "--policy", "endless.py", "--tier", "scan"],
-        ["simulate", "--policy", "endless.py", "--tier", "cached"],
-        ["simulate", "--policy", "endless.py", "--tier", "python"],
-        ["compare", "endless.py", "fgd"],
-        ["policies", "explain", "endless.py", "--pod", "openb-pod-0000"],
-    ],
+    every(
+        3,
+        [
+            ["simulate", "--policy", "kube-default", *LARGE, "--tier", "scan", *INFLATION],
+            ["simulate", "--policy", "fgd", *LARGE, "--tier", "scan", "--protocol", "rounds"],
+            ["simulate", "--policy", "endless.py"],
+            ["simulate", "--policy", "endless.py", "--tier", "scan"],
+            ["simulate", "--policy", "endless.py", "--tier", "cached"],
+            ["simulate", "--policy", "endless.py", "--tier", "python"],
+            ["compare", "endless.py", "fgd"],
+            ["policies", "explain", "endless.py", "--pod", "openb-pod-0000"],
+        ],
+    ),
     ids=lambda arguments: "-".join(word.strip("-") for word in arguments),
 )
 def test_ctrl_c_ends_what_compiled_code_would_never_end(tmp_path, arguments):

@@ -82,6 +82,7 @@ def test_every_tier_replays_the_trace_alike_on_sixteen_nodes(name, pods):
     assert_tiers_agree(openb_cluster("16_node"), pods, name)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [info.name for info in catalogue() if info.name not in SLOW])
 def test_every_tier_replays_the_trace_alike_on_all_nodes(name, all_nodes, pods):
     assert_tiers_agree(all_nodes, pods, name)

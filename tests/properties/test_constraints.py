@@ -52,6 +52,14 @@ def test_rounds_keep_constraints(data, cluster, policy, protocol):
     assert_agreed_and_possible(cluster, workload, policy, protocol)
 
 
+@thoroughly(60)
+@given(st.data(), constrained.shared_clusters, probes, replays)
+def test_devices_of_shared_cards_are_spread_as_the_reference_does(data, cluster, policy, protocol):
+    kinds = constrained.device_workloads
+    workload = data.draw(constrained.occupied_workloads(cluster, kinds))
+    assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
 gang_workloads = constrained.gang_workloads(st.sampled_from(PLAIN_SHAPES))
 
 

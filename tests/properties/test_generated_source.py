@@ -19,6 +19,7 @@ from podium.search.program.reader import parse
 from podium.search.program.writer import write
 from podium.search.promotion import policy_file
 from podium.search.promotion.reduction import Reduced
+from support.depth import every
 from support.hostile_text import hostile_texts, was_run
 
 HARMLESS = "harmless"
@@ -83,7 +84,7 @@ GENERATORS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("generate", GENERATORS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("generate", every(3, GENERATORS), ids=lambda each: each.__name__)
 @settings(max_examples=120, deadline=None)
 @given(text=hostile_texts)
 def test_a_text_adds_no_code(generate, text):
@@ -93,7 +94,7 @@ def test_a_text_adds_no_code(generate, text):
     assert not was_run()
 
 
-@pytest.mark.parametrize("generate", GENERATORS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("generate", every(3, GENERATORS), ids=lambda each: each.__name__)
 @settings(max_examples=120, deadline=None)
 @given(text=hostile_texts)
 def test_a_text_arrives_as_it_was_or_without_the_space_around_it(generate, text):

@@ -8,14 +8,21 @@ import pytest
 from podium.model import Cluster, NodeSpec
 from podium.sim import Holding, Inflation, Order, Replay, Rounds, Setup, simulate, state
 from support.agreement import assert_all_tiers_agree, same_result
+from support.depth import with_deep
 from support.instances import random_cluster, random_workload
 from support.probes import PAIR_PROBES, PROBES
 
 HOLDING = Holding(hold_limit=20, max_holds=30)
 BRIEFLY = Holding(hold_limit=20, max_holds=2)
 
+REPLAYED = with_deep(["by-slot"], ["first", "tightest", "holding", "tightest-any"])
+COMPARED = with_deep(["by-slot"], ["roomiest", "tightest", "by-record", "holding-slots"])
+PROTOCOLS = with_deep([Replay(holding=BRIEFLY)], [Rounds(5, BRIEFLY), None])
 
-@pytest.mark.parametrize("name", ["first", "tightest", "by-slot", "holding", "tightest-any"])
+
+@pytest.mark.parametrize(
+    "name", with_deep(["by-slot"], ["first", "tightest", "holding", "tightest-any"])
+)
 def test_two_hundred_nodes_replay_two_thousand_pods_as_the_reference_does(name):
     random = np.random.default_rng(7)
     cluster = random_cluster(200, random)
@@ -26,7 +33,7 @@ def test_two_hundred_nodes_replay_two_thousand_pods_as_the_reference_does(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["roomiest", "by-slot-and-table", "holding-slots", "first-any", "wanderer"]
+    "name", with_deep(["by-slot-and-table", "wanderer"], ["roomiest", "holding-slots", "first-any"])
 )
 def test_a_cluster_fills_up_as_in_the_reference(name):
     random = np.random.default_rng(8)
@@ -38,7 +45,7 @@ def test_a_cluster_fills_up_as_in_the_reference(name):
     assert (~result.is_placed).sum() > 50
 
 
-@pytest.mark.parametrize("num_nodes", [64, 65, 128, 4096, 4097])
+@pytest.mark.parametrize("num_nodes", with_deep([64, 65, 4097], [128, 4096]))
 def test_the_index_finds_the_first_best_node_at_the_edges_of_its_blocks(num_nodes):
     random = np.random.default_rng(num_nodes)
     cluster = random_cluster(num_nodes, random)
@@ -47,7 +54,9 @@ def test_the_index_finds_the_first_best_node_at_the_edges_of_its_blocks(num_node
         assert_all_tiers_agree(cluster, workload, PROBES[name], Rounds())
 
 
-@pytest.mark.parametrize("name", ["roomiest", "tightest", "by-record", "by-slot", "holding-slots"])
+@pytest.mark.parametrize(
+    "name", with_deep(["by-slot"], ["roomiest", "tightest", "by-record", "holding-slots"])
+)
 def test_cache_memo_and_scan_agree_on_five_thousand_nodes(name):
     random = np.random.default_rng(9)
     cluster = random_cluster(5000, random)
@@ -65,7 +74,9 @@ ANY = [replace(PROBES[name], ties="random") for name in sorted(PAIR_PROBES)]
 
 
 @pytest.mark.parametrize("policy", ANY, ids=lambda policy: policy.name)
-@pytest.mark.parametrize("protocol", [Replay(holding=BRIEFLY), Rounds(5, BRIEFLY), None])
+@pytest.mark.parametrize(
+    "protocol", with_deep([Replay(holding=BRIEFLY)], [Rounds(5, BRIEFLY), None])
+)
 def test_ties_are_drawn_alike_from_cache_memo_and_scan(policy, protocol):
     random = np.random.default_rng(12)
     cluster = random_cluster(150, random)
@@ -76,7 +87,7 @@ def test_ties_are_drawn_alike_from_cache_memo_and_scan(policy, protocol):
     assert result.is_placed.any()
 
 
-@pytest.mark.parametrize("num_nodes", [64, 65, 128, 4096, 4097])
+@pytest.mark.parametrize("num_nodes", with_deep([64, 65, 4097], [128, 4096]))
 @pytest.mark.parametrize("name", ["first-any", "tightest-any"])
 def test_any_of_all_nodes_is_drawn_across_the_edges_of_blocks(name, num_nodes):
     alike = Cluster.of(NodeSpec(f"node-{i}", 8000, 8000, 4, "A") for i in range(num_nodes))

@@ -188,6 +188,22 @@ def gang_workloads(shapes):
 
 workloads = st.builds(_workload, lists_of(shapes, _SHAPES), lists_of(_PICKS, 30))
 
+_SHARED_CARDS = st.builds(
+    lambda cards, replicas: NodeSpec("", 64000, 4000, cards, "A", gpu_replicas=replicas),
+    st.integers(1, 4),
+    st.integers(2, 7),
+)
+_DEVICES = st.builds(
+    lambda count, milli: PodSpec("", 100, 10, count, milli),
+    st.integers(1, 9),
+    st.sampled_from((1000, 1000, 1000, 300)),
+)
+
+shared_clusters = st.builds(_cluster, lists_of(_SHARED_CARDS, 2), lists_of(st.integers(0, 1), 3),
+                            st.just(False))  # fmt: skip
+device_workloads = st.builds(_workload, lists_of(_DEVICES, _SHAPES), lists_of(_PICKS, 30))
+"""Pods that ask for several devices, on nodes that list a card as several of them."""
+
 
 @st.composite
 def occupied_workloads(draw, cluster, kinds=workloads):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from podium.model.constraints import UNCONSTRAINED
 from podium.model.records import NODE_8, NODE_16, Node, pod_view
 from podium.policies import HOLD, ClusterPolicy
 from support.reference_constraints import may_run
@@ -42,14 +43,18 @@ class SlowNode:
         self.memory_mib_left = spec.memory_mib
         self.gpu_milli_left = [1000] * spec.gpu_count
         self.running = []
+        self.classes = []  # of the pods that run, None without GPUs
         self.shown = None
 
     def fitting_slots(self, pod):
         """Lists the GPUs with enough free milli, lowest slot first."""
         return [slot for slot, free in enumerate(self.gpu_milli_left) if free >= pod.gpu_milli]
 
-    def asked_here(self, pod):
-        """Gives the pod with the GPUs that its request is on this node, None where it is none."""
+    def asked_here(self, pod, slots=None):
+        """Gives the pod with the GPUs that its request is on this node, None where it is none.
+
+        Devices of shared cards lie on as few cards as have room, or on those slots.
+        """
         if pod.gpu_count == 0 or self.spec.gpu_count == 0:
             return pod
         if pod.gpu_memory_mib:
@@ -60,15 +65,35 @@ class SlowNode:
             return replace(pod, gpu_milli=max(pod.gpu_milli, share))
         if pod.gpu_milli < 1000 or self.spec.gpu_replicas == 1:
             return pod
-        replicas = self.spec.gpu_replicas
-        cards = 1
-        while cards * replicas < pod.gpu_count:
-            cards += 1
-        devices = 1
-        while cards * devices < pod.gpu_count:
-            devices += 1
-        milli = 1000 if devices == replicas else devices * (1000 // replicas)
-        return replace(pod, gpu_count=cards, gpu_milli=milli)
+        ways = self.ways(pod)
+        if slots is not None:
+            return next(way for way in ways if way.gpu_count == len(slots))
+        fitting = (way for way in ways if len(self.fitting_slots(way)) >= way.gpu_count)
+        return next(fitting, ways[0])
+
+    def ways(self, pod):
+        """Lists how the devices of a pod may lie on cards, as many on each: few cards first.
+
+        Among the others, those come first that take the fewest devices too many.
+        """
+        replicas, asked = self.spec.gpu_replicas, pod.gpu_count
+        found = []
+        for cards in range(1, asked + 1):
+            devices = 1
+            while cards * devices < asked:
+                devices += 1
+            if devices <= replicas and all(devices < known for _, known in found):
+                found.append((cards, devices))
+        first, *others = found
+        others.sort(key=lambda way: way[0] * way[1])
+        return [
+            replace(
+                pod,
+                gpu_count=cards,
+                gpu_milli=1000 if devices == replicas else devices * (1000 // replicas),
+            )
+            for cards, devices in [first, *others]
+        ]
 
     def fits(self, asked):
         """Tells whether CPU, memory, model and GPUs are there."""
@@ -89,12 +114,14 @@ class SlowNode:
     def start(self, pod, slots):
         """Takes the pod's resources."""
         self.running.append(pod)
-        self._move(self.asked_here(pod), slots, -1)
+        self.classes.append(gpu_class(self.asked_here(pod, slots)) if pod.gpu_count else None)
+        self._move(self.asked_here(pod, slots), slots, -1)
 
     def stop(self, pod, slots):
         """Returns the pod's resources."""
-        self.running.remove(pod)
-        self._move(self.asked_here(pod), slots, +1)
+        at = self.running.index(pod)
+        del self.running[at], self.classes[at]
+        self._move(self.asked_here(pod, slots), slots, +1)
 
     def _move(self, pod, slots, sign):
         self.cpu_milli_left += sign * pod.cpu_milli
@@ -114,9 +141,7 @@ class SlowNode:
                 gpu_count=self.spec.gpu_count,
                 gpu_model=self.gpu_model,
                 rack=self.rack,
-                gpu_classes=sum(
-                    {1 << gpu_class(self.asked_here(pod)) for pod in self.running if pod.gpu_count}
-                ),
+                gpu_classes=sum({1 << kind for kind in self.classes if kind is not None}),
                 gpu_milli_left=tuple((self.gpu_milli_left + [0] * gpu_slots)[:gpu_slots]),
             )
         return self.shown
@@ -138,6 +163,10 @@ class SlowCluster:
             SlowNode(specs[i], int(cluster.nodes[i]["gpu_model"]), int(cluster.nodes[i]["rack"]))
             for i in in_rank_order
         ]
+        # Looking at every running pod for every pair is for those who ask for it.
+        self.is_free_of_constraints = all(
+            pod.constraints == UNCONSTRAINED for pod in workload.specs()
+        ) and not any(spec.taints or spec.extended for spec in specs)
         self.gpu_slots = 16 if any(spec.gpu_count > 8 for spec in specs) else 8
         self.policy = policy
         self.dice = Dice(seed)
@@ -180,7 +209,7 @@ class SlowCluster:
             own = getattr(node.spec, level) or None
             if own is None or own in barred or (domain is not None and own != domain):
                 return False
-        return node.fits(pod) and may_run(pod, node, self.nodes)
+        return node.fits(pod) and (self.is_free_of_constraints or may_run(pod, node, self.nodes))
 
     def _best(self, pod, *, may_hold):
         scored = [

@@ -1,4 +1,4 @@
-"""Takes snapshots of a live cluster, and records what happens in it."""
+"""Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from podium.cli.failure import INTERRUPTED, Told
 from podium.cli.figures import count
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
+from podium.cli.kube_manifests import print_manifests
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable, stopping
@@ -61,7 +62,7 @@ HashNames = Annotated[
 
 @app.callback()
 def kube() -> None:
-    """Takes snapshots of a live cluster, and records what happens in it."""
+    """Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
 
 
 @app.command()
@@ -135,7 +136,6 @@ def record(
 
     need_extra()
     from podium.kube.record import Recorder
-    from podium.traces.kubernetes.recording import exits, load_recording
 
     settings = read_settings(ctx)
     screen = Screen(settings.display)
@@ -147,16 +147,23 @@ def record(
                 asyncio.run(_recorded(screen, cluster, recorder, _seconds(period)))
         except KeyboardInterrupt:
             is_interrupted = True
+    _show_recording(screen, target, is_json=is_json)
+    if is_interrupted:
+        raise typer.Exit(Told(INTERRUPTED))
+
+
+def _show_recording(screen: Screen, target: Path, *, is_json: bool) -> None:
+    from podium.traces.kubernetes.recording import exits, load_recording
+
     recording = load_recording(target)
     counts = exits(recording)
     if is_json:
         span_s = recording.ended_s - recording.begun_s
         print_json({"file": str(target), "recorded_s": span_s, "pods": counts})
-    else:
-        print(on_one_line(str(target)))
-        screen.note(", ".join(f"{count(number)} {end}" for end, number in counts.items()))
-    if is_interrupted:
-        raise typer.Exit(Told(INTERRUPTED))
+        return
+    print(on_one_line(str(target)))
+    pods = (f"{count(number)} {end}" for end, number in counts.items())
+    screen.note(f"pods: {', '.join(pods) or 'none'}")
 
 
 def _seconds(period: str | None) -> float | None:
@@ -218,3 +225,6 @@ async def _taken(screen: Screen, cluster: ClusterOptions) -> Snapshot:
             return await take_snapshot(
                 client, resources, cluster.namespace, lambda _, number: advance(number)
             )
+
+
+app.command("manifests")(print_manifests)

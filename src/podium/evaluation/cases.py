@@ -7,10 +7,12 @@ two candidates on a case are differences of the candidates.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,7 @@ from podium.evaluation.splits import (
     validation_seed,
 )
 from podium.evaluation.windows import as_demand, between, check_times, drawn
+from podium.files.excerpt import excerpt
 from podium.model import Cluster, Workload
 from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
@@ -204,10 +207,51 @@ class TrainingSet:
 
     @classmethod
     def from_object(cls, given: Mapping[str, Any]) -> TrainingSet:
-        """Reads what `as_object` wrote."""
+        """Reads what `as_object` wrote.
+
+        Raises:
+            ValueError: a value is none that a case can have.
+        """
         known = {each.name for each in fields(Case)}
         cases = [Case(**{k: v for k, v in case.items() if k in known}) for case in given["cases"]]
+        for number, case in enumerate(cases):
+            _check(case, f"cases[{number}]")
+        if given["purpose"] not in get_args(Purpose):
+            raise ValueError(f"purpose is {excerpt(given['purpose'])}")
         return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"])
+
+
+def _is_number(value: object, least: float, most: float) -> bool:
+    return type(value) in (int, float) and least <= value <= most  # type: ignore[operator]
+
+
+def _is_size(value: object) -> bool:
+    return value is None or (type(value) is int and value >= 1)
+
+
+_TEXTS = ("trace", "folder", "cluster", "digest", "duration", "topology")
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(_TEXTS, lambda value: isinstance(value, str)),
+    "nodes": _is_size,
+    "pods": _is_size,
+    "protocol": lambda value: value in (INFLATION, REPLAY),
+    "state": lambda value: value in ("now", "empty", ""),
+    "ratio": lambda value: _is_number(value, math.ulp(0), 100),
+    "load": lambda value: _is_number(value, math.ulp(0), sys.float_info.max),
+    "seed": lambda value: type(value) is int and value >= 0,
+    "is_perturbed": lambda value: isinstance(value, bool),
+    "since": lambda value: _is_number(value, 0, 1),
+    "until": lambda value: _is_number(value, 0, 1),
+}
+
+
+def _check(case: Case, where: str) -> None:
+    """Refuses values that no case has, since others may have written them."""
+    for name, is_right in _CHECKS.items():
+        if not is_right(getattr(case, name)):
+            raise ValueError(f"{where}.{name} is {excerpt(getattr(case, name))}")
+    if case.since >= case.until:
+        raise ValueError(f"{where}: no arrivals lie between {case.since:g} and {case.until:g}")
 
 
 def _digest_beside(found: Any, owner: object, names: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -205,8 +206,12 @@ def _workload(settings: Settings, traces: list[Trace]) -> Workload:
     for trace in traces:
         if trace.workload is not None:
             return trace.workload
+    left_out = Counter[str]()
+    for trace in traces:
+        left_out.update(trace.left_out)
+    told = ", ".join(f"{count:,} {what}" for what, count in left_out.items())
     raise UsageError(
-        "there are no pods to place",
+        "there are no pods to place" + (f"; left out: {told}" if told else ""),
         where=place_of(settings, "simulate.trace"),
         hint="name a trace that has pods with --trace",
     )

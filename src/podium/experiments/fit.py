@@ -14,6 +14,7 @@ from podium.files.html import html_table
 
 if TYPE_CHECKING:
     from podium.experiments.case import Case, Inputs
+    from podium.model import Workload
     from podium.policies import Policy
     from podium.settings import Settings
     from podium.sim import Result
@@ -39,6 +40,7 @@ class PodFit:
     reason: str  # the one that counts most, in a word: gpu, taint, gang; empty if it fits
     message: str  # the same in a sentence, with the number of nodes
     would_fit_empty: bool  # a node would take it if nothing ran there
+    asked: str = ""  # the same as gpus, in the unit of the request: 8,000 MiB, 2 replicas
 
     @property
     def fits(self) -> bool:
@@ -49,6 +51,12 @@ class PodFit:
     def full_name(self) -> str:
         """Names the pod with its namespace."""
         return f"{self.namespace}/{self.name}"
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes the pod as JSON types."""
+        described = asdict(self) | {"fits": self.fits}
+        del described["asked"]  # numbers are in `gpus`
+        return described
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +114,14 @@ class Fit:
             "pending": len(self.pods),
             "fitting": sum(pod.fits for pod in self.pods),
             "reasons": self.reasons,
-            "pods": [{**asdict(pod), "fits": pod.fits} for pod in self.pods],
+            "pods": [pod.as_object() for pod in self.pods],
             "notes": list(self.notes),
         }
 
     def rows(self) -> list[tuple[object, ...]]:
         """Gives the cells of a table, by `TITLES`."""
         return [
-            (pod.full_name, f"{pod.gpus:g}", pod.node or None, pod.reason or None)
+            (pod.full_name, pod.asked or f"{pod.gpus:g}", pod.node or None, pod.reason or None)
             for pod in self.pods
         ]
 
@@ -234,6 +242,7 @@ def _pod_fit(result: Result, pod: int) -> PodFit:
     count, milli = (record["gpu_count"], record["gpu_milli"])
     if arrivals.gpu_asked is not None:
         count, milli = arrivals.gpu_asked[pod]
+    count = max(count, _devices(arrivals, pod)) if milli == GPU_MILLI else count
     refusal = result.refusal(pod)
     return PodFit(
         namespace=namespace or "default",
@@ -244,4 +253,41 @@ def _pod_fit(result: Result, pod: int) -> PodFit:
         reason=refusal.reason if refusal else "",
         message=refusal.message if refusal else "",
         would_fit_empty=refusal is None or refusal.would_fit_empty,
+        asked=_asked(result, pod, int(count), int(milli)),
     )
+
+
+def _devices(arrivals: Workload, pod: int) -> int:
+    """Counts the devices that a pod asks for, also where a record cannot hold so many GPUs."""
+    from podium.traces.kubernetes.devices.plugins import is_counted
+
+    asked = arrivals.constraints[pod].extended if arrivals.constraints else ()
+    return max((amount for name, amount in asked if is_counted(name, {})), default=0)
+
+
+def _partitions(arrivals: Workload, pod: int) -> Iterator[str]:
+    """Names the partitions of GPUs that a pod asks for, such as MIG devices."""
+    from podium.traces.kubernetes.devices.partitions import partition_share
+
+    for name, amount in arrivals.constraints[pod].extended if arrivals.constraints else ():
+        if partition_share(name):
+            yield f"{amount:,} x {name.partition('/')[2]}"
+
+
+def _asked(result: Result, pod: int, count: int, milli: int) -> str:
+    """Says what a pod asks for where that is no number of GPUs: MiB, or replicas of a GPU."""
+    from podium.model.records import GPU_MILLI
+
+    arrivals, cluster = result.plan.arrivals, result.plan.cluster
+    memory = 0 if arrivals.gpu_memory_mib is None else int(arrivals.gpu_memory_mib[pod])
+    if memory:
+        return f"{count} x {memory:,} MiB" if count > 1 else f"{memory:,} MiB"
+    partitions = ", ".join(_partitions(arrivals, pod))
+    if partitions or milli < GPU_MILLI or not cluster.gpu_replicas:
+        return partitions
+    node = int(result.node[pod])
+    kinds = cluster.gpu_kinds if node < 0 else [cluster.gpu_kinds[cluster.nodes["gpu_model"][node]]]
+    if any(kind.replicas == 1 for kind in kinds):
+        return ""
+    noun = "MIG device" if all("-MIG-" in kind.model for kind in kinds) else "replica"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

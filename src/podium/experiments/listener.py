@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from podium.search.run.progress import Progress
+    from podium.sim.kernel import Variant
 
 
 class Cancelled(Exception):  # noqa: N818 - an answer to the caller, not a fault
@@ -57,9 +58,9 @@ class Notes:
                 self._listener.note(text)
 
 
-def announce_compilation(listener: Listener) -> None:
+def announce_compilation(listener: Listener, variant: Variant = "plain") -> None:
     """Reports the first start, which takes longer than any other."""
     from podium.sim.kernel import is_core_on_disk
 
-    if not is_core_on_disk():
+    if not is_core_on_disk(variant):
         listener.status("compiling the simulator's core (once, about ten seconds) ...")

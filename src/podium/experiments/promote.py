@@ -11,7 +11,7 @@ from podium.errors import InputError, UsageError
 from podium.experiments.listener import SILENT, Listener, Notes, announce_compilation
 from podium.experiments.places import blaming
 from podium.experiments.search import warn_of_walls
-from podium.experiments.training import absolute, folder_of, with_digest
+from podium.experiments.training import absolute, folder_of, read_as, with_digest
 from podium.files.excerpt import excerpt
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ def held_out_cases(
     from podium.evaluation.validation import HeldOut
     from podium.traces.catalogue import is_name
 
-    if request.cluster is not None and not request.traces:
-        raise UsageError("--cluster needs --trace", hint="name the trace to validate on")
+    _refuse_unused(settings, request)
     place, parts = folder_of(settings), held_out_parts(plan)
     names: list[str] = []
     own: list[Case] = [] if request.traces else list(parts)
@@ -122,13 +121,26 @@ def held_out_cases(
         seen = [part for part in parts if part.trace == reference]
         is_file = Path(reference).exists() and not is_name(reference)
         if seen or is_file:
-            own += _on(request.cluster, seen or _unseen(reference, plan, request.load, place))
+            unseen = (
+                read_as(settings, case) for case in _unseen(reference, plan, request.load, place)
+            )
+            own += _on(request.cluster, seen or list(unseen))
         else:
             names.append(reference)
     noted = Notes(listener)
     checked = tuple(with_digest(case, noted) for case in own)
     with blaming("flag --trace"):
         return HeldOut(request.seeds, place, tuple(names), own=checked).cases()
+
+
+def _refuse_unused(settings: Settings, request: PromotionRequest) -> None:
+    """Refuses flags that only apply to given traces; what a run saw is read as it was then."""
+    given = {"--cluster": request.cluster is not None}
+    for name in ("state", "duration", "topology"):
+        given[f"--{name}"] = settings.origins[f"simulate.{name}"].startswith("flag")
+    for flag, is_given in given.items():
+        if is_given and not request.traces:
+            raise UsageError(f"{flag} needs --trace", hint="name the trace to validate on")
 
 
 def held_out_parts(plan: RunPlan) -> tuple[Case, ...]:

@@ -69,8 +69,8 @@ def run_case(case: Case, policy: Policy, listener: Listener = SILENT) -> Result:
     from podium.sim.engine import make_plan
     from podium.sim.execution import Execution
 
-    announce_compilation(listener)
     plan = make_plan(case.cluster, case.workload, policy, case.protocol, case.setup)
+    announce_compilation(listener, plan.variant)
     execution, total = Execution(plan), len(plan.arrivals)
 
     def follow() -> None:

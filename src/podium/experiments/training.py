@@ -83,10 +83,10 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
             found.append(replace(plain, protocol="inflation"))
         if replays:
             found.append(replace(plain, protocol="replay", load=speed))
-    return [_read_as(settings, case) for case in found]
+    return [read_as(settings, case) for case in found]
 
 
-def _read_as(settings: Settings, case: Case) -> Case:
+def read_as(settings: Settings, case: Case) -> Case:
     """Says how a dump is meant, in words that the processes of a search read as well."""
     options = load_options(settings)
     topology = ",".join(options.topology)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError
-from podium.files.json_text import TOO_DEEP, TOO_LONG, is_too_deep
+from podium.files.json_text import MAX_DEPTH, TOO_DEEP, TOO_LONG, is_too_deep
 
 _HINT = "correct the file there; it may be truncated"
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -85,10 +85,15 @@ class _JsonReader:
     def _value(self) -> Any:
         self._peek()
         value, end = self._decode(self.text, self.at)
-        if is_too_deep(value):
+        if self._may_be_deep(end) and is_too_deep(value):
             raise RecursionError
         self._move(end)
         return value
+
+    def _may_be_deep(self, end: int) -> bool:
+        # Counting brackets is much faster than walking, and rules depth out for most objects.
+        count = self.text.count
+        return count("{", self.at, end) + count("[", self.at, end) > MAX_DEPTH
 
     def _peek(self) -> str:
         match = _SPACE.match(self.text, self.at)

@@ -49,8 +49,8 @@ class Feed:
         # The members of a list do not say what they are.
         known = {"apiVersion": resource.api_version, "kind": resource.kind}
         value = known | decode(resource.name, raw)
+        version = value.get("metadata", {}).pop("resourceVersion", "")
         self.state.apply(resource.name, type_, value)
-        version = value.get("metadata", {}).get("resourceVersion", "")
         return Seen(identity(resource.name, value), version)
 
     def retain(self, resource: Resource, seen: set[Hashable]) -> None:
@@ -100,7 +100,7 @@ class Feed:
         if like is not None:
             return _like(like, pod_lives.decode(raw), head)
         around = self.state.around
-        draft = pod_draft(decode("Pod", raw), around.namespaces, 0, around.inventory)
+        draft = pod_draft(decode("Pod", raw), around.namespaces, 0, around.inventory, {})
         if draft.facts.is_plain and _OWN_TIMES not in bytes(head.metadata.annotations):
             if len(self._patterns) >= MOST_PATTERNS:
                 self._patterns.clear()

@@ -15,30 +15,27 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from podium.kube.nodes import NodeTable, Taken, kind_of
+from podium.kube.nodes import NodeTable, kind_of, taken_by
 from podium.kube.pod import (
     GroupKey,
     LiveGang,
     LivePod,
     Request,
     Unreadable,
+    by_name,
     group_of,
     is_alike,
-    member_of,
+    live_gang,
     request_for,
-    share_of,
     unread_draft,
 )
 from podium.kube.pods import PodTable
 from podium.kube.surroundings import NO_EFFECT, Effect, Object, Surroundings, named
 from podium.model.cluster import GpuKind, NodeSpec
-from podium.model.fit import held_gpus
-from podium.model.records import GPU_MILLI, SHARE_CLASS
 from podium.traces.fields import FieldError
 from podium.traces.kubernetes.devices import NodeFacts, node_devices, node_facts
 from podium.traces.kubernetes.devices.inventory import with_known_memory
 from podium.traces.kubernetes.domains import chosen_domains
-from podium.traces.kubernetes.gangs import resolve_gangs
 from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
 from podium.traces.kubernetes.pod import PodDraft, pod_draft, settled
 
@@ -248,7 +245,7 @@ class LiveState:
 
     def _take_pod(self, uid: str, value: Object) -> bool:
         try:
-            draft = pod_draft(value, self.around.namespaces, 0, self.around.inventory)
+            draft = pod_draft(value, self.around.namespaces, 0, self.around.inventory, {})
         except FieldError as error:
             return self.put_unread_pod(uid, value, error)
         return self.put_pod(uid, draft)
@@ -310,7 +307,7 @@ class LiveState:
         self._unsettled_pods.pop(pod.uid, None)
         facts = pod.draft.facts
         if not facts.is_plain:
-            self.around.forget_pod(facts, pod.claims)
+            self.around.forget_pod(facts)
         if facts.claims:
             self._unsettle(self._pods.sharers(facts.namespace))
 
@@ -319,10 +316,10 @@ class LiveState:
             effect = self.around.take(kind, value, is_deleted=is_deleted)
         except FieldError as error:
             self._note(_reason(error), f"{kind} {'/'.join(filter(None, named(value)))}")
-            effect = NO_EFFECT
-        if effect is not None:
+            return False
+        if effect != NO_EFFECT:
             self._follow(effect)
-        return effect is not None
+        return effect != NO_EFFECT
 
     def _follow(self, effect: Effect) -> None:
         self._is_stale |= effect.everything
@@ -341,7 +338,7 @@ class LiveState:
     def _unsettle(self, pods: list[LivePod]) -> None:
         """Has pods read again whose claims may mean something else now."""
         for pod in pods:
-            self.around.forget_pod(pod.draft.facts, pod.claims)
+            self.around.forget_pod(pod.draft.facts)
             self._unsettled_pods[pod.uid] = None
 
     # Working out.
@@ -355,16 +352,21 @@ class LiveState:
         self._unsettled_nodes = {}
         if self._is_stale:
             self._read_all_again()
-        unsettled = [self._pods.by_uid[uid] for uid in self._unsettled_pods]
-        if any(pod.draft.facts.claims for pod in unsettled):
-            # Claims that several pods share go to the first by name, whoever was seen first.
-            unsettled.sort(key=_order)
-        for pod in unsettled:
-            self._settle_pod(pod)
+        self._share_claims()
+        for uid in self._unsettled_pods:
+            self._settle_pod(self._pods.by_uid[uid])
         self._unsettled_pods = {}
         for name in self._unfilled:
             self._fill(name)
         self._unfilled = {}
+
+    def _share_claims(self) -> None:
+        """Lets the first pod of each claim have its devices, by name, whoever was seen first."""
+        facts = (self._pods.by_uid[uid].draft.facts for uid in self._unsettled_pods)
+        for namespace in {each.namespace for each in facts if each.claims}:
+            sharers = sorted(self._pods.sharers(namespace), key=by_name)
+            self.around.share_claims(namespace, [pod.draft.facts for pod in sharers])
+            self._unsettle(sharers)
 
     def _read_all_again(self) -> None:
         """Reads the devices of all nodes and pods anew: what one object means has changed."""
@@ -396,8 +398,7 @@ class LiveState:
             self._unsettled_pods.update((pod.uid, None) for pod in self._pods.on(name))
 
     def _settle_pod(self, pod: LivePod) -> None:
-        around, has_claims = self.around, bool(pod.draft.facts.claims)
-        taken = frozenset(around.inventory.taken_claims) if has_claims else frozenset()
+        around = self.around
         try:
             done = settled(pod.draft, around.namespaces, around.priorities)
         except FieldError as error:
@@ -405,8 +406,6 @@ class LiveState:
             self._note(pod.problem, f"pod {pod.namespace}/{pod.name}")
         else:
             pod.spec, pod.remarks = done.spec, done.remarks
-        if has_claims:
-            pod.claims = frozenset(around.inventory.taken_claims - taken)
         for text in pod.remarks:
             self._note(text, f"pod {pod.namespace}/{pod.name}")
         self._touch(pod.node)
@@ -418,42 +417,15 @@ class LiveState:
     def _fill(self, name: str) -> None:
         """Writes the record of a node from its description and the pods on it."""
         spec = self._nodes.spec(name)
-        if spec is None:
-            return
-        taken, kind = Taken(spec.gpu_count), kind_of(spec)
-        on_gpus = []
-        for pod in self._pods.on(name):
-            taken.cpu_milli += pod.spec.cpu_milli
-            taken.memory_mib += pod.spec.memory_mib
-            if pod.spec.gpu_count:
-                on_gpus.append(pod)
-        # Who is known to be on a GPU comes first; the others share what is left.
-        on_gpus.sort(key=lambda pod: (not pod.spec.gpu_slots, _order(pod)))
-        for pod in on_gpus:
-            count, milli = share_of(pod.spec, kind) if spec.gpu_count else (0, 0)
-            held = held_gpus(count, milli, taken.gpu_milli_left, pod.spec.gpu_slots)
-            pod.slots, pod.gpu_milli = held
-            if held.slots:
-                is_share = held.gpu_milli < GPU_MILLI
-                taken.take(*held, SHARE_CLASS if is_share else 1 << len(held.slots))
-        self._nodes.fill(name, taken)
+        if spec is not None:
+            self._nodes.fill(name, taken_by(self._pods.on(name), spec))
 
     def _gang(self, group: GroupKey) -> LiveGang | None:
-        pods = self._pods.members(group)
         nodes = [spec for spec in self._nodes.specs if spec is not None]
-        found = resolve_gangs([member_of(pod) for pod in pods], self.around.groups, nodes)
-        for text in found.notes:
-            self._note(text.rpartition(": ")[0], f"group {'/'.join(group)}")
-        if not found.rules:
-            return None
-        bound = [pod for pod in pods if pod.node and not pod.is_finished]
-        return LiveGang(
-            namespace=group[0],
-            rule=found.rules[0],
-            waiting=tuple(pod.uid for pod in pods if pod.is_pending),
-            bound=tuple(pod.uid for pod in bound),
-            nodes=tuple(pod.node for pod in bound),
-        )
+        gang, notes = live_gang(group, self._pods.members(group), self.around.groups, nodes)
+        for text in notes:
+            self._note(text, f"group {'/'.join(group)}")
+        return gang
 
     def _publish(self, uid: str, node: str) -> None:
         for subscriber in self._subscribers:
@@ -473,10 +445,6 @@ def identity(kind: str, value: Object) -> Hashable:
         uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
         return uid if isinstance(uid, str) else _pod_name(value)
     return named(value)
-
-
-def _order(pod: LivePod) -> tuple[str, str]:
-    return pod.namespace, pod.name
 
 
 def _reason(error: FieldError) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from podium.traces.fields import FieldError
 from podium.traces.kubernetes.constraints import Namespaces, read_namespace
 from podium.traces.kubernetes.devices import Inventory, PodFacts
-from podium.traces.kubernetes.gangs import Groups
+from podium.traces.kubernetes.devices.claims import claim_users
+from podium.traces.kubernetes.gangs import Groups, rules_of
 from podium.traces.kubernetes.pod import PodDraft, pod_draft, read_priority_class, settled
 
 Object = Mapping[str, Any]
@@ -49,8 +50,8 @@ class Surroundings:
         """Lists the objects of a kind that are not among those seen."""
         return [each for name, each in self.objects.get(kind, {}).items() if name not in seen]
 
-    def take(self, kind: str, value: Object, *, is_deleted: bool) -> Effect | None:
-        """Keeps or drops an object; None where nothing changed.
+    def take(self, kind: str, value: Object, *, is_deleted: bool) -> Effect:
+        """Keeps or drops an object, and says what follows from it.
 
         Raises:
             FieldError: the object does not hold what it should; it is dropped.
@@ -61,7 +62,7 @@ class Surroundings:
         if new is not None:
             kept[name] = new
         if old == new:
-            return None
+            return NO_EFFECT
         try:
             return self._use(kind, old, new)
         except FieldError:
@@ -97,6 +98,10 @@ class Surroundings:
         return Effect(classed=True)
 
     def _use_group(self, old: Object | None, new: Object | None) -> Effect:
+        before = {} if old is None else rules_of(old)
+        after = {} if new is None else rules_of(new)
+        if before == after:
+            return NO_EFFECT
         if old is not None:
             self.groups.remove(old)
         if new is not None:
@@ -118,19 +123,22 @@ class Surroundings:
         Raises:
             FieldError: the object does not hold what a pod should.
         """
-        taken = frozenset(self.inventory.taken_claims)
-        draft = pod_draft(value, self.namespaces, 0, self.inventory)
+        draft = pod_draft(value, self.namespaces, 0, self.inventory, {})
         try:
             return settled(draft, self.namespaces, self.priorities)
         finally:
             if not draft.facts.is_plain:
-                self.forget_pod(draft.facts, frozenset(self.inventory.taken_claims - taken))
+                self.forget_pod(draft.facts)
 
-    def forget_pod(self, facts: PodFacts, claims: frozenset[Name]) -> None:
-        """Forgets what was found out about the devices of a pod, and which claims it has."""
+    def forget_pod(self, facts: PodFacts) -> None:
+        """Forgets what was found out about the devices of a pod."""
         self.inventory.known.pop(facts, None)
         self.inventory.supposed.pop(facts, None)
-        self.inventory.taken_claims -= claims
+
+    def share_claims(self, namespace: str, pods: Iterable[PodFacts]) -> None:
+        """Says who uses the claims of a namespace; the first of each has its devices."""
+        others = {key: users for key, users in self.inventory.users.items() if key[0] != namespace}
+        self.inventory.users = {**others, **claim_users(pods)}
 
     def restart(self) -> list[tuple[str, FieldError]]:
         """Reads all devices anew, before nodes and pods are; gives what cannot be read."""

@@ -97,6 +97,18 @@ def held_gpus(count: int, milli: int, left: Sequence[int], named: tuple[int, ...
     return Held(chosen, min(milli, most))
 
 
+def roomy_share(ways: Sequence[tuple[int, int]], left: Sequence[int]) -> tuple[int, int]:
+    """Picks the first of several (count, milli) for which enough GPUs have room, else the first.
+
+    >>> roomy_share([(1, 500), (2, 250)], [300, 400])
+    (2, 250)
+    """
+    for count, milli in ways:
+        if count >= 0 and sum(free >= milli for free in left) >= count:
+            return count, milli
+    return ways[0]
+
+
 def _likely(count: int, milli: int, left: Sequence[int]) -> tuple[int, ...]:
     fitting = [slot for slot, free in enumerate(left) if free >= milli]
     if len(fitting) < count:

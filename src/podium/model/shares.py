@@ -36,24 +36,66 @@ def share_on(count: int, milli: int, memory_mib: int, kind: GpuKind) -> tuple[in
     if milli < GPU_MILLI or kind.replicas == 1:
         return count, milli
     cards = -(-count // kind.replicas)
-    devices = -(-count // cards)
-    is_whole = devices == kind.replicas
-    return cards, GPU_MILLI if is_whole else devices * (GPU_MILLI // kind.replicas)
+    return cards, _milli_of(-(-count // cards), kind)
+
+
+def spreads_on(count: int, milli: int, memory_mib: int, kind: GpuKind) -> list[tuple[int, int]]:
+    """Lists how devices may lie on more cards than `share_on` says, where those have no room.
+
+    A device plugin hands out any devices that are free. A record has the same of each of its
+    GPUs, so devices are split evenly, and the ways that round up most come last.
+
+    >>> spreads_on(2, 1000, 0, GpuKind("T4", 0, 4)), spreads_on(3, 1000, 0, GpuKind("T4", 0, 4))
+    ([(2, 250)], [(3, 250), (2, 500)])
+    """
+    if memory_mib or milli < GPU_MILLI or kind.replicas == 1:
+        return []
+    fewest = -(-count // kind.replicas)
+    cards = {-(-count // devices) for devices in range(1, kind.replicas)} - {fewest}
+    devices = {each: -(-count // each) for each in cards}
+    order = sorted(cards, key=lambda each: (each * devices[each], each))
+    return [(each, _milli_of(devices[each], kind)) for each in order]
+
+
+def _milli_of(devices: int, kind: GpuKind) -> int:
+    """Gives the part of a card that some of its devices are; three thirds are the card."""
+    return GPU_MILLI if devices == kind.replicas else devices * (GPU_MILLI // kind.replicas)
 
 
 def gpu_shares(
     pods: npt.NDArray[Any], memory_mib: npt.NDArray[np.int32], kinds: tuple[GpuKind, ...]
 ) -> Shares:
     """Works the shares out for every pod and kind: (num_pods, num_kinds, 2) of count and milli."""
+    distinct, index = _distinct(pods, memory_mib)
+    rows = [[share_on(*asked, kind) for kind in kinds] for asked in distinct]
+    table = np.array(rows, np.int32).reshape(len(distinct), len(kinds), 2)
+    shares: Shares = table[index]
+    return shares
+
+
+def gpu_spreads(
+    pods: npt.NDArray[Any], memory_mib: npt.NDArray[np.int32], kinds: tuple[GpuKind, ...]
+) -> Shares | None:
+    """Works the other ways out: (num_pods, num_kinds, num_ways, 2); None where there are none."""
+    distinct, index = _distinct(pods, memory_mib)
+    rows = [[spreads_on(*asked, kind) for kind in kinds] for asked in distinct]
+    most = max((len(ways) for row in rows for ways in row), default=0)
+    if not most:
+        return None
+    table = np.full((len(distinct), len(kinds), most, 2), IMPOSSIBLE, np.int32)
+    for at, row in enumerate(rows):
+        for kind, ways in enumerate(row):
+            table[at, kind, : len(ways)] = np.array(ways, np.int32).reshape(-1, 2)
+    spreads: Shares = table[index]
+    return spreads
+
+
+def _distinct(
+    pods: npt.NDArray[Any], memory_mib: npt.NDArray[np.int32]
+) -> tuple[list[tuple[int, int, int]], npt.NDArray[np.int64]]:
     asked = np.stack([pods["gpu_count"], pods["gpu_milli"], memory_mib], axis=1)
     distinct, index = np.unique(asked, axis=0, return_inverse=True)
-    rows = [
-        [share_on(count, milli, memory, kind) for kind in kinds]
-        for count, milli, memory in distinct.tolist()
-    ]
-    table = np.array(rows, np.int32).reshape(len(distinct), len(kinds), 2)
-    shares: Shares = table[index.ravel()]
-    return shares
+    return [(count, milli, memory) for count, milli, memory in distinct.tolist()], index.ravel()
 
 
 def usual_share(

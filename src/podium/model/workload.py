@@ -16,7 +16,7 @@ from podium.model.classes import ConstraintTables, constraint_tables
 from podium.model.cluster import LIMIT, Cluster
 from podium.model.constraints import MOST_TERMS, UNCONSTRAINED, Constraints, Gang
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
-from podium.model.shares import gpu_shares, usual_share
+from podium.model.shares import gpu_shares, gpu_spreads, usual_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,7 @@ class Workload:
     is_terminating: tuple[bool, ...] = ()  # (num_pods,) bound pods being deleted, or empty
     # What `on` works out for one cluster, where it matters there.
     gpu_shares: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, 2): count and milli
+    gpu_spreads: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, num_ways, 2)
     gpu_asked: npt.NDArray[np.int32] | None = None  # (num_pods, 2): the same, as written
     class_of: npt.NDArray[np.int32] | None = None  # (num_pods,) an index into tables.classes
     tables: ConstraintTables | None = None
@@ -198,8 +199,9 @@ class Workload:
         pods = self.pods_as_written()
         asked = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
         shares = gpu_shares(pods, memory, cluster.gpu_kinds)
+        spreads = gpu_spreads(pods, memory, cluster.gpu_kinds)
         pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, cluster.nodes)
-        return replace(self, pods=pods, gpu_shares=shares, gpu_asked=asked)
+        return replace(self, pods=pods, gpu_shares=shares, gpu_spreads=spreads, gpu_asked=asked)
 
     def pods_as_written(self) -> npt.NDArray[Any]:
         """Copies the records, with the GPUs that were asked for before a cluster was known."""
@@ -252,6 +254,7 @@ class Workload:
             bound_slots=_taken(self.bound_slots, picked),
             is_terminating=_taken(self.is_terminating, picked),
             gpu_shares=None if self.gpu_shares is None else self.gpu_shares[order],
+            gpu_spreads=None if self.gpu_spreads is None else self.gpu_spreads[order],
             gpu_asked=None if self.gpu_asked is None else self.gpu_asked[order],
             class_of=None if self.class_of is None else self.class_of[order],
         )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import UnknownName, UsageError
+from podium.model import Workload
 from podium.model.shares import IMPOSSIBLE
 from podium.policies import HOLD, PairPolicy
 from podium.sim.feasible import Moment, moment_at
@@ -165,19 +166,36 @@ def _pair_scores(
 ) -> npt.NDArray[np.float64]:
     """Scores a pod on all nodes, as what it is on the GPUs of each."""
     arrivals, table = result.plan.arrivals, policy.table(result.plan.trace.shapes())
-    if arrivals.gpu_shares is None:
-        return policy.scores(arrivals.pods[pod], nodes, table)
     found = np.full(len(nodes), HOLD)
-    for model in np.unique(nodes["gpu_model"]).tolist():
-        record = arrivals.pods[pod : pod + 1].copy()[0]
-        share = arrivals.gpu_shares[pod, model] if model >= 0 else (0, 0)
-        if share[0] == IMPOSSIBLE:
+    shares = _shares(arrivals, pod, nodes)
+    for count, milli in np.unique(shares, axis=0).tolist():
+        if count == IMPOSSIBLE:
             continue
-        if model >= 0:
-            record["gpu_count"], record["gpu_milli"] = share
-        which = nodes["gpu_model"] == model
+        record = arrivals.pods[pod : pod + 1].copy()[0]
+        record["gpu_count"], record["gpu_milli"] = count, milli
+        which = (shares == (count, milli)).all(axis=1)
         found[which] = policy.scores(record, nodes[which], table)
     return found
+
+
+def _shares(arrivals: Workload, pod: int, nodes: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Gives GPUs and milli that a pod takes on each node, spread over as many as have room."""
+    model, free = nodes["gpu_model"], nodes["gpu_milli_left"]
+    record = arrivals.pods[pod]
+    own = np.array([record["gpu_count"], record["gpu_milli"]], np.int32)
+    if arrivals.gpu_shares is None:
+        return np.tile(own, (len(nodes), 1))
+    shares = np.where((model >= 0)[:, np.newaxis], arrivals.gpu_shares[pod, model], own)
+    if arrivals.gpu_spreads is None:
+        return shares
+    is_left = (free >= shares[:, 1:]).sum(axis=1) < shares[:, 0]
+    for way in range(arrivals.gpu_spreads.shape[2]):
+        other = arrivals.gpu_spreads[pod, model, way]
+        fits = is_left & (other[:, 0] >= 0) & (model >= 0)
+        fits &= (free >= other[:, 1:]).sum(axis=1) >= other[:, 0]
+        shares = np.where(fits[:, np.newaxis], other, shares)
+        is_left &= ~fits
+    return shares
 
 
 def _reasons(moment: Moment, pod: int) -> dict[str, int]:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from podium.errors import InputError
 from podium.model import Cluster, Workload
-from podium.model.fit import Held, held_gpus
+from podium.model.fit import Held, held_gpus, roomy_share
+from podium.model.shares import IMPOSSIBLE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,12 +45,15 @@ def bind_first(cluster: Cluster, arrivals: Workload, count: int) -> tuple[Bound,
     if held is first:
         return bound, arrivals
     pods = np.append(held.pods, arrivals.pods[count:])
-    shares, asked = arrivals.gpu_shares, arrivals.gpu_asked
+    shares, spreads, asked = arrivals.gpu_shares, arrivals.gpu_spreads, arrivals.gpu_asked
     if shares is not None and held.gpu_shares is not None:
         shares = np.concatenate([held.gpu_shares, shares[count:]])
+    if spreads is not None and held.gpu_spreads is not None:
+        spreads = np.concatenate([held.gpu_spreads, spreads[count:]])
     if asked is None:
         asked = np.stack([arrivals.pods["gpu_count"], arrivals.pods["gpu_milli"]], axis=1)
-    return bound, replace(arrivals, pods=pods, gpu_shares=shares, gpu_asked=asked)
+    held_so = replace(arrivals, pods=pods, gpu_shares=shares, gpu_spreads=spreads, gpu_asked=asked)
+    return bound, held_so
 
 
 def bind(cluster: Cluster, workload: Workload) -> tuple[Bound, Workload]:
@@ -60,15 +64,21 @@ def bind(cluster: Cluster, workload: Workload) -> tuple[Bound, Workload]:
     node = _nodes(cluster, workload)
     named: Sequence[tuple[int, ...]] = workload.bound_slots or ((),) * len(workload)
     free = cluster.nodes.copy()
-    pods = placed_records(workload, node, cluster).copy()
     slots = np.zeros(len(workload), np.int32)
+    pods = placed_records(workload, node, slots, cluster).copy()
     is_clipped = False
     # Who is known to be on a GPU comes first; the others share what is left.
     for pod in sorted(range(len(workload)), key=lambda pod: not named[pod]):
         asked: Any = pods[pod]
         if not asked["gpu_count"]:
             continue
-        left = free[int(node[pod])]["gpu_milli_left"][: free["gpu_count"][node[pod]]]
+        record = free[int(node[pod])]
+        left = record["gpu_milli_left"][: record["gpu_count"]]
+        if workload.gpu_spreads is not None:
+            ways = workload.gpu_spreads[pod, record["gpu_model"]].tolist()
+            asked["gpu_count"], asked["gpu_milli"] = roomy_share(
+                [(int(asked["gpu_count"]), int(asked["gpu_milli"])), *ways], left.tolist()
+            )
         held = held_gpus(
             int(asked["gpu_count"]), int(asked["gpu_milli"]), left.tolist(), named[pod]
         )
@@ -95,15 +105,17 @@ def _clip(asked: Any, held: Held) -> bool:
 
 
 def _as_held(workload: Workload, pods: npt.NDArray[Any]) -> Workload:
-    shares = workload.gpu_shares
+    shares, spreads = workload.gpu_shares, workload.gpu_spreads
     if shares is not None:
         held = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
         shares = np.broadcast_to(held[:, np.newaxis], shares.shape).astype(np.int32)
-    return replace(workload, pods=pods, gpu_shares=shares)
+    if spreads is not None:
+        spreads = np.full_like(spreads, IMPOSSIBLE)
+    return replace(workload, pods=pods, gpu_shares=shares, gpu_spreads=spreads)
 
 
 def placed_records(
-    workload: Workload, node: npt.NDArray[Any], cluster: Cluster
+    workload: Workload, node: npt.NDArray[Any], slots: npt.NDArray[Any], cluster: Cluster
 ) -> npt.NDArray[Any]:
     """Gives the records of pods as they are on the GPUs of the nodes that they run on."""
     if workload.gpu_shares is None:
@@ -111,6 +123,11 @@ def placed_records(
     pods = workload.pods.copy()
     model = cluster.nodes["gpu_model"][np.maximum(node, 0)]
     share = workload.gpu_shares[np.arange(len(pods)), np.maximum(model, 0)]
+    if workload.gpu_spreads is not None:
+        count = np.bitwise_count(slots)
+        for way in range(workload.gpu_spreads.shape[2]):
+            other = workload.gpu_spreads[np.arange(len(pods)), np.maximum(model, 0), way]
+            share = np.where((other[:, 0] == count)[:, np.newaxis], other, share)
     is_there = (node >= 0) & (model >= 0) & (share[:, 0] >= 0)
     pods["gpu_count"] = np.where(is_there, share[:, 0], pods["gpu_count"])
     pods["gpu_milli"] = np.where(is_there, share[:, 1], pods["gpu_milli"])

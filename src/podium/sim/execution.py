@@ -72,7 +72,7 @@ class Execution:
         """Runs the plan and collects its result."""
         plan = self._plan
         with insistent():
-            play = core()
+            play = core(plan.variant)
         table = _table(plan)
         _compile(plan, table)
         began = time.perf_counter()
@@ -83,7 +83,7 @@ class Execution:
         connect_ranking(state, is_cached=_is_cached(plan))
         self._state = state
         with deferred_interrupt(call.stop):
-            status = play(state.record)
+            status = play(state.seen_by(plan.variant))
         if status != 0:
             raise _failure(plan, state, call)
         return collect(plan, state, began)
@@ -224,5 +224,6 @@ def _expected_nodes(plan: Plan, state: State) -> npt.NDArray[Any]:
         return nodes
     placed = np.flatnonzero(state.arrays["status"] == PLACED)
     at, slots = state.arrays["node"][placed], state.arrays["slots"][placed]
-    pods = placed_records(plan.arrivals.taken(placed), plan.rank_order[at], plan.cluster)
+    arrivals = plan.arrivals.taken(placed)
+    pods = placed_records(arrivals, plan.rank_order[at], slots, plan.cluster)
     return occupied(nodes, pods, at, slots)

@@ -102,7 +102,7 @@ class Moment:
 
     def _probe(self, pods: Whole) -> Whole:
         with insistent():
-            ask = prober()
+            ask = prober(self.plan.variant)
         seats = np.zeros(len(pods), np.int64)
-        ask(self.state.record, pods.astype(np.int64), seats)
+        ask(self.state.seen_by(self.plan.variant), pods.astype(np.int64), seats)
         return seats

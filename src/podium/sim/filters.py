@@ -7,7 +7,7 @@ looked at on its own, for all nodes at once; property tests hold the two togethe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,13 +15,19 @@ import numpy.typing as npt
 
 from podium.model.classes import ABSENT, PODS, PRESENT, SKEW, Rule
 from podium.model.constraints import UNCONSTRAINED, UNSCHEDULABLE, Constraints, Taint
-from podium.model.records import ANY_MODEL, GPU_MILLI
+from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_16
 from podium.sim.feasible import Moment
 
 Reason = Literal[
     "cordoned", "taint", "selector", "host-ports", "gpu-model", "gpu", "gpu-share", "gpu-memory",
     "cpu", "memory", "resource", "pods", "topology-spread", "pod-affinity", "pod-anti-affinity",
 ]  # fmt: skip
+
+MOST_GPUS = NODE_16["gpu_milli_left"].shape[0]
+"""A pod that asks for more is shown with so many, and takes its true number of a resource."""
+
+UNEVEN = "node(s) had the devices, but not evenly on shared GPUs"
+"""What Podium asks for and kube-scheduler does not: the same of each GPU of a pod."""
 
 Flags = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.int64]
@@ -161,10 +167,15 @@ class _Request:
 
     count: npt.NDArray[np.int32]  # (num_nodes,) GPUs
     milli: npt.NDArray[np.int32]  # (num_nodes,) of each
-    is_possible: Flags  # (num_nodes,) some share of the node's GPUs serves it
+    records: npt.NDArray[np.int32]  # (num_nodes,) which record of shapes says so, -1 = none
     asked_count: int
     asked_milli: int
     memory_mib: int
+
+    @property
+    def is_possible(self) -> Flags:
+        """Tells of each node whether some share of its GPUs serves the request."""
+        return self.records >= 0
 
 
 def _request(moment: Moment, pod: int) -> _Request:
@@ -175,10 +186,11 @@ def _request(moment: Moment, pod: int) -> _Request:
     count, milli = (own["gpu_count"], own["gpu_milli"]) if asked is None else asked[pod]
     told = (int(count), int(milli), 0 if memory is None else int(memory[pod]))
     if not moment.state.number("has_shares"):
-        return _Request(np.full(size, count), np.full(size, milli), np.ones(size, bool), *told)
+        index = np.full(size, shape, np.int32)
+        return _Request(np.full(size, count), np.full(size, milli), index, *told)
     index = np.where(models >= 0, arrays["shares"][shape][models], shape)
     records = arrays["shapes"][np.maximum(index, 0)]
-    return _Request(records["gpu_count"], records["gpu_milli"], index >= 0, *told)
+    return _Request(records["gpu_count"], records["gpu_milli"], index, *told)
 
 
 def _models(moment: Moment, pod: int) -> Filters:
@@ -207,13 +219,34 @@ def _resources(
     moment: Moment, pod: int, nodes: npt.NDArray[Any], resources: npt.NDArray[np.int64]
 ) -> Filters:
     """Compares what a pod asks for with what nodes have left."""
-    yield from _gpus(moment, pod, nodes)
+    others = list(_others(moment, pod, resources))
+    many = _devices_beyond_record(moment, pod, others)
+    is_told = np.any([each.fails for each in many], axis=0)
+    for gpus in _gpus(moment, pod, nodes):
+        yield replace(gpus, fails=gpus.fails & ~is_told)
+    yield from (replace(each, reason="gpu") for each in many)
     asked = moment.plan.arrivals.pods[pod]
     for name, unit in (("cpu_milli", "m"), ("memory_mib", "Mi")):
         left = np.maximum(nodes[f"{name}_left"], 0)
         reason: Reason = "cpu" if name == "cpu_milli" else "memory"
         short = Shortage(left, int(asked[name]), unit)
         yield Filter(reason, f"Insufficient {reason}", left < asked[name], shortage=short)
+    yield from (each for each in others if each not in many)
+
+
+def _devices_beyond_record(moment: Moment, pod: int, others: list[Filter]) -> list[Filter]:
+    """Finds the resources that say how many GPUs are asked for where a record cannot."""
+    request = _request(moment, pod)
+    if request.asked_count < MOST_GPUS or request.asked_milli < GPU_MILLI:
+        return []
+    return [
+        each
+        for each in others
+        if "gpu" in each.text and each.shortage is not None and each.shortage.asked > MOST_GPUS
+    ]
+
+
+def _others(moment: Moment, pod: int, resources: npt.NDArray[np.int64]) -> Filters:
     tables, classes = moment.plan.arrivals.tables, moment.plan.arrivals.class_of
     if tables is None or classes is None:
         return
@@ -232,8 +265,7 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
     if not request.asked_count:
         return
     free = nodes["gpu_milli_left"]
-    fitting = (free >= request.milli[:, np.newaxis]).sum(axis=1)
-    fails = (fitting < request.count) & request.is_possible
+    fails = _is_short(moment, request.records, free) & request.is_possible
     if not fails.any():
         return
     # The last of the GPUs that a pod needs, in order of room.
@@ -244,11 +276,28 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
         short = Shortage(memory, request.memory_mib, "Mi", "free on a GPU")
         yield Filter("gpu-memory", "Insufficient GPU memory", fails, shortage=short)
     elif request.asked_milli == GPU_MILLI:
-        devices = Shortage(_devices(moment, nodes, free), request.asked_count, what="free GPUs")
-        yield Filter("gpu", "Insufficient nvidia.com/gpu", fails, shortage=devices)
+        devices = _devices(moment, nodes, free)
+        is_uneven = fails & (devices >= request.asked_count)
+        short = Shortage(devices, request.asked_count, what="free GPUs")
+        yield Filter("gpu", "Insufficient nvidia.com/gpu", fails & ~is_uneven, shortage=short)
+        yield Filter("gpu", UNEVEN, is_uneven)
     else:
         short = Shortage(room, request.asked_milli, " milli", "free on a GPU")
         yield Filter("gpu-share", "Insufficient GPU share", fails, shortage=short)
+
+
+def _is_short(moment: Moment, records: npt.NDArray[np.int32], free: npt.NDArray[Any]) -> Flags:
+    """Tells of each node whether too few GPUs have room, over however many a request is spread."""
+    arrays = moment.state.arrays
+    short = np.ones(len(free), bool)
+    while (records >= 0).any():
+        pods = arrays["shapes"][np.maximum(records, 0)]
+        fitting = (free >= pods["gpu_milli"][:, np.newaxis]).sum(axis=1)
+        short &= (fitting < pods["gpu_count"]) | (records < 0)
+        if not moment.state.number("has_spreads"):
+            break
+        records = np.where(records >= 0, arrays["spreads"][np.maximum(records, 0)], -1)
+    return short
 
 
 def _devices(moment: Moment, nodes: npt.NDArray[Any], free: npt.NDArray[Any]) -> Whole:

@@ -12,6 +12,7 @@ from podium.model import Cluster, Workload
 from podium.policies import Policy
 from podium.sim.bound import NOBODY_BOUND, Bound
 from podium.sim.gangs import Gangs
+from podium.sim.kernel import Variant
 from podium.sim.preparation import Preparation
 from podium.sim.protocols import Protocol
 from podium.sim.tiers import Tier
@@ -38,6 +39,11 @@ class Plan:
         """Tells whether CPU, memory and GPUs alone decide where a pod fits."""
         arrivals = self.arrivals
         return arrivals.tables is None and arrivals.gpu_shares is None and not self.gangs.is_any
+
+    @property
+    def variant(self) -> Variant:
+        """Names the variant of the core that knows what the run needs."""
+        return "plain" if self.is_plain else "full"
 
     def __repr__(self) -> str:
         return (

@@ -164,7 +164,9 @@ class Result:
         if self.plan.arrivals.gpu_shares is None:
             return self.plan.arrivals.pods
         if "pods" not in self.derived:
-            self.derived["pods"] = placed_records(self.plan.arrivals, self.node, self.plan.cluster)
+            self.derived["pods"] = placed_records(
+                self.plan.arrivals, self.node, self.slots, self.plan.cluster
+            )
         found: npt.NDArray[Any] = self.derived["pods"]
         return found
 

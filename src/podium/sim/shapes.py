@@ -29,6 +29,7 @@ class CoreShapes:
     num_shapes: int
     line_shape: Numbers  # (num_lines,)
     shares: npt.NDArray[np.int32]  # (num_shapes, num_kinds) indices into records, -1 = impossible
+    spreads: npt.NDArray[np.int32]  # (num_shapes + variants,) the same over more GPUs, -1 = none
 
 
 def core_shapes(workload: Workload) -> CoreShapes:
@@ -40,11 +41,13 @@ def core_shapes(workload: Workload) -> CoreShapes:
 def _core_shapes(workload: Workload) -> CoreShapes:
     records, shape_of = workload.shapes().pods, workload.shape_of()
     variants, shares = records[:0], np.zeros((len(records), 0), np.int32)
+    spreads = np.zeros(1, np.int32)
     if workload.gpu_shares is not None:
-        by_kind = workload.gpu_shares.reshape(len(workload), -1).astype(np.int64)
+        ways = _ways(workload)
+        by_kind = ways.reshape(len(workload), -1).astype(np.int64)
         shape_of, first = _numbered(np.column_stack([shape_of, by_kind]))
         records = workload.pods[first]
-        variants, shares = _variants(records, workload.gpu_shares[first])
+        variants, shares, spreads = _variants(records, ways[first])
     line_of, line_shape = shape_of, np.arange(len(records))
     if workload.class_of is not None:
         # One number for both is told apart much faster than two.
@@ -52,7 +55,15 @@ def _core_shapes(workload: Workload) -> CoreShapes:
         line_of, first = _numbered(both[:, np.newaxis])
         line_shape = shape_of[first]
     listed = np.append(records, variants)
-    return CoreShapes(listed, shape_of, line_of, len(records), line_shape, shares)
+    return CoreShapes(listed, shape_of, line_of, len(records), line_shape, shares, spreads)
+
+
+def _ways(workload: Workload) -> npt.NDArray[np.int32]:
+    """Gives shares with the ways to spread them: (num_pods, num_kinds, 1 + num_ways, 2)."""
+    shares, spreads = workload.gpu_shares, workload.gpu_spreads
+    assert shares is not None
+    usual = shares[:, :, np.newaxis]
+    return usual if spreads is None else np.concatenate([usual, spreads], axis=2)
 
 
 def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
@@ -67,11 +78,14 @@ def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _variants(
-    records: Records, asked: npt.NDArray[np.int32]
-) -> tuple[Records, npt.NDArray[np.int32]]:
-    num_kinds = asked.shape[1]
-    variants = np.repeat(records, num_kinds)
-    variants["gpu_count"] = asked[:, :, 0].ravel()
-    variants["gpu_milli"] = asked[:, :, 1].ravel()
-    numbers = len(records) + np.arange(len(variants)).reshape(-1, num_kinds)
-    return variants, np.where(asked[:, :, 0] == IMPOSSIBLE, -1, numbers).astype(np.int32)
+    records: Records, ways: npt.NDArray[np.int32]
+) -> tuple[Records, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    num_kinds, num_ways = ways.shape[1:3]
+    variants = np.repeat(records, num_kinds * num_ways)
+    variants["gpu_count"] = ways[..., 0].ravel()
+    variants["gpu_milli"] = ways[..., 1].ravel()
+    numbers = len(records) + np.arange(len(variants)).reshape(-1, num_kinds, num_ways)
+    numbers = np.where(ways[..., 0] == IMPOSSIBLE, -1, numbers).astype(np.int32)
+    following = np.full(len(records) + len(variants), -1, np.int32)
+    following[len(records) :].reshape(numbers.shape)[:, :, :-1] = numbers[:, :, 1:]
+    return variants, np.ascontiguousarray(numbers[:, :, 0]), following

@@ -13,7 +13,8 @@ from podium.model.records import GPU_MILLI
 from podium.model.state import occupied
 from podium.policies import ClusterPolicy, Policy
 from podium.sim.bound import placed_records
-from podium.sim.kernel.layout import ARRAYS, RUN
+from podium.sim.kernel import Variant
+from podium.sim.kernel.layout import ARRAYS, RECORDS, RUN
 from podium.sim.kernel.offers import INFLATION, NOT_BEGUN, NOT_DRAINING, PLACED, REPLAY, ROUNDS
 from podium.sim.kernel.ranking import FAN
 from podium.sim.kernel.scores import NO_STATE
@@ -59,6 +60,10 @@ class State:
         """Reads a number that the core keeps."""
         return int(self.record[name][0])
 
+    def seen_by(self, variant: Variant) -> npt.NDArray[Any]:
+        """Shows the record as a variant of the core sees it."""
+        return self.record.view(RECORDS[variant])
+
 
 def build_state(plan: Plan) -> State:
     """Lays out nodes in rank order, shapes, the queue and room for the outcome."""
@@ -88,7 +93,7 @@ def build_state(plan: Plan) -> State:
     }
     state = State(arrays, np.zeros(1, RUN))
     connect(state, arrays, numbers)
-    connect(state, {"shares": shapes.shares}, _share_numbers(shapes))
+    connect_shares(state, shapes)
     connect_gangs(state, plan, shapes)
     connect_constraints(state, plan)
     if len(plan.bound):
@@ -96,11 +101,14 @@ def build_state(plan: Plan) -> State:
     return state
 
 
-def _share_numbers(shapes: CoreShapes) -> dict[str, int]:
-    return {
+def connect_shares(state: State, shapes: CoreShapes) -> None:
+    """Lays out what requests are on other kinds of GPU, and over more of them."""
+    numbers = {
         "has_shares": len(shapes.records) > shapes.num_shapes,
+        "has_spreads": bool((shapes.spreads > 0).any()),
         "num_kinds": shapes.shares.shape[1],
     }
+    connect(state, {"shares": shapes.shares, "spreads": shapes.spreads}, numbers)
 
 
 def gpu_slots(cluster: Cluster) -> int:
@@ -228,7 +236,7 @@ def build_world(plan: Plan, running: Running) -> State:
     }
     state = State({}, np.zeros(1, RUN))
     connect(state, _world(plan.cluster, plan.rank_order, shapes), numbers)
-    connect(state, {"shares": shapes.shares}, _share_numbers(shapes))
+    connect_shares(state, shapes)
     connect_gangs(state, plan, shapes)
     connect_constraints(state, plan)
     occupy(state, plan, running)
@@ -238,9 +246,9 @@ def build_world(plan: Plan, running: Running) -> State:
 def occupy(state: State, plan: Plan, running: Running) -> None:
     """Lets pods run on nodes on which nothing ran: takes what they take, and counts them."""
     arrays, at = state.arrays, _ranks(plan)[running.node]
-    where = np.full(len(plan.arrivals), -1)
-    where[running.pods] = running.node
-    pods = placed_records(plan.arrivals, where, plan.cluster)[running.pods]
+    where, slots = (np.full(len(plan.arrivals), -1), np.zeros(len(plan.arrivals), np.int32))
+    where[running.pods], slots[running.pods] = running.node, running.slots
+    pods = placed_records(plan.arrivals, where, slots, plan.cluster)[running.pods]
     arrays["nodes"][:] = occupied(arrays["nodes"], pods, at, running.slots)
     has_gpu = pods["gpu_count"] > 0
     kinds = np.where(pods["gpu_milli"] < GPU_MILLI, 0, pods["gpu_count"])

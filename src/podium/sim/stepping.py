@@ -22,8 +22,8 @@ from podium.policies import HOLD, ClusterPolicy
 from podium.sim.engine import Setup, make_plan
 from podium.sim.execution import collect
 from podium.sim.interrupt import insistent
-from podium.sim.kernel import stepper
-from podium.sim.kernel.layout import RUN
+from podium.sim.kernel import Variant, stepper
+from podium.sim.kernel.layout import RECORDS, RUN
 from podium.sim.kernel.stepping import HOLD_ACTION, NONE_REFUSED
 from podium.sim.plan import Plan
 from podium.sim.protocols import Protocol, Replay
@@ -90,8 +90,6 @@ class VectorEnvironment:
     """Steps many independent runs by one compiled call, without Python's lock."""
 
     def __init__(self, plans: Sequence[Plan]) -> None:
-        with insistent():
-            self._step = stepper()
         self._plans = _plans(plans)
         kind = _record_kind(self._plans)
         size, width = len(self._plans), max(len(plan.cluster) for plan in self._plans)
@@ -105,6 +103,7 @@ class VectorEnvironment:
         self._fresh = [_snapshot(state) for state in self._states]
         self._began = [time.perf_counter()] * size
         self.observation = self._shown()
+        self._choose_core()
         self.reset()
 
     def __len__(self) -> int:
@@ -157,7 +156,7 @@ class VectorEnvironment:
         return self._states[self._number(environment)].number("offered")
 
     def arguments(self, actions: npt.NDArray[np.int64]) -> tuple[Any, ...]:
-        """Gives what `kernel.stepper()` takes, for actors that are compiled together with it."""
+        """Gives what `kernel.stepper` takes, for actors that are compiled together with it."""
         return self._batch(slice(None), actions, self._any_slots)
 
     def _number(self, environment: int) -> int:
@@ -171,7 +170,14 @@ class VectorEnvironment:
 
     def _batch(self, which: slice, actions: Any, slots: Any) -> tuple[Any, ...]:
         shown = (self._pods[which], self._may_hold[which], self._is_done[which])
-        return (self._runs[which], actions, slots, *shown)
+        return (self._seen[which], actions, slots, *shown)
+
+    def _choose_core(self) -> None:
+        """Takes the plain core, unless some run needs the other."""
+        variant: Variant = "plain" if all(plan.is_plain for plan in self._plans) else "full"
+        with insistent():
+            self._step = stepper(variant)
+        self._seen = self._runs.view(RECORDS[variant])
 
     def _laid_out(self, i: int, plan: Plan) -> State:
         built = build_state(plan)
@@ -193,6 +199,7 @@ class VectorEnvironment:
             self._plans[i] = plan
             self._states[i] = self._laid_out(i, plan)
             self._fresh[i] = _snapshot(self._states[i])
+            self._choose_core()
         record, arrays = self._fresh[i]
         self._runs[i : i + 1] = record
         for name, array in arrays.items():

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
-from podium.traces.kubernetes.documents import RECORDING, SUFFIXES, read_documents
+from podium.traces.kubernetes.documents import RECORDING, SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.kubernetes.state import State
 from podium.traces.openb.csv_file import read_csv
@@ -88,7 +89,9 @@ def load_trace(reference: str, options: LoadOptions = LoadOptions()) -> Trace:  
     return replace(_from_path(path, options), name=reference)
 
 
-def _manifests(path: Path, rejects: Rejects, options: LoadOptions) -> Trace:
+def _manifests(
+    path: Path, rejects: Rejects, options: LoadOptions, begun: Iterable[Document] | None = None
+) -> Trace:
     """Reads manifests, and the files of wanted pods beside them."""
     with ExitStack() as stack:
         wanted = []
@@ -98,7 +101,7 @@ def _manifests(path: Path, rejects: Rejects, options: LoadOptions) -> Trace:
                 raise UsageError(f'there is no file "{each}"', where=_WANTED, hint=hint)
             buffer = stack.enter_context(buffered(each)) if is_stream(each) else None
             wanted.append(buffer.path if buffer else Path(each))
-        return read_manifests(path, rejects, options.reading, wanted)
+        return read_manifests(path, rejects, options.reading, wanted, begun)
 
 
 def _refuse_wanted(options: LoadOptions) -> None:
@@ -210,11 +213,13 @@ def _from_path(path: Path, options: LoadOptions) -> Trace:
     if suffix == RECORDING:
         return _manifests(path, rejects, options)
     if suffix in SUFFIXES:
-        first = next(read_documents(path), None)
+        documents = read_documents(path)
+        first = next(documents, None)
         if first is not None and is_simon_config(first):
             _refuse_wanted(options)
             return read_simon(first, path, rejects, options.reading)
-        return _manifests(path, rejects, options)
+        begun = chain([first], documents) if first is not None else documents
+        return _manifests(path, rejects, options, begun)
     raise InputError.at(
         path,
         f'files that end in "{suffix}" are not read as traces',

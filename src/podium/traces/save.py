@@ -24,6 +24,9 @@ def save_trace(trace: Trace, target: Path) -> list[Path]:
     A CSV file holds nodes or pods: a trace with both becomes `NAME-nodes.csv` and
     `NAME-pods.csv`.
     """
+    if trace.cluster is None and trace.workload is None:
+        hint = "podium traces info shows what was left out"
+        raise UsageError("there are neither nodes nor pods to write", where=trace.name, hint=hint)
     suffix = format_suffix(target)
     if suffix in SUFFIXES:
         write_manifests(trace, target)

@@ -186,3 +186,54 @@ def test_a_dump_is_converted_as_it_is_meant(runner):
         runner.invoke(app, ["traces", "convert", DUMP, f"{state}.json", "--state", state])
         items = json.loads(Path(f"{state}.json").read_text())["items"]
         assert sum("nodeName" in item["spec"] for item in items if item["kind"] == "Pod") == bound
+
+
+def test_what_was_asked_for_is_told_in_its_own_unit(run):
+    shared = "Tesla-T4-SHARED, nvidia.com/gpu.replicas: '4', nvidia.com/gpu.memory: '15360'"
+    mig = GPU_NODE % ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 7)
+    asking = "kind: Pod\nmetadata: {name: %s, annotations: {%s}}\nspec: {}\n---\n"
+    pods = [
+        asking % ("mib", "gpu-memory: '8000'"),
+        asking % ("twice", "gpu-memory: '1000', gpu-fraction-num-devices: '2'"),
+        asking % ("half", "gpu-fraction: '0.5'"),
+        GPU_POD % ("one", "", "nvidia.com/gpu", 1),
+        GPU_POD % ("three", "", "nvidia.com/gpu", 3),
+    ]
+    Path("dump.yaml").write_text(GPU_NODE % (shared, 16) + "".join(pods))
+    found = run("dump.yaml", "--policy", "first-fit")
+    assert found.exit_code == 0, found.stdout
+    rows = [line.split("  ") for line in found.stdout.splitlines()[1:6]]
+    asked = {row[0]: next(filter(None, row[1:])).strip() for row in rows}
+    assert asked == {
+        "default/mib": "8,000 MiB", "default/twice": "2 x 1,000 MiB", "default/half": "0.5",
+        "default/one": "1 replica", "default/three": "3 replicas",
+    }  # fmt: skip
+    assert "asked" not in json.loads(run("dump.yaml", "--json").stdout)["pods"][0]
+    Path("dump.yaml").write_text(mig + GPU_POD % ("p", "", "nvidia.com/gpu", 2))
+    assert "  2 MIG devices  n " in run("dump.yaml").stdout
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "amd.com/gpu"])
+def test_more_than_16_gpus_are_told_with_what_nodes_have(run, resource):
+    nodes = (GPU_NODE % ("A", 8)).replace("nvidia.com/gpu: 8", f"{resource}: 8")
+    Path("dump.yaml").write_text(nodes + GPU_POD % ("p", "", resource, 20))
+    found = run("dump.yaml")
+    assert found.exit_code == 1
+    row, _, reason, _ = found.stdout.splitlines()[1:]
+    assert row.split() == ["default/p", "20", "-", "gpu"]
+    told = f"1 Insufficient {resource} (8 free at most, 20 asked)"
+    assert reason == f"gpu (1 pod): 0/1 nodes are available: {told}"
+
+
+def test_pods_that_wait_for_their_gates_need_no_node(run, runner):
+    gated = "spec: {schedulingGates: [{name: kueue.x-k8s.io/admission}]}"
+    Path("dump.yaml").write_text(f"kind: Pod\nmetadata: {{name: p}}\n{gated}\n")
+    found = run("dump.yaml")
+    assert found.exit_code == 0
+    assert found.stdout.strip() == "no pod is pending; 1 waits for its gates"
+    simulated = runner.invoke(app, ["simulate", "--trace", "dump.yaml"])
+    assert simulated.exit_code == 2
+    assert "there are no pods to place; left out: 1 " in simulated.stderr
+    written = runner.invoke(app, ["traces", "convert", "dump.yaml", "other.yaml"])
+    assert written.exit_code == 2
+    assert "neither nodes nor pods" in written.stderr

@@ -157,6 +157,24 @@ def test_a_file_that_the_run_never_saw_is_validated_on_whole():
 
 
 @pytest.mark.usefixtures("own")
+def test_a_dump_that_the_run_never_saw_is_read_as_it_is_meant():
+    flags = {"simulate.state": "empty", "simulate.duration": "2h", "simulate.topology": "aws"}
+    request = PromotionRequest("run", traces=("mine.yaml",), seeds=2)
+    cases = held_out_cases(load_settings(flags), plan_of(), request)
+    assert {(case.state, case.duration, case.topology) for case in cases} == {
+        ("empty", "2h", "aws")
+    }
+
+
+@pytest.mark.parametrize("flag", ["state", "duration", "topology"])
+def test_how_a_dump_is_meant_needs_one(flag):
+    values = {"state": "empty", "duration": "2h", "topology": "aws"}
+    settings = load_settings({f"simulate.{flag}": values[flag]})
+    with pytest.raises(UsageError, match=f"--{flag} needs --trace"):
+        held_out_cases(settings, plan_of(), PromotionRequest("run"))
+
+
+@pytest.mark.usefixtures("own")
 def test_other_nodes_do_not_bring_trained_arrivals_back():
     plan = plan_of(traces=("mine.yaml",), held_out="time")
     cases = validated(plan, "mine.yaml", cluster="nodes.yaml")

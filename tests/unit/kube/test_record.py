@@ -287,3 +287,25 @@ def test_a_line_that_is_broken_in_the_middle_is_named(cluster):
     cluster.path.write_text("\n".join(lines) + "\n")
     with pytest.raises(InputError, match=r"line 2: this is no line of a recording"):
         load_trace(str(cluster.path))
+
+
+ODD = (
+    '{"at": "x", "event": "put"}', '{"at": 1, "event": "put", "object": []}',
+    '{"at": 1, "event": "put", "object": {"kind": "Pod"}}', '{"at": 1, "event": "life"}',
+    '{"at": 1, "event": "life", "uid": "none"}', '{"at": 1, "event": "gone"}', "[" * 5000,
+    '{"at": 1, "event": "put", "object": {"kind": "Pod", "metadata": {"uid": "u"}, "spec": 3}}',
+    '{"at": 1, "event": "put", "object": {"kind": "Pod", "metadata": {"uid": "u", "name": "p"},'
+    ' "spec": {}, "status": {"containerStatuses": 7}}}',
+    '{"at": 1, "event": "put", "object": {"kind": "Pod", "metadata": {"uid": "u",'
+    ' "creationTimestamp": "never"}, "spec": {}}}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_an_odd_line_is_an_error_that_names_the_file(cluster, text):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+    with cluster.path.open("a") as file:
+        file.write(f"{text}\n{cluster.path.read_text().splitlines()[-1]}\n")
+    with pytest.raises(InputError, match=r"cluster\.jsonl"):
+        load_trace(str(cluster.path))

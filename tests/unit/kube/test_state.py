@@ -156,6 +156,16 @@ def test_only_what_changes_something_makes_another_version(state):
     assert state.version == version + 1
 
 
+def test_objects_that_nobody_reads_make_no_version(state):
+    state.apply(POD_GROUP, "ADDED", group("train", 2))
+    version = state.version
+    assert not state.apply(POD_GROUP, "MODIFIED", {**group("train", 2), "status": {"phase": "x"}})
+    assert state.apply(POD_GROUP, "MODIFIED", group("train", 3))
+    budget = {"kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "status": {"n": 1}}
+    assert not state.apply("PodDisruptionBudget.policy", "ADDED", budget)
+    assert state.version == version + 1
+
+
 def test_subscribers_hear_of_pods_that_are_bound_and_gone(state):
     heard = []
     end = state.subscribe(lambda uid, node: heard.append((uid, node)))
@@ -330,7 +340,7 @@ def test_records_are_those_that_a_simulation_begins_with(seed, tmp_path):
     workload = trace.workload.on(trace.cluster)
     running = workload.taken(np.flatnonzero(is_bound(workload)))
     bound, held = bind(trace.cluster, running)
-    placed = placed_records(held, bound.node, trace.cluster)
+    placed = placed_records(held, bound.node, bound.slots, trace.cluster)
     expected = occupied(trace.cluster.nodes, placed, bound.node, bound.slots)
     assert state.names == list(trace.cluster.names)
     for name in expected.dtype.names:

@@ -4,7 +4,7 @@ import pytest
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.model.cluster import GpuKind
-from podium.model.shares import IMPOSSIBLE, share_on
+from podium.model.shares import IMPOSSIBLE, share_on, spreads_on
 
 T4, SLICED, UNKNOWN = GpuKind("T4", 16384), GpuKind("T4", 16384, 4), GpuKind("T4")
 
@@ -29,6 +29,24 @@ T4, SLICED, UNKNOWN = GpuKind("T4", 16384), GpuKind("T4", 16384, 4), GpuKind("T4
 )
 def test_a_request_is_a_share_of_each_kind(asked, kind, share):
     assert share_on(*asked, kind) == share
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "spreads"),
+    [
+        ((2, 1000, 0), T4, []),
+        ((1, 1000, 0), SLICED, []),
+        ((2, 400, 0), SLICED, []),  # a part of a card is a part, however it is advertised
+        ((2, 1, 8192), SLICED, []),
+        ((2, 1000, 0), SLICED, [(2, 250)]),
+        ((3, 1000, 0), SLICED, [(3, 250), (2, 500)]),  # two each are one too many
+        ((4, 1000, 0), SLICED, [(2, 500), (4, 250)]),
+        ((5, 1000, 0), SLICED, [(5, 250), (3, 500)]),
+        ((6, 1000, 0), GpuKind("A", 0, 2), [(6, 500)]),
+    ],
+)
+def test_devices_of_shared_cards_may_lie_on_more_of_them(asked, kind, spreads):
+    assert spreads_on(*asked, kind) == spreads
 
 
 def test_demand_is_measured_on_the_kind_that_most_gpus_are_of():

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 NAMES = ("worst-fit", "compact", "balanced", "funsearch-4816")
 
 KEEP = "from podium.policies import load; load({name!r}).native(1, 8)"
@@ -31,6 +33,7 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.deep
 def test_policies_kept_by_separate_processes_stay_themselves_in_one(tmp_path):
     environment = {**os.environ, "PODIUM_COMPILE_CACHE": str(tmp_path)}
     for name in NAMES:

@@ -5,6 +5,7 @@ import pytest
 
 from podium.errors import UsageError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import Constraints
 from podium.policies import HOLD, load
 from podium.sim import Holding, Inflation, Order, Replay, Rounds, Setup, simulate
 from podium.sim.stepping import HOLD_ACTION, Episode, VectorEnvironment, stepped_plan
@@ -235,6 +236,21 @@ def test_an_environment_can_be_given_another_plan():
     assert same_result(
         together.result(1), simulate(MANY_NODES, MANY_PODS, load("first-fit"), None, Setup(1))
     )
+
+
+def test_an_environment_of_plain_runs_can_be_given_one_with_constraints():
+    labelled = Cluster.of(
+        [NodeSpec("hdd", 4000, 900, labels={"disk": "hdd"}), NodeSpec("ssd", 4000, 900)]
+    )
+    picky = PodSpec("picky", 100, 1, constraints=Constraints(node_labels=(("disk", "hdd"),)))
+    together = many(2)
+    shown = together.reset(1, stepped_plan(labelled, Workload.of([picky]), Rounds(), LISTED))
+    assert shown.feasible[1].tolist() == [True] + [False] * 8
+    together.reset(1, stepped_plan(CLUSTER, WORKLOAD, Rounds(), LISTED))
+    assert shown.feasible[1].tolist() == [True, True] + [False] * 7
+    finish(together)
+    expected = simulate(MANY_NODES, MANY_PODS, load("first-fit"), None, Setup(0))
+    assert same_result(together.result(0), expected)
 
 
 def test_a_plan_that_has_no_room_is_refused():

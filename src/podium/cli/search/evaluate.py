@@ -38,7 +38,7 @@ def evaluate(
 ) -> None:
     """Evaluates a candidate file in a sandbox; exits with 1 if it is rejected."""
     flags = {"search.allow_unconfined": is_unconfined or None, "traces.folder": traces}
-    settings = read_settings(ctx, flags)
+    settings = read_settings(ctx, {**cases.settings(), **flags})
     screen = Screen(settings.display)
     request = EvaluationRequest(_text(file), cases.request(), time_limit, memory_limit)
     with watching(screen) as listener:

@@ -11,7 +11,7 @@ import typer
 
 from podium.cli import figures
 from podium.cli.flags import with_blocks
-from podium.cli.options import Json, RunId, read_settings
+from podium.cli.options import DumpOptions, Json, RunId, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.search import options
 from podium.cli.terminal import on_one_line
@@ -62,6 +62,7 @@ def promote(
     ] = None,
     cluster: options.Cluster = None,
     load: options.Load = None,
+    dump: DumpOptions,
     loss: Annotated[
         float, typer.Option("--loss", help="Fitness that a shorter formula may cost.", min=0)
     ] = 0.02,
@@ -71,7 +72,7 @@ def promote(
     is_json: Json = False,
 ) -> None:
     """Validates the best of a run on held-out cases and writes the winners as policy files."""
-    settings = read_settings(ctx, place.settings())
+    settings = read_settings(ctx, {**place.settings(), **dump.settings()})
     screen = Screen(settings.display)
     request = PromotionRequest(
         run, folder, best, tuple(candidate or ()), name, summary, seeds, tuple(trace or ()),

@@ -46,6 +46,9 @@ class Judgement:
     diagnostics: str = ""  # of an accepted candidate, in words
     processor_s: float = 0.0  # of the worker
     simulated_s: float = 0.0  # of which in the simulator, on the training cases
+    number: int = 0  # of the candidate, in a search
+    text: str = ""  # with the constants that were judged, in a search
+    evaluations: int = 1  # spent on it: one, and those of its tuning
 
     def as_object(self) -> dict[str, Any]:
         """Returns the judgement as JSON types."""

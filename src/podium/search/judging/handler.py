@@ -109,7 +109,7 @@ def open_handler(setup: dict[str, Any]) -> TrialHandler:
 
 def _warm_up(fixtures: Fixtures) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
-    by_kind = {plan.protocol.name: plan for plan in fixtures.plans}
+    by_kind = {(plan.protocol.name, plan.variant): plan for plan in fixtures.plans}
     plans = (fixtures.tiny, *by_kind.values())
     few = replace(fixtures, plans=plans, median_pods=(MedianPod(),) * len(plans))
     _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))

@@ -21,7 +21,7 @@ from podium.search.candidate.verdict import Decisions, Judgement, Verdict
 from podium.search.sandbox.limits import Limits
 
 FACTORY = "podium.search.run.judge_worker:open_judge"
-BASELINE, DONE, MISSING_WALLS = "baseline", "done", "missing_walls"
+BASELINE, JUDGEMENT, MISSING_WALLS = "baseline", "judgement", "missing_walls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,43 +63,24 @@ class Context:
         return cls(tuple(source["incumbent"]), source["signatures"], source["may_hold"])
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A task's judgement, and its text with the constants it was judged with."""
+def judgement_as_object(judgement: Judgement) -> dict[str, Any]:
+    """Describes a whole judgement as JSON types, for the way back from a worker."""
+    return asdict(judgement)
 
-    number: int
-    text: str
-    judgement: Judgement
-    evaluations: int = 1
 
-    def as_object(self) -> dict[str, Any]:
-        """Describes a task that is done as JSON types."""
-        judgement = self.judgement
-        return {
-            "number": self.number,
-            "text": self.text,
-            "evaluations": self.evaluations,
-            "verdict": asdict(judgement.verdict),
-            "scores": judgement.scores,
-            "seconds": judgement.seconds,
-            "cases": list(judgement.cases),
-            "decisions": asdict(judgement.decisions) if judgement.decisions else None,
-            "diagnostics": judgement.diagnostics,
-            "processor_s": judgement.processor_s,
-            "simulated_s": judgement.simulated_s,
+def judgement_from_object(source: Mapping[str, Any]) -> Judgement:
+    """Reads what `judgement_as_object` wrote."""
+    known = source["decisions"]
+    return Judgement(
+        **{
+            **source,
+            "verdict": Verdict(**source["verdict"]),
+            "cases": tuple(source["cases"]),
+            "decisions": Decisions(known["signature"], tuple(known["behaviour"]))
+            if known
+            else None,
         }
-
-    @classmethod
-    def from_object(cls, source: Mapping[str, Any]) -> Done:
-        """Reads what `as_object` wrote."""
-        known = source["decisions"]
-        decisions = Decisions(known["signature"], tuple(known["behaviour"])) if known else None
-        judgement = Judgement(
-            Verdict(**source["verdict"]), source["scores"], source["seconds"],
-            tuple(source["cases"]), decisions, source["diagnostics"], source["processor_s"],
-            source["simulated_s"],
-        )  # fmt: skip
-        return cls(source["number"], source["text"], judgement, source["evaluations"])
+    )
 
 
 class Executor(Protocol):
@@ -113,7 +94,7 @@ class Executor(Protocol):
         """Lists the sandbox walls that some worker lacks."""
         ...
 
-    def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Done]:
+    def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Judgement]:
         """Judges tasks and yields each as soon as it is done."""
         ...
 
@@ -142,12 +123,12 @@ class JudgingExecutor:
         """Lists the sandbox walls that some machine lacks."""
         return tuple(sorted(self._missing_walls))
 
-    def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Done]:
+    def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Judgement]:
         """Judges tasks and yields each as soon as it is done."""
         calls = [self._call(task) for task in tasks]
         for reply in self.workers.run(calls, context.as_object()):
             self._missing_walls.update(reply.values[MISSING_WALLS])
-            yield Done.from_object(reply.values[DONE])
+            yield judgement_from_object(reply.values[JUDGEMENT])
 
     def close(self) -> None:
         """Ends all processes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,14 @@ from podium.evaluation.cases import TrainingSet
 from podium.search.candidate.constants import with_constants
 from podium.search.candidate.verdict import TRAINING, Decisions, Judgement, Verdict
 from podium.search.judging.judge import Judge
-from podium.search.run.executor import BASELINE, DONE, MISSING_WALLS, Context, Done, Task
+from podium.search.run.executor import (
+    BASELINE,
+    JUDGEMENT,
+    MISSING_WALLS,
+    Context,
+    Task,
+    judgement_as_object,
+)
 from podium.search.sandbox.limits import Limits
 
 
@@ -30,8 +38,11 @@ class JudgeWorker:
 
     def perform(self, task: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
         """Judges one candidate."""
-        done = perform(self.judge, Task(**task), Context.from_object(shared))
-        return {DONE: done.as_object(), MISSING_WALLS: list(self.judge.pool.missing_walls)}
+        judgement = perform(self.judge, Task(**task), Context.from_object(shared))
+        return {
+            JUDGEMENT: judgement_as_object(judgement),
+            MISSING_WALLS: list(self.judge.pool.missing_walls),
+        }
 
     def close(self) -> None:
         """Ends the confined processes, whatever they are doing."""
@@ -51,7 +62,7 @@ def open_judge(setup: Mapping[str, Any], threads: int) -> JudgeWorker:
     return JudgeWorker(Judge(training, setup["fitness"], threads, Limits(**setup["limits"])))
 
 
-def perform(judge: Judge, task: Task, context: Context) -> Done:
+def perform(judge: Judge, task: Task, context: Context) -> Judgement:
     """Performs one task: tunes if asked to, and judges."""
     text, evaluations = task.text, 1
     if task.tuning:
@@ -60,17 +71,18 @@ def perform(judge: Judge, task: Task, context: Context) -> Done:
         try:
             text = with_constants(text, tuned.tuned)
         except PodiumError as error:
-            return Done(task.number, text, _refused(str(error)), evaluations)
+            return _refused(task.number, text, str(error), evaluations)
         if tuned.reason:
-            return Done(task.number, text, _refused(tuned.reason), evaluations)
+            return _refused(task.number, text, tuned.reason, evaluations)
 
     def wants(decisions: Decisions) -> bool:
         # Tuned twins of a known candidate may decide alike and still be worth a place.
         return bool(task.tuning) or context.wants(task.complexity, decisions)
 
     judgement = judge.judge(text, (), context.incumbent, wants, may_hold=context.may_hold)
-    return Done(task.number, text, judgement, evaluations)
+    return replace(judgement, number=task.number, text=text, evaluations=evaluations)
 
 
-def _refused(reason: str) -> Judgement:
-    return Judgement(Verdict(False, TRAINING, reason))
+def _refused(number: int, text: str, reason: str, evaluations: int) -> Judgement:
+    verdict = Verdict(False, TRAINING, reason)
+    return Judgement(verdict, number=number, text=text, evaluations=evaluations)

@@ -9,13 +9,15 @@ from typing import Any
 
 from podium.errors import InputError, UsageError, advice_on
 from podium.evaluation.cases import TrainingSet
-from podium.files.excerpt import excerpt
+from podium.files.excerpt import escaped, excerpt
 from podium.search.judging.fitness import fitness_named
 from podium.search.population.archive import IslandSettings
 
 SEEDS, RANDOM = "seeds", "random"
 STARTS = (SEEDS, RANDOM)
 GENERATORS = ("genetic", "random", "llm", "command")
+MOST = 1_000_000
+"""The largest batch, island or program that a plan may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class RunPlan:
         try:
             return cls._read(given)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            message = f"the plan of the run is corrupt: {excerpt(error, 200)}"
+            told = escaped(str(error))[:200] if type(error) is ValueError else excerpt(error, 200)
+            message = f"the plan of the run is corrupt: {told}"
             raise InputError(message, hint="begin a new run") from error
 
     @classmethod
@@ -107,6 +110,11 @@ def _is_texts(value: object) -> bool:
 
 def _is_count(value: object) -> bool:
     return type(value) is int and value >= 0
+
+
+def _is_small(value: object) -> bool:
+    """Tells numbers that a run can live with from those that would use up all memory."""
+    return type(value) is int and 1 <= value <= MOST
 
 
 def _is_positive(value: object) -> bool:
@@ -144,13 +152,12 @@ def _is_prices(value: object) -> bool:
 _Checks = Mapping[str, Callable[[object], bool]]
 
 _PLAN: _Checks = {
-    "fitness": _is_text, "start": _is_text, "seed": _is_count, "batch": _is_count,
-    "largest": _is_count, "may_hold": lambda value: isinstance(value, bool),
+    "fitness": _is_text, "start": _is_text, "seed": _is_count, "batch": _is_small,
+    "largest": _is_small, "may_hold": lambda value: isinstance(value, bool),
     "generators": _is_generators, "starters": _is_starters,
 }  # fmt: skip
 _CUSTOMS: _Checks = dict.fromkeys(
-    ("islands", "capacity", "migrate_every", "respawn_after"),
-    lambda value: type(value) is int and value >= 1,
+    ("islands", "capacity", "migrate_every", "respawn_after"), _is_small
 )
 _TUNING: _Checks = dict.fromkeys(("every", "evaluations"), _is_count)
 _OPTIONS: Mapping[str, _Checks] = {

@@ -8,12 +8,12 @@ from typing import Any
 
 from podium.search.candidate.gates import read_candidate
 from podium.search.candidate.text import complexity_of
-from podium.search.candidate.verdict import ALLOWLIST, NOVELTY, SYNTAX, Verdict
+from podium.search.candidate.verdict import ALLOWLIST, NOVELTY, SYNTAX, Judgement, Verdict
 from podium.search.generators.generator import Cost, Generator, Proposal
 from podium.search.population import Archive
 from podium.search.population.member import BRED, REPAIR, TUNED
 from podium.search.run.batch import Sample
-from podium.search.run.executor import Context, Done, Executor, Task
+from podium.search.run.executor import Context, Executor, Task
 from podium.search.run.plan import RunPlan
 from podium.search.run.progress import Tally
 from podium.store import CandidateRecord, Store
@@ -41,21 +41,21 @@ def refused(record: CandidateRecord, gate: str, reason: str) -> CandidateRecord:
     return replace(record, state=JUDGED, accepted=False, gate=gate, reason=_clean(reason))
 
 
-def judged(record: CandidateRecord, done: Done) -> CandidateRecord:
+def judged(record: CandidateRecord, found: Judgement) -> CandidateRecord:
     """Builds the row of a judged candidate."""
-    found, decisions = done.judgement, done.judgement.decisions
-    accepted, is_tuned = found.verdict.accepted, done.text != record.text
+    decisions = found.decisions
+    accepted, is_tuned = found.verdict.accepted, found.text != record.text
     return replace(
         record,
-        complexity=complexity_of(done.text) if is_tuned else record.complexity,
+        complexity=complexity_of(found.text) if is_tuned else record.complexity,
         state=JUDGED, accepted=accepted, gate=found.verdict.gate,
-        reason=_clean(found.verdict.reason), text=_clean(done.text),
+        reason=_clean(found.verdict.reason), text=_clean(found.text),
         signature=decisions.signature if decisions else "",
         behaviour=decisions.behaviour if decisions else (),
         may_hold=record.may_hold or bool(found.scores.get("may_hold")),
         fitness=found.scores.get("fitness"), scores=_figures(found.scores), cases=found.cases,
         diagnostics=_clean(found.diagnostics),
-        seconds=found.seconds, cost={**record.cost, "evaluations": done.evaluations},
+        seconds=found.seconds, cost={**record.cost, "evaluations": found.evaluations},
     )  # fmt: skip
 
 

@@ -46,6 +46,9 @@ class Following(Protocol):
     def age_s(self) -> float:
         """Returns the seconds since the API server was last heard of."""
 
+    def lists(self) -> int:
+        """Returns how often objects were listed: once for each kind while watches go on."""
+
     async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
         """Binds a pod, with its GPUs as an annotation; returns what went wrong, or nothing."""
 
@@ -97,6 +100,10 @@ class Extender(Component):
             "state_age_seconds": (
                 "Seconds since the API server was last heard of; -1: never.",
                 lambda: self._following.age_s() if self._following else -1.0,
+            ),
+            "lists": (
+                "Lists that were read: one for each kind, and one more where a watch broke off.",
+                lambda: float(self._following.lists()) if self._following else 0.0,
             ),
             "assumed_pods": ("Pods that are assumed on a node.", lambda: float(len(self.assumed))),
             "nodes": ("Nodes that are known.", lambda: float(len(self.state.index))),

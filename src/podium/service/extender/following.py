@@ -70,6 +70,10 @@ class LiveCluster:
         """Returns the seconds since the API server was last heard of."""
         return self._watch.age_s
 
+    def lists(self) -> int:
+        """Returns how often objects were listed: once for each kind while watches go on."""
+        return sum(each.lists for each in self._watch.health().values())
+
     async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
         """Binds a pod; its GPUs are noted on it by the same request.
 

@@ -4,80 +4,83 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from podium.model.records import POD
 from podium.policies.jit import COMPILING, keep_on_disk, kept_folder, stamp_of
 
+Variant = Literal["plain", "full"]
+"""What the core knows: CPU, memory and GPUs alone, which compiles in half the time, or all."""
 
-def core() -> Any:
+
+def core(variant: Variant = "plain") -> Any:
     """Gives the compiled core, from disk where it was compiled before."""
     with COMPILING:
-        return _core()
+        return _core(variant)
 
 
 @functools.cache
-def _core() -> Any:
-    import numba
-
-    from podium.sim.kernel.layout import RUN
+def _core(variant: Variant) -> Any:
+    from podium.sim.kernel.layout import RECORDS
     from podium.sim.kernel.loop import play
 
-    compiled = numba.njit(nogil=True)(play)
-    keep_on_disk(compiled, play, kernel_stamp())
-    compiled.compile((numba.typeof(np.zeros(1, RUN)),))
-    return compiled
+    return _compiled(play, _core_stamp(variant), np.zeros(1, RECORDS[variant]))
 
 
-def stepper() -> Any:
+def stepper(variant: Variant = "plain") -> Any:
     """Gives the compiled step of many runs, from disk where it was compiled before."""
     with COMPILING:
-        return _stepper()
+        return _stepper(variant)
 
 
 @functools.cache
-def _stepper() -> Any:
-    import numba
-
-    from podium.sim.kernel.layout import RUN
+def _stepper(variant: Variant) -> Any:
+    from podium.sim.kernel.layout import RECORDS
     from podium.sim.kernel.stepping import step
 
-    compiled = numba.njit(nogil=True)(step)
-    # A stamp of its own: the folder of the core's tells whether the core was compiled.
-    keep_on_disk(compiled, step, stamp_of([kernel_stamp(), "step"]))
-    flags = np.zeros(1, np.bool_)
-    numbers = np.zeros(1, np.int64)
-    batch = (np.zeros(1, RUN), numbers, numbers, np.zeros(1, POD), flags, flags)
-    compiled.compile(tuple(numba.typeof(each) for each in batch))
-    return compiled
+    flags, numbers = np.zeros(1, np.bool_), np.zeros(1, np.int64)
+    batch = (np.zeros(1, RECORDS[variant]), numbers, numbers, np.zeros(1, POD), flags, flags)
+    return _compiled(step, stamp_of([kernel_stamp(), "step", variant]), *batch)
 
 
-def prober() -> Any:
+def prober(variant: Variant = "plain") -> Any:
     """Gives the compiled questions about a state, from disk where they were compiled before."""
     with COMPILING:
-        return _prober()
+        return _prober(variant)
 
 
 @functools.cache
-def _prober() -> Any:
-    import numba
-
-    from podium.sim.kernel.layout import RUN
+def _prober(variant: Variant) -> Any:
+    from podium.sim.kernel.layout import RECORDS
     from podium.sim.kernel.probe import probe
 
-    compiled = numba.njit(nogil=True)(probe)
-    keep_on_disk(compiled, probe, stamp_of([kernel_stamp(), "probe"]))
-    numbers = numba.typeof(np.zeros(1, np.int64))
-    compiled.compile((numba.typeof(np.zeros(1, RUN)), numbers, numbers))
+    numbers = np.zeros(1, np.int64)
+    stamp = stamp_of([kernel_stamp(), "probe", variant])
+    return _compiled(probe, stamp, np.zeros(1, RECORDS[variant]), numbers, numbers)
+
+
+def _compiled(function: Any, stamp: str, *arguments: Any) -> Any:
+    import numba
+
+    from podium.sim.kernel.compiler import CoreCompiler
+
+    compiled = numba.njit(nogil=True, pipeline_class=CoreCompiler)(function)
+    keep_on_disk(compiled, function, stamp)
+    compiled.compile(tuple(numba.typeof(each) for each in arguments))
     return compiled
 
 
-def is_core_on_disk() -> bool:
+def is_core_on_disk(variant: Variant = "plain") -> bool:
     """Tells whether the core was compiled before, so that starting it takes no time."""
-    folder = kept_folder(kernel_stamp())
+    folder = kept_folder(_core_stamp(variant))
     return folder is not None and folder.is_dir()
+
+
+def _core_stamp(variant: Variant) -> str:
+    # Nothing else has this stamp: its folder tells whether the core was compiled.
+    return stamp_of([kernel_stamp(), "play", variant])
 
 
 @functools.cache

@@ -14,14 +14,12 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from podium.sim.kernel import Variant
+from podium.sim.kernel.compiler import InnerCompiler
+
 _NUMBERS = (
     # the cluster and the workload
     *("num_nodes", "num_shapes", "num_lines", "num_pods", "node_bytes", "gpu_slots"),
-    # constraints, and GPUs of which one request is another share
-    *("has_constraints", "has_shares", "num_kinds", "num_resources"),
-    # gangs
-    *("has_gangs", "num_domains", "trial_gang", "trial_level", "trial_home", "trial_domain"),
-    *("trial_pod", "trial_left", "trial_size", "is_trial_held", "late_members"),
     # how the policy is called
     *("policy", "table", "rows", "columns", "takes_gpu", "is_cluster", "has_random_ties"),
     *("gpu_choice", "has_memo", "is_cached"),
@@ -41,51 +39,24 @@ _NUMBERS = (
     ),
     *("arrived", "departures", "active_lines", "waiting_pods", "held_pods", "forced_pod"),
     # where the run stands between two offers
-    *("offered", "pod_class", "first_gang_line", "is_passing", "pass_size", "pass_outcomes"),
+    *("offered", "is_passing", "pass_size", "pass_outcomes"),
     *("is_released", "drained_at", "round"),
     *("error_code", "error_pod", "error_node"),
 )
 
-ARRAYS = {
+_OPTIONAL_NUMBERS = (
+    # constraints, and GPUs of which one request is another share
+    *("has_constraints", "pod_class", "num_resources", "has_shares", "has_spreads", "num_kinds"),
+    # gangs
+    *("has_gangs", "first_gang_line", "num_domains", "trial_gang", "trial_level", "trial_home"),
+    *("trial_domain", "trial_pod", "trial_left", "trial_size", "is_trial_held", "late_members"),
+)
+
+_ARRAYS = {
     "nodes": "node records in rank order",
     "shapes": "pod records",
     "shape_of": "int64 (num_pods)",
     "line_of": "int64 (num_pods): where the pod waits on its own",
-    # one request on several kinds of GPU
-    "shares": "int32 (num_shapes, num_kinds): which record of shapes stands for it, -1 = none",
-    # constraints
-    "class_of": "int32 (num_pods): constraint class",
-    "filter_of": "int32 (num_classes): row of admits",
-    "admits": "uint8 (num_filters, num_nodes)",
-    "needs": "int64 (num_classes, num_resources)",
-    "resources": "int64 (num_nodes, num_resources): what is left",
-    "rules": "int32 (num_rules, 5): kind, group, own, max skew, least domains",
-    "rule_start": "int32 (num_classes + 1)",
-    "span_start": "int32 (num_classes): the first rule that other nodes decide as well",
-    "floor": "int64 (num_rules): what the counter of a rule is compared with, at this decision",
-    "members": "int32: groups in which a pod counts",
-    "member_start": "int32 (num_classes + 1)",
-    "is_enabling": "uint8 (num_classes): placing such a pod may make room for others",
-    "domain_of": "int32 (num_groups, num_nodes), -1 = none",
-    "is_counted": "uint8 (num_groups, num_nodes)",
-    "counts": "int32: pods by group and domain",
-    "count_start": "int32 (num_groups + 1)",
-    "num_eligible": "int32 (num_groups): domains that decide the lowest count",
-    "totals": "int64 (num_groups): pods in all domains",
-    # gangs, by number; 0 is none
-    "gang_of": "int32 (num_pods)",
-    "gang_minimum": "int32 (num_gangs + 1)",
-    "gang_level": "int32 (num_gangs + 1): 0 anywhere, 1 in one rack, 2 in one block, 3 in one zone",
-    "gang_home": "int32 (num_gangs + 1): domain of members that run already, -1 = none",
-    "gang_started": "int32 (num_gangs + 1): members placed so far",
-    "gang_arrived": "int32 (num_gangs + 1): members that wait for their gang",
-    "gang_head": "int64 (num_gangs + 1)",
-    "gang_tail": "int64 (num_gangs + 1)",
-    "next_member": "int64 (num_pods): the member behind, in the same gang",
-    "gang_domains": "int32 (3, num_nodes): rack, block and zone, -1 = none",
-    "is_barred": "uint8 (num_domains): domains in which the gang did not fit",
-    "trial_members": "int64 (num_pods): members that found a node",
-    "late": "int64 (num_pods): members left over, which join the queue after the pass",
     "class_counts": "int32 (num_nodes, 17): running GPU pods by class",
     "feasible": "uint8 (num_nodes), shown to cluster policies",
     "random_state": "uint64 (1)",
@@ -133,29 +104,81 @@ ARRAYS = {
     "change": "int32 (2 * num_pods): pod + 1 placed, -(pod + 1) released, in order",
     "changes_after": "int32 (num_pods): how many changes there were after each arrival (inflation)",
 }
+
+_OPTIONAL_ARRAYS = {
+    # one request on several kinds of GPU
+    "shares": "int32 (num_shapes, num_kinds): which record of shapes stands for it, -1 = none",
+    "spreads": "int32 (num_records): which record is the same over more GPUs, -1 = none",
+    # constraints
+    "class_of": "int32 (num_pods): constraint class",
+    "filter_of": "int32 (num_classes): row of admits",
+    "admits": "uint8 (num_filters, num_nodes)",
+    "needs": "int64 (num_classes, num_resources)",
+    "resources": "int64 (num_nodes, num_resources): what is left",
+    "rules": "int32 (num_rules, 5): kind, group, own, max skew, least domains",
+    "rule_start": "int32 (num_classes + 1)",
+    "span_start": "int32 (num_classes): the first rule that other nodes decide as well",
+    "floor": "int64 (num_rules): what the counter of a rule is compared with, at this decision",
+    "members": "int32: groups in which a pod counts",
+    "member_start": "int32 (num_classes + 1)",
+    "is_enabling": "uint8 (num_classes): placing such a pod may make room for others",
+    "domain_of": "int32 (num_groups, num_nodes), -1 = none",
+    "is_counted": "uint8 (num_groups, num_nodes)",
+    "counts": "int32: pods by group and domain",
+    "count_start": "int32 (num_groups + 1)",
+    "num_eligible": "int32 (num_groups): domains that decide the lowest count",
+    "totals": "int64 (num_groups): pods in all domains",
+    # gangs, by number; 0 is none
+    "gang_of": "int32 (num_pods)",
+    "gang_minimum": "int32 (num_gangs + 1)",
+    "gang_level": "int32 (num_gangs + 1): 0 anywhere, 1 in one rack, 2 in one block, 3 in one zone",
+    "gang_home": "int32 (num_gangs + 1): domain of members that run already, -1 = none",
+    "gang_started": "int32 (num_gangs + 1): members placed so far",
+    "gang_arrived": "int32 (num_gangs + 1): members that wait for their gang",
+    "gang_head": "int64 (num_gangs + 1)",
+    "gang_tail": "int64 (num_gangs + 1)",
+    "next_member": "int64 (num_pods): the member behind, in the same gang",
+    "gang_domains": "int32 (3, num_nodes): rack, block and zone, -1 = none",
+    "is_barred": "uint8 (num_domains): domains in which the gang did not fit",
+    "trial_members": "int64 (num_pods): members that found a node",
+    "late": "int64 (num_pods): members left over, which join the queue after the pass",
+}
+
+ARRAYS = _ARRAYS | _OPTIONAL_ARRAYS
 """The arrays of a run; the record holds their addresses."""
 
+# What is optional comes first: to Numba, a record that begins like another one is also of its type.
 RUN = np.dtype(
-    [("clock", np.float64)]
-    + [(name, np.int64) for name in _NUMBERS]
-    + [(name, np.int64) for name in ARRAYS]
+    [(name, np.int64) for name in (*_OPTIONAL_NUMBERS, *_OPTIONAL_ARRAYS)]
+    + [("clock", np.float64)]
+    + [(name, np.int64) for name in (*_NUMBERS, *_ARRAYS)]
 )
+RECORDS: dict[Variant, np.dtype[Any]] = {
+    "plain": RUN[["clock", *_NUMBERS, *_ARRAYS]],
+    "full": RUN,
+}
+"""How each variant of the core sees the record: the plain one without what is optional."""
+
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": InnerCompiler,
+}
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """Compiles a function that only compiled code calls; half the time goes without wrappers."""
-    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    """Compiles a function that only compiled code calls, without wrappers for Python."""
+    return numba.njit(**_OPTIONS)(function)
 
 
 def hot(function: Callable[..., Any]) -> Any:
     """Compiles a function into each of its callers, whatever the optimiser thinks of its size."""
-    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(
-        function
-    )
+    return numba.njit(**_OPTIONS, forceinline=True)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Pastes a function into its one caller: each level of calls is optimised anew, whole."""
+    """Pastes a function into its callers, before they are compiled."""
     return numba.njit(nogil=True, inline="always")(function)
 
 

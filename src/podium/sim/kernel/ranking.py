@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from podium.policies.abi import call_native
-from podium.sim.kernel.constraints import allows, is_free, set_floors
+from podium.sim.kernel.constraints import allows, set_floors
 from podium.sim.kernel.layout import f8, hot, i4, i8, inner, u1
 from podium.sim.kernel.scores import HELD, INFEASIBLE, NO_STATE, score_node
 from podium.sim.kernel.world import draw, fits
@@ -56,7 +56,7 @@ def best_node(run, shape, can_hold):
     failed = _catch_up(run, shape)
     if failed >= 0:
         return _fail(run, POLICY_FAILED, failed)
-    if not is_free(run):
+    if run.has_constraints or run.trial_level:
         return _best_allowed(run, shape, can_hold)
     first = _leftmost_best(run, shape, can_hold)
     if first >= 0 and run.has_random_ties:
@@ -76,11 +76,10 @@ def _scan(run, shape, can_hold):
     best = INFEASIBLE
     chosen = np.int64(NOWHERE)
     row = f8(run.row)
-    free = is_free(run)
-    if not free:
+    if run.has_constraints or run.trial_level:
         set_floors(run)
     for node in range(run.num_nodes):
-        if not free and not allows(run, node):
+        if (run.has_constraints or run.trial_level) and not allows(run, node):
             row[node] = INFEASIBLE
             continue
         score = score_node(run, shape, node)
@@ -116,11 +115,12 @@ def mark_feasible(run, shape):
     """Marks the nodes that a shape fits now; gives the first of them, or NOWHERE."""
     first = np.int64(NOWHERE)
     feasible = u1(run.feasible)
-    free = is_free(run)
-    if not free:
+    if run.has_constraints or run.trial_level:
         set_floors(run)
     for node in range(run.num_nodes):
-        feasible[node] = fits(run, shape, node) and (free or allows(run, node))
+        feasible[node] = fits(run, shape, node)
+        if run.has_constraints or run.trial_level:
+            feasible[node] = feasible[node] and allows(run, node)
         if first < 0 and feasible[node]:
             first = np.int64(node)
     return first

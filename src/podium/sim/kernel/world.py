@@ -34,10 +34,39 @@ def pod_on(run, shape, node):
 
 @inner
 def _shared(run, shape, node):
+    first = _share(run, shape, node)
+    if not run.has_spreads:
+        return first
+    record = first
+    while record >= 0:
+        pod = pod_of(run, record)
+        if _fitting(run, node, pod.gpu_milli) >= pod.gpu_count:
+            return record
+        record = np.int64(i4(run.spreads)[record])
+    return first
+
+
+@inner
+def _share(run, shape, node):
     kind = node_of(run, node).gpu_model
     if kind < 0:
         return np.int64(shape)
     return np.int64(i4(run.shares)[shape * run.num_kinds + kind])
+
+
+@inner
+def _held(run, shape, node, slots):
+    """Gives the record that a shape is on some GPUs of a node: their number tells which."""
+    if not run.has_shares:
+        return np.int64(shape)
+    record = _share(run, shape, node)
+    if run.has_spreads:
+        count = np.int64(0)
+        for slot in range(run.gpu_slots):
+            count += (slots >> slot) & 1
+        while pod_of(run, record).gpu_count != count and i4(run.spreads)[record] >= 0:
+            record = np.int64(i4(run.spreads)[record])
+    return record
 
 
 @hot
@@ -114,7 +143,7 @@ def allocate(run, shape, node, slots):
 @inner
 def release(run, shape, node, slots):
     """Returns the shape's resources to the node."""
-    pod = pod_on(run, shape, node)
+    pod = pod_of(run, _held(run, shape, node, slots))
     _move(run, pod, node, slots, np.int64(1))
     if pod.gpu_count:
         kind = _class(pod)

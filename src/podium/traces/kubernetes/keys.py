@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # The open-gpu-share convention of the hkust scheduler simulator.
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 GPU_COUNT = "alibabacloud.com/gpu-count"
@@ -20,6 +22,16 @@ NVIDIA_PRODUCT = "nvidia.com/gpu.product"
 NVIDIA_COUNT = "nvidia.com/gpu.count"
 NVIDIA_MEMORY = "nvidia.com/gpu.memory"
 NVIDIA_REPLICAS = "nvidia.com/gpu.replicas"
+
+# What clouds say of a node's GPUs, where no feature discovery runs.
+GKE_MODEL = "cloud.google.com/gke-accelerator"
+GKE_COUNT = "cloud.google.com/gke-accelerator-count"
+GKE_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
+GKE_PARTITION = "cloud.google.com/gke-gpu-partition-size"
+KARPENTER_MODEL = "karpenter.k8s.aws/instance-gpu-name"
+KARPENTER_COUNT = "karpenter.k8s.aws/instance-gpu-count"
+KARPENTER_MEMORY = "karpenter.k8s.aws/instance-gpu-memory"
+CLOUD_MODELS = (GKE_MODEL, KARPENTER_MODEL, "k8s.amazonaws.com/accelerator")
 
 # The device plugins of AMD and Intel, and the labels of their node labellers.
 AMD_GPU = "amd.com/gpu"
@@ -43,6 +55,14 @@ HAMI_HANDSHAKE = "hami.io/node-handshake"
 HAMI_ALLOCATED = "hami.io/vgpu-devices-allocated"
 HAMI_TYPES = "nvidia.com/use-gputype"
 HAMI_OTHER_TYPES = "nvidia.com/nouse-gputype"
+
+# Of other vendors, only its extender knows cores and memory: devices are what nodes list.
+HAMI_OTHERS = re.compile(
+    r"huawei\.com/Ascend\w+-(memory|core)|cambricon\.com/mlu\.smlu\.v(memory|core)"
+    r"|hygon\.com/[dh]cu(mem|cores)|iluvatar\.ai/.+[.-](vMem|vCore|memory|core)"
+    r"|mthreads\.com/sgpu-(memory|core)|metax-tech\.com/v(memory|core)"
+    r"|enflame\.com/vgcu-percentage|kunlunxin\.com/vxpu-memory"
+)
 
 # Volcano: vGPUs, and the sharing of GPUs before 1.9.
 VOLCANO_NUMBER = "volcano.sh/vgpu-number"
@@ -73,9 +93,13 @@ KAI_MEMORY = "gpu-memory"
 KAI_DEVICES = "gpu-fraction-num-devices"
 KAI_GROUP = "runai-gpu-group"
 KAI_RESERVATIONS = frozenset({"kai-resource-reservation", "runai-reservation"})
+KAI_SCALING = frozenset({"kai-scale-adjust", "runai-scale-adjust"})
 
 # Dynamic resource allocation: pods may name a device class as if it were a resource.
 CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
+HOSTNAME = "kubernetes.io/hostname"
+CLAIM_LABEL = "claim.podium/"
+"""What the label of a pod begins with that takes the devices of a claim for others, too."""
 
 # What Podium writes beside the convention of the hkust simulator, which knows no memory of GPUs.
 GPU_MEMORY_MIB = "podium/gpu-memory-mib"

@@ -20,8 +20,11 @@ from podium.traces.kubernetes.devices import (
     NodeFacts,
     node_devices,
     node_facts,
+    pod_devices,
 )
-from podium.traces.kubernetes.devices.inventory import with_known_memory
+from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, tied
+from podium.traces.kubernetes.devices.inventory import folded, with_known_memory
+from podium.traces.kubernetes.devices.values import UNTIED
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.domains import chosen_domains
 from podium.traces.kubernetes.gangs import (
@@ -35,7 +38,16 @@ from podium.traces.kubernetes.node import node_resources, node_spec, node_with_d
 from podium.traces.kubernetes.pod import PodDraft, pod_draft, read_priority_class, settled
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
-from podium.traces.kubernetes.state import LEFT_OUT, STATES, UNBOUND, Present, State, present, timed
+from podium.traces.kubernetes.state import (
+    GATED,
+    LEFT_OUT,
+    STATES,
+    UNBOUND,
+    Present,
+    State,
+    present,
+    timed,
+)
 from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
@@ -62,10 +74,12 @@ AS_IT_IS = Reading()
 
 
 def read_manifests(
-    path: Path, rejects: Rejects, reading: Reading = AS_IT_IS, wanted: Sequence[Path] = ()
-) -> Trace:
+    path: Path, rejects: Rejects, reading: Reading = AS_IT_IS, wanted: Sequence[Path] = (),
+    begun: Iterable[Document] | None = None,
+) -> Trace:  # fmt: skip
     """Reads the nodes and pods of a file, or of all manifests in a folder.
 
+    `begun` gives the objects of the file, where somebody has begun to read it.
     Files of wanted pods are read beside it, and the Jobs and Deployments in them become pods: in
     the dump of a cluster, those have their pods already.
     """
@@ -79,7 +93,7 @@ def read_manifests(
         for file in _files(path, pile):
             pile.read(file)
     else:
-        pile.read(path)
+        pile.read(path, begun)
     for file in wanted:
         pile.read_wanted(file)
     return pile.trace(path)
@@ -108,9 +122,9 @@ class _Pile:
     latest_s: float | None = None  # the present, as far as objects of this dump tell
     constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
 
-    def read(self, path: Path) -> None:
+    def read(self, path: Path, begun: Iterable[Document] | None = None) -> None:
         """Adds the objects of a file."""
-        for document in read_documents(path):
+        for document in read_documents(path) if begun is None else begun:
             take = self._taker(document)
             if take is None:
                 self._take_other(document, path)
@@ -170,7 +184,9 @@ class _Pile:
         """Builds the trace once everything is read."""
         self._settle()
         found = present(self.pods, self.nodes, self.reading.state)
-        if not self.nodes and not found.pods:
+        # Pods that all wait for their gates are an answer, if none could not be read.
+        is_waiting = bool(found.remarks[GATED]) and not self.rejects.count
+        if not self.nodes and not found.pods and not is_waiting:
             raise self._nothing(path, found)
         gangs = self._gangs(found)
         history = History()
@@ -203,13 +219,13 @@ class _Pile:
         self._see(*condition_times(mapping_at(document.value, "status", "status")))
 
     def _take_pod(self, document: Document, path: Path) -> None:
-        draft = pod_draft(document.value, self.namespaces, len(self.pods), self.inventory)
+        count, known = len(self.pods), self.constraints
+        draft = pod_draft(document.value, self.namespaces, count, self.inventory, known)
         namespace = draft.spec.namespace or "default"
         name = ("pod", namespace, draft.spec.name)
         self._register(name, f"another pod of the namespace {namespace}", document, path)
         self.namespaces.seen.add(namespace)
-        spec = self._shared(draft.spec)
-        self.pods.append(draft if spec is draft.spec else replace(draft, spec=spec))
+        self.pods.append(draft)
         self._see(draft.standing.latest_s)
 
     def _take_namespace(self, document: Document, path: Path) -> None:
@@ -261,6 +277,7 @@ class _Pile:
         facts = (draft.facts for draft in self.pods)
         nodes = self.inventory.settled(self._settled_nodes(), facts)
         self.pods = list(self._settled_pods())
+        nodes = self.inventory.bounding(nodes) if self.inventory.large_classes else nodes
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}
@@ -287,6 +304,11 @@ class _Pile:
 
     def _settled(self, draft: PodDraft) -> PodDraft:
         found = settled(draft, self.namespaces, self.priorities)
+        is_now = bool(self.nodes) and self.reading.state != "empty"
+        ties = pod_devices(draft.facts).ties
+        # A pod that runs stays where it is, whatever would tie it to its node.
+        if ties != UNTIED and not (is_now and draft.facts.node):
+            found = replace(found, spec=tied(found.spec, ties, is_now=is_now))
         return found if found is draft else replace(found, spec=self._shared(found.spec))
 
     def _gangs(self, found: Present) -> Gangs:
@@ -317,6 +339,9 @@ class _Pile:
         for kind, count in self.others.items():
             what = "honoured" if kind == "ResourceQuota" else "read"
             yield f"{kind} is not {what}: {counted(count, 'object')}"
+        idle = self.inventory.idle_claims()
+        if idle:
+            yield f"{IDLE_CLAIMS}: {counted(idle, 'claim')}"
         if self.strangers:
             yield f"only .yaml, .yml and .json files are read, not {some(self.strangers)}"
         yield from _counted(self.node_remarks, "node")
@@ -329,7 +354,7 @@ class _Pile:
             )
             is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
-        yield from _counted(remarks, "pod")
+        yield from _counted(folded(remarks), "pod")
 
     def _gaps(self) -> Iterator[str]:
         for noun, count in self.unread.items():

@@ -20,7 +20,7 @@ from podium.traces.fields import (
     texts_at,
 )
 from podium.traces.kubernetes.constraints import read_taints
-from podium.traces.kubernetes.devices import DeviceError, NodeDevices
+from podium.traces.kubernetes.devices import DeviceError, NodeDevices, require_whole
 from podium.traces.kubernetes.domains import KNOWN, Domains
 
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -90,12 +90,14 @@ def node_resources(node: Mapping[str, Any]) -> dict[str, Fraction]:
 
 def _quantity(value: Any, field: str, key: str) -> Fraction:
     try:
-        return quantity_of(value, f"{field}.{key}")
+        amount = quantity_of(value, f"{field}.{key}")
     except FieldError as error:
         if key in ("cpu", "memory"):
             raise
         # One odd device never costs the whole file.
         raise DeviceError(error.field, str(error)) from error
+    require_whole(key, amount)
+    return amount
 
 
 def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:

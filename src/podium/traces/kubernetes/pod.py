@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from podium.model.cluster import LIMIT
+from podium.model.constraints import Constraints
 from podium.model.workload import PodSpec, pod_problem
 from podium.traces.fields import (
     FieldError,
@@ -40,6 +41,7 @@ from podium.traces.kubernetes.devices import (
     PodFacts,
     pod_devices,
     pod_facts,
+    require_whole,
 )
 from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
 from podium.traces.kubernetes.keys import MODEL_LABELS
@@ -225,7 +227,11 @@ def _container_request(container: Mapping[str, Any], field: str) -> Resources:
 
 
 def _quantities(amounts: Mapping[str, Any], field: str) -> Resources:
-    return {key: quantity_of(amount, f"{field}.{key}") for key, amount in amounts.items()}
+    found = {key: quantity_of(amount, f"{field}.{key}") for key, amount in amounts.items()}
+    for key, amount in found.items():
+        if "/" in key:
+            require_whole(key, amount)
+    return found
 
 
 def _add(total: Resources, more: Resources) -> None:
@@ -268,11 +274,13 @@ class PodDraft:
 
 
 def pod_draft(
-    pod: Mapping[str, Any], namespaces: Namespaces, index: int, inventory: Inventory
-) -> PodDraft:
+    pod: Mapping[str, Any], namespaces: Namespaces, index: int, inventory: Inventory,
+    known: dict[Constraints, Constraints],
+) -> PodDraft:  # fmt: skip
     """Describes a pod, with remarks on what has no place in the description.
 
-    Devices are those that the pod alone tells of: `with_devices` completes them.
+    Devices are those that the pod alone tells of: `with_devices` completes them. Pods with equal
+    constraints hold one and the same value of those known.
     """
     metadata = mapping_at(pod, "metadata", "metadata")
     spec = mapping_at(pod, "spec", "spec")
@@ -287,6 +295,7 @@ def pod_draft(
     constraints = pod_constraints(spec, Site(namespace, labels, namespaces))
     if devices.extended:
         constraints = replace(constraints, extended=devices.extended)
+    constraints = known.setdefault(constraints, constraints)
     created_s, arrival_s, duration_s = _times(metadata, annotations)
     described = PodSpec(
         name=_name(metadata, index),

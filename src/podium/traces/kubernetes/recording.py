@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from podium.errors import InputError
 from podium.files.bounded import MOST_BYTES
+from podium.files.json_text import parse_value
 from podium.files.text_file import reading
-from podium.traces.fields import FieldError, time_of
+from podium.traces.fields import time_of
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.documents import Document
 from podium.traces.kubernetes.run_times import Observed, owner_stem
@@ -28,6 +29,9 @@ Exit = Literal["completed", "failed", "deleted", "evicted", "running", "lost", "
 """How a pod's run ended, as far as anybody saw."""
 
 _EVICTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "NodeAffinity", "Terminated"})
+_ODD = (ValueError, TypeError, KeyError, AttributeError)
+"""What happens where a line does not hold what it should."""
+
 _HINT = "give a file that `podium kube record` wrote"
 
 
@@ -36,7 +40,12 @@ def read_recording(path: Path) -> Iterator[Document]:
     recording = load_recording(path)
     for value in recording.objects.values():
         yield Document(value, 1)
-    yield from (Document(pod, 1) for pod in _arrivals(recording))
+    try:
+        pods = [*_arrivals(recording)]
+    except _ODD as error:
+        text = f"a pod of the recording cannot be read: {error}"
+        raise InputError.at(path, text, hint=_HINT) from error
+    yield from (Document(pod, 1) for pod in pods)
 
 
 @dataclass(slots=True)
@@ -124,9 +133,9 @@ def load_recording(path: Path) -> Recording:
             if not text.strip():
                 continue
             try:
-                line = json.loads(text)
+                line = parse_value(text)
                 is_start = line["event"] == "began"
-            except (ValueError, TypeError, KeyError):
+            except _ODD:
                 if torn:
                     raise _bad_line(path, torn) from None
                 torn = number
@@ -138,7 +147,7 @@ def load_recording(path: Path) -> Recording:
                 raise InputError.at(path, "another version of Podium wrote it", line=number)
             try:
                 recording.take(line)
-            except (ValueError, TypeError, KeyError) as error:
+            except _ODD as error:
                 raise _bad_line(path, number) from error
     if not recording.begun_s:
         raise InputError.at(path, "it is no recording of a cluster", hint=_HINT)
@@ -321,6 +330,6 @@ def exits(recording: Recording) -> dict[str, int]:
     for pod in recording.pods.values():
         try:
             counts[_run(pod, recording).exit] += 1
-        except FieldError:
+        except _ODD:
             counts["unreadable"] += 1
     return dict(counts)

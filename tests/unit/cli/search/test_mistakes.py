@@ -112,3 +112,13 @@ def test_an_unknown_fitness_names_the_flag(refused, tmp_path, fitness):
     code, words = refused("evaluate", str(tmp_path / "candidate.py"), "--fitness", fitness)
     assert code == 2
     assert "flag --fitness" in words
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"), [("--duration", "soon"), ("--topology", "awss"), ("--state", "nwo")]
+)
+def test_how_a_dump_is_meant_reaches_the_evaluation_of_a_candidate(refused, flag, value):
+    Path("policy.py").write_text("def score(pod, node):\n    return 1.0\n")
+    code, words = refused("evaluate", "policy.py", "--trace", "openb", flag, value)
+    assert code == 2
+    assert f"flag {flag}" in words

@@ -87,8 +87,8 @@ def test_a_worker_whose_own_count_says_that_it_held_is_overruled(judge, monkeypa
 
 def test_no_constant_is_tuned_to_hold_pods_where_none_may(judge):
     done = perform(judge, Task(1, TUNABLE, 10, tuning=40, seed=3), Context(may_hold=False))
-    assert done.judgement.verdict.accepted, done.judgement.verdict.reason
-    assert done.judgement.scores["held"] == 0
+    assert done.verdict.accepted, done.verdict.reason
+    assert done.scores["held"] == 0
 
 
 @pytest.fixture(scope="module")

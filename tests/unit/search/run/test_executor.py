@@ -16,8 +16,8 @@ def test_every_task_comes_back_once(executor):
     tasks = [Task(number, GOOD + f"# {number}\n", 12) for number in range(7)]
     found = list(executor.run(tasks, Context()))
     assert sorted(done.number for done in found) == list(range(7))
-    assert len({str(done.judgement.scores) for done in found}) == 1
-    assert all(done.judgement.verdict.accepted for done in found)
+    assert len({str(done.scores) for done in found}) == 1
+    assert all(done.verdict.accepted for done in found)
 
 
 def test_no_task_is_no_work(executor):
@@ -38,21 +38,21 @@ def test_who_decides_as_another_is_wanted_if_it_is_simpler():
 
 def test_a_known_signature_is_refused_before_anything_is_simulated(executor):
     (done,) = executor.run([Task(0, GOOD, 12)], Context())
-    known = Context((), {done.judgement.decisions.signature: 12})
+    known = Context((), {done.decisions.signature: 12})
     (again,) = executor.run([Task(1, GOOD, 12)], known)
-    assert (again.judgement.verdict.accepted, again.judgement.verdict.gate) == (False, "novelty")
-    assert again.judgement.cases == ()
+    assert (again.verdict.accepted, again.verdict.gate) == (False, "novelty")
+    assert again.cases == ()
     (simpler,) = executor.run([Task(2, GOOD, 11)], known)
-    assert simpler.judgement.verdict.accepted
+    assert simpler.verdict.accepted
 
 
 def test_a_candidate_races_against_the_best(executor):
     (best,) = executor.run([Task(0, GOOD, 12)], Context())
-    (same,) = executor.run([Task(1, GOOD, 12)], Context(best.judgement.cases))
-    assert same.judgement.scores == best.judgement.scores
-    (worse,) = executor.run([Task(2, WORSE, 12)], Context(best.judgement.cases))
-    assert worse.judgement.verdict.gate == "race"
-    assert "trails the incumbent" in worse.judgement.verdict.reason
+    (same,) = executor.run([Task(1, GOOD, 12)], Context(best.cases))
+    assert same.scores == best.scores
+    (worse,) = executor.run([Task(2, WORSE, 12)], Context(best.cases))
+    assert worse.verdict.gate == "race"
+    assert "trails the incumbent" in worse.verdict.reason
 
 
 def test_who_stops_listening_gets_its_workers_back(executor):
@@ -74,5 +74,5 @@ def test_workers_that_do_not_start_are_an_error_and_no_judgement():
 
 def test_a_text_without_constants_is_judged_as_it_is_when_it_is_to_be_tuned(executor):
     done = perform(executor.workers.worker.judge, Task(0, GOOD, 12, tuning=10, seed=3), Context())
-    assert done.judgement.verdict.accepted
+    assert done.verdict.accepted
     assert (done.text, done.evaluations) == (GOOD, 1)

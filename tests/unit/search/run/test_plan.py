@@ -72,6 +72,11 @@ def test_a_plan_that_nothing_wrote_is_told(given):
         ("seed", "7"),
         ("largest", None),
         ("batch", 24.5),
+        ("batch", 0),
+        ("batch", float("nan")),
+        ("batch", 10**12),
+        ("largest", 10**12),
+        ("customs", {"islands": 10**12}),
         ("may_hold", 1),
         ("fitness", 5),
         ("start", []),
@@ -93,3 +98,53 @@ def test_a_plan_that_nothing_wrote_is_told(given):
 def test_a_plan_with_a_value_that_none_has_is_told(name, value):
     with pytest.raises(InputError, match="the plan of the run is corrupt"):
         RunPlan.from_object({**json.loads(json.dumps(FULL.as_object())), name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("load", float("nan")),
+        ("load", float("inf")),
+        ("load", 0),
+        ("load", "2"),
+        ("ratio", float("nan")),
+        ("ratio", -1),
+        ("ratio", 10**9),
+        ("until", float("nan")),
+        ("until", 0.0),
+        ("until", 1.5),
+        ("until", "soon"),
+        ("since", -0.1),
+        ("since", 1.0),
+        ("seed", 1000.5),
+        ("seed", -1),
+        ("seed", True),
+        ("nodes", 0),
+        ("nodes", 2.5),
+        ("pods", "many"),
+        ("protocol", "rounds"),
+        ("protocol", ["replay"]),
+        ("state", "later"),
+        ("trace", None),
+        ("folder", 5),
+        ("cluster", {}),
+        ("duration", 2),
+        ("topology", ["aws"]),
+        ("digest", 7),
+        ("is_perturbed", "no"),
+    ],
+)
+def test_a_case_with_a_value_that_none_has_is_told(name, value):
+    given = json.loads(json.dumps(FULL.as_object()))
+    given["training"]["cases"][0][name] = value
+    with pytest.raises(InputError, match="the plan of the run is corrupt") as caught:
+        RunPlan.from_object(given)
+    assert f"cases[0]{'' if name in ('until', 'since') else '.' + name}" in caught.value.message
+
+
+@pytest.mark.parametrize("purpose", ["test", None, ["training"]])
+def test_a_purpose_that_no_cases_have_is_told(purpose):
+    given = json.loads(json.dumps(FULL.as_object()))
+    given["training"]["purpose"] = purpose
+    with pytest.raises(InputError, match="the plan of the run is corrupt: purpose is"):
+        RunPlan.from_object(given)

@@ -7,7 +7,6 @@ from podium.search.generators.generator import Cost, Proposal
 from podium.search.population import Archive, Member
 from podium.search.population.archive import IslandSettings
 from podium.search.run.batch import Sample
-from podium.search.run.executor import Done
 from podium.search.run.front import fronts_of
 from podium.search.run.plan import RANDOM
 from podium.search.run.records import judged, problem_of, proposed, refused
@@ -48,7 +47,7 @@ def row_of(**changes):
 
 def accepted():
     """Judges it well."""
-    return judged(row_of(), Done(7, GOOD, ACCEPTED))
+    return judged(row_of(), replace(ACCEPTED, number=7, text=GOOD))
 
 
 def test_a_proposal_keeps_where_it_came_from():
@@ -99,7 +98,7 @@ def test_an_accepted_candidate_becomes_a_member():
 
 def test_a_refused_candidate_becomes_no_member():
     lost = Judgement(Verdict(False, "race", "trails"), {}, 0.5, CASES[:1], DECIDED)
-    row = judged(row_of(), Done(7, GOOD, lost))
+    row = judged(row_of(), replace(lost, number=7, text=GOOD))
     assert (row.accepted, row.gate, row.reason, row.fitness) == (False, "race", "trails", None)
     assert row.cases == CASES[:1]
     assert Member.of(row) is None
@@ -111,7 +110,7 @@ def test_a_refused_candidate_becomes_no_member():
 def test_a_tuned_candidate_has_the_text_and_the_size_it_was_judged_with():
     row = proposed("run-a", 4, replace(SAMPLE, kind="tuned"), replace(PROPOSAL, text=TUNABLE))
     text = TUNABLE.replace("0.5", "-0.25")
-    found = judged(row, Done(7, text, ACCEPTED, 11))
+    found = judged(row, replace(ACCEPTED, number=7, text=text, evaluations=11))
     assert found.text == text
     assert found.complexity == row.complexity + 2  # a sign is read too
     assert found.cost["evaluations"] == 11

@@ -61,9 +61,9 @@ def test_a_tuning_that_claims_an_impossible_cost_is_refused(taken_over, evaluati
 def test_tuned_constants_that_were_never_allowed_are_refused(judge, tuned):
     told = {**DONE, "tuned": tuned, "evaluations": 7, "spoiled": True}
     done = perform(judge, Task(3, forging(told, head=HEAD), 10, tuning=20, seed=1), Context())
-    assert (done.number, done.judgement.verdict.accepted, done.evaluations) == (3, False, 8)
-    assert done.judgement.verdict.gate == TRAINING
-    assert "W is 5.0" in done.judgement.verdict.reason or '"V"' in done.judgement.verdict.reason
+    assert (done.number, done.verdict.accepted, done.evaluations) == (3, False, 8)
+    assert done.verdict.gate == TRAINING
+    assert "W is 5.0" in done.verdict.reason or '"V"' in done.verdict.reason
 
 
 def test_what_was_tuned_is_judged_with_its_new_constants(judge):
@@ -72,11 +72,11 @@ def test_what_was_tuned_is_judged_with_its_new_constants(judge):
         + "def score(pod, node):\n    return (W - 0.7) * node.cpu_milli_left\n"
     )
     done = perform(judge, Task(3, text, 10, tuning=20, seed=1), Context())
-    assert done.judgement.verdict.accepted
+    assert done.verdict.accepted
     assert done.text != text
     assert 1 < done.evaluations <= 21
     plain = perform(judge, Task(4, done.text, 10), Context())
-    assert plain.judgement.scores == done.judgement.scores
+    assert plain.scores == done.scores
     assert plain.evaluations == 1
 
 

@@ -42,6 +42,9 @@ class Cluster:
     def age_s(self):
         return self.age
 
+    def lists(self):
+        return 2
+
     async def bind(self, args, slots):
         self.bound.append((args.pod_name, args.node, slots))
         return ""
@@ -153,6 +156,7 @@ def test_figures_are_those_of_what_happened(served, cluster):
     for line in (
         'podium_extender_duration_seconds_count{verb="prioritize"} 1.0',
         'podium_extender_binds_total{node="best"} 1.0',
+        "podium_extender_lists 2.0",
         "podium_extender_nodes 3.0",
         "podium_extender_pods 3.0",
         "podium_extender_assumed_pods 0.0",

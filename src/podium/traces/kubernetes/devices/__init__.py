@@ -10,6 +10,7 @@ from podium.traces.kubernetes.devices.values import (
     NodeFacts,
     PodDevices,
     PodFacts,
+    require_whole,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "node_facts",
     "pod_devices",
     "pod_facts",
+    "require_whole",
 ]

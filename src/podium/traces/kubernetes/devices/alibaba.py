@@ -82,6 +82,7 @@ def gpushare_share(pod: PodFacts) -> Share | None:
     unit_mib = pod.inventory.gpushare_unit_mib or (1 if memory > _LARGEST_GIB else 1024)
     memory_mib = -int(-memory * unit_mib // count)
     cores = pod.resources.get(keys.GPUSHARE_CORES, Fraction(0))
+    pod.inventory.compare(cores / 100 / count, Fraction(0), memory_mib)
     found = share_of(count, cores / 100 / count, keys.GPUSHARE_CORES, memory_mib)
     return Share(found.count, found.milli, memory_mib, slots=slots)
 

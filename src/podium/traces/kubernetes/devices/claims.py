@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from podium.model.constraints import Constraints, NodeTerm, PodSelector, PodTerm, Requirement
 from podium.model.records import GPU_MILLI as WHOLE_GPU
-from podium.traces.fields import flag_of, mapping_at, mappings_at, quantity_of, text_of, whole_of
+from podium.model.workload import PodSpec
+from podium.traces.fields import (
+    FieldError,
+    flag_of,
+    mapping_at,
+    mappings_at,
+    quantity_of,
+    text_of,
+    whole_of,
+)
+from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.constraints import same_namespaces
 from podium.traces.kubernetes.devices.partitions import mig_profile
+from podium.traces.kubernetes.devices.plugins import plugin_share
 from podium.traces.kubernetes.devices.products import product_name
 from podium.traces.kubernetes.devices.slices import Card, is_gpu_driver
 from podium.traces.kubernetes.devices.values import (
+    MOST_GPUS,
+    UNTIED,
     Cards,
     NodeFacts,
     PodFacts,
     Share,
+    Ties,
     mib_of,
     sliced,
     whole_gpus,
@@ -28,8 +44,13 @@ SHARED_CLAIMS = "a resource claim of several pods takes GPUs for the first of th
 SELECTING_CLAIMS = "selectors of resource claims beyond product and MIG profile are not honoured"
 ALL_DEVICES = "allocationMode All is read as the fewest GPUs that a node with ResourceSlices has"
 FIRST_AVAILABLE = "of the alternatives of a resource claim the first is read"
+FIRST_SERVED = "of the alternatives of a resource claim the first that a node can serve is read"
+TAINTED = "GPUs with a taint are left out, whoever tolerates it or runs there"
+IDLE_CLAIMS = "resource claims that were given GPUs, but no pod of the dump, hold none here"
+SCATTERED = f"pods of one resource claim may run apart: nodes do not have the label {keys.HOSTNAME}"
 
 _FIELD = "spec.devices.requests"
+_RESULTS = "status.allocation.devices.results"
 _PRODUCT = re.compile(r"\.productName\s*==\s*(['\"])(?P<product>[^'\"]+)\1")
 _PROFILE = re.compile(r"\.profile\s*==\s*(['\"])(?P<profile>[^'\"]+)\1")
 _TYPE = re.compile(r"\.type\s*==\s*(['\"])[a-z-]+\1")
@@ -45,11 +66,24 @@ class _Ask:
     part: Fraction  # of a card
     memory_mib: int = 0
     models: tuple[str, ...] = ()
+    device_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Is what one claim means for a pod."""
+
+    asks: tuple[_Ask, ...] = ()
+    slots: tuple[int, ...] = ()
+    ties: Ties = UNTIED
 
 
 def claimed_cards(node: NodeFacts) -> Cards | None:
     """Reads the GPUs of a node from its ResourceSlices."""
-    cards = node.inventory.cards(node.name)
+    listed = node.inventory.cards(node.name)
+    cards = [card for card in listed if not card.is_tainted]
+    if len(cards) < len(listed):
+        node.inventory.remark(TAINTED)
     if not cards:
         return None
     whole = sum(any(card.part(device) == 1 for device in card.devices) for card in cards)
@@ -62,42 +96,126 @@ def claimed_cards(node: NodeFacts) -> Cards | None:
 
 def claimed_share(pod: PodFacts) -> Share | None:
     """Reads the GPUs of all claims of a pod, as allocated or else as asked for."""
-    asks: list[_Ask] = []
-    slots: list[int] = []
-    for reference in pod.claims:
-        asked, found = _of_claim(pod, reference)
-        asks += asked
-        slots += found
+    parts = [_of_claim(pod, reference) for reference in pod.claims]
+    asks = [ask for part in parts for ask in part.asks]
+    ties = _joined(part.ties for part in parts)
     if not asks:
-        return None
+        # Devices of the device plugin may stand beside claims that take none.
+        found = plugin_share(pod)
+        return replace(found or Share(0, 0), ties=ties) if ties != UNTIED else None
     models = tuple(dict.fromkeys(model for ask in asks for model in ask.models))
-    found_share = _combined(asks)
-    return Share(
-        found_share.count,
-        found_share.milli,
-        found_share.memory_mib,
-        models,
-        tuple(sorted(set(slots))),
+    slots = tuple(sorted({slot for part in parts for slot in part.slots}))
+    return replace(_combined(pod, asks), models=models, slots=slots, ties=ties)
+
+
+def claim_users(pods: Iterable[PodFacts]) -> dict[tuple[str, str], list[PodFacts]]:
+    """Finds the pods of each claim; the first takes its devices, one that runs before others."""
+    users: dict[tuple[str, str], list[PodFacts]] = {}
+    for pod in pods:
+        for key in () if pod.is_finished else _claimed(pod):
+            users.setdefault(key, []).append(pod)
+    for each in users.values():
+        each.sort(key=lambda pod: not pod.node)
+    return users
+
+
+def _claimed(pod: PodFacts) -> list[tuple[str, str]]:
+    try:
+        return list(dict.fromkeys(_resolved(pod, reference)[1] for reference in pod.claims))
+    except FieldError:
+        return []  # what is wrong with it is said when the pod is read
+
+
+def is_allocated(claim: Mapping[str, Any]) -> bool:
+    """Tells whether a claim holds GPUs."""
+    return any(
+        is_gpu_driver(text_of(result.get("driver"), _RESULTS)) and not _is_admin(result)
+        for result in _results(claim)
     )
 
 
-def _of_claim(pod: PodFacts, reference: Mapping[str, Any]) -> tuple[list[_Ask], list[int]]:
+def tied(spec: PodSpec, ties: Ties, *, is_now: bool) -> PodSpec:
+    """Keeps a pod on the node of the devices that it was given or shares.
+
+    Where they are is known now; on an empty cluster it is where the pod runs that takes them.
+    """
+    if is_now and ties.node:
+        return replace(spec, constraints=_on_node(spec.constraints, ties.node))
+    if ties.led:
+        labels = {keys.CLAIM_LABEL + name: "shared" for name in ties.led}
+        spec = replace(spec, labels={**spec.labels, **labels})
+    namespaces = same_namespaces([spec.namespace])
+    terms = tuple(
+        PodTerm(
+            PodSelector((Requirement(keys.CLAIM_LABEL + name, "In", ("shared",)),), namespaces),
+            keys.HOSTNAME,
+        )
+        for name in ties.followed
+    )
+    constraints = replace(spec.constraints, affinity=spec.constraints.affinity + terms)
+    return replace(spec, constraints=constraints) if terms else spec
+
+
+def _on_node(constraints: Constraints, node: str) -> Constraints:
+    named = Requirement("metadata.name", "In", (node,))
+    if constraints.node_terms is None:
+        return replace(constraints, node_terms=(NodeTerm(fields=(named,)),))
+    terms = tuple(
+        replace(term, fields=(*term.fields, named))
+        for term in constraints.node_terms
+        if term.labels or term.fields  # one without requirements admits no node
+    )
+    return replace(constraints, node_terms=terms)
+
+
+def _joined(ties: Iterable[Ties]) -> Ties:
+    listed = list(ties)
+    return Ties(
+        node=next((each.node for each in listed if each.node), ""),
+        led=tuple(name for each in listed for name in each.led),
+        followed=tuple(name for each in listed for name in each.followed),
+    )
+
+
+def _of_claim(pod: PodFacts, reference: Mapping[str, Any]) -> _Part:
     claim, key = _resolved(pod, reference)
     if claim is None:
         pod.inventory.remark(MISSING_CLAIMS)
-        return [], []
-    if key in pod.inventory.taken_claims:
+        return _Part()
+    users = [] if pod.is_finished else pod.inventory.users.get(key, [])
+    node = "" if pod.node or pod.is_finished else _node_of(pod, claim)
+    if users and users[0] is not pod:
         pod.inventory.remark(SHARED_CLAIMS)
-        return [], []
-    if not pod.is_finished:
-        pod.inventory.taken_claims.add(key)
-    allocated = _allocated(pod, claim)
+        return _Part(ties=_following(pod, users[0], key[1], node))
+    led = (key[1],) if len(users) > 1 else ()
+    allocated = _allocated(pod, claim, pod.node or node)
     if allocated is not None:
-        return allocated
+        return replace(allocated, ties=Ties(node, led))
     spec = mapping_at(claim, "spec", "spec")
     devices = mapping_at(spec, "devices", "spec.devices")
     requests = mappings_at(devices, "requests", _FIELD)
-    return [ask for request in requests for ask in _asks(pod, request)], []
+    asks = tuple(ask for request in requests for ask in _asks(pod, request))
+    return _Part(asks, ties=Ties(node, led))
+
+
+def _following(pod: PodFacts, leader: PodFacts, claim: str, node: str) -> Ties:
+    at = "" if pod.node else node or leader.node
+    if pod.inventory.has_hostnames:
+        return Ties(at, followed=(claim,))
+    if not at and not pod.node:
+        pod.inventory.remark(SCATTERED)
+    return Ties(at)
+
+
+def _node_of(pod: PodFacts, claim: Mapping[str, Any]) -> str:
+    """Finds the node of the devices that a claim was given, empty where there are none."""
+    for result in _results(claim):
+        key = _device_key(result)
+        for node in pod.inventory.slices:
+            cards = pod.inventory.cards(node)
+            if any(device.key == key for card in cards for device in card.devices):
+                return node
+    return ""
 
 
 def _resolved(
@@ -118,13 +236,17 @@ def _resolved(
     return inventory.templates.get((pod.namespace, template)), made
 
 
-def _allocated(pod: PodFacts, claim: Mapping[str, Any]) -> tuple[list[_Ask], list[int]] | None:
-    """Reads the devices that a claim was given; None where they are not all known."""
+def _results(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     status = mapping_at(claim, "status", "status")
     allocation = mapping_at(status, "allocation", "status.allocation")
     devices = mapping_at(allocation, "devices", "status.allocation.devices")
-    results = mappings_at(devices, "results", "status.allocation.devices.results")
-    cards = pod.inventory.cards(pod.node)
+    return list(mappings_at(devices, "results", _RESULTS))
+
+
+def _allocated(pod: PodFacts, claim: Mapping[str, Any], node: str) -> _Part | None:
+    """Reads the devices that a claim was given; None where they are not all known."""
+    results = _results(claim)
+    cards = pod.inventory.cards(node)
     taken: dict[int, Fraction] = {}
     for result in results:
         if not _is_gpu_result(pod, result):
@@ -133,24 +255,33 @@ def _allocated(pod: PodFacts, claim: Mapping[str, Any]) -> tuple[list[_Ask], lis
         if found is None:
             return None
         slot, part = found
+        if cards[slot].is_tainted:
+            continue
         taken[slot] = taken.get(slot, Fraction(0)) + _consumed(result, cards[slot], part)
     if not results:
         return None
-    return [_Ask(1, min(Fraction(1), part)) for part in taken.values()], list(taken)
+    asks = tuple(_Ask(1, min(Fraction(1), part)) for part in taken.values())
+    return _Part(asks, tuple(taken))
 
 
 def _is_gpu_result(pod: PodFacts, result: Mapping[str, Any]) -> bool:
-    field = "status.allocation.devices.results"
-    driver = text_of(result.get("driver"), field)
+    driver = text_of(result.get("driver"), _RESULTS)
     if not is_gpu_driver(driver):
         pod.inventory.remark(f"resource claims served by {driver} are not modelled")
         return False
-    return not flag_of(result.get("adminAccess") or False, field)
+    return not _is_admin(result)
+
+
+def _is_admin(result: Mapping[str, Any]) -> bool:
+    return flag_of(result.get("adminAccess") or False, _RESULTS)
+
+
+def _device_key(result: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(text_of(result.get(name), _RESULTS) for name in ("driver", "pool", "device"))
 
 
 def _slot(result: Mapping[str, Any], cards: tuple[Card, ...]) -> tuple[int, Fraction] | None:
-    field = "status.allocation.devices.results"
-    key = tuple(text_of(result.get(name), field) for name in ("driver", "pool", "device"))
+    key = _device_key(result)
     for slot, card in enumerate(cards):
         for device in card.devices:
             if device.key == key:
@@ -170,8 +301,36 @@ def _consumed(result: Mapping[str, Any], card: Card, part: Fraction) -> Fraction
 def _asks(pod: PodFacts, request: Mapping[str, Any]) -> Iterator[_Ask]:
     alternatives = mappings_at(request, "firstAvailable", f"{_FIELD}.firstAvailable")
     if alternatives:
-        pod.inventory.remark(FIRST_AVAILABLE)
-        request = alternatives[0]
+        request = _first_served(pod, alternatives)
+        is_first = request is alternatives[0]
+        pod.inventory.remark(FIRST_AVAILABLE if is_first else FIRST_SERVED)
+    yield from _exact_asks(pod, request)
+
+
+def _first_served(pod: PodFacts, alternatives: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Picks the first alternative for which some node has the devices, whoever holds them."""
+    remarks = list(pod.inventory.remarks)
+    served = (each for each in alternatives if _is_served(pod, list(_exact_asks(pod, each))))
+    chosen = next(served, alternatives[0])
+    pod.inventory.remarks[:] = remarks  # what is said of the others is of no interest
+    return chosen
+
+
+def _is_served(pod: PodFacts, asks: list[_Ask]) -> bool:
+    nodes = [pod.inventory.cards(node) for node in pod.inventory.slices]
+    return not nodes or all(any(_offers(cards, ask) for cards in nodes) for ask in asks)
+
+
+def _offers(cards: tuple[Card, ...], ask: _Ask) -> bool:
+    admitted = [card for card in cards if not ask.models or card.model in ask.models]
+    fitting = [
+        device for card in admitted for device in card.devices if card.part(device) == ask.part
+    ]
+    is_large = not ask.memory_mib or any(card.memory_mib >= ask.memory_mib for card in admitted)
+    return len(fitting) >= ask.count and is_large
+
+
+def _exact_asks(pod: PodFacts, request: Mapping[str, Any]) -> Iterator[_Ask]:
     # v1beta1 has at the top what later versions have under `exactly`.
     exact = mapping_at(request, "exactly", f"{_FIELD}.exactly") or request
     name = text_of(exact.get("deviceClassName"), f"{_FIELD}.deviceClassName")
@@ -188,6 +347,7 @@ def _asks(pod: PodFacts, request: Mapping[str, Any]) -> Iterator[_Ask]:
         part=_part(name, expressions),
         memory_mib=_memory_mib(exact),
         models=tuple(product_name(m["product"]) for e in expressions for m in _PRODUCT.finditer(e)),
+        device_class=name,
     )
 
 
@@ -227,15 +387,16 @@ def _is_understood(expression: str) -> bool:
     return not rest.replace("&&", "").strip("() \n\t")
 
 
-def _combined(asks: list[_Ask]) -> Share:
+def _combined(pod: PodFacts, asks: list[_Ask]) -> Share:
     memory_mib = max(ask.memory_mib for ask in asks)
-    count = whole_gpus(Fraction(sum(ask.count for ask in asks)), _FIELD)
-    if memory_mib:
-        # A share of a card by memory: on which part of it depends on the card.
-        return Share(count, 1, memory_mib)
-    if all(ask.part == 1 for ask in asks):
-        return Share(count, WHOLE_GPU)
-    if any(ask.part == 1 for ask in asks):
-        # A pod has the same of each of its GPUs: beside whole ones, slices count as whole.
-        return Share(count, WHOLE_GPU)
-    return sliced(ask.part for ask in asks for _ in range(ask.count))
+    if not memory_mib and all(ask.part < 1 for ask in asks):
+        found = sliced(ask.part for ask in asks for _ in range(ask.count))
+    else:
+        # A pod has the same of each of its GPUs: beside whole ones, slices count as whole. By
+        # memory it has a share, and which one depends on the card.
+        found = Share(sum(ask.count for ask in asks), 1 if memory_mib else WHOLE_GPU, memory_mib)
+    if found.count <= MOST_GPUS:
+        return found
+    resource = keys.CLASS_RESOURCE + asks[0].device_class
+    pod.inventory.large_classes.add(resource)
+    return replace(found, count=MOST_GPUS, needs=((resource, found.count),))

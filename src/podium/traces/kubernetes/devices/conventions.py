@@ -95,7 +95,7 @@ CONVENTIONS = (
         kai_share,
         Support(
             node="as the device plugin lists it",
-            pod="`nvidia.com/gpu`; reservation pods hold no GPU of their own",
+            pod="`nvidia.com/gpu`; reservation and scaling pods hold no GPU of their own",
             share="annotation `gpu-fraction`",
             memory="annotation `gpu-memory`, MiB",
             several="annotation `gpu-fraction-num-devices`",
@@ -178,12 +178,15 @@ CONVENTIONS = (
         nvidia_cards,
         plugin_share,
         Support(
-            node="`nvidia.com/gpu`, `gpu.shared`; labels `gpu.product`, `gpu.count`",
+            node="`nvidia.com/gpu`, `gpu.shared`; labels `gpu.product`, `gpu.count`, or those of "
+            "GKE and EKS",
             pod="`nvidia.com/gpu`, `gpu.shared`",
-            share="time slicing and MPS by label `gpu.replicas`",
+            share="time slicing and MPS by label `gpu.replicas`, or "
+            "`gke-max-shared-clients-per-gpu`",
             memory="label `gpu.memory`",
             several="several devices",
-            partitions="MIG single (product) and mixed (`nvidia.com/mig-1g.5gb`)",
+            partitions="MIG single (product, or `gke-gpu-partition-size`) and mixed "
+            "(`nvidia.com/mig-1g.5gb`)",
         ),
     ),
     Convention(
@@ -227,6 +230,8 @@ def node_devices(node: NodeFacts) -> NodeDevices:
     `Inventory.settled` drops them once all objects are read.
     """
     inventory = node.inventory
+    inventory.has_hostnames &= keys.HOSTNAME in node.labels
+    inventory.resources.update(node.resources)
     inventory.remarks.clear()
     cards = _read(node, [(each, each.cards) for each in CONVENTIONS if each.cards]) or Cards(0)
     extended = dict(cards.bounds) | {
@@ -265,8 +270,9 @@ def _pod_devices(pod: PodFacts) -> PodDevices:
     pod.inventory.remarks.clear()
     share = _read(pod, [(each, each.share) for each in CONVENTIONS]) or Share(0, 0)
     slots = share.slots if _is_placed(pod, share) else ()
-    for name in sorted(_UNLISTED & pod.resources.keys()):
-        pod.inventory.remark(f"the resource {name} is not modelled")
+    for name in sorted(pod.resources):
+        if _is_unlisted(name, pod):
+            pod.inventory.remark(f"the resource {name} is not modelled")
     for name in keys.UNHONOURED_ANNOTATIONS:
         if name in pod.annotations and share.count:
             pod.inventory.remark(f"{name} is not honoured")
@@ -282,7 +288,9 @@ def _pod_devices(pod: PodFacts) -> PodDevices:
             (name, min(math.ceil(amount), _LARGEST))
             for name, amount in sorted(pod.resources.items())
             if amount and _is_extended(name, pod)
-        ),
+        )
+        + share.needs,
+        ties=share.ties,
         remarks=pod.inventory.drained(),
     )
     return NO_DEVICES if found == NO_DEVICES else found
@@ -305,9 +313,16 @@ def _is_placed(pod: PodFacts, share: Share) -> bool:
 
 
 def _is_extended(name: str, pod: PodFacts) -> bool:
-    if name in _MODELLED or name in _UNLISTED:
+    if name in _MODELLED or _is_unlisted(name, pod):
         return False
     return pod.inventory.bounded(name)
+
+
+def _is_unlisted(name: str, pod: PodFacts) -> bool:
+    """Tells whether only an extender of the scheduler looks at a resource."""
+    if name in _UNLISTED:
+        return True
+    return bool(keys.HAMI_OTHERS.fullmatch(name)) and name not in pod.inventory.resources
 
 
 def _read(

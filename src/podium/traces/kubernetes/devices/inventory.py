@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from podium.model.cluster import NodeSpec
 from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of
 from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.devices.claims import claim_users, is_allocated
 from podium.traces.kubernetes.devices.koordinator import described_cards
 from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.devices.products import known_memory_mib
@@ -49,12 +51,32 @@ _KINDS = frozenset(
 )
 
 
+MORE_CORES, MORE_MEMORY = "asks for more cores than memory", "asks for more memory than cores"
+FOLDED = (
+    "the larger part of a GPU, by cores or by memory, counts for both: a GPU may hold more pods "
+    "than that, where some ask for more cores and others for more memory"
+)
+
+
+def folded(remarks: Counter[str]) -> Counter[str]:
+    """Says that cores and memory are one part of a GPU where that may refuse a pod."""
+    both = (remarks[MORE_CORES], remarks[MORE_MEMORY])
+    told = Counter(
+        {text: n for text, n in remarks.items() if text not in (MORE_CORES, MORE_MEMORY)}
+    )
+    # Where one is the larger for all pods, it alone decides, and nothing is lost.
+    if all(both):
+        told[FOLDED] = sum(both)
+    return told
+
+
 @dataclass(slots=True)
 class Inventory:
     """Holds ResourceSlices, claims, device classes and Device objects, and facts of all nodes."""
 
     slices: dict[str, list[Slice]] = field(default_factory=dict)  # by node
     claims: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    allocated: set[tuple[str, str]] = field(default_factory=set)  # claims that hold GPUs
     templates: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     classes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     class_resources: dict[str, str] = field(default_factory=dict)  # extended resource: class
@@ -63,12 +85,16 @@ class Inventory:
     counts: dict[str, int] = field(default_factory=dict)  # of cards, by node
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
     models: set[str] = field(default_factory=set)  # of all nodes
+    resources: set[str] = field(default_factory=set)  # that any node lists
+    memory_mib: set[int] = field(default_factory=set)  # of the cards of all nodes, as far as known
     groups: dict[str, dict[str, int]] = field(default_factory=dict)  # that share a card, by node
     shared: set[str] = field(default_factory=set)  # resources of which a card has several
     listed: set[frozenset[str]] = field(default_factory=set)  # devices that GPU nodes list
     volcano_factor: int = 1  # MiB in a unit of volcano.sh/vgpu-memory
     gpushare_unit_mib: int = 0  # MiB in a unit of aliyun.com/gpu-mem, 0 = not known
-    taken_claims: set[tuple[str, str]] = field(default_factory=set)
+    users: dict[tuple[str, str], list[PodFacts]] = field(default_factory=dict)  # of claims
+    has_hostnames: bool = True  # every node has the label by which pods find each other
+    large_classes: set[str] = field(default_factory=set)  # of which a pod asks for very many
     remarks: list[str] = field(default_factory=list)  # on the object that is being read
     plain: dict[frozenset[Any], PodFacts] = field(default_factory=dict)  # by resources alone
     known: dict[PodFacts, PodDevices] = field(default_factory=dict)
@@ -94,13 +120,26 @@ class Inventory:
         except FieldError as error:
             raise DeviceError(error.field, str(error)) from error
 
+    def compare(self, cores: Fraction, memory: Fraction, memory_mib: int) -> None:
+        """Remarks which part of a GPU is the larger one, by cores or by memory; it counts for both.
+
+        Beside a pod that has all of the one, no other has room: that is told exactly.
+        """
+        parts = {Fraction(memory_mib, each) for each in self.memory_mib} if memory_mib else {memory}
+        if any(cores > part for part in parts) and cores < 1:
+            self.remark(MORE_CORES)
+        if any(cores < part < 1 for part in parts):
+            self.remark(MORE_MEMORY)
+
     def restart(self) -> None:
         """Forgets what reading nodes and pods found out, so that they can be read again."""
         for found in (
-            self.counts, self.ids, self.models, self.groups, self.shared, self.listed,
-            self.taken_claims, self.remarks, self._cards,
+            self.counts, self.ids, self.models, self.resources, self.memory_mib, self.groups,
+            self.shared, self.listed, self.large_classes, self.remarks, self._cards,
         ):  # fmt: skip
             found.clear()
+        self.users = {}
+        self.has_hostnames = True
         self.supposed, self.known = self.known, {}
         self.volcano_factor, self.gpushare_unit_mib = 1, 0
 
@@ -119,6 +158,7 @@ class Inventory:
         self.counts[node] = cards.count
         self.ids[node] = cards.ids
         self.models.add(cards.model)
+        self.memory_mib.update({cards.memory_mib} - {0})
         self.shared.update(cards.shared)
         self.listed.add(frozenset(name for name in extended if self._counts(name)))
 
@@ -159,10 +199,11 @@ class Inventory:
 
     def settled(self, nodes: Iterable[NodeSpec], pods: Iterable[PodFacts]) -> list[NodeSpec]:
         """Drops from nodes the devices that their GPUs alone bound, once all objects are read."""
-        described = list(nodes)
+        described, asking = list(nodes), list(pods)
+        self.users = claim_users(asking)
         self.supposed, self.known = self.known, {}
         plugin_devices = {listed - IN_OWN_UNITS for listed in self.listed}
-        scarce = self._scarce(pods) if self.listed else set()
+        scarce = self._scarce(asking) if self.listed else set()
         if len(plugin_devices) > 1 or scarce:
             # Who asks for amd.com/gpu gets no GPU of NVIDIA.
             self.shared.update(scarce, *plugin_devices)
@@ -170,6 +211,19 @@ class Inventory:
             replace(spec, extended={k: v for k, v in spec.extended.items() if self.bounded(k)})
             for spec in described
         ]
+
+    def bounding(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
+        """Says how many devices nodes have, once pods ask for more of a class than any can have."""
+        return [
+            replace(spec, extended={**spec.extended, **dict.fromkeys(self.large_classes, count)})
+            if (count := spec.gpu_count if self.slices.get(spec.name) else 0)
+            else spec
+            for spec in nodes
+        ]
+
+    def idle_claims(self) -> int:
+        """Counts claims that hold devices for no pod of the dump."""
+        return len(self.allocated - self.users.keys())
 
     def _counts(self, resource: str) -> bool:
         return resource in IN_OWN_UNITS or is_counted(resource, self.class_resources)
@@ -209,6 +263,8 @@ class Inventory:
 
     def _take_claim(self, value: Mapping[str, Any]) -> None:
         self.claims[_key(value)] = value
+        if is_allocated(value):
+            self.allocated.add(_key(value))
 
     def _take_template(self, value: Mapping[str, Any]) -> None:
         # A template wraps the claim that will be made of it.

@@ -29,8 +29,9 @@ def kai_share(pod: PodFacts) -> Share | None:
 
 
 def is_reservation(namespace: str, labels: Mapping[str, str]) -> bool:
-    """Tells whether a pod only holds a GPU for others."""
-    return namespace in keys.KAI_RESERVATIONS or labels.get("app") in keys.KAI_RESERVATIONS
+    """Tells whether a pod only holds a GPU for others, or lets an autoscaler see that they wait."""
+    stands_in = namespace in keys.KAI_RESERVATIONS or namespace in keys.KAI_SCALING
+    return stands_in or labels.get("app") in keys.KAI_RESERVATIONS
 
 
 def _slots(pod: PodFacts) -> tuple[int, ...]:

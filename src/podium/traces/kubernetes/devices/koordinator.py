@@ -55,6 +55,7 @@ def koordinator_share(pod: PodFacts) -> Share | None:
     part = max(cores, ratio) / _CARD / count
     found = share_of(count, part, keys.KOORDINATOR_CORE, mib_of(memory / count))
     memory_mib = 0 if found.milli == WHOLE_GPU else found.memory_mib
+    pod.inventory.compare(cores / _CARD / count, ratio / _CARD / count, memory_mib)
     return Share(found.count, found.milli, memory_mib, slots=_slots(pod))
 
 

@@ -56,7 +56,7 @@ def nvidia_cards(node: NodeFacts) -> Cards | None:
     is_shared = replicas > 1 or bool(slices)
     return Cards(
         count=listed_gpus(cards, keys.NVIDIA_GPU),
-        model=node.label(*keys.MODEL_LABELS),
+        model=node.label(*keys.MODEL_LABELS) or _cloud_model(node),
         memory_mib=_nvidia_memory_mib(node, replicas),
         replicas=replicas,
         shared=NVIDIA if is_shared else (),
@@ -119,11 +119,12 @@ def _devices(node: NodeFacts, *names: str) -> int:
 
 def _nvidia_replicas(node: NodeFacts, devices: int) -> int:
     """Counts the devices that one card is listed as."""
-    replicas = max(1, node.number(keys.NVIDIA_REPLICAS))
+    replicas = _sharing(node)
     profile = _single_profile(node)
     if profile:
         return replicas * profile.most_on_card(_product_memory_mib(node))
-    cards = node.number(keys.NVIDIA_COUNT)
+    counts = (keys.NVIDIA_COUNT, keys.GKE_COUNT, keys.KARPENTER_COUNT)
+    cards = next((node.number(name) for name in counts if node.number(name)), 0)
     if replicas == 1 and cards and devices > cards and devices % cards == 0:
         return devices // cards
     if node.amount(keys.NVIDIA_SHARED) and replicas == 1 and not cards:
@@ -131,22 +132,36 @@ def _nvidia_replicas(node: NodeFacts, devices: int) -> int:
     return replicas
 
 
+def _cloud_model(node: NodeFacts) -> str:
+    """Names the model as feature discovery does: with the MIG profile of its devices."""
+    partition = node.label(keys.GKE_PARTITION)
+    return node.label(*keys.CLOUD_MODELS) + (f"-MIG-{partition}" if partition else "")
+
+
+def _sharing(node: NodeFacts) -> int:
+    """Counts the clients of one card, or of one MIG device."""
+    return max(1, node.number(keys.NVIDIA_REPLICAS) or node.number(keys.GKE_CLIENTS))
+
+
 def _nvidia_memory_mib(node: NodeFacts, replicas: int) -> int:
     memory_mib = node.number(keys.NVIDIA_MEMORY)
-    if not memory_mib or not _single_profile(node):
+    if not memory_mib:
+        return node.number(keys.KARPENTER_MEMORY)
+    if not _single_profile(node):
         return memory_mib
     # With the single strategy of MIG, the label is the memory of a slice.
-    per_card = replicas // max(1, node.number(keys.NVIDIA_REPLICAS))
+    per_card = replicas // _sharing(node)
     return _product_memory_mib(node) or memory_mib * per_card
 
 
 def _single_profile(node: NodeFacts) -> MigProfile | None:
     product = node.label(keys.NVIDIA_PRODUCT)
-    return mig_profile(product.partition("-MIG-")[2])
+    return mig_profile(product.partition("-MIG-")[2] or node.label(keys.GKE_PARTITION))
 
 
 def _product_memory_mib(node: NodeFacts) -> int:
-    return known_memory_mib(node.label(keys.NVIDIA_PRODUCT).partition("-MIG-")[0])
+    product = node.label(keys.NVIDIA_PRODUCT, *keys.CLOUD_MODELS)
+    return known_memory_mib(product.partition("-MIG-")[0])
 
 
 def _slices(node: NodeFacts, prefix: str) -> Fraction:

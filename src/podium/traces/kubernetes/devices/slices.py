@@ -27,6 +27,7 @@ class Device:
     model: str
     memory_mib: int
     index: int | None
+    is_tainted: bool = False  # no new pod is given it
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -52,6 +53,11 @@ class Card:
     memory_mib: int
     model: str
     devices: tuple[Device, ...]
+
+    @property
+    def is_tainted(self) -> bool:
+        """Tells whether no device of the card is given to new pods."""
+        return all(device.is_tainted for device in self.devices)
 
     def part(self, device: Device) -> Fraction:
         """Gives the part of the card that a device is."""
@@ -104,7 +110,8 @@ def cards_of(slices: Iterable[Slice]) -> tuple[Card, ...]:
     numbers = [_number(card) for card in cards]
     if len(set(numbers)) == len(numbers) and None not in numbers:
         cards.sort(key=lambda card: _number(card) or 0)
-    return tuple(cards)
+    # Cards that nobody gets any more come last, so that the slots of others stay in a row.
+    return tuple(sorted(cards, key=lambda card: card.is_tainted))
 
 
 def _device(value: Mapping[str, Any], driver: str, pool: str) -> Device | None:
@@ -126,7 +133,13 @@ def _device(value: Mapping[str, Any], driver: str, pool: str) -> Device | None:
         model=product_name(attributes.get("productName") or attributes.get("model", "")),
         memory_mib=_memory_mib(basic),
         index=_index(attributes, name),
+        is_tainted=_is_tainted(basic),
     )
+
+
+def _is_tainted(basic: Mapping[str, Any]) -> bool:
+    taints = mappings_at(basic, "taints", "spec.devices.taints")
+    return any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in taints)
 
 
 def _index(attributes: Mapping[str, str], name: str) -> int | None:

@@ -37,6 +37,18 @@ class NodeDevices:
 
 
 @dataclass(frozen=True, slots=True)
+class Ties:
+    """Says what ties a pod to a node: devices that it shares with other pods, or was given."""
+
+    node: str = ""  # where they are
+    led: tuple[str, ...] = ()  # claims whose devices it takes, while others share them
+    followed: tuple[str, ...] = ()  # claims whose devices another pod takes
+
+
+UNTIED = Ties()
+
+
+@dataclass(frozen=True, slots=True)
 class PodDevices:
     """Describes the GPUs that a pod asks for and whatever else it asks for."""
 
@@ -46,6 +58,7 @@ class PodDevices:
     models: tuple[str, ...] = ()  # empty = any
     slots: tuple[int, ...] = ()  # the GPUs on which it runs, empty = not known
     extended: tuple[tuple[str, int], ...] = ()
+    ties: Ties = UNTIED
     remarks: tuple[str, ...] = ()  # what has no place in the description
 
 
@@ -119,6 +132,15 @@ class Share:
     memory_mib: int = 0
     models: tuple[str, ...] = ()
     slots: tuple[int, ...] = ()
+    needs: tuple[tuple[str, int], ...] = ()  # devices by resource, where no record holds so many
+    ties: Ties = UNTIED
+
+
+def require_whole(resource: str, amount: Fraction) -> None:
+    """Refuses a part of an extended resource, as the API server does: there is no half a device."""
+    if amount.denominator != 1 and "/" in resource:
+        what = "a whole number of GPUs" if "gpu" in resource else "a whole number"
+        raise DeviceError(resource, f"{what} is expected, not {float(amount):g}")
 
 
 def whole_gpus(amount: Fraction, field: str) -> int:

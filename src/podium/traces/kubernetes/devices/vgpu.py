@@ -200,7 +200,7 @@ def _share(pod: PodFacts, names: _Names, memory_factor: int) -> Share | None:
     asking = asking or [pod.resources]
     if not any(_is_part(each, names) for each in asking):
         return None
-    shares = [_of_container(each, names, memory_factor) for each in asking]
+    shares = [_of_container(pod, each, names, memory_factor) for each in asking]
     return Share(
         count=min(sum(share.count for share in shares), MOST_GPUS),
         milli=max(share.milli for share in shares),
@@ -209,7 +209,7 @@ def _share(pod: PodFacts, names: _Names, memory_factor: int) -> Share | None:
     )
 
 
-def _of_container(asked: Resources, names: _Names, memory_factor: int) -> Share:
+def _of_container(pod: PodFacts, asked: Resources, names: _Names, memory_factor: int) -> Share:
     count = asked_gpus(asked.get(names.number, Fraction(1)), names.number)
     memory, percentage, cores = (
         asked.get(name, Fraction(0)) for name in (names.memory, names.percentage, names.cores)
@@ -220,7 +220,9 @@ def _of_container(asked: Resources, names: _Names, memory_factor: int) -> Share:
     if not memory and not percentage:
         # Without an amount of memory the vGPU has all of it, and nothing else fits beside.
         return Share(count, WHOLE_GPU)
-    return share_of(count, percent / 100, names.cores, int(memory * memory_factor))
+    memory_mib = int(memory * memory_factor)
+    pod.inventory.compare(cores / 100, percentage / 100, memory_mib)
+    return share_of(count, percent / 100, names.cores, memory_mib)
 
 
 def _is_part(asked: Resources, names: _Names) -> bool:

@@ -13,6 +13,10 @@ from podium.traces.rejects import Rejects
 
 DUMPS = Path(__file__).parent / "dumps"
 DOCS = Path(__file__).parents[5] / "docs" / "traces.md"
+FOLDED = (
+    "the larger part of a GPU, by cores or by memory, counts for both: a GPU may hold more pods "
+    "than that, where some ask for more cores and others for more memory"
+)
 UNRELATED = ("spec.schedulerName ", "spec.nodeName ")
 
 # Convention, column: dump, object, what is read of it.
@@ -186,13 +190,13 @@ def test_other_resources_and_shared_devices_are_bounds(dump, name, expected):
         ("nvidia-mig", []),
         ("amd", []),
         ("intel", []),
-        ("hami", []),
+        ("hami", [f"{FOLDED}: 3 pods"]),
         ("kai", []),
         ("koordinator", []),
-        ("gpushare", []),
+        ("gpushare", [f"{FOLDED}: 3 pods"]),
         ("volcano-old", []),
         ("volcano", ["volcano.sh/vgpu-number without the annotation volcano.sh/node-vgpu-register"
-                     " is read as ten vGPUs a GPU: 1 node"]),
+                     " is read as ten vGPUs a GPU: 1 node", f"{FOLDED}: 3 pods"]),
         ("dra", ["of the alternatives of a resource claim the first is read: 1 pod"]),
         ("dra-mig", ["a resource claim of several pods takes GPUs for the first of them alone:"
                      " 1 pod",

@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from podium.traces.kubernetes.manifest import read_manifests
+from podium.policies import load
+from podium.sim import Rounds, simulate
+from podium.sim.feasible import feasible_nodes
+from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.rejects import Rejects
 
 DUMPS = Path(__file__).parent / "dumps"
@@ -339,3 +342,208 @@ def test_too_many_devices_are_left_out_with_what_could_explain_them(read):
     (note,) = read(node("a"), node("b", **{"amd.com/gpu": "64"})).notes
     assert 'node "b": 0 to 16 whole GPUs are expected, not 64' in note
     assert "partitions), no label says so" in note
+
+
+def allocated(found, *devices, pool="a", **more):
+    results = [
+        {"driver": "gpu.nvidia.com", "pool": pool, "device": name, "request": "r", **more}
+        for name in devices
+    ]
+    return found | {"status": {"allocation": {"devices": {"results": results}}}}
+
+
+def hosts(*names):
+    return [node(name, {"kubernetes.io/hostname": name}) for name in names]
+
+
+def placed_on(found):
+    """Offers the pods in their order, and gives the nodes that take them, empty for none."""
+    result = simulate(found.cluster, found.workload, load("first-fit"), Rounds())
+    by_name = dict(zip(result.plan.arrivals.names, result.node.tolist(), strict=True))
+    nodes = (by_name[name] for name in found.workload.names)
+    return [found.cluster.names[index] if index >= 0 else "" for index in nodes]
+
+
+def test_a_pod_runs_where_the_devices_of_its_claim_are(read):
+    found = read(
+        *hosts("a", "b"), resource_slice("a", "gpu-0"), resource_slice("b", "gpu-0"),
+        allocated(claim("c", exactly()), "gpu-0", pool="b"), claiming("p", "c"),
+    )  # fmt: skip
+    spec = found.workload.specs()[0]
+    assert (spec.gpu_count, spec.gpu_milli) == (1, 1000)
+    assert feasible_nodes(found.cluster, found.workload, "p") == ["b"]
+    assert found.notes == ()
+
+
+def test_the_second_pod_of_a_claim_runs_beside_the_first(read):
+    shared = claim("c", exactly(count=2))
+    found = read(
+        *hosts("a", "b"), resource_slice("a", "gpu-0"), resource_slice("b", "gpu-0", "gpu-1"),
+        shared, claiming("p", "c"), claiming("q", "c"), claiming("r", "c"),
+    )  # fmt: skip
+    assert [spec.gpu_count for spec in found.workload.specs()] == [2, 0, 0]
+    assert placed_on(found) == ["b", "b", "b"]
+
+
+def test_a_pod_follows_one_that_runs_with_its_claim(read):
+    shared = allocated(claim("c", exactly()), "gpu-0", pool="b")
+    found = read(
+        *hosts("a", "b"), resource_slice("a", "gpu-0"), resource_slice("b", "gpu-0"), shared,
+        claiming("first-in-the-dump", "c"), claiming("runs", "c", nodeName="b"),
+    )  # fmt: skip
+    running, pending = found.workload.specs()
+    assert (pending.gpu_count, running.gpu_count, running.gpu_slots) == (0, 1, (0,))
+    assert feasible_nodes(found.cluster, found.workload, "first-in-the-dump") == ["b"]
+
+
+def test_pods_of_a_claim_stay_together_on_an_empty_cluster(tmp_path):
+    shared = allocated(claim("c", exactly()), "gpu-0", pool="a")
+    objects = [
+        *hosts("a", "b"), resource_slice("a", "gpu-0"), resource_slice("b", "gpu-0"), shared,
+        claiming("runs", "c", nodeName="a"), claiming("waits", "c"),
+    ]  # fmt: skip
+    path = tmp_path / "dump.yaml"
+    path.write_text(yaml.safe_dump({"kind": "List", "items": objects}))
+    found = read_manifests(path, Rejects(), Reading(state="empty"))
+    assert feasible_nodes(found.cluster, found.workload, "runs") == ["a", "b"]
+    first, second = placed_on(found)
+    assert first == second
+
+
+def test_pods_of_a_claim_may_part_where_nodes_have_no_host_names(read):
+    found = read(
+        node("a"), resource_slice("a", "gpu-0"), claim("c", exactly()), claiming("p", "c"),
+        claiming("q", "c"),
+    )  # fmt: skip
+    assert "nodes do not have the label kubernetes.io/hostname: 1 pod" in found.notes[1]
+    assert placed_on(found) == ["a", "a"]
+
+
+def test_claims_that_hold_gpus_for_nobody_are_noted(read):
+    idle = allocated(claim("c", exactly()), "gpu-0")
+    admin = allocated(claim("monitor", exactly()), "gpu-0", adminAccess=True)
+    found = read(node("a"), resource_slice("a", "gpu-0"), idle, admin, pod("p"))
+    assert found.notes == (
+        "resource claims that were given GPUs, but no pod of the dump, hold none here: 1 claim",
+    )
+
+
+def test_more_devices_than_any_node_has_are_asked_for_in_vain(read):
+    found = read(
+        *hosts("a"), resource_slice("a", "gpu-0", "gpu-1"), claim("c", exactly(count=20)),
+        claiming("p", "c"), claim("d", exactly()), claiming("q", "d"),
+    )  # fmt: skip
+    resource = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+    many, one = found.workload.specs()
+    assert (many.gpu_count, many.constraints.extended) == (16, ((resource, 20),))
+    assert one.constraints.extended == ()
+    assert dict(found.cluster.specs()[0].extended) == {resource: 2}
+    assert placed_on(found) == ["", "a"]
+
+
+def test_many_slices_are_few_cards(read):
+    profile = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"}}
+    mig = exactly("mig.nvidia.com", selectors=[profile], count=20)
+    spec = read(node("a"), claim("c", mig), claiming("p", "c")).workload.specs()[0]
+    assert (spec.gpu_count, spec.gpu_milli, spec.constraints.extended) == (3, 947, ())
+
+
+def test_of_alternatives_the_first_that_a_node_can_serve_is_read(read):
+    def alternatives(*counts):
+        listed = [
+            {"name": f"r{n}", "deviceClassName": "gpu.nvidia.com", "count": n} for n in counts
+        ]
+        return {"name": "r", "firstAvailable": listed}
+
+    nodes = [*hosts("a"), resource_slice("a", "gpu-0", "gpu-1")]
+    for counts, asked, what in (((8, 2, 1), 2, "first that a node can serve"), ((1, 2), 1, "first"),
+                                ((9, 8), 9, "first")):  # fmt: skip
+        found = read(*nodes, claim("c", alternatives(*counts)), claiming("p", "c"))
+        assert found.workload.specs()[0].gpu_count == asked
+        note = f"of the alternatives of a resource claim the {what} is read: 1 pod"
+        assert found.notes == (note,)
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "rdma/hca", "nvidia.com/mig-1g.5gb"])
+def test_a_part_of_a_device_costs_one_object_that_is_named(read, resource):
+    halves = pod("halves", limits={resource: "500m"})
+    halves["spec"]["containers"] *= 2  # one in all, and still two halves
+    odd = node("odd", **{resource: "1500m"})
+    found = read(node("a", **{resource: "2"}), odd, pod("p"), halves)
+    assert (found.cluster.names, found.workload.names) == (("a",), ("p",))
+    assert found.gaps == ("1 pod could not be read",)
+    assert 'node "odd"' in found.notes[0]
+    assert 'pod "halves"' in found.notes[1]
+    assert all("a whole number" in note and resource in note for note in found.notes)
+
+
+def hami_pod(name, cores, percent, **more):
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpucores": str(cores),
+              "nvidia.com/gpumem-percentage": str(percent)}  # fmt: skip
+    return pod(name, limits=limits, **more)
+
+
+FOLDED = "the larger part of a GPU, by cores or by memory, counts for both"
+
+
+@pytest.mark.parametrize(
+    ("pods", "count"),
+    [
+        ([hami_pod("p", 30, 70), hami_pod("q", 70, 30)], 2),
+        ([hami_pod("p", 30, 70), hami_pod("q", 70, 30), hami_pod("r", 50, 50)], 2),
+        ([hami_pod("p", 30, 70), hami_pod("q", 20, 30)], 0),
+        ([hami_pod("p", 70, 30), hami_pod("q", 30, 20)], 0),
+        ([hami_pod("p", 100, 30), hami_pod("q", 20, 100)], 0),  # a card each, in fact as well
+        ([hami_pod("p", 30, 70), hami_pod("q", 70, 30) | {"status": {"phase": "Failed"}}], 0),
+    ],
+)
+def test_cores_and_memory_are_noted_where_either_may_be_the_larger(read, pods, count):
+    found = [note for note in read(node("a"), *pods).notes if note.startswith(FOLDED)]
+    assert [note.rpartition(": ")[2] for note in found] == ([f"{count} pods"] if count else [])
+
+
+@pytest.mark.parametrize(("cores", "mib", "is_noted"), [(60, 4000, True), (20, 4000, False)])
+def test_memory_in_mib_is_compared_with_cores_on_the_cards_of_the_dump(read, cores, mib, is_noted):
+    register = {"hami.io/node-nvidia-register": "GPU-a,10,16000,100,NVIDIA-T4,0,true:"}
+    asking = {
+        "nvidia.com/gpu": "1",
+        "nvidia.com/gpucores": str(cores),
+        "nvidia.com/gpumem": str(mib),
+    }
+    found = read(
+        node("a", annotations=register, **{"nvidia.com/gpu": "10"}),
+        pod("p", limits=asking), hami_pod("q", 10, 20),
+    )  # fmt: skip
+    assert any(note.startswith(FOLDED) for note in found.notes) is is_noted
+
+
+def test_nobody_gets_a_gpu_with_a_taint(read):
+    listed = resource_slice("a", "gpu-0", "gpu-1", "gpu-2")
+    taint = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule"}
+    listed["spec"]["devices"][0]["taints"] = [taint]
+    listed["spec"]["devices"][1]["taints"] = [taint | {"effect": "None"}]
+    found = read(
+        *hosts("a"), listed, allocated(claim("c", exactly()), "gpu-0"),
+        allocated(claim("d", exactly()), "gpu-2"), claiming("p", "c", nodeName="a"),
+        claiming("q", "d", nodeName="a"),
+    )  # fmt: skip
+    assert found.cluster.specs()[0].gpu_count == 2
+    assert [(spec.gpu_count, spec.gpu_slots) for spec in found.workload.specs()] == [
+        (0, ()),
+        (1, (1,)),
+    ]
+    assert found.notes[0].startswith("GPUs with a taint are left out")
+
+
+def test_pods_of_a_claim_that_run_are_left_as_they_are(read):
+    shared = allocated(claim("c", exactly()), "gpu-0")
+    pods = [claiming("p", "c", nodeName="a"), claiming("q", "c", nodeName="a")]
+    found = read(*hosts("a"), resource_slice("a", "gpu-0"), shared, *pods)
+    assert found.workload.labels == found.workload.constraints == ()
+
+
+def test_a_claim_ties_no_pod_to_a_node_that_the_file_does_not_have(read):
+    found = read(
+        resource_slice("a", "gpu-0"), allocated(claim("c", exactly()), "gpu-0"), claiming("p", "c")
+    )
+    assert found.workload.constraints == ()

@@ -1,0 +1,235 @@
+{{- define "podium.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "podium.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains (include "podium.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "podium.name" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "podium.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "podium.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* Of the pod that helm test runs; the Service must not choose it. */}}
+{{- define "podium.testLabels" -}}
+app.kubernetes.io/name: {{ include "podium.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "podium.labels" -}}
+{{ include "podium.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "podium.metadata" -}}
+name: {{ include "podium.fullname" . }}
+namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "podium.labels" . | nindent 2 }}
+{{- end -}}
+
+{{- define "podium.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "podium.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Names cluster-wide objects apart from those of the same release in another namespace. */}}
+{{- define "podium.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "podium.fullname" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "podium.image" -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (default .version .tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Writes a value of YAML as text; a large whole number is not written as 1e+06. */}}
+{{- define "podium.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) (lt . 1e15) (gt . -1e15) -}}
+{{- printf "%d" (int64 .) -}}
+{{- else -}}
+{{- toString . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "podium.policyConfigMap" -}}
+{{- if .Values.policy.existingConfigMap -}}
+{{- .Values.policy.existingConfigMap -}}
+{{- else if .Values.policy.source -}}
+{{- include "podium.fullname" . }}-policy
+{{- end -}}
+{{- end -}}
+
+{{/* The settings of Podium by section and name: those that follow from other values, then yours. */}}
+{{- define "podium.settings" -}}
+{{- $policy := .Values.policy.name -}}
+{{- if include "podium.policyConfigMap" . -}}
+{{- $policy = "/etc/podium/policy/policy.py" -}}
+{{- end -}}
+{{- $components := list "extender" -}}
+{{- if .Values.learning.enabled -}}
+{{- $components = append $components "learning" -}}
+{{- end -}}
+{{- $serve := dict "host" "0.0.0.0" "port" .Values.service.port "components" (join "," $components) -}}
+{{- if eq .Values.mode "extender" -}}
+{{- /* Callers hear of a pod that ends a moment late. */ -}}
+{{- $serve = merge $serve (dict "drain_delay_s" 5) -}}
+{{- end -}}
+{{- if .Values.tls.secretName -}}
+{{- $serve = merge $serve (dict "tls_cert" "/etc/podium/tls/tls.crt" "tls_key" "/etc/podium/tls/tls.key") -}}
+{{- end -}}
+{{- $extender := dict "policy" $policy "shadow" (join "," .Values.policy.shadow)
+      "filter" .Values.extender.filter "bind" .Values.extender.bind -}}
+{{- $made := dict "serve" $serve "extender" $extender
+      "compile" (dict "cache" "/var/cache/podium/compiled") -}}
+{{- if .Values.learning.enabled -}}
+{{- $_ := set $made "online" (dict
+      "lambda_uncertainty" .Values.config.lambdaUncertainty
+      "beta_exploration" .Values.config.betaExploration
+      "gamma_interference" .Values.config.gammaInterference
+      "exploration_cap" .Values.config.explorationCap
+      "enable_interference" .Values.config.enableInterference) -}}
+{{- end -}}
+{{- if not .Values.store.urlSecret.name -}}
+{{- $_ := set $made "store" (dict "url" "sqlite:////var/lib/podium/podium.db") -}}
+{{- end -}}
+{{- mergeOverwrite $made (deepCopy .Values.settings) | toYaml -}}
+{{- end -}}
+
+{{/* The configuration of the kube-scheduler that asks Podium: ours, or in mode extender yours. */}}
+{{- define "podium.kubeSchedulerConfiguration" -}}
+{{- $isOurs := eq .Values.mode "scheduler" -}}
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: true
+  {{- if $isOurs }}
+  resourceName: {{ .Values.scheduler.name }}
+  resourceNamespace: {{ .Release.Namespace }}
+  {{- end }}
+clientConnection:
+  {{- if not $isOurs }}
+  kubeconfig: /etc/kubernetes/scheduler.conf
+  {{- end }}
+  qps: {{ .Values.scheduler.qps }}
+  burst: {{ .Values.scheduler.burst }}
+# A policy is asked about every node that a pod fits on, not about a sample of them.
+percentageOfNodesToScore: 100
+profiles:
+  - schedulerName: {{ ternary .Values.scheduler.name "default-scheduler" $isOurs }}
+    {{- include "podium.profile" . | nindent 4 }}
+extenders:
+  {{- include "podium.extender" . | nindent 2 }}
+{{- end -}}
+
+{{- define "podium.urlPrefix" -}}
+{{- if eq .Values.mode "scheduler" -}}
+http://127.0.0.1:{{ .Values.service.port }}/extender
+{{- else -}}
+http{{ if .Values.tls.secretName }}s{{ end }}://{{ default "CLUSTER_IP" .Values.service.clusterIP }}:{{ .Values.service.port }}/extender
+{{- end -}}
+{{- end -}}
+
+{{- define "podium.extender" -}}
+- urlPrefix: {{ include "podium.urlPrefix" . }}
+  prioritizeVerb: prioritize
+  {{- if .Values.extender.filter }}
+  filterVerb: filter
+  {{- end }}
+  {{- if .Values.extender.bind }}
+  bindVerb: bind
+  {{- end }}
+  weight: {{ .Values.extender.weight }}
+  # Names instead of whole nodes: with filterVerb, kube-scheduler needs it to score correctly.
+  nodeCacheCapable: true
+  # Pods are scheduled without Podium while it does not answer.
+  ignorable: true
+  httpTimeout: {{ .Values.extender.httpTimeoutMs }}ms
+  {{- if .Values.tls.secretName }}
+  enableHTTPS: true
+  tlsConfig:
+    caFile: /etc/kubernetes/podium/ca.crt
+  {{- end }}
+  {{- with .Values.extender.managedResources }}
+  managedResources:
+    {{- range . }}
+    - name: {{ . }}
+      ignoredByScheduler: false
+    {{- end }}
+  {{- end }}
+{{- end -}}
+
+{{/* What makes the default scores of kube-scheduler pack as policies do. */}}
+{{- define "podium.profile" -}}
+plugins:
+  score:
+    disabled:
+      - name: NodeResourcesBalancedAllocation
+      {{- if eq .Values.scheduler.resourceScore "none" }}
+      - name: NodeResourcesFit
+      {{- end }}
+{{- $isOurs := eq .Values.mode "scheduler" }}
+{{- $hasScore := ne .Values.scheduler.resourceScore "none" }}
+{{- if or $isOurs $hasScore }}
+pluginConfig:
+  {{- if $hasScore }}
+  - name: NodeResourcesFit
+    args:
+      apiVersion: kubescheduler.config.k8s.io/v1
+      kind: NodeResourcesFitArgs
+      scoringStrategy:
+        type: {{ .Values.scheduler.resourceScore }}
+        resources:
+          - name: nvidia.com/gpu
+            weight: 10
+          - name: cpu
+            weight: 1
+  {{- end }}
+  {{- if $isOurs }}
+  # Pods that do not ask to be spread are not: it would undo what a policy packs.
+  - name: PodTopologySpread
+    args:
+      apiVersion: kubescheduler.config.k8s.io/v1
+      kind: PodTopologySpreadArgs
+      defaultingType: List
+      defaultConstraints: []
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What the schema cannot say: values that exclude each other. */}}
+{{- define "podium.check" -}}
+{{- if and .Values.policy.source .Values.policy.existingConfigMap -}}
+{{- fail "policy.source and policy.existingConfigMap are both set: set one of them" -}}
+{{- end -}}
+{{- if eq .Values.scheduler.name "default-scheduler" -}}
+{{- fail "scheduler.name is default-scheduler, which the cluster's own kube-scheduler answers to: choose another name, or set mode=extender" -}}
+{{- end -}}
+{{- range $secret := list "serve.token" "store.url" -}}
+{{- $parts := splitList "." $secret -}}
+{{- if hasKey (default dict (index $.Values.settings (first $parts))) (last $parts) -}}
+{{- fail (printf "settings.%s is secret, and settings become a ConfigMap: see store.urlSecret and networkPolicy.from" $secret) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.tls.secretName (eq .Values.mode "scheduler") -}}
+{{- fail "tls.secretName is set in mode scheduler, where kube-scheduler asks Podium inside their pod: leave it empty, or set mode=extender" -}}
+{{- end -}}
+{{- if and .Values.learning.enabled (gt (int .Values.replicas) 1) (not .Values.store.urlSecret.name) -}}
+{{- fail (printf "replicas is %d and learning.enabled is true, but a SQLite store belongs to one pod: set replicas=1, or store.urlSecret.name to a Secret with a URL of PostgreSQL" (int .Values.replicas)) -}}
+{{- end -}}
+{{- end -}}

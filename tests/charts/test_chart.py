@@ -1,0 +1,266 @@
+"""The chart renders what a cluster needs, and refuses what cannot work."""
+
+import json
+import tomllib
+
+import pytest
+import yaml
+
+from podium.kube.resources import RESOURCES
+from podium.settings import keys
+from support.helm import (
+    CHART,
+    EXTENDER_WITH_ALL,
+    KUBERNETES,
+    LEARNING,
+    NAMESPACE,
+    POLICY,
+    ROOT,
+    VALUE_SETS,
+    helm,
+    of_kind,
+    rendered,
+    scheduler_configuration,
+    template,
+)
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(params=VALUE_SETS)
+def objects(request, tmp_path):
+    return rendered(VALUE_SETS[request.param], tmp_path)
+
+
+def settings_of(objects):
+    """Gives the environment that the chart sets, without the container's own."""
+    return of_kind(objects, "ConfigMap", "-settings")["data"]
+
+
+def pod_of(objects):
+    return of_kind(objects, "Deployment")["spec"]["template"]["spec"]
+
+
+def containers(objects):
+    return {each["name"]: each for each in pod_of(objects)["containers"]}
+
+
+def documented(values, schema, path=""):
+    """Lists the values that the schema does not describe."""
+    for name, value in values.items():
+        described = schema.get("properties", {}).get(name, {})
+        if not described.get("description"):
+            yield path + name
+        elif isinstance(value, dict) and "properties" in described:
+            yield from documented(value, described, f"{path}{name}.")
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_helm_finds_nothing_wrong_with_the_chart(name, tmp_path):
+    done = helm(
+        "lint", "--strict", "--kube-version", KUBERNETES, CHART,
+        folder=tmp_path, values=VALUE_SETS[name],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+def test_chart_and_package_have_one_version():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert chart["version"] == chart["appVersion"] == project["version"]
+
+
+def test_every_value_is_described_and_every_description_has_a_value():
+    assert list(documented(VALUES, SCHEMA)) == []
+    assert set(SCHEMA["properties"]) - set(VALUES) == {"global"}
+
+
+def test_every_setting_that_the_chart_makes_is_one_of_podium(objects):
+    known = {name for key in keys().values() for name in key.env_names}
+    assert {*settings_of(objects)} <= known
+
+
+def test_names_fit_into_their_fields_however_long_the_release(tmp_path):
+    done = helm(
+        "template", "a" * 53, CHART, "--kube-version", KUBERNETES, "--namespace", "b" * 63,
+        folder=tmp_path,
+    )  # fmt: skip
+    found = [each["metadata"]["name"] for each in yaml.safe_load_all(done.stdout) if each]
+    assert max(map(len, found)) <= 90  # only RBAC has names beyond 63, and takes 253
+    services = [each for each in yaml.safe_load_all(done.stdout) if each["kind"] == "Service"]
+    assert len(services[0]["metadata"]["name"]) <= 63
+
+
+def test_a_stock_kube_scheduler_and_podium_share_a_pod(tmp_path):
+    found = rendered({}, tmp_path)
+    assert {*containers(found)} == {"podium", "kube-scheduler"}
+    assert containers(found)["kube-scheduler"]["image"].endswith(f":v{KUBERNETES}")
+    configuration = scheduler_configuration(found)
+    (profile,) = configuration["profiles"]
+    (extender,) = configuration["extenders"]
+    assert configuration["percentageOfNodesToScore"] == 100
+    assert configuration["leaderElection"]["resourceName"] == profile["schedulerName"]
+    assert profile["schedulerName"] == "podium-scheduler"
+    assert extender == {
+        "urlPrefix": "http://127.0.0.1:8080/extender",
+        "prioritizeVerb": "prioritize",
+        "weight": 25,
+        "nodeCacheCapable": True,
+        "ignorable": True,
+        "httpTimeout": "200ms",
+    }
+
+
+@pytest.mark.parametrize("version", ["1.36.4+k3s1", "1.36.4-gke.100"])
+def test_kube_scheduler_has_the_version_of_the_cluster_as_it_is_published(version, tmp_path):
+    done = helm("template", "podium", CHART, "--kube-version", version, folder=tmp_path)
+    assert '"registry.k8s.io/kube-scheduler:v1.36.4"' in done.stdout
+
+
+def test_the_default_scores_do_not_spread_what_a_policy_packs(tmp_path):
+    (profile,) = scheduler_configuration(rendered({}, tmp_path))["profiles"]
+    assert profile["plugins"] == {
+        "score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}
+    }
+    fit, spread = profile["pluginConfig"]
+    assert fit["args"]["scoringStrategy"]["type"] == "MostAllocated"
+    assert spread["args"]["defaultConstraints"] == []
+    without = {"mode": "extender", "scheduler": {"resourceScore": "none"}}
+    (profile,) = scheduler_configuration(rendered(without, tmp_path))["profiles"]
+    disabled = {each["name"] for each in profile["plugins"]["score"]["disabled"]}
+    assert disabled == {"NodeResourcesBalancedAllocation", "NodeResourcesFit"}
+    assert "pluginConfig" not in profile
+
+
+def test_as_an_extender_podium_is_alone_and_says_how_it_is_asked(tmp_path):
+    found = rendered(EXTENDER_WITH_ALL, tmp_path)
+    assert {*containers(found)} == {"podium"}
+    configuration = scheduler_configuration(found)
+    (extender,) = configuration["extenders"]
+    assert configuration["profiles"][0]["schedulerName"] == "default-scheduler"
+    assert extender["urlPrefix"] == "https://10.0.0.77:8080/extender"
+    assert (extender["filterVerb"], extender["bindVerb"]) == ("filter", "bind")
+    assert extender["managedResources"] == [{"name": "nvidia.com/gpu", "ignoredByScheduler": False}]
+    assert extender["enableHTTPS"]
+    assert of_kind(found, "Service")["spec"]["sessionAffinity"] == "ClientIP"
+    scheme = containers(found)["podium"]["readinessProbe"]["httpGet"]["scheme"]
+    assert scheme == "HTTPS"
+    bound_roles = {
+        each["roleRef"]["name"] for each in found if each["kind"] == "ClusterRoleBinding"
+    }
+    assert bound_roles == {f"{NAMESPACE}-podium"}  # nothing of kube-scheduler's
+
+
+@pytest.mark.parametrize("values", [{}, EXTENDER_WITH_ALL], ids=["default", "bind"])
+def test_podium_may_read_what_it_follows_and_nothing_else(values, tmp_path):
+    role = of_kind(rendered(values, tmp_path), "ClusterRole")
+    granted = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    read = {(each.group, each.plural, verb) for each in RESOURCES for verb in ("list", "watch")}
+    bind = {("", "pods/binding", "create")} if values else set()
+    assert granted == read | bind
+
+
+def test_containers_have_no_more_rights_than_they_need(objects):
+    pod = pod_of(objects)
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for each in pod["containers"]:
+        assert each["securityContext"]["readOnlyRootFilesystem"]
+        assert not each["securityContext"]["allowPrivilegeEscalation"]
+        assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert {"startupProbe", "livenessProbe", "readinessProbe"} <= {*each}
+        assert each["resources"]["limits"]["memory"]
+
+
+def test_a_service_called_podium_is_not_taken_for_settings(objects):
+    assert pod_of(objects)["enableServiceLinks"] is False
+
+
+def test_what_podium_writes_has_a_volume(objects):
+    pod, podium = pod_of(objects), containers(objects)["podium"]
+    volumes = {each["name"] for each in pod["volumes"]}
+    mounts = {each["mountPath"]: each["name"] for each in podium["volumeMounts"]}
+    assert set(mounts.values()) <= volumes
+    assert settings_of(objects)["PODIUM_COMPILE_CACHE"].startswith("/var/cache/podium/")
+    store = settings_of(objects).get("PODIUM_STORE_URL")
+    assert store in (None, "sqlite:////var/lib/podium/podium.db")
+    assert {"/var/cache/podium", "/var/lib/podium", "/tmp"} <= {*mounts}
+
+
+def test_a_policy_of_your_own_comes_out_of_the_chart_as_it_went_in(tmp_path):
+    found = rendered(EXTENDER_WITH_ALL, tmp_path)
+    assert of_kind(found, "ConfigMap", "-policy")["data"] == {"policy.py": POLICY}
+    settings = settings_of(found)
+    mounts = {each["name"]: each for each in containers(found)["podium"]["volumeMounts"]}
+    assert settings["PODIUM_EXTENDER_POLICY"] == f"{mounts['policy']['mountPath']}/policy.py"
+    assert settings["PODIUM_EXTENDER_SHADOW"] == "best-fit,first-fit"
+
+
+def test_another_policy_starts_the_pods_anew(tmp_path):
+    def checksum(**policy):
+        deployment = of_kind(rendered({"policy": policy}, tmp_path), "Deployment")
+        return deployment["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+
+    assert checksum() == checksum(name="fgd")
+    assert len({checksum(), checksum(name="best-fit"), checksum(source=POLICY)}) == 3
+
+
+def test_what_is_learned_is_kept_in_a_volume_that_outlives_the_release(tmp_path):
+    found = rendered(LEARNING, tmp_path)
+    claim = of_kind(found, "PersistentVolumeClaim")
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert claim["spec"]["resources"]["requests"] == {"storage": "5Gi"}
+    assert of_kind(found, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+    settings = settings_of(found)
+    assert settings["PODIUM_SERVE_COMPONENTS"] == "extender,learning"
+    assert settings["PODIUM_ONLINE_LAMBDA_UNCERTAINTY"] == "0.5"
+    assert settings["PODIUM_ONLINE_ENABLE_INTERFERENCE"] == "true"
+    assert settings["PODIUM_EXTENDER_WINDOW_PODS"] == "1000000"
+
+
+def test_one_pod_alone_can_be_evicted(tmp_path):
+    assert of_kind(rendered({}, tmp_path), "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    kinds = {each["kind"] for each in rendered({"replicas": 1}, tmp_path)}
+    assert "PodDisruptionBudget" not in kinds
+
+
+def test_kinds_of_the_prometheus_operator_are_made_where_the_cluster_has_them(tmp_path):
+    done = helm("template", "podium", CHART, "--kube-version", KUBERNETES, folder=tmp_path)
+    assert done.returncode == 0
+    assert "monitoring.coreos.com" not in done.stdout
+    kinds = {each["kind"] for each in rendered({}, tmp_path)}
+    assert {"ServiceMonitor", "PrometheusRule"} <= kinds
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"mode": "both"}, 'mode: mode must be one of the following: "scheduler", "extender"'),
+        ({"polcy": {}}, "(root): Additional property polcy is not allowed"),
+        ({"replicas": 0}, "replicas: Must be greater than or equal to 1"),
+        ({"extender": {"httpTimeoutMs": "200ms"}}, "httpTimeoutMs: Invalid type. Expected: int"),
+        ({"extender": {"weight": 0}}, "extender.weight: Must be greater than or equal to 1"),
+        ({"extender": {"managedResources": ["gpu"]}}, "managedResources.0: Does not match pattern"),
+        ({"config": {"explorationCap": 1.5}}, "config.explorationCap: Must be less than or equal"),
+        ({"image": {"digest": "latest"}}, "image.digest: Does not match pattern"),
+        ({"scheduler": {"resourceScore": "LeastAllocated"}}, "scheduler.resourceScore must be one"),
+        ({"settings": {"serve": {"port": [1]}}}, "settings.serve.port: Invalid type"),
+        ({"scheduler": {"name": "default-scheduler"}}, "choose another name, or set mode=extender"),
+        ({"learning": {"enabled": True}}, "set replicas=1, or store.urlSecret.name"),
+        ({"tls": {"secretName": "x"}}, "leave it empty, or set mode=extender"),
+        ({"policy": {"source": "x", "existingConfigMap": "own"}}, "set one of them"),
+        ({"settings": {"serve": {"token": "x"}}}, "settings.serve.token is secret"),
+        ({"settings": {"store": {"url": "x"}}}, "settings.store.url is secret"),
+    ],
+)  # fmt: skip
+def test_values_that_cannot_work_are_refused_with_the_reason(values, message, tmp_path):
+    done = template(values, tmp_path)
+    assert done.returncode != 0
+    assert message in done.stderr

@@ -1,0 +1,132 @@
+import importlib.util
+
+import pytest
+import yaml
+
+from podium.errors import UsageError
+from podium.kube.manifests import LARGEST_SOURCE_BYTES, Installation, manifests, objects
+from support.helm import POLICY, ROOT, helm_program, of_kind, rendered, scheduler_configuration
+
+FROM_HELM = ("helm.sh/chart", "app.kubernetes.io/managed-by")
+
+
+def made(**changes):
+    return objects(manifests(Installation(**changes)))
+
+
+def without_helm(value):
+    """Leaves out what Helm says of itself, and a digest that is formed in another way."""
+    if isinstance(value, dict):
+        left = {k: v for k, v in value.items() if k not in (*FROM_HELM, "checksum/config")}
+        return {key: without_helm(each) for key, each in left.items()}
+    return [without_helm(each) for each in value] if isinstance(value, list) else value
+
+
+def test_the_templates_are_those_of_the_chart():
+    helm_program()
+    spec = importlib.util.spec_from_file_location("render", ROOT / "tools" / "render_manifests.py")
+    render = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(render)
+    stale = [
+        path.name for path, text in render.templates().items() if path.read_text("utf-8") != text
+    ]
+    assert stale == [], "run make manifests"
+
+
+@pytest.mark.parametrize(
+    ("changes", "values"),
+    [
+        ({}, {}),
+        ({"mode": "extender"}, {"mode": "extender"}),
+        ({"policy_source": POLICY}, {"policy": {"source": POLICY}}),
+        (
+            {"scheduler_name": "gpus", "policy": "best-fit", "image": "registry.local/podium:7"},
+            {
+                "scheduler": {"name": "gpus"},
+                "policy": {"name": "best-fit"},
+                "image": {"repository": "registry.local/podium", "tag": "7"},
+            },
+        ),
+    ],
+)
+def test_plain_manifests_are_what_the_chart_installs(changes, values, tmp_path):
+    plain = made(**changes)
+    chart = rendered({**values, "dashboard": {"enabled": False}}, tmp_path)
+    ours = [each for each in chart if not each["apiVersion"].startswith("monitoring.coreos.com")]
+    installed = [each for each in ours if "helm.sh/hook" not in str(each["metadata"])]
+    assert plain[0]["kind"] == "Namespace"
+    assert without_helm(plain[1:]) == without_helm(installed)
+
+
+def test_everything_is_in_the_namespace_that_was_asked_for():
+    for each in made(namespace="gpu-team"):
+        if each["kind"] in ("Namespace", "ClusterRole", "ClusterRoleBinding"):
+            assert each["metadata"]["name"].startswith("gpu-team")
+        elif each["metadata"]["namespace"] == "kube-system":
+            assert each["roleRef"]["name"] == "extension-apiserver-authentication-reader"
+        else:
+            assert each["metadata"]["namespace"] == "gpu-team"
+        for subject in each.get("subjects", ()):
+            assert subject["namespace"] == "gpu-team"
+
+
+def test_the_namespace_admits_restricted_pods_only():
+    labels = made()[0]["metadata"]["labels"]
+    assert labels == {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        POLICY,
+        "  # indented\ndef score(pod, node):\n\treturn 1",
+        "def score(pod, node):\r\n    return 1\r\n",
+        '"""$dollar ${namespace} $$ é — 日本"""\n\n\ndef score(pod, node):\n    return 1\n\n\n',
+    ],
+)
+def test_a_policy_comes_out_as_it_went_in(source):
+    held = of_kind(made(policy_source=source), "ConfigMap", "-policy")["data"]["policy.py"]
+    assert held == source.replace("\r\n", "\n").rstrip("\n") + "\n"
+
+
+def test_another_policy_starts_the_pods_anew():
+    def digest(**changes):
+        template = of_kind(made(**changes), "Deployment")["spec"]["template"]
+        return template["metadata"]["annotations"]["checksum/config"]
+
+    assert digest() == digest()
+    assert len({digest(), digest(policy="best-fit"), digest(policy_source=POLICY)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"namespace": "Podium"}, "--namespace"),
+        ({"namespace": "1e3"}, "--namespace"),
+        ({"namespace": "true"}, "--namespace"),
+        ({"namespace": "a" * 64}, "--namespace"),
+        ({"namespace": "x\n---\nkind: Secret"}, "--namespace"),
+        ({"scheduler_name": 'a"b'}, "--scheduler-name"),
+        ({"scheduler_name": "default-scheduler"}, "--scheduler-name"),
+        ({"image": 'podium"\n'}, "--image"),
+        ({"kubernetes_version": "1.36"}, "--kubernetes-version"),
+        ({"policy_source": "x" * (LARGEST_SOURCE_BYTES + 1)}, "--policy"),
+        ({"policy_source": "x = '\x07'\n"}, "--policy"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(changes, where):
+    with pytest.raises(UsageError) as refused:
+        made(**changes)
+    assert refused.value.where == where
+
+
+def test_kube_scheduler_gets_the_version_that_was_asked_for():
+    deployment = of_kind(made(kubernetes_version="v1.35.8"), "Deployment")
+    images = [each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]]
+    assert images[1] == "registry.k8s.io/kube-scheduler:v1.35.8"
+
+
+def test_every_document_is_yaml_that_names_its_kind():
+    text = manifests(Installation(mode="extender"))
+    assert len(list(yaml.safe_load_all(text))) == text.count("\n---\n") + 1
+    assert scheduler_configuration(objects(text))["profiles"][0]["schedulerName"]
