@@ -92,6 +92,17 @@ class ControlPlane:
             daemon.wait_until_ready(port, self.access.certificate)
             yield
 
+    @contextmanager
+    def kwok(self) -> Iterator[None]:
+        """Lets bound pods start, end after the time of an annotation, and go when deleted."""
+        stages = Path(__file__).with_name("kwok_stages.yaml")
+        command: list[str | Path] = [
+            self.programs / "kwok", f"--kubeconfig={self.kubeconfig}", "--manage-all-nodes=true",
+            f"--config={stages}",
+        ]  # fmt: skip
+        with running(command, self.log("kwok")):
+            yield
+
     def log(self, name: str) -> Path:
         """Opens a new file for what a program writes, in place of the last of that name."""
         handle, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=self.folder)

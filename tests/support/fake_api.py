@@ -49,6 +49,7 @@ class FakeApi:
         self.lists: list[Answer] = [listed()]
         self.watches: list[Answer] = [Answer([30.0])]
         self.asked: dict[str, list[dict[str, str]]] = defaultdict(list)
+        self.credentials: list[str] = []
         self.port = 0
         self.writers: set[asyncio.StreamWriter] = set()
 
@@ -56,8 +57,10 @@ class FakeApi:
         self.writers.add(writer)
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while line := await reader.readline():
-                while (await reader.readline()).strip():
-                    pass
+                while header := (await reader.readline()).decode().strip():
+                    name, _, value = header.partition(": ")
+                    if name.lower() == "authorization":
+                        self.credentials.append(value)
                 await self._answer(line.split()[1].decode(), writer)
         writer.transport.abort()
 

@@ -1,27 +1,30 @@
-"""Takes snapshots of a live cluster, and installs Podium on it."""
+"""Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from podium.cli.failure import INTERRUPTED, Told
 from podium.cli.figures import count
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.kube_manifests import print_manifests
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
-from podium.cli.signals import stoppable
+from podium.cli.signals import stoppable, stopping
 from podium.cli.terminal import on_one_line
 from podium.cli.watch import inform
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
+    from podium.kube.record import Recorder
     from podium.kube.snapshot import Snapshot
 
 app = new_app(__doc__)
@@ -59,7 +62,7 @@ HashNames = Annotated[
 
 @app.callback()
 def kube() -> None:
-    """Takes snapshots of a live cluster, and installs Podium on it."""
+    """Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
 
 
 @app.command()
@@ -106,6 +109,108 @@ def snapshot(
     print(on_one_line(str(target)))
     screen.note(", ".join(f"{count(number)} {kind}" for kind, number in taken.counts.items()))
     inform(screen, taken.notes)
+
+
+@app.command()
+@with_blocks
+def record(
+    ctx: typer.Context,
+    *,
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="File that ends in .jsonl; an old one goes on.")
+    ],
+    cluster: ClusterOptions,
+    period: Annotated[
+        str | None,
+        typer.Option("--for", help="End after 90m, 2h or seconds.", show_default=False),
+    ] = None,
+    is_hashing: HashNames = False,
+    is_json: Json = False,
+) -> None:
+    """Records which pods come, run and end, into a file that every other verb reads as a trace.
+
+    Goes on until ctrl-C, SIGTERM or the end of --for. Lines are only ever added, each at once:
+    a recorder that is killed loses nothing, and started again with the same file it goes on.
+    """
+    from podium.kube import need_extra
+
+    need_extra()
+    from podium.kube.record import Recorder
+
+    settings = read_settings(ctx)
+    screen = Screen(settings.display)
+    recorder = Recorder(target, _hiding(target)) if is_hashing else Recorder(target)
+    is_interrupted = False
+    with recorder:
+        try:
+            with stopping():
+                asyncio.run(_recorded(screen, cluster, recorder, _seconds(period)))
+        except KeyboardInterrupt:
+            is_interrupted = True
+    _show_recording(screen, target, is_json=is_json)
+    if is_interrupted:
+        raise typer.Exit(Told(INTERRUPTED))
+
+
+def _show_recording(screen: Screen, target: Path, *, is_json: bool) -> None:
+    from podium.traces.kubernetes.recording import exits, load_recording
+
+    recording = load_recording(target)
+    counts = exits(recording)
+    if is_json:
+        span_s = recording.ended_s - recording.begun_s
+        print_json({"file": str(target), "recorded_s": span_s, "pods": counts})
+        return
+    print(on_one_line(str(target)))
+    pods = (f"{count(number)} {end}" for end, number in counts.items())
+    screen.note(f"pods: {', '.join(pods) or 'none'}")
+
+
+def _seconds(period: str | None) -> float | None:
+    from podium.traces.kubernetes.run_times import Constant, parse_run_time
+
+    if period is None:
+        return None
+    parsed = parse_run_time(period)
+    if not isinstance(parsed, Constant):
+        raise UsageError(f'"{period}" is not a time', where="--for", hint="give 90m, 2h or seconds")
+    return parsed.run_time_s
+
+
+def _hiding(target: Path) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    from podium.kube.hashing import Hasher
+
+    if target.exists():
+        raise UsageError(
+            "a recording with hashed names cannot go on: nobody keeps their salt",
+            where=str(target), hint="give another file",
+        )  # fmt: skip
+    return Hasher(secrets.token_bytes(32)).object
+
+
+async def _recorded(
+    screen: Screen, cluster: ClusterOptions, recorder: Recorder, period_s: float | None
+) -> None:
+    from podium.kube.access import Access, Target
+    from podium.kube.client import KubeClient
+    from podium.kube.record import ALIVE_S
+    from podium.kube.resources import served
+    from podium.kube.watch import ClusterWatch
+
+    async with KubeClient(Access(Target(cluster.kubeconfig, cluster.context))) as client:
+        resources = await served(client)
+        async with ClusterWatch(client, recorder, resources, cluster.namespace) as watch:
+            await watch.synced()
+            inform(screen, watch.refused())
+            screen.note(f"recording into {recorder.path}; ctrl-C ends it")
+            end_s = None if period_s is None else watch.clock() + period_s
+            alive_s = watch.clock()
+            while end_s is None or watch.clock() < end_s:
+                await asyncio.sleep(0.2 if end_s is None else min(0.2, end_s - watch.clock()))
+                watch.check()
+                if watch.clock() - alive_s > ALIVE_S:
+                    alive_s = watch.clock()
+                    recorder.alive()
 
 
 async def _taken(screen: Screen, cluster: ClusterOptions) -> Snapshot:

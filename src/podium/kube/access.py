@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from collections.abc import Mapping
@@ -36,6 +37,9 @@ class Access:
         self._configuration: Any = Configuration()
         self._environ = environ
         self._files = _files(target, environ)
+        self._renewing = asyncio.Lock()
+        self.generation = 0  # counts how often credentials were read
+        self.trust: ssl.SSLContext | None = None  # whom to trust; None where there is no TLS
         self.label = f"context {target.context}" if target.context else "the current context"
         if self._files is None:
             self.label = "the service account of this pod"
@@ -57,8 +61,19 @@ class Access:
         name: str | None = self._configuration.tls_server_name
         return name
 
+    async def renew(self, generation: int) -> None:
+        """Reads credentials again that were refused, unless somebody has done so meanwhile."""
+        async with self._renewing:
+            if self.generation == generation:
+                await self.load()
+
     async def load(self) -> None:
-        """Reads the credentials; again, where they have been refused: plugins give new ones."""
+        """Reads the credentials: files may have changed, and plugins give new ones."""
+        await self._load()
+        self.trust = self._trust()
+        self.generation += 1
+
+    async def _load(self) -> None:
         from kubernetes_asyncio import config
 
         try:
@@ -98,8 +113,8 @@ class Access:
         token = await self._configuration.get_api_key_with_prefix("BearerToken")
         return {"Authorization": token} if token else {}
 
-    def trust(self) -> ssl.SSLContext | None:
-        """Decides whom to trust, and shows a client certificate; None where there is no TLS."""
+    def _trust(self) -> ssl.SSLContext | None:
+        """Decides whom to trust, and shows a client certificate."""
         configuration = self._configuration
         if not self.url.startswith("https://"):
             return None

@@ -70,10 +70,8 @@ class KubeClient:
         import aiohttp
 
         await self._access.load()
-        trust = self._access.trust()
-        connector = aiohttp.TCPConnector(limit=0, ssl=True if trust is None else trust)
         self._session = aiohttp.ClientSession(
-            connector=connector, trust_env=True, read_bufsize=1 << 18, auto_decompress=True
+            connector=aiohttp.TCPConnector(limit=0), trust_env=True, read_bufsize=1 << 18
         )
         return self
 
@@ -120,11 +118,12 @@ class KubeClient:
     async def _asked(
         self, path: str, query: Query, silence_s: float, body: bytes | None
     ) -> ClientResponse:
+        generation = self._access.generation
         response = await self._sent(path, query, silence_s, body)
         if response.status == _UNAUTHORIZED:
             # A token may have expired; whoever gave it may give another.
             _drop(response)
-            await self._access.load()
+            await self._access.renew(generation)
             response = await self._sent(path, query, silence_s, body)
         if response.status >= 400:
             try:
@@ -155,6 +154,7 @@ class KubeClient:
             headers=headers,
             timeout=timeout,
             proxy=self._access.proxy,
+            ssl=True if self._access.trust is None else self._access.trust,
             server_hostname=self._access.server_name,
             allow_redirects=False,
         )

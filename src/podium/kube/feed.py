@@ -49,8 +49,8 @@ class Feed:
         # The members of a list do not say what they are.
         known = {"apiVersion": resource.api_version, "kind": resource.kind}
         value = known | decode(resource.name, raw)
+        version = value.get("metadata", {}).pop("resourceVersion", "")
         self.state.apply(resource.name, type_, value)
-        version = value.get("metadata", {}).get("resourceVersion", "")
         return Seen(identity(resource.name, value), version)
 
     def retain(self, resource: Resource, seen: set[Hashable]) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from podium.kube.pod import LivePod, by_name, shares_of
 from podium.model.cluster import LIMIT, GpuKind, NodeSpec
-from podium.model.records import GPU_MILLI, MAX_MODELS, NODE_8, NODE_16
+from podium.model.fit import held_gpus, roomy_share
+from podium.model.records import GPU_MILLI, MAX_MODELS, NODE_8, NODE_16, SHARE_CLASS
 from podium.traces.kubernetes.domains import LEVELS
 
 _FIRST_ROOM = 64
@@ -197,3 +199,25 @@ class Taken:
         for slot in slots:
             self.gpu_milli_left[slot] -= milli
         self.gpu_classes |= gpu_class
+
+
+def taken_by(pods: Sequence[LivePod], spec: NodeSpec) -> Taken:
+    """Adds up what pods take of their node, and says of each which GPUs it holds.
+
+    Who is known to be on a GPU comes first; the others share what is left, in order of their
+    names, as at the beginning of a simulation (`podium.sim.bound`).
+    """
+    taken, kind = Taken(spec.gpu_count), kind_of(spec)
+    for pod in pods:
+        taken.cpu_milli += pod.spec.cpu_milli
+        taken.memory_mib += pod.spec.memory_mib
+    on_gpus = [pod for pod in pods if pod.spec.gpu_count]
+    for pod in sorted(on_gpus, key=lambda pod: (not pod.spec.gpu_slots, by_name(pod))):
+        ways = shares_of(pod.spec, kind) if spec.gpu_count else [(0, 0)]
+        share = roomy_share(ways, taken.gpu_milli_left)
+        held = held_gpus(*share, taken.gpu_milli_left, pod.spec.gpu_slots)
+        pod.slots, pod.gpu_milli = held
+        if held.slots:
+            is_share = held.gpu_milli < GPU_MILLI
+            taken.take(*held, SHARE_CLASS if is_share else 1 << len(held.slots))
+    return taken

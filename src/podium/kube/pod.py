@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from podium.model.cluster import GpuKind
+from podium.model.cluster import GpuKind, NodeSpec
 from podium.model.constraints import Gang
 from podium.model.records import POD
 from podium.model.shares import IMPOSSIBLE, gpu_shares, share_on, spreads_on, usual_share
 from podium.model.workload import PodSpec, model_mask
 from podium.traces.kubernetes.devices import NO_DEVICES, Inventory, pod_facts
-from podium.traces.kubernetes.gangs import Member
+from podium.traces.kubernetes.gangs import Groups, Member, resolve_gangs
 from podium.traces.kubernetes.pod import PodDraft
 from podium.traces.kubernetes.standing import Standing
 
@@ -66,6 +67,11 @@ class LivePod:
     def group(self) -> GroupKey | None:
         """Names the group to which the pod says it belongs; not every group is a gang."""
         return group_of(self.draft)
+
+
+def by_name(pod: LivePod) -> tuple[str, str]:
+    """Gives the place of a pod in an order that does not depend on who was seen first."""
+    return pod.namespace, pod.name
 
 
 def group_of(draft: PodDraft) -> GroupKey | None:
@@ -167,8 +173,26 @@ def request_for(spec: PodSpec, kinds: tuple[GpuKind, ...], nodes: npt.NDArray[An
     return Request("", spec, pods[0], shares[0])
 
 
-def member_of(pod: LivePod) -> Member:
-    """Describes a pod as a member of its group."""
+def live_gang(
+    group: GroupKey, pods: Sequence[LivePod], groups: Groups, nodes: Sequence[NodeSpec]
+) -> tuple[LiveGang | None, list[str]]:
+    """Finds the gang that pods of a group are, None where they start alone, with notes on it."""
+    found = resolve_gangs([_member(pod) for pod in pods], groups, nodes)
+    notes = [text.rpartition(": ")[0] for text in found.notes]
+    if not found.rules:
+        return None, notes
+    bound = [pod for pod in pods if pod.node and not pod.is_finished]
+    gang = LiveGang(
+        namespace=group[0],
+        rule=found.rules[0],
+        waiting=tuple(pod.uid for pod in pods if pod.is_pending),
+        bound=tuple(pod.uid for pod in bound),
+        nodes=tuple(pod.node for pod in bound),
+    )
+    return gang, notes
+
+
+def _member(pod: LivePod) -> Member:
     draft, standing = pod.draft, pod.draft.standing
     if draft.membership is None:
         raise RuntimeError(f"{pod.name} is in no group")

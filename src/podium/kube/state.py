@@ -15,30 +15,27 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from podium.kube.nodes import NodeTable, Taken, kind_of
+from podium.kube.nodes import NodeTable, kind_of, taken_by
 from podium.kube.pod import (
     GroupKey,
     LiveGang,
     LivePod,
     Request,
     Unreadable,
+    by_name,
     group_of,
     is_alike,
-    member_of,
+    live_gang,
     request_for,
-    shares_of,
     unread_draft,
 )
 from podium.kube.pods import PodTable
 from podium.kube.surroundings import NO_EFFECT, Effect, Object, Surroundings, named
 from podium.model.cluster import GpuKind, NodeSpec
-from podium.model.fit import held_gpus, roomy_share
-from podium.model.records import GPU_MILLI, SHARE_CLASS
 from podium.traces.fields import FieldError
 from podium.traces.kubernetes.devices import NodeFacts, node_devices, node_facts
 from podium.traces.kubernetes.devices.inventory import with_known_memory
 from podium.traces.kubernetes.domains import chosen_domains
-from podium.traces.kubernetes.gangs import resolve_gangs
 from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
 from podium.traces.kubernetes.pod import PodDraft, pod_draft, settled
 
@@ -319,10 +316,10 @@ class LiveState:
             effect = self.around.take(kind, value, is_deleted=is_deleted)
         except FieldError as error:
             self._note(_reason(error), f"{kind} {'/'.join(filter(None, named(value)))}")
-            effect = NO_EFFECT
-        if effect is not None:
+            return False
+        if effect != NO_EFFECT:
             self._follow(effect)
-        return effect is not None
+        return effect != NO_EFFECT
 
     def _follow(self, effect: Effect) -> None:
         self._is_stale |= effect.everything
@@ -367,7 +364,7 @@ class LiveState:
         """Lets the first pod of each claim have its devices, by name, whoever was seen first."""
         facts = (self._pods.by_uid[uid].draft.facts for uid in self._unsettled_pods)
         for namespace in {each.namespace for each in facts if each.claims}:
-            sharers = sorted(self._pods.sharers(namespace), key=_order)
+            sharers = sorted(self._pods.sharers(namespace), key=by_name)
             self.around.share_claims(namespace, [pod.draft.facts for pod in sharers])
             self._unsettle(sharers)
 
@@ -420,43 +417,15 @@ class LiveState:
     def _fill(self, name: str) -> None:
         """Writes the record of a node from its description and the pods on it."""
         spec = self._nodes.spec(name)
-        if spec is None:
-            return
-        taken, kind = Taken(spec.gpu_count), kind_of(spec)
-        on_gpus = []
-        for pod in self._pods.on(name):
-            taken.cpu_milli += pod.spec.cpu_milli
-            taken.memory_mib += pod.spec.memory_mib
-            if pod.spec.gpu_count:
-                on_gpus.append(pod)
-        # Who is known to be on a GPU comes first; the others share what is left.
-        on_gpus.sort(key=lambda pod: (not pod.spec.gpu_slots, _order(pod)))
-        for pod in on_gpus:
-            ways = shares_of(pod.spec, kind) if spec.gpu_count else [(0, 0)]
-            share = roomy_share(ways, taken.gpu_milli_left)
-            held = held_gpus(*share, taken.gpu_milli_left, pod.spec.gpu_slots)
-            pod.slots, pod.gpu_milli = held
-            if held.slots:
-                is_share = held.gpu_milli < GPU_MILLI
-                taken.take(*held, SHARE_CLASS if is_share else 1 << len(held.slots))
-        self._nodes.fill(name, taken)
+        if spec is not None:
+            self._nodes.fill(name, taken_by(self._pods.on(name), spec))
 
     def _gang(self, group: GroupKey) -> LiveGang | None:
-        pods = self._pods.members(group)
         nodes = [spec for spec in self._nodes.specs if spec is not None]
-        found = resolve_gangs([member_of(pod) for pod in pods], self.around.groups, nodes)
-        for text in found.notes:
-            self._note(text.rpartition(": ")[0], f"group {'/'.join(group)}")
-        if not found.rules:
-            return None
-        bound = [pod for pod in pods if pod.node and not pod.is_finished]
-        return LiveGang(
-            namespace=group[0],
-            rule=found.rules[0],
-            waiting=tuple(pod.uid for pod in pods if pod.is_pending),
-            bound=tuple(pod.uid for pod in bound),
-            nodes=tuple(pod.node for pod in bound),
-        )
+        gang, notes = live_gang(group, self._pods.members(group), self.around.groups, nodes)
+        for text in notes:
+            self._note(text, f"group {'/'.join(group)}")
+        return gang
 
     def _publish(self, uid: str, node: str) -> None:
         for subscriber in self._subscribers:
@@ -476,10 +445,6 @@ def identity(kind: str, value: Object) -> Hashable:
         uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
         return uid if isinstance(uid, str) else _pod_name(value)
     return named(value)
-
-
-def _order(pod: LivePod) -> tuple[str, str]:
-    return pod.namespace, pod.name
 
 
 def _reason(error: FieldError) -> str:

@@ -10,7 +10,7 @@ from podium.traces.fields import FieldError
 from podium.traces.kubernetes.constraints import Namespaces, read_namespace
 from podium.traces.kubernetes.devices import Inventory, PodFacts
 from podium.traces.kubernetes.devices.claims import claim_users
-from podium.traces.kubernetes.gangs import Groups
+from podium.traces.kubernetes.gangs import Groups, rules_of
 from podium.traces.kubernetes.pod import (
     PodDraft,
     PriorityClass,
@@ -56,8 +56,8 @@ class Surroundings:
         """Lists the objects of a kind that are not among those seen."""
         return [each for name, each in self.objects.get(kind, {}).items() if name not in seen]
 
-    def take(self, kind: str, value: Object, *, is_deleted: bool) -> Effect | None:
-        """Keeps or drops an object; None where nothing changed.
+    def take(self, kind: str, value: Object, *, is_deleted: bool) -> Effect:
+        """Keeps or drops an object, and says what follows from it.
 
         Raises:
             FieldError: the object does not hold what it should; it is dropped.
@@ -68,7 +68,7 @@ class Surroundings:
         if new is not None:
             kept[name] = new
         if old == new:
-            return None
+            return NO_EFFECT
         try:
             return self._use(kind, old, new)
         except FieldError:
@@ -104,6 +104,10 @@ class Surroundings:
         return Effect(classed=True)
 
     def _use_group(self, old: Object | None, new: Object | None) -> Effect:
+        before = {} if old is None else rules_of(old)
+        after = {} if new is None else rules_of(new)
+        if before == after:
+            return NO_EFFECT
         if old is not None:
             self.groups.remove(old)
         if new is not None:

@@ -53,7 +53,7 @@ class ClusterWatch:
             KubeError: a kind without which nothing goes is refused.
         """
         while not self._is_synced():
-            self._raise_ended()
+            self.check()
             self._changed.clear()
             await self._changed.wait()
 
@@ -132,8 +132,8 @@ class ClusterWatch:
         self._tasks.add(task)
         task.add_done_callback(lambda _: self._changed.set())
 
-    def _raise_ended(self) -> None:
-        """Lets a bug be seen where somebody waits: reflectors end by nothing else."""
+    def check(self) -> None:
+        """Raises what ended a reflector: a sink that takes no more, or a bug. Nothing else does."""
         for task in self._tasks:
             if task.done() and not task.cancelled():
                 task.result()

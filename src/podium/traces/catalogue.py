@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
-from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
+from podium.traces.kubernetes.documents import RECORDING, SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.kubernetes.state import State
 from podium.traces.openb.csv_file import read_csv
@@ -210,6 +210,8 @@ def _from_path(path: Path, options: LoadOptions) -> Trace:
     suffix = format_suffix(path)
     if suffix == ".csv":
         return _unread(read_csv(path, rejects), options)
+    if suffix == RECORDING:
+        return _manifests(path, rejects, options)
     if suffix in SUFFIXES:
         documents = read_documents(path)
         first = next(documents, None)

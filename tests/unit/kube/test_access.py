@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from podium.errors import InputError, MissingError, UnknownName
+from podium.errors import InputError, MissingError, MissingExtra, UnknownName
 from podium.kube.access import Access, Target
 from podium.kube.client import KubeClient, KubeError
 from podium.kube.resources import RESOURCES, served
 from support.daemons import free_ports
-from support.fake_api import kubeconfig
+from support.fake_api import fake_api, kubeconfig, listed, status
 
 
 @pytest.fixture(autouse=True)
@@ -96,3 +96,31 @@ def test_kinds_are_told_apart_by_their_group():
     by_name = {resource.name: resource for resource in RESOURCES}
     group = by_name["PodGroup.scheduling.volcano.sh"]
     assert group.path("ml") == "/apis/scheduling.volcano.sh/v1/namespaces/ml/podgroups"
+
+
+def test_the_extra_that_is_missing_is_named_with_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("podium.kube.extra.MODULES", ("a_module_that_is_not_there",))
+    with pytest.raises(MissingExtra, match="talking to a cluster needs the extra 'kube'") as error:
+        Access(Target(), environ={})
+    assert "install" in error.value.hint
+
+
+def test_credentials_that_have_expired_are_read_again_once(tmp_path):
+    async def ask():
+        async with fake_api() as api:
+            file, token = kubeconfig(tmp_path, api.port), tmp_path / "token"
+            config = json.loads(file.read_text())
+            config["users"][0]["user"] = {"tokenFile": str(token)}
+            file.write_text(json.dumps(config))
+            token.write_text("old")
+            async with KubeClient(Access(Target(file), environ={})) as client:
+                token.write_text("new")
+                api.lists = [status(401), status(401), listed()]
+                await asyncio.gather(client.get("/api/v1/pods"), client.get("/api/v1/nodes"))
+                api.lists = [status(401)]
+                with pytest.raises(KubeError, match="does not accept the credentials"):
+                    await client.get("/api/v1/pods")
+            return api.credentials
+
+    sent = asyncio.run(ask())
+    assert sent == ["Bearer old"] * 2 + ["Bearer new"] * 4

@@ -156,6 +156,16 @@ def test_only_what_changes_something_makes_another_version(state):
     assert state.version == version + 1
 
 
+def test_objects_that_nobody_reads_make_no_version(state):
+    state.apply(POD_GROUP, "ADDED", group("train", 2))
+    version = state.version
+    assert not state.apply(POD_GROUP, "MODIFIED", {**group("train", 2), "status": {"phase": "x"}})
+    assert state.apply(POD_GROUP, "MODIFIED", group("train", 3))
+    budget = {"kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "status": {"n": 1}}
+    assert not state.apply("PodDisruptionBudget.policy", "ADDED", budget)
+    assert state.version == version + 1
+
+
 def test_subscribers_hear_of_pods_that_are_bound_and_gone(state):
     heard = []
     end = state.subscribe(lambda uid, node: heard.append((uid, node)))

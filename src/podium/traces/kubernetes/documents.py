@@ -17,6 +17,9 @@ YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 SUFFIXES = YAML_SUFFIXES | {".json"}
 """Suffixes of the files that hold objects; `.gz` may follow."""
 
+RECORDING = ".jsonl"
+"""The suffix of a file to which `podium kube record` adds lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -34,6 +37,11 @@ class Document:
 
 def read_documents(path: Path) -> Iterator[Document]:
     """Yields every object of a file; those in a List come one by one."""
+    if format_suffix(path) == RECORDING:
+        from podium.traces.kubernetes.recording import read_recording
+
+        yield from read_recording(path)
+        return
     # Dumps in one line are common; the parsers have bounds of their own.
     with reading(path, longest_line=MOST_BYTES) as stream:
         if format_suffix(path) == ".json":

@@ -247,11 +247,11 @@ class Groups:
 
     def add(self, value: Mapping[str, Any]) -> None:
         """Reads an object that describes a group, or several of them."""
-        self.rules.update(_rules_of(value))
+        self.rules.update(rules_of(value))
 
     def remove(self, value: Mapping[str, Any]) -> None:
         """Forgets what an object said."""
-        for key in _rules_of(value):
+        for key in rules_of(value):
             self.rules.pop(key, None)
 
     def rule(self, membership: Membership, namespace: str) -> Rule | None:
@@ -262,7 +262,8 @@ class Groups:
         return self.rules.get((membership.source, namespace or "default", name))
 
 
-def _rules_of(value: Mapping[str, Any]) -> dict[tuple[str, str, str], Rule]:
+def rules_of(value: Mapping[str, Any]) -> dict[tuple[str, str, str], Rule]:
+    """Reads the rules of the groups that an object describes, by source, namespace and name."""
     group, kind = group_and_kind(value)
     metadata = mapping_at(value, "metadata", "metadata")
     name = text_of(metadata.get("name"), "metadata.name")

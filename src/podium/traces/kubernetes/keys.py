@@ -167,3 +167,8 @@ JOB_TYPE = "app.kubernetes.io/job-type"
 ARRIVAL_S = "podium/arrival-s"
 DURATION_S = "podium/duration-s"
 AGE_S = "podium/age-s"
+
+# How the run of a recorded pod ended: completed, failed, deleted, or so that it might have gone on.
+EXIT = "podium/exit"
+KNOWN_EXITS = ("completed", "failed", "deleted")
+"""Exits that tell how long a pod ran; after the others it might have run on."""

@@ -148,10 +148,17 @@ class History:
         return None
 
 
+def owner_stem(owner: str) -> str:
+    """Takes the number off the name of a controller.
+
+    A CronJob numbers its Jobs, and people number theirs: they are runs of one thing.
+    """
+    return _NUMBERED.sub("", owner)
+
+
 def _pools(pod: PodSpec, standing: Standing) -> list[tuple[str, ...]]:
     """Names the pools of a pod, the closest first."""
-    # A CronJob numbers its Jobs, and people number theirs: they are runs of one thing.
-    owner = _NUMBERED.sub("", standing.owner)
+    owner = owner_stem(standing.owner)
     owned = [("owner", pod.namespace, owner)] if owner else []
     return [*owned, ("gpus", str(pod.gpu_count), str(pod.gpu_milli)), ()]
 

@@ -1,0 +1,185 @@
+"""Records what happens in a cluster, into a file to which lines are only ever added.
+
+Each line is written whole before the next event is looked at, so that whoever kills the recorder
+loses at most the line that was being written. Objects come in full once; later lines about a pod
+hold its life alone: where it is bound, when it started, how it ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from msgspec import Raw
+
+from podium.errors import InputError, UsageError
+from podium.kube.heads import node_heads, pod_heads
+from podium.kube.objects import decode, without_strange_marks
+from podium.kube.reflector import Seen
+from podium.kube.resources import Resource
+from podium.traces.kubernetes.documents import RECORDING
+from podium.traces.kubernetes.recording import FORMAT, Recording, load_recording, object_key
+
+ALIVE_S = 30.0
+"""How often a line says that nothing happened."""
+
+_LIFE_CONDITIONS = ("PodScheduled", "DisruptionTarget")
+
+Hide = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Takes the objects of a cluster and writes lines; to be entered like a file."""
+
+    path: Path
+    hide: Hide = dict  # what becomes of an object before it is written
+    now: Callable[[], float] = time.time
+    lines: int = 0
+    _file: IO[bytes] | None = None
+    _marks: dict[Hashable, int] = field(default_factory=dict)  # of objects, as written last
+    _lives: dict[str, int] = field(default_factory=dict)  # of pods, as written last
+    _names: dict[str, dict[Hashable, tuple[str, str, str]]] = field(default_factory=dict)
+
+    def __enter__(self) -> Recorder:
+        known = _known(self.path)
+        try:
+            self._file = self.path.open("ab", buffering=0)
+            if known is not None and not _ends_with_newline(self.path):
+                os.write(self._file.fileno(), b"\n")
+        except OSError as error:
+            raise InputError.at(self.path, f"cannot be written: {error.strerror}") from error
+        if known is not None:
+            self._remember(known)
+        self._write({"event": "began", "format": FORMAT})
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self.alive()
+            self._file.close()
+
+    def alive(self) -> None:
+        """Says that somebody still looks."""
+        self._write({"event": "alive"})
+
+    def apply(self, resource: Resource, type_: str, raw: bytes | Raw) -> Seen:
+        """Takes one object."""
+        if resource.name == "Pod":
+            return self._apply_pod(resource, type_, raw)
+        value = self._object(resource, raw)
+        metadata = value.get("metadata") or {}
+        key, version = object_key(value), str(metadata.pop("resourceVersion", ""))
+        mark = node_heads.decode(raw).mark() if resource.name == "Node" else hash(repr(value))
+        if type_ == "DELETED":
+            self._gone(resource.name, key)
+        elif self._marks.get(key) != mark:
+            self._marks[key] = mark
+            self._names.setdefault(resource.name, {})[key] = key
+            self._write({"event": "put", "object": self.hide(value)})
+        return Seen(key, version)
+
+    def retain(self, resource: Resource, seen: set[Hashable]) -> None:
+        """Takes a list to be complete: what is not among those seen went while nobody looked."""
+        if resource.name == "Pod":
+            for uid in [uid for uid in self._lives if uid not in seen]:
+                self._pod_gone(uid, is_lost=True)
+            return
+        for key in [key for key in self._names.get(resource.name, {}) if key not in seen]:
+            self._gone(resource.name, key)
+
+    def _apply_pod(self, resource: Resource, type_: str, raw: bytes | Raw) -> Seen:
+        head = pod_heads.decode(raw)
+        uid, mark = head.metadata.uid, hash(head.pattern())
+        value = self._object(resource, raw)
+        life = _life(value)
+        told = hash(repr(life))
+        if self._marks.get(uid) != mark:
+            value.get("metadata", {}).pop("resourceVersion", None)
+            self._write({"event": "put", "object": self.hide({**value, "status": life["status"]})})
+        elif self._lives.get(uid) != told:
+            hidden = self.hide({"kind": "Pod", **life})
+            named = self.hide({"metadata": {"uid": uid}})["metadata"]["uid"]
+            self._write({"event": "life", "uid": named, "object": hidden})
+        self._marks[uid], self._lives[uid] = mark, told
+        if type_ == "DELETED":
+            self._pod_gone(uid, is_lost=False)
+        return Seen(uid, head.metadata.resource_version)
+
+    def _object(self, resource: Resource, raw: bytes | Raw) -> dict[str, Any]:
+        known = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return without_strange_marks(known | decode(resource.name, raw))
+
+    def _pod_gone(self, uid: str, *, is_lost: bool) -> None:
+        del self._lives[uid]
+        self._marks.pop(uid, None)
+        named = self.hide({"metadata": {"uid": uid}})["metadata"]["uid"]
+        lost = {"lost": True} if is_lost else {}
+        self._write({"event": "gone", "kind": "Pod", "uid": named, **lost})
+
+    def _gone(self, kind: str, key: Hashable) -> None:
+        self._marks.pop(key, None)
+        name = self._names.get(kind, {}).pop(key, None)
+        if name is not None:
+            self._write({"event": "gone", "kind": kind, "namespace": name[1], "name": name[2]})
+
+    def _remember(self, known: Recording) -> None:
+        """Knows the objects of an earlier recording: those that are gone by now are missed."""
+        self._lives = {uid: 0 for uid, pod in known.pods.items() if pod.gone_s is None}
+        for key in known.here:
+            self._names.setdefault(key[0], {})[key] = key
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._file is None:
+            raise RuntimeError("the recording is not open")
+        text = json.dumps({"at": round(self.now(), 3), **line}, separators=(",", ":"))
+        try:
+            # One write, unbuffered: a line is there or it is not.
+            os.write(self._file.fileno(), text.encode() + b"\n")
+        except OSError as error:
+            raise InputError.at(self.path, f"cannot be written: {error.strerror}") from error
+        self.lines += 1
+
+
+def _life(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Takes from a pod what changes while it lives."""
+    metadata, spec, status = (value.get(part) or {} for part in ("metadata", "spec", "status"))
+    conditions = [
+        each for each in status.get("conditions") or () if each.get("type") in _LIFE_CONDITIONS
+    ]
+    parts = ("phase", "reason", "startTime", "containerStatuses", "initContainerStatuses")
+    kept: dict[str, Any] = {name: status[name] for name in parts if name in status}
+    return {
+        "metadata": {n: metadata[n] for n in ("deletionTimestamp",) if n in metadata},
+        "spec": {n: spec[n] for n in ("nodeName", "schedulingGates") if spec.get(n)},
+        "status": kept | ({"conditions": conditions} if conditions else {}),
+    }
+
+
+def _known(path: Path) -> Recording | None:
+    """Reads the recording that is to go on; None where there is none."""
+    if path.suffix.lower() != RECORDING:
+        raise UsageError(
+            f"a recording is a {RECORDING} file", where=str(path),
+            hint=f"let its name end in {RECORDING}",
+        )  # fmt: skip
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    return load_recording(path)
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"

@@ -1,0 +1,335 @@
+"""Reads what `podium kube record` wrote: the lives of pods, as pods that arrive and run.
+
+A recording is a file of JSON lines to which lines are only ever added. Times are those that the
+objects themselves tell; the time at which a line was written counts only for what no object tells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from podium.errors import InputError
+from podium.files.bounded import MOST_BYTES
+from podium.files.json_text import parse_value
+from podium.files.text_file import reading
+from podium.traces.fields import time_of
+from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.documents import Document
+from podium.traces.kubernetes.run_times import Observed, owner_stem
+from podium.traces.kubernetes.standing import Standing, read_standing
+
+FORMAT = 1
+
+Exit = Literal["completed", "failed", "deleted", "evicted", "running", "lost", "waiting"]
+"""How a pod's run ended, as far as anybody saw."""
+
+_EVICTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "NodeAffinity", "Terminated"})
+_ODD = (ValueError, TypeError, KeyError, AttributeError)
+"""What happens where a line does not hold what it should."""
+
+_HINT = "give a file that `podium kube record` wrote"
+
+
+def read_recording(path: Path) -> Iterator[Document]:
+    """Yields the nodes, the objects around them, and the pods in order of arrival."""
+    recording = load_recording(path)
+    for value in recording.objects.values():
+        yield Document(value, 1)
+    try:
+        pods = [*_arrivals(recording)]
+    except _ODD as error:
+        text = f"a pod of the recording cannot be read: {error}"
+        raise InputError.at(path, text, hint=_HINT) from error
+    yield from (Document(pod, 1) for pod in pods)
+
+
+@dataclass(slots=True)
+class RecordedPod:
+    """Is what was seen of one pod."""
+
+    value: dict[str, Any]
+    ungated_s: float | None = None  # when its last gate was seen to be gone
+    gone_s: float | None = None
+    is_lost: bool = False  # it went while nobody looked
+
+
+@dataclass(slots=True)
+class Recording:
+    """Holds the last form of every object, and what became of every pod."""
+
+    begun_s: float = 0.0
+    ended_s: float = 0.0
+    pods: dict[str, RecordedPod] = field(default_factory=dict)  # by UID
+    objects: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    here: set[tuple[str, str, str]] = field(default_factory=set)  # objects that were not seen to go
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """Takes one line."""
+        at_s = float(line["at"])
+        self.begun_s = self.begun_s or at_s
+        self.ended_s = max(self.ended_s, at_s)
+        value = line.get("object") or {}
+        match line["event"]:
+            case "put" if value["kind"] == "Pod":
+                self._put_pod(value, at_s)
+            case "put":
+                self.objects[object_key(value)] = value
+                self.here.add(object_key(value))
+            case "life":
+                self._live(line["uid"], value, at_s)
+            case "gone" if line["kind"] == "Pod":
+                pod = self.pods.get(line["uid"])
+                if pod is not None:
+                    pod.gone_s, pod.is_lost = at_s, bool(line.get("lost"))
+            case "gone":
+                self.here.discard((line["kind"], line["namespace"], line["name"]))
+
+    def _put_pod(self, value: dict[str, Any], at_s: float) -> None:
+        uid = value["metadata"]["uid"]
+        known = self.pods.get(uid)
+        if known is None:
+            self.pods[uid] = RecordedPod(value)
+            return
+        self._see_gates(known, value, at_s)
+        known.value, known.gone_s, known.is_lost = value, None, False
+
+    def _live(self, uid: str, life: Mapping[str, Any], at_s: float) -> None:
+        pod = self.pods[uid]
+        value = {
+            **pod.value,
+            "metadata": {**pod.value["metadata"], **life.get("metadata", {})},
+            "spec": {**pod.value["spec"], "schedulingGates": [], **life.get("spec", {})},
+            "status": life.get("status", {}),
+        }
+        self._see_gates(pod, value, at_s)
+        pod.value = value
+
+    def _see_gates(self, pod: RecordedPod, value: Mapping[str, Any], at_s: float) -> None:
+        if pod.value["spec"].get("schedulingGates") and not value["spec"].get("schedulingGates"):
+            pod.ungated_s = at_s
+
+
+def object_key(value: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Gives what tells an object that is no pod apart from others: kind with group, and names."""
+    group = str(value.get("apiVersion", "")).rpartition("/")[0]
+    kind = f"{value.get('kind')}.{group}" if group else str(value.get("kind"))
+    metadata = value.get("metadata") or {}
+    return kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def load_recording(path: Path) -> Recording:
+    """Reads all lines of a recording.
+
+    A line that was cut off when the recorder was killed is passed over.
+    """
+    recording, torn = Recording(), 0
+    with reading(path, longest_line=MOST_BYTES) as stream:
+        for number, text in enumerate(stream, start=1):
+            if not text.strip():
+                continue
+            try:
+                line = parse_value(text)
+                is_start = line["event"] == "began"
+            except _ODD:
+                if torn:
+                    raise _bad_line(path, torn) from None
+                torn = number
+                continue
+            if torn and not is_start:
+                raise _bad_line(path, torn)
+            torn = 0
+            if is_start and line.get("format") != FORMAT:
+                raise InputError.at(path, "another version of Podium wrote it", line=number)
+            try:
+                recording.take(line)
+            except _ODD as error:
+                raise _bad_line(path, number) from error
+    if not recording.begun_s:
+        raise InputError.at(path, "it is no recording of a cluster", hint=_HINT)
+    return recording
+
+
+def _bad_line(path: Path, number: int) -> InputError:
+    return InputError.at(path, "this is no line of a recording", line=number, hint=_HINT)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Is a pod's run, in seconds since the recording began."""
+
+    pod: RecordedPod
+    standing: Standing
+    arrival_s: float
+    start_s: float | None  # None: it never started
+    end_s: float | None  # None: nobody saw the end
+    exit: Exit
+    name: str = ""
+
+
+def _arrivals(recording: Recording) -> Iterator[dict[str, Any]]:
+    runs = [_run(pod, recording) for pod in recording.pods.values()]
+    kept = [run for run in runs if _takes_part(run)]
+    kept.sort(key=lambda run: (run.arrival_s, run.pod.value["metadata"].get("name", "")))
+    known: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for run in runs:
+        if run.exit in keys.KNOWN_EXITS and run.start_s is not None and run.end_s is not None:
+            for pool in _pools(run):
+                known[pool].append(run.end_s - run.start_s)
+    times = {pool: Observed(tuple(sorted(found))) for pool, found in known.items()}
+    names: dict[tuple[str, str], int] = defaultdict(int)
+    for run in kept:
+        metadata = run.pod.value["metadata"]
+        key = metadata.get("namespace", ""), metadata["name"]
+        names[key] += 1
+        # A StatefulSet gives one name to pod after pod.
+        run.name = metadata["name"] if names[key] == 1 else f"{metadata['name']}-{names[key]}"
+        yield _written(run, times, recording)
+
+
+def _takes_part(run: _Run) -> bool:
+    if run.end_s is not None and run.end_s <= 0:
+        return False  # it was over before the recording began
+    # Who was deleted while waiting never ran.
+    return run.start_s is not None or run.exit == "waiting"
+
+
+def _run(pod: RecordedPod, recording: Recording) -> _Run:
+    life, begun_s = _life(pod.value), recording.begun_s
+    created_s = begun_s if life.created_s is None else life.created_s
+    exit_ = _exit(pod, life)
+    end_s = None
+    if exit_ not in ("running", "waiting"):
+        ended_s = life.finished_s or life.standing.deleted_s or pod.gone_s
+        gone_s = pod.gone_s or recording.ended_s
+        end_s = min(gone_s if ended_s is None else ended_s, gone_s)
+    if life.start_s is not None and end_s is not None:
+        end_s = max(end_s, life.start_s)
+    return _Run(
+        pod=pod,
+        standing=life.standing,
+        arrival_s=max(created_s, pod.ungated_s or created_s) - begun_s,
+        start_s=None if life.start_s is None else life.start_s - begun_s,
+        end_s=None if end_s is None else end_s - begun_s,
+        exit=exit_,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """Holds the times that a pod tells, in seconds since 1970."""
+
+    standing: Standing
+    created_s: float | None
+    start_s: float | None
+    finished_s: float | None
+    is_evicted: bool
+
+
+def _life(value: Mapping[str, Any]) -> _Life:
+    metadata, status = value["metadata"], value.get("status") or {}
+    states = [
+        each.get("state") or {}
+        for part in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(part) or ()
+    ]
+    ends = [_time(state["terminated"], "finishedAt") for state in states if "terminated" in state]
+    has_started = bool(status.get("startTime") or ends or any("running" in s for s in states))
+    standing = read_standing(value, metadata.get("annotations") or {})
+    is_over = len(ends) == len(states)
+    return _Life(
+        standing=standing,
+        created_s=_time(metadata, "creationTimestamp"),
+        start_s=standing.started_s if has_started and standing.node else None,
+        finished_s=max((e for e in ends if e), default=None) if is_over else None,
+        is_evicted=status.get("reason") in _EVICTED
+        or any(_is_disruption(each) for each in status.get("conditions") or ()),
+    )
+
+
+def _is_disruption(condition: Mapping[str, Any]) -> bool:
+    # https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+    return condition.get("type") == "DisruptionTarget" and condition.get("status") == "True"
+
+
+def _time(parent: Mapping[str, Any], name: str) -> float | None:
+    value = parent.get(name)
+    return time_of(value, name) if value else None
+
+
+def _exit(pod: RecordedPod, life: _Life) -> Exit:
+    if life.is_evicted and (life.standing.is_finished or pod.gone_s is not None):
+        return "evicted"
+    if life.standing.phase == "Succeeded":
+        return "completed"
+    if life.standing.phase == "Failed":
+        return "failed"
+    if pod.gone_s is not None:
+        return "lost" if pod.is_lost else "deleted"
+    return "waiting" if life.start_s is None else "running"
+
+
+def _pools(run: _Run) -> list[tuple[str, ...]]:
+    """Names the pods that are most like one: of its controller, of its size, all."""
+    value = run.pod.value
+    owner = owner_stem(run.standing.owner)
+    namespace = value["metadata"].get("namespace", "")
+    sizes = [each.get("resources") for each in value["spec"].get("containers") or ()]
+    owned = [("owner", namespace, owner)] if owner else []
+    return [*owned, ("size", json.dumps(sizes, sort_keys=True)), ()]
+
+
+def _written(
+    run: _Run, times: Mapping[tuple[str, ...], Observed], recording: Recording
+) -> dict[str, Any]:
+    """Writes a pod as it arrives, or as it runs when the recording begins."""
+    value = run.pod.value
+    is_there = run.start_s is not None and run.start_s < 0
+    stays = run.standing.stays
+    metadata = {**value["metadata"], "name": run.name}
+    metadata.pop("deletionTimestamp", None)
+    annotations = {**(metadata.get("annotations") or {}), keys.EXIT: run.exit}
+    spec = {name: part for name, part in value["spec"].items() if name != "schedulingGates"}
+    if not is_there and not stays:
+        spec.pop("nodeName", None)
+    if not stays:
+        annotations[keys.ARRIVAL_S] = repr(0.0 if is_there else max(run.arrival_s, 0.0))
+        duration_s = _duration_s(run, times, recording)
+        if duration_s is not None:
+            annotations[keys.DURATION_S] = repr(duration_s)
+    status = {"phase": "Running"} if is_there or stays else {}
+    metadata["annotations"] = annotations
+    return {**value, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _duration_s(
+    run: _Run, times: Mapping[tuple[str, ...], Observed], recording: Recording
+) -> float | None:
+    """Gives the time that a pod runs from its arrival on, or from the recording's beginning."""
+    start_s = run.start_s
+    ended_s = recording.ended_s - recording.begun_s
+    before_s = max(0.0, -start_s) if start_s is not None else 0.0
+    if run.exit in keys.KNOWN_EXITS and start_s is not None and run.end_s is not None:
+        return run.end_s - start_s - before_s
+    last_s = run.end_s if run.end_s is not None else ended_s
+    age_s = 0.0 if start_s is None else max(0.0, last_s - start_s)
+    for pool in _pools(run):
+        total_s = times[pool].total_s(0.5, age_s) if pool in times else None
+        if total_s is not None:
+            return total_s - before_s
+    return 2 * age_s - before_s if age_s else None
+
+
+def exits(recording: Recording) -> dict[str, int]:
+    """Counts the pods by how their runs ended."""
+    counts: dict[str, int] = defaultdict(int)
+    for pod in recording.pods.values():
+        try:
+            counts[_run(pod, recording).exit] += 1
+        except _ODD:
+            counts["unreadable"] += 1
+    return dict(counts)

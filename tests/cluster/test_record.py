@@ -1,0 +1,110 @@
+"""A recording of a real cluster tells how long its pods ran, though the recorder was killed."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from podium.traces import load_trace
+from podium.traces.kubernetes.recording import exits, load_recording
+from support.binary import PODIUM, clean_environment
+from support.control_plane import find_programs
+from support.kubelike import gpu_node, gpu_pod
+from support.manifests import bound
+
+WAIT_S = 20.0
+
+
+@pytest.fixture(autouse=True)
+def kwok(plane):
+    if not os.access(plane.programs / "kwok", os.X_OK):
+        pytest.skip(f"{find_programs()} lacks kwok: `tools/build_control_plane.sh` builds it")
+    with plane.kwok():
+        yield
+
+
+@contextmanager
+def recording(plane, folder, *arguments):
+    """Records in a process of its own, until the block has stopped it."""
+    environ = clean_environment(folder, KUBECONFIG=str(plane.kubeconfig))
+    command = [*PODIUM, "kube", "record", "cluster.jsonl", *arguments]
+    process = subprocess.Popen(
+        command, cwd=folder, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with process:
+        try:
+            assert "recording into cluster.jsonl" in process.stderr.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def timed(name, seconds, node="n0"):
+    return bound(gpu_pod(name, 1, annotations={"podium.dev/duration": f"{seconds}s"}), node)
+
+
+def create(api, manifest):
+    """Makes a pod that kwok is to start."""
+    api.create({name: part for name, part in manifest.items() if name != "status"})
+
+
+def wait_until(is_so):
+    deadline = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def phases(api):
+    return {pod["metadata"]["name"]: pod["status"].get("phase") for pod in api.pods()}
+
+
+def test_a_recorder_that_is_killed_and_started_again_has_seen_it_all(plane, api, tmp_path):
+    api.create_all([gpu_node(f"n{i}", 8) for i in range(2)])
+    create(api, timed("before", 600, "n1"))
+    wait_until(lambda: phases(api)["before"] == "Running")
+    with recording(plane, tmp_path) as process:
+        for i in range(4):
+            create(api, timed(f"short-{i}", 1 + i % 2))
+        wait_until(lambda: "Succeeded" in phases(api).values())
+        create(api, timed("long", 4))
+        create(api, timed("missed", 600))
+        create(api, gpu_pod("pending", 1))
+        wait_until(lambda: phases(api)["missed"] == "Running")
+        time.sleep(0.5)
+        process.kill()
+        process.wait()
+    # While nobody looks, one ends and one is deleted.
+    api.delete(timed("missed", 600))
+    wait_until(lambda: phases(api)["long"] == "Succeeded")
+    with recording(plane, tmp_path, "--json") as process:
+        create(api, timed("late", 1))
+        wait_until(lambda: phases(api)["late"] == "Succeeded")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=WAIT_S)
+        assert process.returncode == 130, err
+    counts = json.loads(out)["pods"]
+    assert counts == {"running": 1, "completed": 6, "lost": 1, "waiting": 1}
+    assert exits(load_recording(tmp_path / "cluster.jsonl")) == counts
+    trace = load_trace(str(tmp_path / "cluster.jsonl"))
+    pods = {pod.name: pod for pod in trace.workload.specs()}
+    assert pods["before"].node == "n1"
+    for name, seconds in (("short-0", 1), ("short-1", 2), ("long", 4), ("late", 1)):
+        assert abs(pods[name].duration_s - seconds) <= 1, name  # times are in whole seconds
+        assert pods[name].node == ""
+    assert pods["late"].arrival_s > pods["long"].arrival_s > 0
+
+
+def test_a_recording_ends_when_it_should(plane, api, tmp_path):
+    api.create(gpu_node("n0"))
+    with recording(plane, tmp_path, "--for", "1", "--hash-names") as process:
+        create(api, timed("p", 600))
+        out, err = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, out) == (0, "cluster.jsonl\n"), err
+    assert "1 running" in err
+    assert '"p"' not in (tmp_path / "cluster.jsonl").read_text()

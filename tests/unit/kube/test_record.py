@@ -1,0 +1,311 @@
+"""A recording holds the lives of pods, whatever cut it short."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from podium.errors import InputError, UsageError
+from podium.kube.hashing import Hasher
+from podium.kube.record import Recorder
+from podium.kube.resources import NODES, PODS, Resource
+from podium.sim.engine import simulate
+from podium.sim.protocols import Replay
+from podium.traces import load_trace
+from podium.traces.kubernetes.recording import exits, load_recording
+from support.kubelike import gpu_node, gpu_pod, group, live
+
+BEGIN = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC).timestamp()
+GROUPS = Resource("PodGroup", "podgroups", "scheduling.k8s.io", "v1alpha2")
+
+
+def date(seconds):
+    moment = datetime.fromtimestamp(BEGIN + seconds, UTC)
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+class Cluster:
+    """Plays a cluster to a recorder, at times that it chooses."""
+
+    def __init__(self, path):
+        self.path, self.time_s, self.pods = path, 0.0, {}
+
+    def recorder(self, **how):
+        return Recorder(self.path, now=lambda: BEGIN + self.time_s, **how)
+
+    def tell(self, recorder, type_, value, resource=PODS):
+        recorder.apply(resource, type_, json.dumps(value).encode())
+
+    def list_all(self, recorder):
+        for value in self.pods.values():
+            self.tell(recorder, "ADDED", value)
+        recorder.retain(PODS, set(self.pods))
+
+    def create(self, recorder, name, at_s, gpus=1, **spec):
+        self.time_s = max(self.time_s, at_s)
+        pod = live(gpu_pod(name, gpus, **spec), name)
+        pod["metadata"]["creationTimestamp"] = date(at_s)
+        return self.put(recorder, pod)
+
+    def put(self, recorder, pod):
+        uid = pod["metadata"]["uid"]
+        type_ = "MODIFIED" if uid in self.pods else "ADDED"
+        self.pods[uid] = json.loads(json.dumps(pod))
+        if recorder is not None:
+            self.tell(recorder, type_, pod)
+        return self.pods[uid]
+
+    def start(self, recorder, name, at_s, node="n0"):
+        self.time_s = max(self.time_s, at_s)
+        pod = self.pods[name]
+        pod["spec"]["nodeName"] = node
+        running = {"name": "main", "state": {"running": {"startedAt": date(at_s)}}}
+        pod["status"] = {
+            "phase": "Running",
+            "startTime": date(at_s),
+            "containerStatuses": [running],
+        }
+        return self.put(recorder, pod)
+
+    def finish(self, recorder, name, at_s, phase="Succeeded", **status):
+        self.time_s = max(self.time_s, at_s)
+        pod = self.pods[name]
+        started = pod["status"]["startTime"]
+        over = {"startedAt": started, "finishedAt": date(at_s), "exitCode": 0}
+        ended = {"name": "main", "state": {"terminated": over}}
+        pod["status"] |= {"phase": phase, "containerStatuses": [ended], **status}
+        return self.put(recorder, pod)
+
+    def delete(self, recorder, name, at_s):
+        self.time_s = max(self.time_s, at_s)
+        pod = self.pods.pop(name)
+        if recorder is not None:
+            self.tell(recorder, "DELETED", pod)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    return Cluster(tmp_path / "cluster.jsonl")
+
+
+def begin(cluster, recorder, nodes=2):
+    for i in range(nodes):
+        cluster.tell(recorder, "ADDED", gpu_node(f"n{i}"), NODES)
+    recorder.retain(NODES, {("Node", "", f"n{i}") for i in range(nodes)})
+
+
+def pods_of(path):
+    trace = load_trace(str(path))
+    found = {pod.name: pod for pod in trace.workload.specs()}
+    return trace, found
+
+
+def test_pods_arrive_when_they_were_made_and_run_as_long_as_they_ran(cluster):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        for i in range(3):
+            cluster.create(recorder, f"p{i}", 10 + i, gpus=i)
+        for i in range(3):
+            cluster.start(recorder, f"p{i}", 40 + i, f"n{i % 2}")
+        for i in range(3):
+            cluster.finish(recorder, f"p{i}", 100 + 2 * i)
+            cluster.delete(recorder, f"p{i}", 200)
+    trace, pods = pods_of(cluster.path)
+    times = {name: (pod.arrival_s, pod.duration_s, pod.node) for name, pod in pods.items()}
+    assert times == {"p0": (10, 60, ""), "p1": (11, 61, ""), "p2": (12, 62, "")}
+    assert len(trace.cluster) == 2
+    assert simulate(trace.cluster, trace.workload, "first-fit", Replay()).metrics.placed == 3
+
+
+def test_who_waits_behind_a_gate_arrives_when_it_opens(cluster):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        gated = cluster.create(recorder, "p", 5, schedulingGates=[{"name": "quota"}])
+        cluster.time_s = 50
+        del gated["spec"]["schedulingGates"]
+        cluster.put(recorder, gated)
+        cluster.start(recorder, "p", 60)
+        cluster.finish(recorder, "p", 90)
+    _, pods = pods_of(cluster.path)
+    assert (pods["p"].arrival_s, pods["p"].duration_s) == (50, 30)
+
+
+def test_who_runs_already_runs_on_where_it_is(cluster):
+    cluster.create(None, "old", -500)
+    cluster.start(None, "old", -400, "n1")
+    cluster.create(None, "done", -500)
+    cluster.start(None, "done", -400)
+    cluster.finish(None, "done", -100)
+    cluster.time_s = 0
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.list_all(recorder)
+        cluster.finish(recorder, "old", 70)
+    trace, pods = pods_of(cluster.path)
+    assert list(pods) == ["old"]
+    assert (pods["old"].node, pods["old"].arrival_s, pods["old"].duration_s) == ("n1", 0, 70)
+    assert trace.workload.bound_to == ("n1",)
+
+
+def test_runs_without_an_end_are_estimated_and_noted(cluster):
+    disruption = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        for name, end_s in (("a", 100), ("b", 300), ("c", 900)):
+            cluster.create(recorder, name, 0)
+            cluster.start(recorder, name, 0)
+            cluster.finish(recorder, name, end_s)
+        for name in ("evicted", "running", "failed", "deleted"):
+            cluster.create(recorder, name, 1000)
+            cluster.start(recorder, name, 1000)
+        cluster.create(recorder, "waiting", 1000)
+        cluster.create(recorder, "given-up", 1000)
+        cluster.delete(recorder, "given-up", 1050)
+        cluster.finish(recorder, "evicted", 1200, "Failed", **disruption)
+        cluster.finish(recorder, "failed", 1200, "Failed")
+        cluster.delete(recorder, "deleted", 1200)
+        cluster.time_s = 1500
+    assert exits(load_recording(cluster.path)) == {
+        "completed": 3, "evicted": 1, "running": 1, "failed": 1, "deleted": 2, "waiting": 1,
+    }  # fmt: skip
+    trace, pods = pods_of(cluster.path)
+    assert (pods["failed"].duration_s, pods["deleted"].duration_s) == (200, 200)
+    assert pods["evicted"].duration_s == 900  # the median of those that ran for longer than 200 s
+    assert pods["running"].duration_s == 900
+    assert pods["waiting"].duration_s in (200, 300)
+    assert "given-up" not in pods
+    assert "nobody saw the end of the run: its time is estimated from pods like it: 3 pods" in (
+        trace.notes
+    )
+
+
+def test_a_name_that_is_used_again_is_another_pod(cluster):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        for uid in ("first", "second"):
+            pod = live(gpu_pod("web-0", 1), uid)
+            pod["metadata"]["creationTimestamp"] = date(len(uid))
+            cluster.put(recorder, pod)
+            cluster.start(recorder, uid, 10)
+            cluster.finish(recorder, uid, 20)
+            cluster.delete(recorder, uid, 20)
+    assert sorted(pods_of(cluster.path)[1]) == ["web-0", "web-0-2"]
+
+
+def test_a_recorder_that_was_killed_goes_on_and_finds_what_it_missed(cluster):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        for name in ("missed", "stays", "ended"):
+            cluster.create(recorder, name, 10)
+            cluster.start(recorder, name, 20)
+        # It is killed in the middle of a line: nothing is closed.
+        whole = cluster.path.read_bytes()
+    cluster.path.write_bytes(whole + b'{"at":1794744030.0,"event":"li')
+    cluster.time_s = 100
+    cluster.delete(None, "missed", 100)
+    cluster.finish(None, "ended", 60)
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.list_all(recorder)
+        cluster.finish(recorder, "stays", 150)
+    assert exits(load_recording(cluster.path)) == {"lost": 1, "completed": 2}
+    _, pods = pods_of(cluster.path)
+    assert (pods["stays"].duration_s, pods["ended"].duration_s) == (130, 40)
+    assert pods["missed"].duration_s > 80
+
+
+def test_each_line_is_there_before_the_next_event(cluster):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.create(recorder, "p", 10)
+        assert b'"uid":"p"' in cluster.path.read_bytes()
+
+
+def test_nothing_new_writes_nothing(cluster):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.create(recorder, "p", 10)
+        cluster.start(recorder, "p", 20)
+        before = recorder.lines
+        cluster.start(recorder, "p", 20)
+        cluster.tell(recorder, "MODIFIED", gpu_node("n0"), NODES)
+        assert recorder.lines == before
+
+
+def test_gangs_and_constraints_are_recorded(cluster):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.tell(recorder, "ADDED", group("train", 2), GROUPS)
+        for i in range(3):
+            cluster.create(recorder, f"m{i}", 10, schedulingGroup={"podGroupName": "train"},
+                           nodeSelector={"pool": "a"})  # fmt: skip
+            cluster.start(recorder, f"m{i}", 20)
+            cluster.finish(recorder, f"m{i}", 30)
+        cluster.tell(recorder, "DELETED", group("train", 2), GROUPS)
+    trace, pods = pods_of(cluster.path)
+    assert [(rule.name, rule.minimum) for rule in trace.workload.gang_rules] == [("train", 2)]
+    assert pods["m0"].constraints.node_labels == (("pool", "a"),)
+
+
+def test_hashed_names_fit_together(cluster):
+    with cluster.recorder(hide=Hasher(b"salt").object) as recorder:
+        begin(cluster, recorder)
+        cluster.create(recorder, "secret", 10)
+        cluster.start(recorder, "secret", 20)
+        cluster.finish(recorder, "secret", 50)
+        cluster.delete(recorder, "secret", 60)
+    assert b"secret" not in cluster.path.read_bytes()
+    assert exits(load_recording(cluster.path)) == {"completed": 1}
+
+
+def test_what_pods_run_is_not_recorded(cluster):
+    with cluster.recorder() as recorder:
+        pod = live(gpu_pod("p", 1, annotations={"vault.example/token": "secret"}), "p")
+        pod["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "value": "secret"}]
+        cluster.tell(recorder, "ADDED", pod)
+    assert b"secret" not in cluster.path.read_bytes()
+
+
+def test_only_recordings_are_read_and_written(tmp_path):
+    with (
+        pytest.raises(UsageError, match=r"a recording is a \.jsonl file"),
+        Recorder(tmp_path / "x.json"),
+    ):
+        pass
+    for text in ("hello\n", '{"at": 1}\n', '{"at": 1, "event": "began", "format": 99}\n', "[]\n\n"):
+        file = tmp_path / "bad.jsonl"
+        file.write_text(text)
+        with pytest.raises(InputError):
+            load_trace(str(file))
+
+
+def test_a_line_that_is_broken_in_the_middle_is_named(cluster):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+    lines = cluster.path.read_text().splitlines()
+    lines[1] = lines[1][:20]
+    cluster.path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match=r"line 2: this is no line of a recording"):
+        load_trace(str(cluster.path))
+
+
+ODD = (
+    '{"at": "x", "event": "put"}', '{"at": 1, "event": "put", "object": []}',
+    '{"at": 1, "event": "put", "object": {"kind": "Pod"}}', '{"at": 1, "event": "life"}',
+    '{"at": 1, "event": "life", "uid": "none"}', '{"at": 1, "event": "gone"}', "[" * 5000,
+    '{"at": 1, "event": "put", "object": {"kind": "Pod", "metadata": {"uid": "u"}, "spec": 3}}',
+    '{"at": 1, "event": "put", "object": {"kind": "Pod", "metadata": {"uid": "u", "name": "p"},'
+    ' "spec": {}, "status": {"containerStatuses": 7}}}',
+    '{"at": 1, "event": "put", "object": {"kind": "Pod", "metadata": {"uid": "u",'
+    ' "creationTimestamp": "never"}, "spec": {}}}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_an_odd_line_is_an_error_that_names_the_file(cluster, text):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+    with cluster.path.open("a") as file:
+        file.write(f"{text}\n{cluster.path.read_text().splitlines()[-1]}\n")
+    with pytest.raises(InputError, match=r"cluster\.jsonl"):
+        load_trace(str(cluster.path))
