@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.kube.pod import GroupKey, LiveGang
+from podium.kube.pod import GroupKey, LiveGang, Request
 from podium.kube.state import LiveState
 from podium.model.records import ANY_MODEL, GPU_MILLI
 
@@ -128,25 +128,35 @@ class GangTargets:
         self._state = state
         self._kept: OrderedDict[GroupKey, _Kept] = OrderedDict()
 
-    def target(
-        self, group: GroupKey, gang: LiveGang, pod: np.void, nodes: Callable[[], Nodes]
-    ) -> Target | None:
+    def target(self, request: Request, gang: LiveGang, nodes: Callable[[], Nodes]) -> Target | None:
         """Gives the target of a gang: the same as before, as long as it takes those who wait.
 
         Args:
-            group: of the gang.
+            request: of one of its pods.
             gang: as it stands.
-            pod: the record of one of its pods.
             nodes: gives the nodes without those of the gang that are assumed on them.
         """
-        kept = self._kept.get(group)
+        assert request.group is not None
+        kept = self._kept.get(request.group)
         if kept is None or kept.version != self._state.version:
-            kept = self._renewed(gang, kept, room_for(pod, nodes()))
-            self._kept[group] = kept
+            room = np.where(self._admitting(request), room_for(request.record, nodes()), 0)
+            kept = self._kept[request.group] = self._renewed(gang, kept, room)
             if len(self._kept) > MOST_GANGS:
                 self._kept.popitem(last=False)
-        self._kept.move_to_end(group)
+        self._kept.move_to_end(request.group)
         return kept.target
+
+    def _admitting(self, request: Request) -> Flags:
+        """Tells for each node whether its taints and labels admit a pod."""
+        pods = request.spec.constraints
+        nodes = (self._state.node(name) for name in self._state.names)
+        found = (
+            node is not None
+            and pods.tolerates(node.taints)
+            and pods.selects_node(node.name, node.labels)
+            for node in nodes
+        )
+        return np.fromiter(found, np.bool_, len(self._state.names))
 
     def _renewed(self, gang: LiveGang, kept: _Kept | None, room: Whole) -> _Kept:
         state = self._state

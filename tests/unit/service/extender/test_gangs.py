@@ -136,3 +136,14 @@ def test_two_gangs_do_not_take_the_same_rack():
     one, other = gang(asked, 2, name="one"), gang(asked, 2, name="two")
     assert {asked.best(pod)[:2] for pod in one} == {"r0"}
     assert {asked.best(pod)[:2] for pod in other} == {"r1"}
+
+
+def test_a_rack_that_admits_no_pods_is_no_target():
+    nodes = racks(3)
+    for each in nodes[:2]:
+        each["spec"]["unschedulable"] = True
+    nodes[2]["spec"]["taints"] = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
+    asked = Asked(nodes, policy="first-fit")
+    members = gang(asked, 2)
+    free = [name for name in asked.names if name[:2] == "r2" or name == "r1-1"]
+    assert {asked.best(pod, free)[:2] for pod in members} == {"r2"}
