@@ -22,13 +22,15 @@ PLURALS = {
     "ClusterRoleBinding": "clusterrolebindings",
     "Namespace": "namespaces",
     "Node": "nodes",
+    "PersistentVolume": "persistentvolumes",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
     "Pod": "pods",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "PodGroup": "podgroups",
     "PriorityClass": "priorityclasses",
     "RuntimeClass": "runtimeclasses",
 }
-NAMESPACED = frozenset({"Pod", "PodDisruptionBudget", "PodGroup"})
+NAMESPACED = frozenset({"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup"})
 # No kubelet says that the containers are gone.
 AT_ONCE = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 MERGE = "application/merge-patch+json"
