@@ -128,6 +128,41 @@ def test_parts_of_gpus_are_counted_and_noted(plane, api, classes, tmp_path, poli
     assert max(used.values()) <= 1000
 
 
+def test_no_part_of_a_gpu_is_given_out_twice_where_other_plugins_decide(plane, api, tmp_path):
+    """Podium then learns only when it binds where a pod goes, and others are on their way."""
+    policy = tmp_path / "indifferent.py"
+    policy.write_text(INDIFFERENT)
+    pods = workload(PODS, [1])
+    for each in pods:
+        del each["spec"]["priorityClassName"]
+        each["metadata"]["annotations"] = share(600)
+        each["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    api.create_all([gpu_node(f"node-{i:02}", 2) for i in range(6)])
+    api.create_all(pods)
+    verbs = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False}
+    settings = {"policy": policy, "ties": "equal", "filter": True, "bind": True}
+    with (
+        podium(plane, tmp_path, **settings) as process,
+        plane.scheduler(configuration(process.url, **verbs)),
+    ):
+        wait_until_decided(api, pods, 12)
+        wait_until(lambda: waiting(api) == PODS - 12)
+    bound = [each for each in api.pods() if "nodeName" in each["spec"]]
+    used = [
+        (each["spec"]["nodeName"], each["metadata"]["annotations"]["alibabacloud.com/gpu-index"])
+        for each in bound
+    ]
+    assert len(used) == len({*used}) == 12, sorted(used)
+
+
+INDIFFERENT = '''"""Prefers no node."""
+
+
+def score(pod, node):
+    """Scores all nodes alike."""
+    return 0
+'''
+
 MILLI = "alibabacloud.com/gpu-milli"
 
 

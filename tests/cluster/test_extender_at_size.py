@@ -8,6 +8,7 @@ import copy
 import json
 import sys
 import time
+from collections import Counter
 from fractions import Fraction
 from math import ceil
 
@@ -29,6 +30,7 @@ LONG_S = 60
 """A machine that is busy with other things may take long to bind a pod."""
 
 COUNT, MILLI = "alibabacloud.com/gpu-count", "alibabacloud.com/gpu-milli"
+INDEX = "alibabacloud.com/gpu-index"
 DEVICE, REPLICAS = "nvidia.com/gpu", 2
 COUNTED = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False}
 BINDS = [f'podium_extender_binds_total{{node="{node}"}}' for node in ("best", "other")]
@@ -119,6 +121,18 @@ def allocation(places, nodes, pods):
     )
     held = sum(gpus_of(each) for each in pods if each["metadata"]["name"] in places)
     return float(100 * held / has)
+
+
+def overbooked(pods):
+    """Names the GPUs of which more is given out than there is, as annotations tell."""
+    used = Counter()
+    for each in pods:
+        noted = each["metadata"].get("annotations", {})
+        if each["spec"].get("nodeName") and COUNT in noted:
+            slots = noted[INDEX].split("-")
+            assert len(slots) == int(noted[COUNT])
+            used.update({(each["spec"]["nodeName"], slot): int(noted[MILLI]) for slot in slots})
+    return {gpu: milli for gpu, milli in used.items() if milli > 1000}
 
 
 # Where pods go, in a simulation and in a cluster.
@@ -236,9 +250,11 @@ def test_a_filled_cluster_gains_what_the_simulator_promises(plane, api, openb, t
     }
     verbs = COUNTED if form == "annotations" else {}
     found = {"fed-gpu": allocation(placed(plane, tmp_path, "fed-gpu", world, verbs), *world)}
+    assert overbooked(api.pods()) == {}
     api.clear()
     by_default = placed_by_default if form == "annotations" else placed_alone
     found["kube-default"] = allocation(by_default(plane, tmp_path, world), *world)
+    assert overbooked(api.pods()) == {}
     for policy in promised:
         tell(f"{form} | {policy} | {promised[policy]:.2f} | {found[policy]:.2f}")
     gain = found["fed-gpu"] - found["kube-default"]

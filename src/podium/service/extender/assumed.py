@@ -27,6 +27,7 @@ class Assumed:
     node: str
     slots: int  # bit mask of the GPUs
     until_s: float
+    is_claimed: bool  # kube-scheduler has said so; else it is only the best node
 
 
 class AssumedPods:
@@ -42,11 +43,13 @@ class AssumedPods:
         self._drop_old()
         return len(self._pods)
 
-    def assume(self, uid: str, record: np.void, node: str, slots: int) -> None:
+    def assume(
+        self, uid: str, record: np.void, node: str, slots: int, *, is_claimed: bool = False
+    ) -> None:
         """Assumes a pod on a node, and no longer where it was assumed before."""
         self._pods.pop(uid, None)
         until_s = self._clock() + self._lifetime_s
-        self._pods[uid] = Assumed(record.tobytes(), node, slots, until_s)
+        self._pods[uid] = Assumed(record.tobytes(), node, slots, until_s, is_claimed)
 
     def drop(self, uid: str) -> None:
         """Forgets a pod: it is bound, or gone."""
@@ -56,6 +59,10 @@ class AssumedPods:
         """Returns what is assumed of a pod."""
         self._drop_old()
         return self._pods.get(uid)
+
+    def unclaimed(self) -> set[str]:
+        """Names the pods of which only the best node is known."""
+        return {uid for uid, each in self._pods.items() if not each.is_claimed}
 
     def applied(
         self,

@@ -130,17 +130,37 @@ class Prioritizer:
         mask = sum(1 << slot for slot in decision.slots)
         self.assumed.assume(decision.pod.uid, record, decision.best_node, mask)
 
-    def slots_on(self, decision: Decision, node: str) -> tuple[int, ...]:
-        """Names the GPUs for a pod on the node that kube-scheduler chose."""
-        if node == decision.best_node:
-            return decision.slots
-        at = self.state.index.get(node)
-        if at is None:
+    def claim(self, uid: str, node: str, decision: Decision | None) -> tuple[int, ...] | None:
+        """Assumes a pod on the node that kube-scheduler chose, and names its GPUs there.
+
+        Until now only the best node was known. None: others have taken the GPUs meanwhile.
+        """
+        pod, at = self.state.pod(uid), self.state.index.get(node)
+        known = self.state.request_of(pod) if decision is None and pod is not None else None
+        request = known if decision is None else decision.request
+        if at is None or request is None or isinstance(request, Unreadable):
             return ()
-        nodes, slots = self._nodes(without=(decision.pod.uid,)), np.full(at + 1, -1)
+        nodes = self._nodes(without={uid, *self.assumed.unclaimed()})
+        record = record_on(request, nodes[at])
+        slots = self._slots_on(request, nodes, at, decision)
+        if len(slots) < record["gpu_count"]:
+            return None
+        mask = sum(1 << slot for slot in slots)
+        self.assumed.assume(uid, record, node, mask, is_claimed=True)
+        return slots
+
+    def _slots_on(
+        self, request: Request, nodes: Nodes, at: int, decision: Decision | None
+    ) -> tuple[int, ...]:
+        """Chooses GPUs of a node: those of the decision, if it is its best and they are free."""
+        if decision is not None and self.state.index.get(decision.best_node) == at:
+            milli = record_on(request, nodes[at])["gpu_milli"]
+            if (nodes[at]["gpu_milli_left"][[*decision.slots]] >= milli).all():
+                return decision.slots
+        slots = np.full(at + 1, -1)
         if self.scorer.is_pure:  # another policy would take it for another decision
-            slots = _by_kind(self.scorer, decision.request, nodes).gpu_slots
-        return _slots(decision.request, slots, nodes, at)
+            slots = _by_kind(self.scorer, request, nodes).gpu_slots
+        return _slots(request, slots, nodes, at)
 
     def _request(self, args: ExtenderArgs) -> Request | Unreadable:
         known = self.state.pod(args.pod.uid)

@@ -96,8 +96,13 @@ class Verbs:
         if self.bind_pod is None:
             self._fall_open("bind", Neutral("not-ready", "no API server is known yet"))
             return wire.bound("the extender is not ready")
-        problem = await self.bind_pod(args, self._slots(args))
+        slots = self._claim(args)
+        if slots is None and self._settings.filter:
+            problem = f"other pods have taken the GPUs of node {args.node} meanwhile"
+        else:
+            problem = await self.bind_pod(args, slots or ())
         if problem:
+            self._release(args)
             facts = {"pod": f"{args.pod_namespace}/{args.pod_name}", "node": args.node}
             self._log.warning("a pod was not bound", problem=problem, **facts, **{KIND: "unbound"})
         self._metrics.answered("bind", time.perf_counter() - started_s)
@@ -196,12 +201,18 @@ class Verbs:
         if self.prioritizer is not None:
             self.prioritizer.state.index  # noqa: B018 - looking at it is what does it
 
-    def _slots(self, args: wire.BindingArgs) -> tuple[int, ...]:
-        """Names the GPUs that were chosen for a pod on the node it goes to."""
-        entry = self._memory.history.of(args.pod_uid)
-        if entry is None or self.prioritizer is None:
+    def _claim(self, args: wire.BindingArgs) -> tuple[int, ...] | None:
+        """Names the GPUs of a pod on the node it goes to; they are no longer anybody else's."""
+        if self.prioritizer is None:
             return ()
-        return self.prioritizer.slots_on(entry.decision, args.node)
+        entry = self._memory.history.of(args.pod_uid)
+        decision = entry.decision if entry is not None else None
+        return self.prioritizer.claim(args.pod_uid, args.node, decision)
+
+    def _release(self, args: wire.BindingArgs) -> None:
+        """Forgets where a pod was to go that could not be bound."""
+        if self.prioritizer is not None:
+            self.prioritizer.assumed.drop(args.pod_uid)
 
 
 def _best(shadow: Scorer, decision: Decision) -> str:

@@ -154,5 +154,5 @@ def test_the_gpus_of_a_policy_that_sees_the_cluster_are_the_tightest():
     asked.prioritize(pod)
     decision = asked.memory.history.of("u").decision
     chooser = asked.verbs.prioritizer
-    assert (decision.best_node, chooser.slots_on(decision, "c")) == ("a", (0, 1))
+    assert (decision.best_node, chooser.claim("u", "c", decision)) == ("a", (0, 1))
     assert asked.best(asked.wait(gpu_pod("q"), "v")) == "b"

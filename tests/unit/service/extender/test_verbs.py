@@ -193,6 +193,36 @@ def test_what_goes_wrong_is_answered_so_that_kube_scheduler_tries_again():
     assert bind(asked, {})["Error"]
 
 
+def test_gpus_are_given_to_the_pod_that_is_bound_first():
+    """Both were scored when the node was free, and other plugins sent both there."""
+    asked = Asked([gpu_node("a", 1), gpu_node("b", 1)], policy="first-fit", filter=True)
+    asked.verbs.bind_pod = binder = Binder()
+    for uid in ("u", "v"):
+        asked.prioritize(asked.wait(gpu_pod(uid), uid))
+    assert bind(asked, {**BINDING, "PodUID": "u", "Node": "b"}) == {"Error": ""}
+    refused = bind(asked, {**BINDING, "PodUID": "v", "Node": "b"})
+    assert refused == {"Error": "other pods have taken the GPUs of node b meanwhile"}
+    assert bind(asked, {**BINDING, "PodUID": "v", "Node": "a"}) == {"Error": ""}
+    assert [(args.node, slots) for args, slots in binder.bound] == [("b", (0,)), ("a", (0,))]
+
+
+def test_a_pod_that_was_filtered_and_never_scored_is_given_gpus():
+    asked = Asked([gpu_node("a"), gpu_node("b")], policy="first-fit", filter=True)
+    asked.verbs.bind_pod = binder = Binder()
+    asked.wait(gpu_pod("p", 2), "u")
+    assert bind(asked) == {"Error": ""}
+    assert binder.bound[0][1] == (0, 1)
+    assert asked.verbs.prioritizer.assumed.get("u").node == "b"
+
+
+def test_a_pod_that_could_not_be_bound_is_assumed_nowhere():
+    asked = Asked([gpu_node("a"), gpu_node("b")], policy="first-fit")
+    asked.verbs.bind_pod = Binder("the pod is gone")
+    asked.prioritize(asked.wait(gpu_pod("p"), "u"))
+    bind(asked)
+    assert asked.verbs.prioritizer.assumed.get("u") is None
+
+
 # What is counted and remembered.
 
 
