@@ -164,7 +164,7 @@ class Prioritizer:
         if gang is None:
             return None
         others: Callable[[], Nodes] = lambda: self._nodes(without=gang.waiting)  # noqa: E731
-        return self._targets.target(request.group, gang, request.record, others)
+        return self._targets.target(request, gang, others)
 
     def _points(
         self, scores: npt.NDArray[np.float64], at: Whole, rank: Whole, target: Target | None
