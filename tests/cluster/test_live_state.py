@@ -2,8 +2,10 @@
 
 import asyncio
 import base64
+import gc
 import json
 import urllib.request
+import warnings
 from contextlib import contextmanager
 
 import pytest
@@ -138,6 +140,15 @@ def stopped(plane):
     plane.start_api_server()
 
 
+@contextmanager
+def broken_handshakes():
+    """Lets CPython 3.11 leave transports to the collector whose TLS handshake broke off."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
+
+
 def test_a_server_that_starts_anew_is_found_again(plane, api, kubeconfig):
     async def scenario():
         settle_in(api)
@@ -149,7 +160,8 @@ def test_a_server_that_starts_anew_is_found_again(plane, api, kubeconfig):
             await agrees(state, api)
             assert watch.is_synced
 
-    asyncio.run(scenario())
+    with broken_handshakes():
+        asyncio.run(scenario())
 
 
 def etcd(plane, path, body):
@@ -188,7 +200,8 @@ def test_what_went_while_nobody_looked_is_found_by_a_new_list(plane, api, tmp_pa
                 assert watch.health()["Pod"].lists == 2
                 assert len([uid for uid, node in heard if not node]) == 2
 
-    asyncio.run(scenario())
+    with broken_handshakes():
+        asyncio.run(scenario())
 
 
 READER = {
@@ -219,9 +232,11 @@ def test_rights_to_nodes_and_pods_are_enough(plane, api, tmp_path):
             await agrees(state, api)
             assert any("you may not list podgroups" in text for text in watch.refused())
 
-    with pytest.raises(KubeError, match=r'you may not list nodes: .*"guest" cannot list') as error:
+    # Whichever of the two is answered first.
+    expected = r'you may not list (nodes|pods): .*"guest" cannot list'
+    with pytest.raises(KubeError, match=expected) as error:
         asyncio.run(refused())
-    assert 'resources: ["nodes"], verbs: ["get", "list", "watch"]' in error.value.hint
+    assert '"], verbs: ["get", "list", "watch"]' in error.value.hint
     api.create(READER)
     api.create(READING)
     try:
