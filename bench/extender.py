@@ -35,6 +35,7 @@ from podium.traces import load_trace
 
 LIMITS = {"p50_ms": 1.0, "p99_ms": 5.0}
 WARM_CALLS = 200
+WATCH_LAG_S = 0.02
 
 
 def node(number: int) -> dict[str, Any]:
@@ -147,9 +148,9 @@ def in_process(
             answer = component.verbs.prioritize(body)
             latencies.append((clock() - started) * 1000)
             best = max(json.loads(answer), key=lambda each: each["Score"])
-            await asyncio.sleep(0)
             if best["Score"]:
                 component.state.apply("Pod", "MODIFIED", bound(pod, best["Host"]))
+            await asyncio.sleep(0)
         await component.stop()
 
     asyncio.run(ask())
@@ -158,12 +159,31 @@ def in_process(
 
 def serve(nodes: int, calls: int, policy: str, port: Any) -> None:
     """Serves the component in a process of its own."""
-    component = made_component(nodes, calls, policy)
+    component = bound_later(made_component(nodes, calls, policy), calls)
     settings = load_settings({"serve.port": 0}, environ={})
     log = Log(io.StringIO()).logger
     listener = listen(settings.serve)
     port.send(listener.getsockname()[1])
     run(Service(settings, Components([component], log), log), listener)
+
+
+def bound_later(component: Extender, calls: int) -> Extender:
+    """Lets the watch show the bind of each pod a moment after it was scored."""
+    waiting = (pod for _, pod in zip(range(calls), pods(4), strict=False))
+    prioritize = component.verbs.prioritize
+
+    def show(pod: dict[str, Any]) -> None:
+        assumed = component.assumed.get(pod["metadata"]["uid"])
+        if assumed is not None:
+            component.state.apply("Pod", "MODIFIED", bound(pod, assumed.node))
+
+    def answered(body: bytes) -> bytes:
+        answer = prioritize(body)
+        asyncio.get_running_loop().call_later(WATCH_LAG_S, show, next(waiting))
+        return answer
+
+    component.verbs.prioritize = answered  # type: ignore[method-assign]
+    return component
 
 
 def over_socket(nodes: int, calls: int, policy: str) -> list[float]:

@@ -10,13 +10,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from podium.errors import PodiumError
-from podium.model import Cluster, PodSpec, Workload
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import PodSelector
+from podium.model.disruption import DisruptionBudget
 from podium.traces import LoadOptions, Trace, load_trace, save_trace
 from podium.traces.check import findings
 from podium.traces.info import describe
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.topology import write_topology
-from support.trace_strategies import clusters, constraints, traces, workloads
+from support.trace_strategies import clusters, constraints, selectors, traces, workloads
 from support.traces import assert_same_cluster, assert_same_trace, assert_same_workload
 
 MANIFESTS = ["t.yaml", "t.json", "t.yml.gz"]
@@ -93,6 +95,34 @@ def test_constraints_give_back_what_was_written(wanted, name):
     (found,) = again.workload.specs()
     assert found.constraints == wanted
     assert again.notes == ()
+
+
+budgets = st.builds(
+    DisruptionBudget,
+    st.sampled_from(["one", "two"]),
+    selectors.map(lambda selector: PodSelector(selector.requirements)),
+    st.sampled_from(["", "ml"]),
+    st.sampled_from(["", "0", "3", "40%"]),
+    st.sampled_from(["", "1", "100%"]),
+    st.none() | st.integers(0, 5),
+)
+
+
+@given(
+    st.lists(budgets, max_size=2, unique_by=lambda budget: budget.name),
+    st.booleans(), st.sampled_from([0.0, 0.1, 1e9]), st.sampled_from(MANIFESTS),
+)  # fmt: skip
+@settings(deadline=None)
+def test_what_preemption_looks_at_gives_back_what_was_written(listed, never, age_s, name):
+    pods = [
+        PodSpec("p", 1, 1, priority=3, never_preempts=never),
+        PodSpec("q", 1, 1, node="n", age_s=age_s),
+    ]
+    cluster = Cluster.of([NodeSpec("n", 10, 10)])
+    (again,) = saved(Trace("t", cluster, Workload.of(pods, budgets=listed)), name)
+    assert again.workload.budgets == tuple(listed)
+    found = {pod.name: (pod.never_preempts, pod.age_s) for pod in again.workload.specs()}
+    assert found == {"p": (never, 0.0), "q": (False, age_s)}
 
 
 @given(traces())

@@ -58,7 +58,16 @@ def decided(result):
         "changes": result.changes.tolist(),
         "changes_after": result.changes_after.tolist() if is_inflation else [],
         "decisions": result.decisions,
+        "evictions": _evictions(result),
     }
+
+
+def _evictions(result):
+    found = result.evictions
+    if found is None:
+        return []
+    columns = (found.at, found.node, found.slots, found.start_s, found.end_s, found.preemptor)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def known(outcome):

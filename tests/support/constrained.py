@@ -17,6 +17,7 @@ from podium.model.constraints import (
     Taint,
     Toleration,
 )
+from podium.model.disruption import DisruptionBudget
 from support.instances import at, lists_of, named
 from support.reference_cluster import SlowNode
 
@@ -55,6 +56,15 @@ spreads = st.builds(
     honors_affinity=st.booleans(),
     honors_taints=st.booleans(),
 )
+budgets = st.builds(
+    lambda selector, namespace, amount: DisruptionBudget("b", selector, namespace, **amount),
+    st.sampled_from([replace(each, namespaces=None) for each in _SELECTORS]),
+    st.sampled_from(("a", "b")),
+    st.sampled_from(
+        ({"min_available": "1"}, {"min_available": "60%"}, {"max_unavailable": "1"},
+         {"max_unavailable": "25%"}, {"desired_healthy": 2})
+    ),
+)  # fmt: skip
 _TERMS = (
     None,
     None,
@@ -186,7 +196,12 @@ def gang_workloads(shapes):
     )
 
 
-workloads = st.builds(_workload, lists_of(shapes, _SHAPES), lists_of(_PICKS, 30))
+def workloads_of(shapes):
+    """Draws workloads of a few shapes, and many pods of each."""
+    return st.builds(_workload, lists_of(shapes, _SHAPES), lists_of(_PICKS, 30))
+
+
+workloads = workloads_of(shapes)
 
 _SHARED_CARDS = st.builds(
     lambda cards, replicas: NodeSpec("", 64000, 4000, cards, "A", gpu_replicas=replicas),

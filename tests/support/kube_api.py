@@ -23,11 +23,12 @@ PLURALS = {
     "Namespace": "namespaces",
     "Node": "nodes",
     "Pod": "pods",
+    "PodDisruptionBudget": "poddisruptionbudgets",
     "PodGroup": "podgroups",
     "PriorityClass": "priorityclasses",
     "RuntimeClass": "runtimeclasses",
 }
-NAMESPACED = frozenset({"Pod", "PodGroup"})
+NAMESPACED = frozenset({"Pod", "PodDisruptionBudget", "PodGroup"})
 # No kubelet says that the containers are gone.
 AT_ONCE = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 MERGE = "application/merge-patch+json"
@@ -130,7 +131,7 @@ class KubeApi:
         metadata = {**manifest["metadata"]}
         is_terminating = metadata.pop("deletionTimestamp", None) is not None
         made = self.ask("POST", collection(manifest), {**manifest, "metadata": metadata})
-        if manifest["kind"] == "Pod" and "status" in manifest:
+        if manifest["kind"] in ("Pod", "PodDisruptionBudget") and "status" in manifest:
             made = self.patch_status(manifest, manifest["status"])
         if is_terminating:
             self.ask("DELETE", path_of(manifest))

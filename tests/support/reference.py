@@ -15,6 +15,9 @@ with the core but the protocols and the numbers that stand for an outcome:
   one by one, and all of them are taken back unless enough find a node: where one domain is asked
   for, the domain of the first that does, then without that domain again. The gang stands in the
   queue where its first pod would. Those left over when it starts wait on their own from then on.
+- With preemption, a pod that fits nowhere may evict pods of lower priority, who wait again, and
+  starts in their place; a pass follows, as after a departure. A gang that has not started evicts
+  nobody, and who is evicted comes back on its own.
 - Inflation drops what fits nowhere. Rounds makes passes until one neither places nor holds.
 """
 
@@ -26,6 +29,7 @@ from podium.sim.result import HELD as STATUS_HELD
 from podium.sim.result import PLACED, UNPLACED
 from support.reference_cluster import HELD, NOWHERE, SlowCluster
 from support.reference_constraints import is_awaited
+from support.reference_preemption import Running, find_victims
 
 
 @dataclass
@@ -40,6 +44,7 @@ class Outcome:
     changes: list = field(default_factory=list)
     changes_after: list = field(default_factory=list)  # inflation: after each arrival
     decisions: int = 0
+    evictions: list = field(default_factory=list)  # (change, node, slots, start, end, preemptor)
 
 
 def simulate_slowly(cluster, workload, policy, protocol, *, seed, ranks, bound_slots=()):
@@ -50,6 +55,7 @@ def simulate_slowly(cluster, workload, policy, protocol, *, seed, ranks, bound_s
     world = SlowCluster(cluster, workload, policy, seed, ranks)
     pods = _arrivals(workload, protocol)
     run = _Run(world, pods, protocol, workload.specs(), workload.gang_rules)
+    run.budgets = workload.budgets
     run.begin(bound_slots)
     if isinstance(protocol, Replay):
         run.replay()
@@ -108,6 +114,10 @@ class _Run:
         self.released = False  # whether somebody who waits may fit since the last pass
         self.awaited = {pod.name for pod in pods if is_awaited(pod, trace)}
         self.num_bound = 0
+        self.running = {}  # pod: (rank, slots)
+        self.budgets = ()
+        self.anew = set()  # pods that were evicted
+        self.ages = [pod.age_s for pod in pods]
         self.gang_of, self.rules = _gangs(pods, gang_rules)
         self.members = {gang: [] for gang in self.rules}  # that have arrived and wait
         self.started = {gang: [] for gang in self.rules}
@@ -175,6 +185,7 @@ class _Run:
     def _depart(self, departure):
         _, index, rank, slots = departure
         self.departures.remove(departure)
+        del self.running[index]
         self.world.nodes[rank].stop(self.pods[index], slots)
         self.moves += 1
         self.outcome.changes.append(-(index + 1))
@@ -262,7 +273,8 @@ class _Run:
     def _home(self, gang):
         for index in self.started[gang]:
             if self.rules[gang].domain:
-                rank = self.world.index_of_rank.index(self.outcome.node[index])
+                names = [node.spec.name for node in self.world.nodes]
+                rank = names.index(self.pods[index].node)
                 return self.world.domain(rank, self.rules[gang].domain)
         return None
 
@@ -305,6 +317,8 @@ class _Run:
         self.outcome.decisions += 1
         self.held.discard(index)
         answer = self.world.decide(self.pods[index], may_hold=self._may_hold(index))
+        if answer == NOWHERE and self.protocol.preemption:
+            answer = self._preempt(index)
         if answer == NOWHERE:
             self.outcome.status[index] = UNPLACED
         elif answer == HELD:
@@ -314,6 +328,53 @@ class _Run:
         else:
             self._place(index, *answer)
         return answer
+
+    def _preempt(self, index):
+        """Evicts pods for one that fits nowhere; gives where it goes, or NOWHERE."""
+        pod = self.pods[index]
+        running = [
+            Running(i, self.pods[i], *where, self.outcome.start_s[i] - self.ages[i])
+            for i, where in self.running.items()
+        ]
+        found = None if pod.never_preempts else find_victims(
+            self.world, pod, running, self._allowances()
+        )  # fmt: skip
+        if found is None:
+            return NOWHERE
+        rank, victims = found
+        for victim in victims:
+            self._evict(victim, index)
+        self.released = True
+        return self.world.put(pod, rank)
+
+    def _allowances(self):
+        """Gives the members of each budget, and how many of them may leave."""
+        found = {}
+        for number, budget in enumerate(self.budgets):
+            members = [
+                i for i, pod in enumerate(self.pods) if budget.selects(pod.namespace, pod.labels)
+            ]
+            healthy = [i for i in members if i in self.running and not self.pods[i].is_terminating]
+            found[number] = (members, len(healthy) - budget.least_healthy(len(members)))
+        return found
+
+    def _evict(self, victim, preemptor):
+        index, out = victim.index, self.outcome
+        out.evictions.append(
+            (len(out.changes), out.node[index], out.slots[index], out.start_s[index], self.clock,
+             preemptor)
+        )  # fmt: skip
+        out.changes.append(-(index + 1))
+        out.node[index], out.slots[index], out.start_s[index] = -1, 0, math.nan
+        out.status[index] = UNPLACED
+        self.world.nodes[victim.rank].stop(self.pods[index], victim.slots)
+        self.moves += 1
+        del self.running[index]
+        self.departures = [each for each in self.departures if each[1] != index]
+        self.anew.add(index)
+        self.ages[index] = 0.0
+        self.gang_of[index] = None
+        self.waiting.append(index)
 
     def _may_hold(self, index):
         return self.outcome.holds[index] < self.holding.max_holds and index != self.forced
@@ -329,8 +390,10 @@ class _Run:
         self.outcome.start_s[index] = self.clock
         self.outcome.status[index] = PLACED
         self.outcome.changes.append(index + 1)
+        self.running[index] = (rank, slots)
         if isinstance(self.protocol, Replay):
-            self.departures.append((self.clock + pod.duration_s, index, rank, slots))
+            duration_s = pod.duration_s + (pod.age_s if index in self.anew else 0.0)
+            self.departures.append((self.clock + duration_s, index, rank, slots))
 
     def _offer_waiting(self):
         """Makes a pass over the queue; gives how many pods were placed or held."""
@@ -350,6 +413,8 @@ class _Run:
                     self.members[self.gang_of[index]] = []
                 continue
             shape = self.world.twins[self.pods[index].name]
+            if self.protocol.preemption:
+                shape = (shape, self.pods[index].never_preempts)
             if shape in without_room:
                 self._find_no_room(index)
                 continue

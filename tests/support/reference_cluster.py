@@ -202,6 +202,13 @@ class SlowCluster:
             rank = next(rank for rank, node in enumerate(self.nodes) if self.fits(pod, node))
         return rank if rank in (NOWHERE, HELD) else (rank, self._slots(pod, rank, slot))
 
+    def put(self, pod, rank):
+        """Gives (rank, slots) of a pod that goes to a node which nobody scored."""
+        slot = None
+        if not isinstance(self.policy, ClusterPolicy) and self.policy.takes_gpu:
+            slot = self._score(pod, self.nodes[rank])[1]
+        return rank, self._slots(pod, rank, slot)
+
     def fits(self, pod, node):
         """Tells whether a node has what the pod asks for, and everybody's constraints hold."""
         level, domain, barred = self.within

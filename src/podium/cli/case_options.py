@@ -60,6 +60,14 @@ MaxHolds = Annotated[int | None, typer.Option("--max-holds", help="Holds allowed
 MaxRounds = Annotated[
     int | None, typer.Option("--max-rounds", help="Number of times the queue is offered (rounds).")
 ]
+Preemption = Annotated[
+    bool | None,
+    typer.Option(
+        "--preemption",
+        help="Let pods that fit nowhere evict pods of lower priority (replay, rounds).",
+        show_default=False,
+    ),
+]
 IgnoreUnknown = Annotated[
     bool,
     typer.Option(
@@ -77,6 +85,7 @@ class CaseOptions:
     protocol: ProtocolName = None
     ratio: Ratio = None
     load: Load = None
+    preemption: Preemption = None
     orders: Orders = None
     nodes: Nodes = None
     pods: Pods = None
@@ -96,6 +105,7 @@ class CaseOptions:
             "simulate.protocol": self.protocol,
             "simulate.ratio": self.ratio,
             "simulate.load": self.load,
+            "simulate.preemption": self.preemption,
             "traces.folder": self.traces,
             **DumpOptions(self.state, self.duration, self.topology).settings(),
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from podium.cli.case_options import IgnoreUnknown, Seed, SkipBad
+from podium.cli.case_options import IgnoreUnknown, Preemption, Seed, SkipBad
 from podium.cli.figures import Figure, counted
 from podium.cli.group import new_app
 from podium.cli.options import Json, State, Topology, read_settings
@@ -56,6 +56,7 @@ def fit(
     ] = None,
     state: State = None,
     topology: Topology = None,
+    preemption: Preemption = None,
     seed: Seed = None,
     is_skipping_bad: SkipBad = False,
     is_ignoring_unknown: IgnoreUnknown = False,
@@ -63,7 +64,8 @@ def fit(
 ) -> None:  # fmt: skip
     """Answers whether the pending pods of a cluster fit, and where.
 
-    Running pods stay where they are. Exits with 1 when a pod does not fit.
+    Running pods stay where they are, unless --preemption lets pods of higher priority evict them.
+    Exits with 1 when a pod does not fit.
     """
     from podium.experiments.case import Inputs, named_policy
     from podium.experiments.fit import chosen_policy
@@ -76,6 +78,7 @@ def fit(
         "simulate.cluster": cluster,
         "simulate.state": state,
         "simulate.topology": topology,
+        "simulate.preemption": preemption,
         "simulate.seed": seed,
     }
     settings = read_settings(ctx, flags)

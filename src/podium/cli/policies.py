@@ -146,6 +146,8 @@ def show_explanation(screen: Screen, found: Explanation) -> None:
             "could take it": figures.counted(found.feasible, "node"),
             "could not": "; ".join(against) or "none",
             **({"gang": _gang(found.gang)} if found.gang else {}),
+            **({"evicted for it": ", ".join(found.evicted)} if found.evicted else {}),
+            **_evicted_itself(found),
         }
     )
     if found.candidates:
@@ -168,6 +170,12 @@ def _place(found: Explanation) -> str:
     slots = "-".join(map(str, found.gpu_slots))
     place = f"{found.node}, GPU {slots}" if slots else found.node
     return f"{place}, where it ran before the run began" if found.is_bound else place
+
+
+def _evicted_itself(found: Explanation) -> dict[str, object]:
+    if not found.times_evicted:
+        return {}
+    return {"evicted itself": figures.counted(found.times_evicted, "time")}
 
 
 def _gang(gang: GangPlace) -> str:

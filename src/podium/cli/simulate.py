@@ -181,6 +181,7 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             f"{figures.counted(found['gpus'], 'GPU')}",
             "pods": f"{found['pods']:,}: {_bound(found)}{found['placed']:,} placed, "
             f"{found['unplaced']:,} unplaced, {found['held']:,} held",
+            **_preemption(found),
             **_refusals(found),
             "GPU allocation": figures.percent(found["gpu_allocation"]),
             "CPU allocation": figures.percent(found["cpu_allocation"]),
@@ -200,6 +201,15 @@ def _bound(found: dict[str, Any]) -> str:
     if "bound" not in found:
         return ""
     return f"{found['bound']:,} running, {found['pods'] - found['bound']:,} pending: "
+
+
+def _preemption(found: dict[str, Any]) -> dict[str, object]:
+    if "evictions" not in found:
+        return {}
+    told = figures.counted(found["evictions"], "pod")
+    if found["evictions"] and "lost_gpu_s" in found:
+        told += f"; {found['lost_gpu_s'] / 3600:,.1f} GPU hours lost"
+    return {"evicted": told}
 
 
 def _refusals(found: dict[str, Any]) -> dict[str, object]:

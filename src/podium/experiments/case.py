@@ -62,6 +62,10 @@ class TraceDigest:
             self._hasher.update(array.tobytes())
         if workload.bound_to:
             self._hasher.update("\0".join(workload.bound_to).encode())
+        if case.protocol.preemption:
+            ages = None if workload.age_s is None else workload.age_s.tolist()
+            told = (workload.never_preempts, ages, workload.budgets)
+            self._hasher.update(repr(told).encode())
 
     @property
     def digest(self) -> str:

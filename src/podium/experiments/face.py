@@ -57,6 +57,7 @@ def simulate(  # noqa: PLR0913 - the options of the command
     seed: int | None = None,
     load: float | None = None,
     ratio: float | None = None,
+    preemption: bool | None = None,
     orders: str | Path | None = None,
     nodes: int | None = None,
     pods: int | None = None,
@@ -79,6 +80,7 @@ def simulate(  # noqa: PLR0913 - the options of the command
         seed: draws what is generated, shuffled or random.
         load: divides the time between arrivals (replay).
         ratio: GPU demand over capacity (inflation).
+        preemption: lets pods that fit nowhere evict pods of lower priority (replay, rounds).
         orders: a file of arrival orders and node ranks (inflation).
         nodes: number of nodes of a generated cluster.
         pods: number of pods of a generated trace.
@@ -91,7 +93,7 @@ def simulate(  # noqa: PLR0913 - the options of the command
     """
     hears = arguments.listener_or_warner(listener)
     flags = {"protocol": protocol, "seed": seed, "load": load, "ratio": ratio}
-    flags |= _dump(state, duration, topology)
+    flags |= {"preemption": preemption, **_dump(state, duration, topology)}
     inputs = _inputs(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
     settings, inputs = _case(flags, inputs, trace, cluster)
     return simulate_case(settings, inputs, as_policy(policy), hears).result
@@ -106,6 +108,7 @@ def fit(  # noqa: PLR0913 - the options of the command
     cluster: AnyTrace | Cluster | None = None,
     state: Literal["now", "empty"] | None = None,
     topology: str | Sequence[str] | None = None,
+    preemption: bool | None = None,
     seed: int | None = None,
     skip_bad: bool = False,
     listener: Listener | None = None,
@@ -119,6 +122,7 @@ def fit(  # noqa: PLR0913 - the options of the command
         cluster: takes the nodes from elsewhere.
         state: "now" leaves running pods where they are, "empty" places them anew.
         topology: as for `simulate`.
+        preemption: lets pending pods evict running pods of lower priority, and says whom.
         seed: breaks ties.
         skip_bad: leaves bad objects of a file out.
         listener: hears of progress and can cancel.
@@ -133,7 +137,8 @@ def fit(  # noqa: PLR0913 - the options of the command
             "pods cannot be added to a trace that is already loaded", where="argument pods",
             hint="name the trace by its file",
         )  # fmt: skip
-    flags = {"protocol": "rounds", "seed": seed, **_dump(state, None, topology)}
+    flags = {"protocol": "rounds", "seed": seed, "preemption": preemption}
+    flags |= _dump(state, None, topology)
     inputs = Inputs(is_skipping_bad=skip_bad, wanted=wanted)
     settings, inputs = _case(flags, inputs, trace, cluster)
     chosen = as_policy(fitting.chosen_policy(settings) if policy is None else policy)
@@ -151,6 +156,7 @@ def compare(  # noqa: PLR0913 - the options of the command
     protocol: Literal["replay", "inflation", "rounds"] | None = None,
     load: float | None = None,
     ratio: float | None = None,
+    preemption: bool | None = None,
     orders: str | Path | None = None,
     nodes: int | None = None,
     pods: int | None = None,
@@ -175,6 +181,7 @@ def compare(  # noqa: PLR0913 - the options of the command
         protocol: as for `simulate`.
         load: as for `simulate`.
         ratio: as for `simulate`.
+        preemption: as for `simulate`.
         orders: as for `simulate`.
         nodes: as for `simulate`.
         pods: as for `simulate`.
@@ -190,7 +197,7 @@ def compare(  # noqa: PLR0913 - the options of the command
     if metric is not None:
         arguments.text("metric", metric, "name one, such as gpu_allocation")
     flags = {"protocol": protocol, "load": load, "ratio": ratio}
-    flags |= _dump(state, duration, topology)
+    flags |= {"preemption": preemption, **_dump(state, duration, topology)}
     inputs = _inputs(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
     settings, inputs = _case(flags, inputs, trace, cluster)
     request = comparing.ComparisonRequest(_policies(policies), _seeds(seeds), metric, threads)

@@ -24,6 +24,9 @@ DEFAULT_POLICY = "kube-default"
 """Answers what would happen today, unless a policy is chosen: clusters run kube-scheduler."""
 
 MOST_EXPLANATIONS = 10
+PREEMPTION = "preemption"
+"""Stands where a reason does for a pod that fits if others leave."""
+
 _ONE_FITS = "the pending pod fits"
 TITLES = ("pod", "GPUs", "node", "reason")
 
@@ -41,6 +44,7 @@ class PodFit:
     message: str  # the same in a sentence, with the number of nodes
     would_fit_empty: bool  # a node would take it if nothing ran there
     asked: str = ""  # the same as gpus, in the unit of the request: 8,000 MiB, 2 replicas
+    evicts: tuple[str, ...] = ()  # pods of lower priority that have to leave for it
 
     @property
     def fits(self) -> bool:
@@ -60,6 +64,16 @@ class PodFit:
 
 
 @dataclass(frozen=True, slots=True)
+class Evicted:
+    """Says of one pod that has to leave for whom, and whether another node takes it."""
+
+    pod: str  # with its namespace
+    node: str  # that it leaves
+    preemptor: str
+    moves_to: str  # empty if no node takes it
+
+
+@dataclass(frozen=True, slots=True)
 class Fit:
     """Answers whether all pending pods fit, pod by pod."""
 
@@ -71,6 +85,7 @@ class Fit:
     notes: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()  # what may hold pods and could not be read, in a sentence each
     gated: int = 0  # pods that are not asked about: they wait for their gates
+    evicted: tuple[Evicted, ...] | None = None  # with preemption: who has to leave
 
     @property
     def is_yes(self) -> bool:
@@ -85,7 +100,18 @@ class Fit:
     @property
     def summary(self) -> str:
         """Answers in one line."""
-        return "; ".join((self._verdict, *self.gaps))
+        return "; ".join((self._verdict, *self._price, *self.gaps))
+
+    @property
+    def _price(self) -> Iterator[str]:
+        if self.evicted:
+            count, lost = len(self.evicted), sum(not each.moves_to for each in self.evicted)
+            told = f"{count:,} pod{'' if count == 1 else 's'} of lower priority would be evicted"
+            if count == lost == 1:
+                told += " and finds no other node"
+            elif lost:
+                told += f"; {lost:,} of them {'finds' if lost == 1 else 'find'} no other node"
+            yield told
 
     @property
     def _verdict(self) -> str:
@@ -114,14 +140,30 @@ class Fit:
             "pending": len(self.pods),
             "fitting": sum(pod.fits for pod in self.pods),
             "reasons": self.reasons,
-            "pods": [pod.as_object() for pod in self.pods],
+            "pods": [self._described(pod) for pod in self.pods],
+            **self._evicted_objects,
             "notes": list(self.notes),
         }
+
+    @property
+    def _evicted_objects(self) -> dict[str, Any]:
+        return {} if self.evicted is None else {"evicted": [asdict(each) for each in self.evicted]}
+
+    def _described(self, pod: PodFit) -> dict[str, Any]:
+        found = pod.as_object()
+        if self.evicted is None:
+            del found["evicts"]
+        return found
 
     def rows(self) -> list[tuple[object, ...]]:
         """Gives the cells of a table, by `TITLES`."""
         return [
-            (pod.full_name, pod.asked or f"{pod.gpus:g}", pod.node or None, pod.reason or None)
+            (
+                pod.full_name,
+                pod.asked or f"{pod.gpus:g}",
+                pod.node or None,
+                pod.reason or _means(pod),
+            )
             for pod in self.pods
         ]
 
@@ -132,7 +174,11 @@ class Fit:
             f"{reason} ({count:,} pod{'' if count == 1 else 's'}): {message}"
             for (reason, message), count in told.most_common(MOST_EXPLANATIONS)
         ]
-        others = len(told) - len(lines)
+        lines += [
+            f"{PREEMPTION}: {pod.full_name} {pod.message}"
+            for pod in [pod for pod in self.pods if pod.evicts][:MOST_EXPLANATIONS]
+        ]
+        others = len(told) + sum(bool(pod.evicts) for pod in self.pods) - len(lines)
         return [*lines, f"... and {others:,} more; --json lists them all"] if others else lines
 
     def __repr__(self) -> str:
@@ -141,6 +187,10 @@ class Fit:
     def _repr_html_(self) -> str:
         """Shows the answer in a notebook."""
         return html_table(f"{self.cluster}: {self.summary}", TITLES, self.rows())
+
+
+def _means(pod: PodFit) -> str | None:
+    return PREEMPTION if pod.evicts else None
 
 
 def chosen_policy(settings: Settings) -> str:
@@ -166,7 +216,8 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     notes = (*_that_matter(case.notes), *policy.notes)
     told.add(notes)
     result = run_case(case, policy, listener)
-    unsimulated = tuple(_preemption(result))
+    has_preemption = result.evictions is not None
+    unsimulated = () if has_preemption else tuple(_preemption(result))
     told.add(unsimulated)
     pending = range(len(result.plan.bound), len(result.status))
     return Fit(
@@ -178,7 +229,31 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         notes=(*notes, *unsimulated),
         gaps=traces[0].gaps,
         gated=traces[0].left_out.get("gated", 0),
+        evicted=tuple(_evicted(result)) if has_preemption else None,
     )
+
+
+def _evicted(result: Result) -> Iterator[Evicted]:
+    """Lists who had to leave a node, the first to leave first."""
+    from podium.sim.result import PLACED
+
+    names, found = result.plan.cluster.names, result.evictions
+    if found is None:
+        return
+    rows = zip(result.evicted, found.node, found.preemptor, strict=True)
+    for pod, node, preemptor in rows:
+        yield Evicted(
+            pod=_full_name(result, int(pod)),
+            node=names[node],
+            preemptor=_full_name(result, int(preemptor)),
+            moves_to=names[result.node[pod]] if result.status[pod] == PLACED else "",
+        )
+
+
+def _full_name(result: Result, pod: int) -> str:
+    arrivals = result.plan.arrivals
+    namespace = arrivals.namespaces[pod] if arrivals.namespaces else ""
+    return f"{namespace or 'default'}/{arrivals.names[pod].rpartition('/')[2]}"
 
 
 def _nothing_pending(traces: list[Trace], policy: Policy, listener: Listener) -> Fit:
@@ -217,7 +292,8 @@ def _preemption(result: Result) -> Iterator[str]:
         pods = (
             "1 pod that does not fit has" if count == 1 else f"{count:,} pods that do not fit have"
         )
-        yield f"preemption is not simulated: {pods} a higher priority than pods that run"
+        told = f"preemption is not simulated: {pods} a higher priority than pods that run"
+        yield f"{told}; --preemption says which of them would have to leave"
 
 
 def _require_nodes(settings: Settings, inputs: Inputs, case: Case) -> None:
@@ -244,16 +320,19 @@ def _pod_fit(result: Result, pod: int) -> PodFit:
         count, milli = arrivals.gpu_asked[pod]
     count = max(count, _devices(arrivals, pod)) if milli == GPU_MILLI else count
     refusal = result.refusal(pod)
+    evicts = tuple(_full_name(result, other) for other in result.evicted_for(pod).tolist())
+    node = "" if refusal else result.plan.cluster.names[result.node[pod]]
     return PodFit(
         namespace=namespace or "default",
         name=arrivals.names[pod].rpartition("/")[2],
         gpus=int(count) * int(milli) / GPU_MILLI,
-        node="" if refusal else result.plan.cluster.names[result.node[pod]],
+        node=node,
         gpu_slots=slots_of(int(result.slots[pod])),
         reason=refusal.reason if refusal else "",
-        message=refusal.message if refusal else "",
+        message=refusal.message if refusal else _if_others_leave(node, evicts),
         would_fit_empty=refusal is None or refusal.would_fit_empty,
         asked=_asked(result, pod, int(count), int(milli)),
+        evicts=evicts,
     )
 
 
@@ -291,3 +370,14 @@ def _asked(result: Result, pod: int, count: int, milli: int) -> str:
         return ""
     noun = "MIG device" if all("-MIG-" in kind.model for kind in kinds) else "replica"
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _if_others_leave(node: str, evicts: tuple[str, ...]) -> str:
+    if not evicts:
+        return ""
+    pods = "1 pod of lower priority leaves" if len(evicts) == 1 else (
+        f"{len(evicts):,} pods of lower priority leave"
+    )  # fmt: skip
+    rest = len(evicts) - MOST_EXPLANATIONS
+    named = ", ".join(evicts[:MOST_EXPLANATIONS]) + (f" and {rest:,} more" if rest > 0 else "")
+    return f"fits on node {node} if {pods}: {named}"

@@ -43,6 +43,7 @@ class Choice:
         chosen = self.settings.simulate
         holding = Holding(chosen.hold_limit, chosen.max_holds)
         if self._is_inflation():
+            self._refuse_preemption()
             order = read_order_of(self.orders, seed) if self.orders else None
             with blaming(place_of(self.settings, "simulate.ratio")):
                 return Inflation(self._ratio(), order, holding)
@@ -53,8 +54,8 @@ class Choice:
                 hint="leave out --orders, or choose --protocol inflation",
             )
         if chosen.protocol == "rounds":
-            return Rounds(chosen.max_rounds, holding)
-        return Replay(chosen.load, holding)
+            return Rounds(chosen.max_rounds, holding, chosen.preemption)
+        return Replay(chosen.load, holding, chosen.preemption)
 
     def unused(self, protocol: Protocol) -> Iterator[str]:
         """Lists flags that were given but have no effect."""
@@ -64,6 +65,14 @@ class Choice:
                 yield f"{origin.removeprefix('flag ')} has no effect with {protocol.name}"
             elif origin.startswith("flag ") and path == "simulate.ratio" and self.orders:
                 yield "--ratio has no effect: the order says what arrives"
+
+    def _refuse_preemption(self) -> None:
+        if self.settings.simulate.preemption:
+            raise UsageError(
+                "preemption cannot be used with inflation: what has no room is dropped",
+                where=place_of(self.settings, "simulate.preemption"),
+                hint="leave it out, or choose --protocol replay or rounds",
+            )
 
     def _is_inflation(self) -> bool:
         is_free = self.settings.origins["simulate.protocol"] == "default"

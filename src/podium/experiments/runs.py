@@ -174,6 +174,8 @@ def _case_inputs(
              if name in summary}  # fmt: skip
     found |= {"trace_digest": trace_digest, "node_order": inputs.ranks}
     found |= {name: getattr(chosen, name) for name in ("hold_limit", "max_holds")}
+    if chosen.preemption:
+        found["preemption"] = True
     if summary["protocol"] == "rounds":
         found["max_rounds"] = chosen.max_rounds
     found |= {name: getattr(chosen, name) for name in DUMP_KEYS if getattr(chosen, name)}

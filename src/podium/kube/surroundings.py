@@ -11,7 +11,13 @@ from podium.traces.kubernetes.constraints import Namespaces, read_namespace
 from podium.traces.kubernetes.devices import Inventory, PodFacts
 from podium.traces.kubernetes.devices.claims import claim_users
 from podium.traces.kubernetes.gangs import Groups, rules_of
-from podium.traces.kubernetes.pod import PodDraft, pod_draft, read_priority_class, settled
+from podium.traces.kubernetes.pod import (
+    PodDraft,
+    PriorityClass,
+    pod_draft,
+    read_priority_class,
+    settled,
+)
 
 Object = Mapping[str, Any]
 Name = tuple[str, str]
@@ -43,7 +49,7 @@ class Surroundings:
     namespaces: Namespaces = field(default_factory=Namespaces)
     groups: Groups = field(default_factory=Groups)
     inventory: Inventory = field(default_factory=Inventory)
-    priorities: dict[str, int] = field(default_factory=dict)
+    priorities: dict[str, PriorityClass] = field(default_factory=dict)
     objects: dict[str, dict[Name, Object]] = field(default_factory=dict)  # by kind
 
     def missing(self, kind: str, seen: set[Hashable]) -> list[Object]:
@@ -93,8 +99,8 @@ class Surroundings:
         if old is not None:
             self.priorities.pop(named(old)[1], None)
         if new is not None:
-            name, priority = read_priority_class(new)
-            self.priorities[name] = priority
+            found = read_priority_class(new)
+            self.priorities[found.name] = found
         return Effect(classed=True)
 
     def _use_group(self, old: Object | None, new: Object | None) -> Effect:

@@ -15,6 +15,7 @@ from podium.files.excerpt import escaped
 from podium.model.classes import ConstraintTables, constraint_tables
 from podium.model.cluster import LIMIT, Cluster
 from podium.model.constraints import MOST_TERMS, UNCONSTRAINED, Constraints, Gang
+from podium.model.disruption import DisruptionBudget
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
 from podium.model.shares import gpu_shares, gpu_spreads, usual_share
 
@@ -41,6 +42,8 @@ class PodSpec:
     node: str = ""  # where the pod runs already
     gpu_slots: tuple[int, ...] = ()  # the GPUs it runs on there, empty = not known
     is_terminating: bool = False  # runs, but is being deleted
+    age_s: float = 0.0  # how long a pod that runs already has run
+    never_preempts: bool = False  # preemptionPolicy: Never
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,9 @@ class Workload:
     bound_to: tuple[str, ...] = ()  # (num_pods,) names of nodes, "" = pending, or empty
     bound_slots: tuple[tuple[int, ...], ...] = ()  # (num_pods,) where bound pods run, or empty
     is_terminating: tuple[bool, ...] = ()  # (num_pods,) bound pods being deleted, or empty
+    age_s: npt.NDArray[np.float64] | None = None  # (num_pods,) how long bound pods have run
+    never_preempts: tuple[bool, ...] = ()  # (num_pods,) preemptionPolicy: Never, or empty
+    budgets: tuple[DisruptionBudget, ...] = ()  # of the pods that run at once
     # What `on` works out for one cluster, where it matters there.
     gpu_shares: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, 2): count and milli
     gpu_spreads: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, num_ways, 2)
@@ -104,8 +110,9 @@ class Workload:
 
     @classmethod
     def of(
-        cls, specs: Iterable[PodSpec], *, name: str = "workload", gangs: Iterable[Gang] = ()
-    ) -> Workload:
+        cls, specs: Iterable[PodSpec], *, name: str = "workload", gangs: Iterable[Gang] = (),
+        budgets: Iterable[DisruptionBudget] = (),
+    ) -> Workload:  # fmt: skip
         """Builds a workload from pod descriptions, in their order.
 
         A gang without a rule needs all of its pods.
@@ -141,6 +148,9 @@ class Workload:
             bound_to=_beside(listed, "node"),
             bound_slots=_beside(listed, "gpu_slots"),
             is_terminating=_beside(listed, "is_terminating"),
+            age_s=_ages(listed),
+            never_preempts=_beside(listed, "never_preempts"),
+            budgets=tuple(budgets),
         )
 
     def __len__(self) -> int:
@@ -253,11 +263,23 @@ class Workload:
             bound_to=_taken(self.bound_to, picked),
             bound_slots=_taken(self.bound_slots, picked),
             is_terminating=_taken(self.is_terminating, picked),
+            age_s=None if self.age_s is None else self.age_s[order],
+            never_preempts=_taken(self.never_preempts, picked),
             gpu_shares=None if self.gpu_shares is None else self.gpu_shares[order],
             gpu_spreads=None if self.gpu_spreads is None else self.gpu_spreads[order],
             gpu_asked=None if self.gpu_asked is None else self.gpu_asked[order],
             class_of=None if self.class_of is None else self.class_of[order],
         )
+
+    def selected_by_budgets(self) -> npt.NDArray[np.bool_]:
+        """Tells of each budget which pods it selects: (num_budgets, num_pods)."""
+        count = len(self)
+        spaces, labels = self.namespaces or ("",) * count, self.labels or ({},) * count
+        found = [
+            [budget.selects(*pod) for pod in zip(spaces, labels, strict=True)]
+            for budget in self.budgets
+        ]
+        return np.array(found, np.bool_).reshape(len(self.budgets), count)
 
     def housed(self, cluster: Cluster) -> Workload:
         """Leaves out pods that run on nodes which a cluster does not have."""
@@ -322,6 +344,8 @@ class Workload:
                 node=self.bound_to[i] if self.bound_to else "",
                 gpu_slots=self.bound_slots[i] if self.bound_slots else (),
                 is_terminating=bool(self.is_terminating) and self.is_terminating[i],
+                age_s=0.0 if self.age_s is None else float(self.age_s[i]),
+                never_preempts=bool(self.never_preempts) and self.never_preempts[i],
             )
             for i, record in enumerate(self.pods_as_written())
         ]
@@ -347,6 +371,12 @@ def _gpu_memory(specs: list[PodSpec]) -> npt.NDArray[np.int32] | None:
     if not any(spec.gpu_memory_mib for spec in specs):
         return None
     return np.array([spec.gpu_memory_mib for spec in specs], np.int32)
+
+
+def _ages(specs: list[PodSpec]) -> npt.NDArray[np.float64] | None:
+    if not any(spec.age_s for spec in specs):
+        return None
+    return np.array([spec.age_s for spec in specs], np.float64)
 
 
 def _gang_rules(
@@ -420,7 +450,9 @@ def _terms_problem(constraints: Constraints) -> str:
 
 
 def _time_problem(spec: PodSpec) -> str:
-    for key, value in (("arrival_s", spec.arrival_s), ("duration_s", spec.duration_s)):
+    for key, value in (
+        ("arrival_s", spec.arrival_s), ("duration_s", spec.duration_s), ("age_s", spec.age_s)
+    ):  # fmt: skip
         if value is not None and not (np.isfinite(value) and value >= 0):
             return f"{key} is {value}; a time of at least 0 is expected"
     return ""

@@ -67,6 +67,8 @@ class Explanation:
     candidates: tuple[Candidate, ...]  # the best first
     is_bound: bool = False  # it ran before the run began, and nobody decided about it
     gang: GangPlace | None = None
+    evicted: tuple[str, ...] = ()  # pods that had to leave for it
+    times_evicted: int = 0  # how often it had to leave itself
 
     def as_object(self) -> dict[str, Any]:
         """Describes it as JSON types; what only some pods have is left out of the others."""
@@ -75,6 +77,9 @@ class Explanation:
             del found["is_bound"]
         if self.gang is None:
             del found["gang"]
+        for name in ("evicted", "times_evicted"):
+            if not found[name]:
+                del found[name]
         return found
 
 
@@ -108,6 +113,10 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
         ),
         is_bound=bool(result.is_bound[pod]),
         gang=_gang(result, pod),
+        evicted=tuple(
+            result.plan.arrivals.names[other] for other in result.evicted_for(pod).tolist()
+        ),
+        times_evicted=int(result.times_evicted[pod]),
     )
 
 
@@ -121,9 +130,8 @@ def state_before(result: Result, pod: int) -> npt.NDArray[Any]:
 
 
 def _changes_before(result: Result, pod: int) -> int:
-    placed = np.flatnonzero(result.changes == pod + 1)
-    if len(placed):
-        return int(placed[0])
+    if result.status[pod] == PLACED:
+        return int(np.flatnonzero(result.changes == pod + 1)[-1])
     is_dropped = result.plan.protocol.name == "inflation" and result.holds[pod] == 0
     if is_dropped:
         return int(result.changes_after[pod - 1]) if pod else 0

@@ -39,6 +39,7 @@ def summarise(result: Result) -> dict[str, Any]:
         "unplaced": figures.unplaced,
         "held": figures.held,
         "holds": figures.holds,
+        **_preemption(result, figures),
         **_refusals(result),
         **_use(figures),
         **_times(figures),
@@ -66,6 +67,13 @@ def _intensity(result: Result) -> dict[str, Any]:
 def _bound(result: Result) -> dict[str, Any]:
     count = len(result.plan.bound)
     return {"bound": count} if count else {}
+
+
+def _preemption(result: Result, figures: Metrics) -> dict[str, Any]:
+    if result.evictions is None:
+        return {}
+    lost = {"lost_gpu_s": figures.lost_gpu_s} if result.plan.protocol.name == "replay" else {}
+    return {"evictions": figures.evictions, **lost}
 
 
 def _refusals(result: Result) -> dict[str, Any]:

@@ -53,6 +53,10 @@ class Simulate:
     max_rounds: int = field(
         default=10, metadata=about("number of times the queue is offered (rounds)", at_least=1)
     )
+    preemption: bool = field(
+        default=False,
+        metadata=about("pods that fit nowhere evict pods of lower priority (replay, rounds)"),
+    )
     state: str | None = field(
         default=None,
         metadata=about(

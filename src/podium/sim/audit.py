@@ -9,6 +9,7 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
+from podium.model.records import GPU_MILLI
 from podium.model.workload import gpu_demand
 from podium.sim.metrics import Metrics, Waiting
 from podium.sim.recount import Recount, recount
@@ -32,9 +33,10 @@ def audit(result: Result, metrics: Metrics) -> Recount:
 def _usage(result: Result, usage: Usage) -> Found:
     """At every moment, what is in use and what is fragmented are parts of what there is."""
     total = result.plan.cluster.gpu_milli_total
-    pods = np.abs(result.changes) - 1
-    milli = result.pods["gpu_milli"][pods].astype(np.int64)
-    steps = np.sign(result.changes) * np.bitwise_count(result.slots[pods]) * milli
+    history = result.history
+    stints = history.stint_of
+    milli = history.records["gpu_milli"][stints].astype(np.int64)
+    steps = np.sign(history.changes) * np.bitwise_count(history.slots[stints]) * milli
     used = np.concatenate([[0], np.cumsum(steps)])
     if not np.array_equal(used, usage.gpu_milli):
         yield "the course of GPU allocation is not that of the placements"
@@ -67,7 +69,7 @@ def _parts(metrics: Metrics) -> Found:
 
 
 def _shares(result: Result) -> Iterator[tuple[str, float]]:
-    cluster, pods = result.plan.cluster, result.pods
+    cluster, pods = result.plan.cluster, result.history.records
     for name, amounts, total in (
         ("gpu_allocation", gpu_demand(pods), cluster.gpu_milli_total),
         ("cpu_allocation", pods["cpu_milli"], cluster.cpu_milli_total),
@@ -77,11 +79,12 @@ def _shares(result: Result) -> Iterator[tuple[str, float]]:
 
 
 def _mean_use(result: Result, amounts: npt.NDArray[np.generic]) -> float:
-    is_placed = result.is_placed
-    taken = amounts[is_placed].astype(np.float64)
+    history = result.history
     if result.plan.protocol.name != "replay":
-        return float(taken.sum())
-    start_s, finish_s = result.start_s[is_placed], result.finish_s[is_placed]
+        return float(amounts[: len(result.status)][result.is_placed].astype(np.float64).sum())
+    is_run = history.node >= 0
+    taken = amounts[is_run].astype(np.float64)
+    start_s, finish_s = history.start_s[is_run], history.finish_s[is_run]
     span_s = _span_s(result)
     return float((taken * (finish_s - start_s)).sum()) / span_s if span_s > 0 else 0.0
 
@@ -89,19 +92,42 @@ def _mean_use(result: Result, amounts: npt.NDArray[np.generic]) -> float:
 def _span_s(result: Result) -> float:
     if result.plan.protocol.name != "replay" or not result.is_placed.any():
         return 0.0
-    return float(result.finish_s[result.is_placed].max() - result.arrival_s[0])
+    history = result.history
+    return float(history.finish_s[history.node >= 0].max() - result.arrival_s[0])
+
+
+def _cut_short(result: Result) -> Iterator[tuple[int, float, float]]:
+    history, count = result.history, len(result.status)
+    yield from zip(
+        history.pod[count:].tolist(), history.start_s[count:].tolist(),
+        history.finish_s[count:].tolist(), strict=True,
+    )  # fmt: skip
 
 
 def _counts(result: Result) -> Iterator[tuple[str, float]]:
     for name, status in (("placed", PLACED), ("unplaced", UNPLACED), ("held", HELD)):
         yield name, int(((result.status == status) & ~result.is_bound).sum())
     yield "holds", int(result.holds.sum(dtype=np.int64))
+    yield from _losses(result)
+
+
+def _losses(result: Result) -> Iterator[tuple[str, float]]:
+    milli = gpu_demand(result.history.records[len(result.status) :]).tolist()
+    ages = result.plan.arrivals.age_s
+    left_s = {} if ages is None else dict(enumerate(ages.tolist()))
+    spans_s = [end_s - start_s + left_s.pop(pod, 0.0) for pod, start_s, end_s in _cut_short(result)]
+    lost = sum(gpu * span_s for gpu, span_s in zip(milli, spans_s, strict=True)) / GPU_MILLI
+    yield "evictions", len(spans_s)
+    yield "lost_gpu_s", lost if result.plan.protocol.name == "replay" else 0.0
 
 
 def _times(result: Result) -> Iterator[tuple[str, float]]:
     is_replay = result.plan.protocol.name == "replay"
     is_counted = result.is_placed & ~result.is_bound
-    waits = (result.start_s - result.arrival_s)[is_counted]
+    in_vain = np.zeros(len(is_counted))
+    for pod, start_s, end_s in _cut_short(result):
+        in_vain[pod] += end_s - start_s
+    waits = np.maximum(0.0, result.start_s - result.arrival_s - in_vain)[is_counted]
     waits = waits if is_replay and len(waits) else np.zeros(1)
     ends = (result.finish_s - result.arrival_s)[is_counted] if is_replay else np.zeros(0)
     yield "wait_mean_s", float(waits.sum()) / len(waits)

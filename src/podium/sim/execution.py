@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,9 @@ from podium.sim.state import (
     gpu_slots,
 )
 from podium.sim.tiers import is_cache_worthwhile
+
+if TYPE_CHECKING:
+    from podium.sim.preemption import Preemption
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,16 +85,30 @@ class Execution:
         connect_memo(state, has_memo=plan.tier == "python")
         connect_ranking(state, is_cached=_is_cached(plan))
         self._state = state
+        preemption = _preemption(plan, state)
         with deferred_interrupt(call.stop):
-            status = play(state.seen_by(plan.variant))
+            seen = state.seen_by(plan.variant)
+            status = preemption.play(play) if preemption else play(seen)
         if status != 0:
             raise _failure(plan, state, call)
-        return collect(plan, state, began)
+        result = collect(plan, state, began)
+        if preemption is None:
+            return result
+        return replace(result, evictions=preemption.evictions(plan.rank_order))
 
 
 def execute(plan: Plan) -> Result:
     """Runs a plan and collects its result."""
     return Execution(plan).run()
+
+
+def _preemption(plan: Plan, state: State) -> Preemption | None:
+    # Imported where it is used: a run without it needs none of it.
+    if not plan.protocol.preemption:
+        return None
+    from podium.sim.preemption import Preemption
+
+    return Preemption(plan, state)
 
 
 def _table(plan: Plan) -> npt.NDArray[np.float64]:

@@ -58,8 +58,9 @@ def moment_before(plan: Plan) -> Moment:
 
 def moment_at(result: Result, changes: int | None = None) -> Moment:
     """Gives a run after its first so many changes, or at its end."""
-    pods = running_at(result, len(result.changes) if changes is None else changes)
-    running = Running(pods, result.node[pods], result.slots[pods])
+    stints = running_at(result, len(result.changes) if changes is None else changes)
+    history = result.history
+    running = Running(history.pod[stints], history.node[stints], history.slots[stints])
     return Moment(result.plan, build_world(result.plan, running))
 
 

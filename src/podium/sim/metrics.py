@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.records import GPU_MILLI
+from podium.model.workload import gpu_demand
 from podium.sim.result import HELD, PLACED, UNPLACED, Result
 from podium.sim.usage import usage_of
 
@@ -51,6 +52,8 @@ class Metrics:
     completion_mean_s: float  # arrival to departure
     nodes_in_use_mean: float
     nodes_in_use_peak: int
+    evictions: int = 0
+    lost_gpu_s: float = 0.0  # time that evicted pods had run, times their GPUs
 
 
 def measure(result: Result) -> Metrics:
@@ -67,8 +70,8 @@ def measure(result: Result) -> Metrics:
         fragmentation=usage.mean(usage.fragment_milli) / gpu_total,
         fragmentation_ratio=usage.mean(shares),
         placed=int(((result.status == PLACED) & ~result.is_bound).sum()),
-        unplaced=int((result.status == UNPLACED).sum()),
-        held=int((result.status == HELD).sum()),
+        unplaced=int(((result.status == UNPLACED) & ~result.is_bound).sum()),
+        held=int(((result.status == HELD) & ~result.is_bound).sum()),
         holds=result.held_decisions,
         placed_share=placed_share(result),
         waiting=measure_waiting(result),
@@ -76,12 +79,14 @@ def measure(result: Result) -> Metrics:
         completion_mean_s=_completion(result),
         nodes_in_use_mean=usage.mean(usage.nodes_in_use),
         nodes_in_use_peak=int(usage.nodes_in_use.max()),
+        evictions=len(result.evicted),
+        lost_gpu_s=_lost(result),
     )
 
 
 def measure_waiting(result: Result) -> Waiting:
     """Summarises the waiting of placed pods; zeros when none was, or when no time passes."""
-    waits = (result.start_s - result.arrival_s)[result.is_placed & ~result.is_bound]
+    waits = waits_s(result)[result.is_placed & ~result.is_bound]
     if result.plan.protocol.name != "replay" or len(waits) == 0:
         waits = np.zeros(1)
     p50, p95, p99 = np.percentile(waits, [50, 95, 99])
@@ -93,6 +98,27 @@ def measure_waiting(result: Result) -> Waiting:
         max_s=float(waits.max()),
         waited=int((waits > 0).sum()),
     )
+
+
+def waits_s(result: Result) -> npt.NDArray[np.float64]:
+    """Gives how long each pod waited in the queue: until it started, less what it ran in vain."""
+    waits: npt.NDArray[np.float64] = result.start_s - result.arrival_s
+    if result.evictions is None:
+        return waits
+    in_vain = result.evictions.end_s - result.evictions.start_s
+    # Sums of parts may miss the whole by a rounding error.
+    return np.maximum(0.0, waits - np.bincount(result.evicted, in_vain, len(waits)))
+
+
+def _lost(result: Result) -> float:
+    if result.evictions is None or result.plan.protocol.name != "replay":
+        return 0.0
+    in_vain = result.evictions.end_s - result.evictions.start_s
+    if result.plan.arrivals.age_s is not None:  # of pods that ran before, when they leave first
+        pods, first = np.unique(result.evicted, return_index=True)
+        in_vain[first] += result.plan.arrivals.age_s[pods]
+    gpus = gpu_demand(result.history.records[len(result.status) :]) / GPU_MILLI
+    return float((in_vain * gpus).sum())
 
 
 def class_of(pods: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:

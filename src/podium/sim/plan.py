@@ -43,7 +43,8 @@ class Plan:
     @property
     def variant(self) -> Variant:
         """Names the variant of the core that knows what the run needs."""
-        return "plain" if self.is_plain else "full"
+        # Whoever is evicted waits as a late member of a gang does, which the plain core leaves out.
+        return "plain" if self.is_plain and not self.protocol.preemption else "full"
 
     def __repr__(self) -> str:
         return (

@@ -32,6 +32,7 @@ class Replay:
 
     load: float = 1.0
     holding: Holding = Holding()
+    preemption: bool = False  # a pod that fits nowhere may evict pods of lower priority
     name: ClassVar[Literal["replay"]] = "replay"
 
     def __post_init__(self) -> None:
@@ -48,6 +49,7 @@ class Inflation:
     ratio: float = 1.3
     order: Order | None = None
     holding: Holding = Holding()
+    preemption: ClassVar[bool] = False  # what has no room is dropped, whatever its priority
     name: ClassVar[Literal["inflation"]] = "inflation"
 
     def __post_init__(self) -> None:
@@ -60,6 +62,7 @@ class Rounds:
 
     max_rounds: int = 10
     holding: Holding = Holding()
+    preemption: bool = False  # a pod that fits nowhere may evict pods of lower priority
     name: ClassVar[Literal["rounds"]] = "rounds"
 
     def __post_init__(self) -> None:

@@ -20,6 +20,8 @@ from podium.errors import PolicyError
 from podium.model import Workload
 from podium.model.records import ANY_MODEL
 from podium.model.state import occupied
+from podium.sim.bound import placed_records
+from podium.sim.history import Evictions, History
 from podium.sim.plan import Plan
 from podium.sim.protocols import Inflation, Replay, Rounds
 from podium.sim.result import HELD, PLACED, UNPLACED, Result, slots_of
@@ -58,7 +60,7 @@ class Recount:
 def recount(result: Result) -> Recount:
     """Counts a run's placements again, from the trace alone."""
     ledger = _Ledger.of(result)
-    for step in (_outcomes, _places, _moments, _order, _uses, _left_over):
+    for step in (_outcomes, _evictions, _places, _moments, _order, _uses, _left_over):
         found = tuple(step(ledger))
         if found:
             return Recount(found)
@@ -102,7 +104,7 @@ class _Ledger:
     is_placed: Flags
     has_holds: bool
     has_departures: bool
-    has_company: bool  # placing a pod may let another one start
+    has_company: bool  # placing a pod may let another one start, or evict it
 
     @classmethod
     def of(cls, result: Result) -> _Ledger:
@@ -114,15 +116,21 @@ class _Ledger:
         return cls(
             result, nodes, result.pods, there,
             by_slot.shape[1], result.status == PLACED, bool(result.holds.any()),
-            isinstance(plan.protocol, Replay), _starts_others(plan),
+            isinstance(plan.protocol, Replay),
+            plan.protocol.preemption or _starts_others(plan),
         )  # fmt: skip
+
+    @cached_property
+    def history(self) -> History:
+        """Lists the stints, from the columns of the result as they are."""
+        return self.result.listed_anew()
 
     @cached_property
     def free(self) -> Whole:
         """Gives what is left of each cell when all is over."""
         if self.has_departures:
             return self.there
-        placed = np.flatnonzero(self.is_placed)
+        placed = np.flatnonzero(self.is_placed)  # the last stint of a pod has its number
         cells, amounts, _ = _taken(self, placed, np.ones(len(placed), np.int64))
         # Floats are exact here: no sum of so many 32-bit numbers comes near 2**53.
         return self.there - np.bincount(cells, amounts, len(self.there)).astype(np.int64)
@@ -156,9 +164,12 @@ def _stretched(result: Result, there: Whole) -> Whole:
     count = len(result.plan.bound)
     if not count:
         return there
-    nodes = result.plan.cluster.nodes
-    where, slots = result.node[:count], result.slots[:count]
-    began = occupied(nodes, result.pods[:count], where, slots)
+    nodes, bound = result.plan.cluster.nodes, result.plan.bound
+    pods = result.pods[:count]
+    if len(result.evicted):  # some of them have moved since
+        first = result.plan.arrivals.taken(np.arange(count))
+        pods = placed_records(first, bound.node, bound.slots, result.plan.cluster)
+    began = occupied(nodes, pods, bound.node, bound.slots)
     left = (began["cpu_milli_left"], began["memory_mib_left"], began["gpu_milli_left"].ravel())
     return there - np.minimum(np.concatenate(left).astype(np.int64), 0)
 
@@ -183,6 +194,7 @@ def _holds(ledger: _Ledger) -> Found:
     yield from ledger.wrong((result.holds < 0) | (result.holds > most), "was held too often")
     is_decided = ledger.is_placed & ~result.is_bound
     decided = int(is_decided.sum()) + int(result.holds.sum(dtype=np.int64))
+    decided += int((result.evicted >= len(result.plan.bound)).sum())
     if result.decisions < decided:
         yield f"{decided:,} decisions placed or held a pod, and {result.decisions:,} were made"
     is_held = result.status == HELD
@@ -200,37 +212,59 @@ def _of_held_shape(ledger: _Ledger) -> Flags:
     return found
 
 
+def _evictions(ledger: _Ledger) -> Found:
+    """Who is evicted makes room, there and then, for a pod of higher priority."""
+    result, found = ledger.result, ledger.result.evictions
+    if found is None or not len(found):
+        return
+    history, evicted = ledger.history, result.evicted
+    priority = result.plan.arrivals.pods["priority"]
+    is_higher = priority[found.preemptor] > priority[evicted]
+    yield from ledger.wrong_at(evicted, ~is_higher, "was evicted for a pod of no higher priority")
+    begun = history.changes > 0
+    stints = history.stint_of[begun]
+    starts = set(zip(
+        history.pod[stints].tolist(), history.node[stints].tolist(),
+        history.start_s[stints].tolist(), strict=True,
+    ))  # fmt: skip
+    taken = zip(found.preemptor.tolist(), found.node.tolist(), found.end_s.tolist(), strict=True)
+    is_idle = np.array([each not in starts for each in taken], bool)
+    yield from ledger.wrong_at(evicted, is_idle, "was evicted for a pod that did not start there")
+
+
 def _places(ledger: _Ledger) -> Found:
     """Every placed pod has the GPUs that it asked for, on a node that has them."""
-    result = ledger.result
-    is_node = (result.node >= 0) & (result.node < len(ledger.nodes))
-    yield from ledger.wrong(ledger.is_placed & ~is_node, "is on a node that does not exist")
-    if not is_node[ledger.is_placed].all():
+    result, history = ledger.result, ledger.history
+    is_run = np.append(ledger.is_placed, np.ones(len(result.evicted), bool))
+    is_node = (history.node >= 0) & (history.node < len(ledger.nodes))
+    wrong = is_run & ~is_node
+    yield from ledger.wrong_at(history.pod, wrong, "is on a node that does not exist")
+    if wrong.any():
         return
-    placed = np.flatnonzero(ledger.is_placed)
-    where, slots = result.node[placed], result.slots[placed]
-    gpus, models = (ledger.pods[field][placed] for field in ("gpu_count", "gpu_models"))
+    placed = np.flatnonzero(is_run)
+    pods, where, slots = history.pod[placed], history.node[placed], history.slots[placed]
+    gpus, models = (history.records[field][placed] for field in ("gpu_count", "gpu_models"))
     is_allowed = (gpus == 0) | _is_allowed(models, ledger.nodes["gpu_model"][where])
-    is_allowed |= result.is_bound[placed]  # somebody else put it there
+    is_allowed |= result.is_bound[pods]  # somebody else put it there
     for is_right, told in (
         (np.bitwise_count(slots) == gpus, "has other GPUs than it asked for"),
         (slots >> ledger.nodes["gpu_count"][where] == 0, "has a GPU that its node does not"),
         (is_allowed, "is on a GPU model that it does not allow"),
-        (_is_admitted(ledger, placed), "is on a node that its constraints do not admit"),
+        (_is_admitted(ledger, pods, where), "is on a node that its constraints do not admit"),
     ):
-        for index in placed[~is_right].tolist():
-            listed = ", ".join(map(str, slots_of(max(0, int(result.slots[index]))))) or "none"
-            where_told = f"{ledger.node(int(result.node[index]))}, GPU {listed}"
-            yield f"{ledger.pod(index)} {told}: {where_told}"
+        for stint in placed[~is_right].tolist():
+            listed = ", ".join(map(str, slots_of(max(0, int(history.slots[stint]))))) or "none"
+            where_told = f"{ledger.node(int(history.node[stint]))}, GPU {listed}"
+            yield f"{ledger.pod(int(history.pod[stint]))} {told}: {where_told}"
 
 
-def _is_admitted(ledger: _Ledger, pods: Whole) -> Flags:
+def _is_admitted(ledger: _Ledger, pods: Whole, where: npt.NDArray[np.int32]) -> Flags:
     """Tells of placed pods whether node selection and tolerations let them be there."""
     result, arrivals = ledger.result, ledger.result.plan.arrivals
     if arrivals.tables is None or arrivals.class_of is None:
         return np.ones(len(pods), bool)
     filters = np.array([each.node_filter for each in arrivals.tables.classes], np.int64)
-    admitted: Flags = arrivals.tables.admits[filters[arrivals.class_of[pods]], result.node[pods]]
+    admitted: Flags = arrivals.tables.admits[filters[arrivals.class_of[pods]], where]
     # Who runs already was put there by somebody else.
     return admitted | result.is_bound[pods]
 
@@ -249,6 +283,8 @@ def _moments(ledger: _Ledger) -> Found:
     is_late = is_placed & (start > result.arrival_s)
     is_possible = (start >= result.arrival_s) & (start < np.inf)
     yield from ledger.wrong(is_placed & ~is_possible, "started before it arrived, or never")
+    if result.evictions is not None:
+        yield from _moments_cut_short(ledger, result.evictions)
     if ledger.has_departures:
         # Who ends as it starts ends at no moment of its own.
         ends = result.finish_s[result.finish_s > start]
@@ -263,6 +299,13 @@ def _moments(ledger: _Ledger) -> Found:
         last = protocol.max_rounds if isinstance(protocol, Rounds) else count
         is_step = (start < last) & (start == np.floor(start))
         yield from ledger.wrong(is_late & ~is_step, "started when nothing happened")
+
+
+def _moments_cut_short(ledger: _Ledger, found: Evictions) -> Found:
+    evicted, arrival_s = ledger.result.evicted, ledger.result.arrival_s
+    is_possible = (found.start_s >= arrival_s[evicted]) & (found.end_s >= found.start_s)
+    told = "started before it arrived, or was evicted before it started"
+    yield from ledger.wrong_at(evicted, ~is_possible, told)
 
 
 def _arrivals(plan: Plan) -> npt.NDArray[np.float64]:
@@ -281,10 +324,11 @@ def _order(ledger: _Ledger) -> Found:
     if ((pods < 0) | (pods >= count)).any():
         yield "a pod was placed or released that never arrived"
         return
-    leaving = ledger.is_placed & ledger.has_departures
+    evicted = np.bincount(result.evicted, minlength=count)
+    leaving = (ledger.is_placed & ledger.has_departures) + evicted
     is_as_often = True
     for which, expected, word in (
-        (pods[is_placing], ledger.is_placed, "placed"),
+        (pods[is_placing], ledger.is_placed + evicted, "placed"),
         (pods[~is_placing], leaving, "released"),
     ):
         is_wrong = np.bincount(which, minlength=count) != expected
@@ -292,10 +336,11 @@ def _order(ledger: _Ledger) -> Found:
         yield from ledger.wrong(is_wrong, f"was not {word} as often as it should be")
     if not is_as_often:
         return
+    yield from _stints(ledger)
     if ledger.has_departures:
-        yield from _order_in_time(ledger, pods, is_placing)
+        yield from _order_in_time(ledger, ledger.history)
     else:
-        yield from _order_of_steps(ledger, pods)
+        yield from _order_of_steps(ledger, ledger.history)
     on_time = pods[is_placing & (result.start_s[pods] == result.arrival_s[pods])]
     is_plain = not ledger.has_holds and not ledger.has_company
     if is_plain and not isinstance(result.plan.protocol, Rounds):
@@ -304,17 +349,30 @@ def _order(ledger: _Ledger) -> Found:
             yield f"{ledger.pod(pod)} was placed after one that arrived later"
 
 
-def _order_in_time(ledger: _Ledger, pods: Whole, is_placing: Flags) -> Found:
-    result = ledger.result
-    moments = np.where(is_placing, result.start_s[pods], result.finish_s[pods])
+def _stints(ledger: _Ledger) -> Found:
+    """Every stint that was cut short begins once and ends once."""
+    history, count = ledger.history, len(ledger.pods)
+    if len(history.pod) == count:
+        return
+    for sign in (1, -1):
+        made = history.stint_of[np.sign(history.changes) == sign]
+        is_wrong = np.bincount(made, minlength=len(history.pod))[count:] != 1
+        yield from ledger.wrong_at(history.pod[count:], is_wrong, "was evicted and did not run")
+
+
+def _order_in_time(ledger: _Ledger, history: History) -> Found:
+    result, stints = ledger.result, history.stint_of
+    is_placing, moments, pods = history.changes > 0, history.moment_s, history.pod[stints]
     yield from ledger.wrong_at(pods, np.diff(moments, prepend=-np.inf) < 0, "ran back in time")
-    position = np.empty(len(ledger.pods), np.int64)
-    position[pods[is_placing]] = np.flatnonzero(is_placing)
-    is_early = ~is_placing & (position[pods] >= np.arange(len(pods)))
+    position = np.empty(len(history.pod), np.int64)
+    position[stints[is_placing]] = np.flatnonzero(is_placing)
+    is_early = ~is_placing & (position[stints] >= np.arange(len(stints)))
     yield from ledger.wrong_at(pods, is_early, "was released before it was placed")
-    # At equal times departures come first: only who starts and ends at once departs later.
+    # At equal times departures come first: only who starts and ends at once departs later, and
+    # who is evicted leaves when the other comes.
     begun = np.maximum.accumulate(np.where(is_placing, moments, -np.inf))
-    is_behind = ~is_placing & (begun == moments) & (result.start_s[pods] < moments)
+    is_departure = ~is_placing & (stints < len(ledger.pods))
+    is_behind = is_departure & (begun == moments) & (history.start_s[stints] < moments)
     yield from ledger.wrong_at(pods, is_behind, "was released after others began")
     if (
         not ledger.has_holds and not ledger.has_company
@@ -324,9 +382,8 @@ def _order_in_time(ledger: _Ledger, pods: Whole, is_placing: Flags) -> Found:
         yield from ledger.wrong_at(pods, is_late & (freed != moments), "started on no release")
 
 
-def _order_of_steps(ledger: _Ledger, pods: Whole) -> Found:
-    result = ledger.result
-    start = result.start_s[pods]
+def _order_of_steps(ledger: _Ledger, history: History) -> Found:
+    result, pods, start = ledger.result, history.pod[history.stint_of], history.moment_s
     yield from ledger.wrong_at(pods, np.diff(start, prepend=0) < 0, "ran back in time")
     if not isinstance(result.plan.protocol, Inflation):
         return
@@ -341,27 +398,28 @@ def _order_of_steps(ledger: _Ledger, pods: Whole) -> Found:
 
 def _uses(ledger: _Ledger) -> Found:
     """No CPU, memory or GPU is ever used beyond what there is."""
-    if not ledger.has_departures:  # what only grows is largest in the end
+    result, history = ledger.result, ledger.history
+    # What only grows is largest in the end.
+    if not ledger.has_departures and not len(result.evicted):
         for cell in np.flatnonzero(ledger.free < 0).tolist():
             used = int(ledger.there[cell] - ledger.free[cell])
             yield f"{ledger.resource(cell, used)} at the end"
         return
-    result = ledger.result
-    pods = np.abs(result.changes) - 1
-    cells, amounts, rows = _taken(ledger, pods, np.sign(result.changes))
+    stints = history.stint_of
+    cells, amounts, rows = _taken(ledger, stints, np.sign(history.changes))
     for entry, used in _overfull(cells, amounts, ledger.there):
-        moment = result.start_s[pods[rows[entry]]]
+        moment = history.start_s[stints[rows[entry]]]
         yield f"{ledger.resource(int(cells[entry]), used)} at {moment:,.0f} s"
 
 
-def _taken(ledger: _Ledger, pods: Whole, signs: Whole) -> tuple[Whole, Whole, Whole]:
-    """Lists what pods take: the cell, how much, and the row of the pod, a row's cells apart."""
-    result, count, slots = ledger.result, len(ledger.nodes), ledger.slots
-    where = result.node[pods].astype(np.int64)
-    row, slot = np.nonzero(result.slots[pods][:, np.newaxis] >> np.arange(slots) & 1)
+def _taken(ledger: _Ledger, stints: Whole, signs: Whole) -> tuple[Whole, Whole, Whole]:
+    """Lists what stints take: the cell, how much, and the row of the stint, its cells apart."""
+    history, count, slots = ledger.history, len(ledger.nodes), ledger.slots
+    where = history.node[stints].astype(np.int64)
+    row, slot = np.nonzero(history.slots[stints][:, np.newaxis] >> np.arange(slots) & 1)
     cells = (where, where + count, where[row] * slots + (slot + 2 * count))
-    cpu, memory, gpu = (signs * ledger.pods[field][pods] for field in _ASKED)
-    rows = np.arange(len(pods))
+    cpu, memory, gpu = (signs * history.records[field][stints] for field in _ASKED)
+    rows = np.arange(len(stints))
     return (
         np.concatenate(cells),
         np.concatenate([cpu, memory, gpu[row]]),
@@ -387,7 +445,8 @@ def _left_over(ledger: _Ledger) -> Found:
     """Nobody stays behind who fits a node when all is over: such a pod was held, or forgotten."""
     result = ledger.result
     behind = np.flatnonzero(result.status == UNPLACED)
-    if not len(behind):
+    is_cut_off = len(result.evicted) > 0 and not ledger.has_departures
+    if not len(behind) or is_cut_off:  # the last round may have made room
         return
     shapes = core_shapes(result.plan.arrivals).line_of
     behind = behind[~_is_intricate(result.plan.arrivals)[behind]]

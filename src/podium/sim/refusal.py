@@ -144,10 +144,12 @@ def _waiting_gang(result: Result, pod: int) -> int:
     """Gives the gang that a pod waits for; 0 if it starts on its own."""
     gangs = result.plan.gangs
     gang = int(gangs.gang_of[pod]) if gangs.is_any else 0
-    if not gang or result.status[pod] == HELD:
+    times_evicted = result.times_evicted
+    if not gang or result.status[pod] == HELD or times_evicted[pod]:
         return 0
     if "gang sizes" not in result.derived:
-        result.derived["gang sizes"] = np.bincount(gangs.gang_of[result.is_placed], minlength=gang)
+        has_run = result.is_placed | (times_evicted > 0)
+        result.derived["gang sizes"] = np.bincount(gangs.gang_of[has_run], minlength=gang)
     placed = result.derived["gang sizes"]
     is_started = gang < len(placed) and placed[gang] >= gangs.minimum[gang]
     return 0 if is_started else gang

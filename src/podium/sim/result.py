@@ -18,6 +18,7 @@ from podium.files.html import html_fields
 from podium.model.fit import fitting_nodes
 from podium.policies import Policy
 from podium.sim.bound import placed_records
+from podium.sim.history import Evictions, History, by_stint
 from podium.sim.plan import Plan
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Result:
     changes_after: npt.NDArray[np.int32]  # (num_pods,) changes after each arrival (inflation)
     decisions: int
     wall_s: float
+    evictions: Evictions | None = None  # of a run with preemption
     derived: dict[str, Any] = field(default_factory=dict, repr=False)  # figures, once computed
 
     @property
@@ -66,15 +68,20 @@ class Result:
         hasher = hashlib.sha256()
         for array in (self.node, self.slots, self.start_s, self.status, self.holds):
             hasher.update(np.ascontiguousarray(array).tobytes())
+        if self.evictions is not None:
+            found = self.evictions
+            for column in (found.at, found.node, found.slots, found.start_s, found.preemptor):
+                hasher.update(np.ascontiguousarray(column).tobytes())
         return hasher.hexdigest()
 
     def __repr__(self) -> str:
         plan, bound = self.plan, len(self.plan.bound)
         told = f"{bound:,} pods bound, " if bound else ""
+        placed = int((self.is_placed & ~self.is_bound).sum())
         return (
             f"<Result of {escaped(plan.policy.name)} on {escaped(plan.cluster.name)}: "
             f"{plan.protocol.name}, {told}"
-            f"{int(self.is_placed.sum()) - bound:,} of {len(self.status) - bound:,} pods placed>"
+            f"{placed:,} of {len(self.status) - bound:,} pods placed>"
         )
 
     def _repr_html_(self) -> str:
@@ -187,7 +194,63 @@ class Result:
         duration = self.plan.arrivals.duration_s
         if self.plan.protocol.name != "replay" or duration is None:
             return np.where(self.is_placed, np.inf, np.nan)
+        if self.evictions is not None and self.plan.arrivals.age_s is not None:
+            # Who is evicted begins anew, with what it had done before the run as well.
+            duration = duration + np.where(self.times_evicted > 0, self.plan.arrivals.age_s, 0.0)
         return self.start_s + duration
+
+    @property
+    def evicted(self) -> npt.NDArray[np.int64]:
+        """Names the pod of each eviction by its number in order of arrival; often nobody."""
+        if self.evictions is None:
+            return np.zeros(0, np.int64)
+        return -self.changes[self.evictions.at].astype(np.int64) - 1
+
+    @property
+    def times_evicted(self) -> npt.NDArray[np.int64]:
+        """Counts for each pod how often it was evicted."""
+        if "times evicted" not in self.derived:
+            counts = np.bincount(self.evicted, minlength=len(self.status))
+            self.derived["times evicted"] = counts
+        found: npt.NDArray[np.int64] = self.derived["times evicted"]
+        return found
+
+    def evicted_for(self, pod: int) -> npt.NDArray[np.int64]:
+        """Names the pods that left when a pod started where it ran last, by their number."""
+        found = self.evictions
+        if found is None or self.status[pod] != PLACED:
+            return np.zeros(0, np.int64)
+        is_for = (found.preemptor == pod) & (found.end_s == self.start_s[pod])
+        pods: npt.NDArray[np.int64] = self.evicted[is_for & (found.node == self.node[pod])]
+        return pods
+
+    @property
+    def history(self) -> History:
+        """Lists the stints of all pods on nodes, those that ended with an eviction as well."""
+        if "history" not in self.derived:
+            self.derived["history"] = self.listed_anew()
+        found: History = self.derived["history"]
+        return found
+
+    def listed_anew(self) -> History:
+        """Lists the stints once more, from the columns alone."""
+        every, cut = np.arange(len(self.status)), self.evictions
+        if cut is None or not len(cut):
+            return History(
+                every, self.node, self.slots, self.start_s, self.finish_s, self.pods, self.changes
+            )
+        evicted = self.evicted
+        arrivals, cluster = self.plan.arrivals.taken(evicted), self.plan.cluster
+        earlier = placed_records(arrivals, cut.node, cut.slots, cluster)
+        return History(
+            pod=np.append(every, evicted),
+            node=np.append(self.node, cut.node),
+            slots=np.append(self.slots, cut.slots),
+            start_s=np.append(self.start_s, cut.start_s),
+            finish_s=np.append(self.finish_s, cut.end_s),
+            records=np.append(self.pods, earlier),
+            changes=by_stint(self.changes, cut.at, len(every)),
+        )
 
     def placements(self) -> Iterator[Placement]:
         """Yields one row per pod, in order of arrival."""

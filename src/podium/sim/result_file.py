@@ -32,6 +32,7 @@ from podium.model.workload import TypicalPods
 from podium.policies import Policy
 from podium.sim.bound import Bound, bind_first, is_bound
 from podium.sim.gangs import gangs_of, no_gangs
+from podium.sim.history import Evictions
 from podium.sim.orders import Order
 from podium.sim.plan import Plan
 from podium.sim.protocols import Holding, Inflation, Protocol, Replay, Rounds
@@ -39,9 +40,11 @@ from podium.sim.recount import recount
 from podium.sim.result import Result
 from podium.sim.saved_constraints import (
     CLUSTER_KEYS,
+    PREEMPTION_KEYS,
     WORKLOAD_KEYS,
     check_work,
     cluster_extras,
+    preemption_extras,
     read_cluster_extras,
     read_workload_extras,
     workload_extras,
@@ -70,6 +73,12 @@ _ARRAYS = {
     "status": np.int8, "holds": np.int32, "changes": np.int32, "changes_after": np.int32,
 }  # fmt: skip
 """Of a result, by field, in the order of the file."""
+
+_EVICTIONS = {
+    "at": np.int64, "node": np.int32, "slots": np.int32, "start_s": np.float64,
+    "end_s": np.float64, "preemptor": np.int64,
+}  # fmt: skip
+"""Of a result with preemption, behind the others."""
 
 
 def save_result(result: Result, path: Path) -> None:
@@ -179,6 +188,8 @@ def _read(reader: _Reader, policy: Policy | None) -> Result:
     if not is_sound(header, arrays, _ARRAYS):
         raise _refused(reader.path, "holds a result that contradicts itself")
     decided: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+    if "evicted at" in arrays:
+        decided["evictions"] = Evictions(*(arrays[f"evicted {name}"] for name in _EVICTIONS))
     result = Result(
         plan=_plan(header, arrays, policy),
         **decided,
@@ -220,12 +231,13 @@ def _check_keys(header: Mapping[str, Any]) -> None:
 
 
 _OF_WORKLOAD = (
-    f"name names gpu_specs gpu_models gangs job_types typical times has_gpu_memory {WORKLOAD_KEYS}"
+    f"name names gpu_specs gpu_models gangs job_types typical times has_gpu_memory {WORKLOAD_KEYS} "
+    f"{PREEMPTION_KEYS}"
 )
 _KEYS = {
     "": "format version digest decisions wall_s seed tier protocol policy cluster trace arrivals "
     "arrays has_gang_order",
-    "protocol": "name amount holding has_order",
+    "protocol": "name amount holding has_order preemption",
     "policy": "name kind origin summary may_hold notes text_digest",
     "cluster": f"name names gpu_models racks labels gpu_slots {CLUSTER_KEYS}",
     "trace": _OF_WORKLOAD,
@@ -241,8 +253,9 @@ def _header_of(result: Result) -> dict[str, Any]:
         "decisions": result.decisions, "wall_s": result.wall_s,
         "seed": plan.seed, "tier": plan.tier,
         "protocol": _protocol_of(plan.protocol), "policy": describe_policy(plan.policy),
-        "cluster": _cluster_of(plan.cluster), "trace": _workload_of(plan.trace),
-        "arrivals": None if plan.arrivals is plan.trace else _workload_of(plan.arrivals),
+        "cluster": _cluster_of(plan.cluster), "trace": _workload_of(plan.trace, plan.protocol),
+        "arrivals": None if plan.arrivals is plan.trace
+        else _workload_of(plan.arrivals, plan.protocol),
         **({"has_gang_order": True} if plan.gangs.is_any else {}),
     }  # fmt: skip
 
@@ -254,6 +267,7 @@ def _protocol_of(protocol: Protocol) -> dict[str, Any]:
         "amount": getattr(protocol, amount),
         "holding": asdict(protocol.holding),
         "has_order": _order_of(protocol) is not None,
+        **({"preemption": True} if protocol.preemption else {}),
     }
 
 
@@ -270,7 +284,7 @@ def _cluster_of(cluster: Cluster) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _workload_of(workload: Workload) -> dict[str, Any]:
+def _workload_of(workload: Workload, protocol: Protocol) -> dict[str, Any]:
     lists = ("name", "names", "gpu_specs", "gpu_models", "gangs", "job_types")
     return {
         **{name: getattr(workload, name) for name in lists},
@@ -278,6 +292,7 @@ def _workload_of(workload: Workload) -> dict[str, Any]:
         "times": [name for name in TIMES if getattr(workload, name) is not None],
         **({} if workload.gpu_memory_mib is None else {"has_gpu_memory": True}),
         **workload_extras(workload),
+        **(preemption_extras(workload) if protocol.preemption else {}),
     }
 
 
@@ -300,6 +315,9 @@ def _arrays_of(result: Result) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         yield "gang order", plan.gangs.order
     for name in _ARRAYS:
         yield name, getattr(result, name)
+    if result.evictions is not None:
+        for name in _EVICTIONS:
+            yield f"evicted {name}", getattr(result.evictions, name)
 
 
 def _kinds(header: Mapping[str, Any]) -> dict[str, npt.DTypeLike]:
@@ -319,7 +337,10 @@ def _kinds(header: Mapping[str, Any]) -> dict[str, npt.DTypeLike]:
         kinds |= {"order": np.int64, "ranks": np.int64}
     if header.get("has_gang_order"):
         kinds["gang order"] = np.int64
-    return kinds | _ARRAYS
+    kinds |= _ARRAYS
+    if header["protocol"].get("preemption"):
+        kinds |= {f"evicted {name}": kind for name, kind in _EVICTIONS.items()}
+    return kinds
 
 
 def _plan(
@@ -359,12 +380,18 @@ def _bound(cluster: Cluster, trace: Workload, arrivals: Workload) -> tuple[Bound
 
 def _is_begun(result: Result) -> bool:
     """Tells whether pods that ran before the run began are where they were then."""
-    bound = result.plan.bound
-    first = slice(len(bound))
+    bound, history = result.plan.bound, result.history
+    first = np.arange(len(bound))
+    # Who was evicted began with the first of its stints, which is the earliest among the changes.
+    begun = history.stint_of[history.changes > 0]
+    pods, earliest = np.unique(history.pod[begun], return_index=True)
+    if not np.array_equal(pods[: len(first)], first):
+        return False
+    stints = begun[earliest[: len(first)]]
     return (
-        np.array_equal(result.node[first], bound.node)
-        and np.array_equal(result.slots[first], bound.slots)
-        and bool((result.start_s == result.arrival_s)[first].all())
+        np.array_equal(history.node[stints], bound.node)
+        and np.array_equal(history.slots[stints], bound.slots)
+        and np.array_equal(history.start_s[stints], result.arrival_s[first])
     )
 
 
@@ -412,11 +439,12 @@ def _protocol(given: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) 
 def _asked(given: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Protocol:
     holding = Holding(**{key: _count(value) for key, value in given["holding"].items()})
     amount = _number(given["amount"])
+    preemption = _one_of(given.get("preemption", False), (True, False))
     if given["name"] == "replay":
-        return Replay(amount, holding)
+        return Replay(amount, holding, preemption)
     if given["name"] == "rounds":
-        return Rounds(_count(given["amount"]), holding)
-    if given["name"] != "inflation":
+        return Rounds(_count(given["amount"]), holding, preemption)
+    if given["name"] != "inflation" or preemption:
         raise ValueError
     order = None
     if given["has_order"]:

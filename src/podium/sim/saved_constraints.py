@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, TypeVar, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from podium.model import Cluster, Workload
 from podium.model.cluster import LIMIT
 from podium.model.constraints import (
@@ -28,11 +31,13 @@ from podium.model.constraints import (
     Taint,
     Toleration,
 )
+from podium.model.disruption import DisruptionBudget, is_amount
 from podium.model.records import GPU_MILLI, MAX_MODELS
 from podium.sim.gangs import LEVELS
 
 CLUSTER_KEYS = "gpu_memory_mib gpu_replicas taints extended blocks zones"
 WORKLOAD_KEYS = "gang_rules namespaces labels constraints bound_to bound_slots is_terminating"
+PREEMPTION_KEYS = "age_s never_preempts budgets"
 
 MOST_CELLS = 100_000_000
 """Of a table of counters by group and node, or of resources by node."""
@@ -92,6 +97,16 @@ def workload_extras(workload: Workload) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value}
 
 
+def preemption_extras(workload: Workload) -> dict[str, Any]:
+    """Describes what only preemption asks of pods, where they have it."""
+    found = {
+        "age_s": [] if workload.age_s is None else workload.age_s.tolist(),
+        "never_preempts": _indexed(workload.never_preempts),
+        "budgets": [_budget_of(each) for each in workload.budgets],
+    }
+    return {key: value for key, value in found.items() if value}
+
+
 def read_workload_extras(given: Mapping[str, Any]) -> dict[str, Any]:
     """Reads them as arguments of a workload."""
     pods = len(given["names"])
@@ -106,7 +121,38 @@ def read_workload_extras(given: Mapping[str, Any]) -> dict[str, Any]:
         "bound_to": _read(given.get("bound_to"), _text, pods),
         "bound_slots": _read(given.get("bound_slots"), _slots, pods),
         "is_terminating": _read(given.get("is_terminating"), _flag, pods),
+        "age_s": _ages(given.get("age_s"), pods),
+        "never_preempts": _read(given.get("never_preempts"), _flag, pods),
+        "budgets": tuple(_budget(each) for each in given.get("budgets", [])),
     }
+
+
+def _budget_of(each: DisruptionBudget) -> list[Any]:
+    amounts = (each.min_available, each.max_unavailable, each.desired_healthy)
+    return [each.name, each.namespace, _selector_of(each.selector), *amounts]
+
+
+def _budget(given: Any) -> DisruptionBudget:
+    name, namespace, selector, least, most, desired = given
+    return DisruptionBudget(
+        _text(name), _selector(selector), _text(namespace), _share(least), _share(most),
+        None if desired is None else _whole(desired, 0, LIMIT),
+    )  # fmt: skip
+
+
+def _share(given: Any) -> str:
+    if _text(given) and not is_amount(given):
+        raise ValueError
+    return str(given)
+
+
+def _ages(given: Any, count: int) -> npt.NDArray[np.float64] | None:
+    if given is None:
+        return None
+    found = np.array([each if type(each) in (int, float) else np.nan for each in _list(given)])
+    if len(found) != count or not ((found >= 0) & (found < np.inf)).all():
+        raise ValueError
+    return found
 
 
 def check_work(cluster: Cluster, workload: Workload) -> None:
@@ -115,9 +161,11 @@ def check_work(cluster: Cluster, workload: Workload) -> None:
     Raises:
         ValueError: there are too many.
     """
+    count = len(workload)
+    if sum(_size(_budget_of(each)) for each in workload.budgets) * count > MOST_CHECKS:
+        raise ValueError
     if not workload.constraints:
         return
-    count = len(workload)
     namespaces, labels = workload.namespaces or ("",) * count, workload.labels or ({},) * count
     given = {id(each): each for each in workload.constraints}
     sizes = {key: _size(_constraints_of(each)) for key, each in given.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,21 @@ def core_shapes(workload: Workload) -> CoreShapes:
     """Numbers shapes and lines in order of first appearance, once for a workload."""
     shapes: CoreShapes = workload.derive("core shapes", lambda: _core_shapes(workload))
     return shapes
+
+
+def preempting_shapes(workload: Workload) -> CoreShapes:
+    """Does the same for runs with preemption: who may evict others, and who may not, wait apart."""
+    if not workload.never_preempts:
+        return core_shapes(workload)
+    shapes: CoreShapes = workload.derive("preempting shapes", lambda: _parted(workload))
+    return shapes
+
+
+def _parted(workload: Workload) -> CoreShapes:
+    shapes = core_shapes(workload)
+    never = np.array(workload.never_preempts, np.int64)
+    line_of, first = _numbered((2 * shapes.line_of + never)[:, np.newaxis])
+    return replace(shapes, line_of=line_of, line_shape=shapes.shape_of[first])
 
 
 def _core_shapes(workload: Workload) -> CoreShapes:

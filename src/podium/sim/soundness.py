@@ -120,6 +120,23 @@ def _are_decisions(
         and _is_within(arrays["slots"], 0, 2 ** header["cluster"]["gpu_slots"] - 1)
         and _is_within(changes, 1, pods)
         and bool((arrays["node"][arrays["status"] == PLACED] >= 0).all())
+        and ("evicted at" not in arrays or _are_evictions(header, arrays, pods))
+    )
+
+
+def _are_evictions(header: Mapping[str, Any], arrays: Arrays, pods: int) -> bool:
+    """Tells whether evictions are releases, in order, from nodes that there are."""
+    at, changes = arrays["evicted at"], arrays["changes"]
+    columns = [array for name, array in arrays.items() if name.startswith("evicted ")]
+    return (
+        all(len(column) == len(at) for column in columns)
+        and _is_within(at, 0, len(changes) - 1)
+        and bool((np.diff(at) > 0).all())
+        and bool((changes[at] < 0).all())
+        and _is_within(arrays["evicted node"], 0, len(arrays["nodes"]) - 1)
+        and _is_within(arrays["evicted slots"], 0, 2 ** header["cluster"]["gpu_slots"] - 1)
+        and _is_within(arrays["evicted preemptor"], 0, pods - 1)
+        and all(np.isfinite(arrays[f"evicted {name}"]).all() for name in ("start_s", "end_s"))
     )
 
 

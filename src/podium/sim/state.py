@@ -22,7 +22,7 @@ from podium.sim.kernel.waiting import NOBODY
 from podium.sim.kernel.world import CLASSES
 from podium.sim.plan import Plan
 from podium.sim.protocols import Inflation, Protocol, Replay, Rounds
-from podium.sim.shapes import CoreShapes, core_shapes
+from podium.sim.shapes import CoreShapes, core_shapes, preempting_shapes
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -68,7 +68,7 @@ class State:
 def build_state(plan: Plan) -> State:
     """Lays out nodes in rank order, shapes, the queue and room for the outcome."""
     cluster, workload, protocol = plan.cluster, plan.arrivals, plan.protocol
-    shapes = core_shapes(workload)
+    shapes = preempting_shapes(workload) if protocol.preemption else core_shapes(workload)
     arrays = _world(cluster, plan.rank_order, shapes)
     num_pods, num_shapes = len(workload), shapes.num_shapes
     num_lines = len(shapes.line_shape) + len(plan.gangs.minimum) - 1

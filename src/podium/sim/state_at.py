@@ -21,22 +21,26 @@ Records = npt.NDArray[Any]
 
 def state_at(result: Result, changes: int) -> Records:
     """Gives the nodes after the first so many changes, as the cluster lists them."""
-    running = running_at(result, changes)
-    pods = result.pods[running]
-    return occupied(result.plan.cluster.nodes, pods, result.node[running], result.slots[running])
+    running, history = running_at(result, changes), result.history
+    pods, where = history.records[running], history.node[running]
+    return occupied(result.plan.cluster.nodes, pods, where, history.slots[running])
 
 
 def running_at(result: Result, changes: int) -> npt.NDArray[np.int64]:
-    """Lists the pods that run after the first so many changes, in order of arrival."""
+    """Lists the stints under way after the first so many changes, by number in the history.
+
+    Where nobody is evicted, these are the pods that run, in order of arrival.
+    """
     if not 0 <= changes <= len(result.changes):
         raise UsageError(
             f"the state after {changes:,} changes was asked for, the run made "
             f"{len(result.changes):,}",
             hint=f"a whole number from 0 to {len(result.changes)} is expected",
         )
-    made = result.changes[:changes]
-    is_running = np.zeros(len(result.node), bool)
+    history = result.history
+    made = history.changes[:changes]
+    is_running = np.zeros(len(history.node), bool)
     is_running[made[made > 0] - 1] = True
-    # A pod is placed once and leaves once.
+    # A stint begins once and ends once.
     is_running[-made[made < 0] - 1] = False
     return np.flatnonzero(is_running)

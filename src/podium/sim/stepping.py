@@ -271,6 +271,7 @@ def _plans(given: Any) -> list[Plan]:
         (each for each in plans if not isinstance(each, Plan)), None
     )  # fmt: skip
     if wrong is None:
+        _refuse_preemption(plans)
         return plans
     is_alone = isinstance(wrong, Plan)
     raise UsageError(
@@ -278,6 +279,14 @@ def _plans(given: Any) -> list[Plan]:
         where="argument plans" if is_alone else "argument plan",
         hint="give a list of what stepped_plan(cluster, workload) makes",
     )
+
+
+def _refuse_preemption(plans: Iterable[Plan]) -> None:
+    if any(plan.protocol.preemption for plan in plans):
+        raise UsageError(
+            "a run with preemption cannot be stepped", where="argument plans",
+            hint="leave preemption out; simulate runs with it",
+        )  # fmt: skip
 
 
 def _record_kind(plans: Sequence[Plan]) -> np.dtype[Any]:

@@ -70,11 +70,14 @@ def timeline(result: Result, points: int = 200) -> Timeline:
 
 
 def _in_time(result: Result, usage: Usage, points: int) -> _Moments:
-    arrival, start = result.arrival_s, np.sort(result.start_s[result.is_placed])
+    arrival, history = result.arrival_s, result.history
+    start = np.sort(history.start_s[history.node >= 0])
+    cut = np.sort(history.finish_s[len(arrival) :])  # who is evicted waits again
     last = max(usage.time_s[-1], arrival[-1])
     time_s = np.unique(np.linspace(usage.time_s[0], last, points))
     arrived = np.searchsorted(arrival, time_s, side="right")
     started = np.searchsorted(start, time_s, side="right")
+    started -= np.searchsorted(cut, time_s, side="right")
     changes = np.searchsorted(usage.time_s[1:], time_s, side="right")
     return _Moments(time_s, arrived, changes, (arrived - started).astype(np.float64))
 
@@ -93,7 +96,8 @@ def _in_changes(result: Result, points: int) -> _Moments:
     total, pods = len(result.changes), len(result.node)
     changes = np.unique(np.linspace(0, total, points).round().astype(np.int64))
     arrived = np.full(len(changes), pods)
-    return _Moments(np.zeros(len(changes)), arrived, changes, (pods - changes).astype(np.float64))
+    running = np.concatenate([[0], np.cumsum(np.sign(result.changes))])[changes]
+    return _Moments(np.zeros(len(changes)), arrived, changes, (pods - running).astype(np.float64))
 
 
 def _held_back(result: Result) -> Samples:

@@ -44,13 +44,13 @@ def _walk(result: Result) -> Usage:
     from podium.policies.fragmentation import typical_pods
     from podium.sim.kernel.walk import walker
 
-    plan, changes = result.plan, result.changes
+    plan, history = result.plan, result.history
+    changes, pods = history.changes, history.records
     written = np.zeros((2, len(changes) + 1))
     typical = typical_pods(plan.trace.shapes())
-    pods = result.pods
     nodes = plan.cluster.nodes.copy()
     with unbroken():
-        walker()(nodes, pods, result.node, result.slots, changes, typical, written)
+        walker()(nodes, pods, history.node, history.slots, changes, typical, written)
     return Usage(
         time_s=_times(result),
         gpu_milli=_running_sum(changes, gpu_demand(pods)),
@@ -64,10 +64,8 @@ def _walk(result: Result) -> Usage:
 def _times(result: Result) -> Column:
     if result.plan.protocol.name != "replay":
         return np.zeros(len(result.changes) + 1)
-    pods = np.abs(result.changes) - 1
-    moments = np.where(result.changes > 0, result.start_s[pods], result.finish_s[pods])
     first = result.arrival_s[0] if len(result.arrival_s) else 0.0
-    return np.concatenate([[first], moments])
+    return np.concatenate([[first], result.history.moment_s])
 
 
 def _running_sum(changes: npt.NDArray[np.int32], amounts: npt.NDArray[np.generic]) -> Column:

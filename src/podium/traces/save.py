@@ -50,6 +50,8 @@ def losses(trace: Trace, target: Path) -> list[str]:
         "the nodes they run on": (sum(map(bool, workload.bound_to)) if workload else 0, "pod"),
         "constraints": (_constrained(workload) if workload else 0, "pod"),
         "rules of gangs": (_ruled(workload) if workload else 0, "gang"),
+        "preemptionPolicy": (sum(workload.never_preempts) if workload else 0, "pod"),
+        "PodDisruptionBudgets": (len(workload.budgets) if workload else 0, "object"),
     }
     return [
         f"CSV has no place for {what}: {counted(count, noun)}"

@@ -306,7 +306,42 @@ def test_preemption_is_told_where_it_might_help(dump):
     assert not any("preemption" in note for note in podium.fit(dump).notes)
     add(dump, POD % ("high", "ml", "priority: 10", 2))
     told = "1 pod that does not fit has a higher priority than pods that run"
-    assert podium.fit(dump).notes[-1] == f"preemption is not simulated: {told}"
+    note = podium.fit(dump).notes[-1]
+    hint = "--preemption says which of them would have to leave"
+    assert note == f"preemption is not simulated: {told}; {hint}"
+
+
+def test_preemption_says_who_would_have_to_leave(dump):
+    add(dump, POD % ("high", "ml", "priority: 10", 2))
+    found = podium.fit(dump, preemption=True)
+    assert (found.is_yes, found.pods[0].node, found.pods[0].evicts) == (True, "n", ("ml/running",))
+    assert found.pods[0].message == "fits on node n if 1 pod of lower priority leaves: ml/running"
+    assert found.rows() == [("ml/high", "2", "n", "preemption")]
+    assert found.explanations() == [f"preemption: ml/high {found.pods[0].message}"]
+    price = "1 pod of lower priority would be evicted and finds no other node"
+    assert found.summary == f"the pending pod fits; {price}"
+    told = found.as_object()
+    assert told["evicted"] == [
+        {"pod": "ml/running", "node": "n", "preemptor": "ml/high", "moves_to": ""}
+    ]
+    assert told["pods"][0]["evicts"] == ("ml/running",)
+    assert not any("preemption" in note for note in found.notes)
+    plain = podium.fit(dump).as_object()
+    assert "evicted" not in plain
+    assert "evicts" not in plain["pods"][0]
+
+
+def test_who_has_to_leave_may_find_another_node(dump):
+    add(dump, NODE % ("m", 1), POD % ("high", "ml", "priority: 10", 2))
+    found = podium.fit(dump, preemption=True)
+    assert [(each.pod, each.moves_to) for each in found.evicted] == [("ml/running", "m")]
+    assert found.summary == "the pending pod fits; 1 pod of lower priority would be evicted"
+
+
+def test_pods_that_never_preempt_do_not_fit(dump):
+    add(dump, POD % ("meek", "ml", "priority: 10\n  preemptionPolicy: Never", 2))
+    found = podium.fit(dump, preemption=True)
+    assert (found.is_yes, found.evicted) == (False, ())
 
 
 def test_run_times_are_not_spoken_of():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from podium.errors import UsageError
 from podium.experiments.protocol import Choice
 from podium.settings import load_settings
 from podium.sim import Inflation, Replay, Rounds
@@ -21,6 +22,15 @@ def test_rounds_are_as_many_as_asked_for(tmp_path):
 
 def test_a_replay_takes_the_load(tmp_path):
     assert choice(tmp_path, load=2.5).protocol(0) == Replay(2.5)
+
+
+def test_preemption_is_a_setting_of_replay_and_rounds(tmp_path):
+    assert choice(tmp_path, preemption=True).protocol(0) == Replay(preemption=True)
+    rounds = choice(tmp_path, protocol="rounds", preemption=True).protocol(0)
+    assert rounds == Rounds(preemption=True)
+    with pytest.raises(UsageError, match="cannot be used with inflation") as caught:
+        choice(tmp_path, protocol="inflation", preemption=True).protocol(0)
+    assert caught.value.where == "flag --preemption, [simulate] preemption"
 
 
 def test_an_experiment_brings_its_ratio_and_seed_unless_flags_say_otherwise(tmp_path):

@@ -23,7 +23,7 @@ from podium.model.state import occupied
 class Assumed:
     """Is a pod that is assumed on a node."""
 
-    record: np.void  # of POD, as the pod is on the GPUs of that node
+    record: bytes  # of POD, as the pod is on the GPUs of that node
     node: str
     slots: int  # bit mask of the GPUs
     until_s: float
@@ -45,7 +45,8 @@ class AssumedPods:
     def assume(self, uid: str, record: np.void, node: str, slots: int) -> None:
         """Assumes a pod on a node, and no longer where it was assumed before."""
         self._pods.pop(uid, None)
-        self._pods[uid] = Assumed(record, node, slots, self._clock() + self._lifetime_s)
+        until_s = self._clock() + self._lifetime_s
+        self._pods[uid] = Assumed(record.tobytes(), node, slots, until_s)
 
     def drop(self, uid: str) -> None:
         """Forgets a pod: it is bound, or gone."""
@@ -71,7 +72,7 @@ class AssumedPods:
         ]
         if not placed:
             return nodes
-        records = np.array([each.record for each, _ in placed], POD)
+        records = np.frombuffer(b"".join([each.record for each, _ in placed]), POD)
         at = np.array([number for _, number in placed])
         return occupied(nodes, records, at, np.array([each.slots for each, _ in placed]))
 

@@ -17,6 +17,7 @@ from podium.service.extender.shortage import SHORTAGES, shortages
 
 FILTERED = "refused by another filter of kube-scheduler"
 REFUSED = "refused by the policy"
+NO_ROOM = "no room on any node that was asked about"
 SHOWN = 10
 """Nodes that an explanation lists."""
 
@@ -98,12 +99,20 @@ def explained(entry: Entry) -> Explanation:
             key: int(record[key]) for key in ("cpu_milli", "memory_mib", "gpu_count", "gpu_milli")
         },
         node=entry.bound_to,
-        reason="" if decision.best >= 0 else REFUSED,
+        reason=_reason(decision),
         gpu_slots=decision.slots,
         feasible=len(decision.node_names),
         reasons=_reasons(entry),
         candidates=tuple(_candidate(decision, int(place), chosen) for place in order),
     )
+
+
+def _reason(decision: Decision) -> str:
+    """Says why no node has points; nothing where one does."""
+    if decision.best >= 0:
+        return ""
+    lacking = shortages(decision.request, decision.nodes)[decision.at[decision.at >= 0]]
+    return REFUSED if (lacking == 0).any() else NO_ROOM
 
 
 def _candidate(decision: Decision, place: int, chosen: str) -> Candidate:

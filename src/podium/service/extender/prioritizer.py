@@ -26,7 +26,7 @@ from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.gangs import GangTargets, Target
 from podium.service.extender.scale import MOST, Scale, Ties, scaled
 from podium.service.extender.scorer import Scorer
-from podium.service.extender.wire import ExtenderArgs, ObjectMeta
+from podium.service.extender.wire import ExtenderArgs, ObjectMeta, host
 from podium.settings import Extender
 
 Reason = Literal["malformed", "not-ready", "stale", "unmodelled", "unknown-nodes", "policy", "bug"]
@@ -68,19 +68,21 @@ class Decision:
         return self.node_names[self.best] if self.best >= 0 else ""
 
 
-class NameOrder:
-    """Orders nodes by name: the order in which they win ties."""
+class NodeNames:
+    """Keeps what follows from the names of all nodes, until nodes come or go."""
 
     def __init__(self) -> None:
-        self._names: list[str] = []
-        self._rank = np.zeros(0, np.int64)
+        self.names: list[str] = []
+        self.rank = np.zeros(0, np.int64)  # their places by name: the order that breaks ties
+        self.hosts: list[bytes] = []  # as answers name them
 
-    def rank(self, names: list[str]) -> npt.NDArray[np.int64]:
-        """Gives the place of each node; it is worked out again where nodes came or went."""
-        if names != self._names:
-            self._names = list(names)
-            self._rank = np.argsort(np.argsort(np.array(names)))
-        return self._rank
+    def see(self, names: list[str]) -> NodeNames:
+        """Looks whether they are still the same."""
+        if names != self.names:
+            self.names = list(names)
+            self.rank = np.argsort(np.argsort(np.array(names)))
+            self.hosts = [host(name) for name in names]
+        return self
 
 
 class Prioritizer:
@@ -94,7 +96,7 @@ class Prioritizer:
         self.scorer = scorer
         self._settings = settings
         self._targets = GangTargets(state)
-        self._order = NameOrder()
+        self.names = NodeNames()
 
     def decide(self, args: ExtenderArgs) -> Decision | Neutral:
         """Scores a pod on the nodes asked about; assumes nothing yet."""
@@ -104,7 +106,7 @@ class Prioritizer:
         at = self._indices(args.node_names)
         if len(at) and (at < 0).all():
             return Neutral("unknown-nodes", "none of the nodes is known")
-        nodes, rank = self._nodes(without=(args.pod.uid,)), self._order.rank(self.state.names)
+        nodes, rank = self._nodes(without=(args.pod.uid,)), self.names.see(self.state.names).rank
         try:
             found = scores_of(self.scorer, request, nodes, at, rank)
         except PolicyError as error:

@@ -7,11 +7,14 @@ node whose record has not changed since; only the others are scored again.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from podium.errors import PolicyError
+from podium.model.records import ANY_MODEL, GPU_MILLI, POD
 from podium.model.workload import Shapes
 from podium.policies import PairPolicy
 from podium.policies.policy import Policy
@@ -59,9 +62,12 @@ class Scorer:
         return row.found
 
     def warm(self, nodes: Nodes) -> Scorer:
-        """Scores the commonest pods ahead of time, so that nobody waits for their first scores."""
+        """Compiles, and scores the commonest pods: nobody is to wait for their first scores."""
         if not self.is_pure:
             return self  # it would take them for pods that are there
+        pod, node = _example(nodes.dtype)
+        with suppress(PolicyError):  # it fails on a pod that is not there
+            self._session.scores(pod, node)
         common = np.argsort(-self.shapes.weights, kind="stable")[:MOST_SHAPES]
         for pod in self.shapes.pods[common]:
             self.scores(pod, nodes)
@@ -73,6 +79,17 @@ class Scorer:
             return Scorer(self.policy, shapes)
         self._session.refresh(shapes)
         return self
+
+
+def _example(dtype: np.dtype[Any]) -> tuple[np.void, Nodes]:
+    """Makes a pod and a node that it fits on."""
+    pod, node = np.zeros(1, POD), np.zeros(1, dtype)
+    pod["cpu_milli"], pod["memory_mib"], pod["gpu_count"], pod["gpu_milli"] = 1000, 1024, 1, 500
+    pod["gpu_models"] = ANY_MODEL
+    for name in ("cpu_milli_left", "cpu_milli_total", "memory_mib_left", "memory_mib_total"):
+        node[name] = 65536
+    node["gpu_count"], node["gpu_milli_left"][:, 0] = 1, GPU_MILLI
+    return pod[0], node
 
 
 class Changes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,7 +64,7 @@ class Verbs:
             return wire.neutral([])
         decision = self._decide("prioritize", args)
         if isinstance(decision, Decision):
-            answer = wire.priorities(args.node_names, decision.points.tolist())
+            answer = wire.priorities(self._hosts(decision), decision.points.tolist())
             self._assumed(decision)
         else:
             answer = wire.neutral(args.node_names)
@@ -107,6 +107,7 @@ class Verbs:
         """Hears of a pod that was bound to a node, or that is gone from it."""
         if self.prioritizer is not None:
             self.prioritizer.assumed.drop(uid)
+            self._later(self._settle)
         self._memory.held_since_s.pop(uid, None)
         entry = self._memory.history.of(uid)
         if entry is not None and node and not entry.bound_to:
@@ -129,6 +130,12 @@ class Verbs:
             self._fall_open(verb, decision)
         return decision
 
+    def _hosts(self, decision: Decision) -> Iterable[bytes]:
+        assert self.prioritizer is not None
+        if (decision.at < 0).any():
+            return map(wire.host, decision.node_names)
+        return map(self.prioritizer.names.hosts.__getitem__, decision.at.tolist())
+
     def _fall_open(self, verb: str, neutral: Neutral) -> None:
         self._metrics.neutral(verb, neutral.reason)
         named = self._memory.named
@@ -145,8 +152,7 @@ class Verbs:
     def _remember(self, decision: Decision) -> None:
         """Does what the caller need not wait for."""
         assert self.prioritizer is not None
-        names = tuple(self.prioritizer.state.names)
-        entry = self._memory.history.add(decision, time.time(), names)
+        entry = self._memory.history.add(decision, time.time(), self.prioritizer.names.names)
         self._memory.recent.add(decision.request)
         for shadow in self.shadows:
             best = _best(shadow, decision)
@@ -170,8 +176,11 @@ class Verbs:
                 places[is_removed].tolist(), lacking[is_removed].tolist(), strict=True
             )
         }
-        if decision.best >= 0 and len(refused) == len(decision.node_names) - 1:
+        kept = len(decision.node_names) - len(refused)
+        if kept == 1 and decision.best >= 0:
             self._assumed(decision)  # kube-scheduler does not score a single node
+        elif not kept:
+            self._later(lambda: self._remember(decision))
         return refused
 
     def _may_hold(self, decision: Decision) -> bool:
@@ -181,6 +190,11 @@ class Verbs:
         for uid in [uid for uid, at in since.items() if now_s - at > 2 * self._settings.max_hold_s]:
             del since[uid]
         return now_s - since.setdefault(decision.pod.uid, now_s) <= self._settings.max_hold_s
+
+    def _settle(self) -> None:
+        """Lets the state work out what changed, before somebody waits for it."""
+        if self.prioritizer is not None:
+            self.prioritizer.state.index  # noqa: B018 - looking at it is what does it
 
     def _slots(self, args: wire.BindingArgs) -> tuple[int, ...]:
         """Names the GPUs that were chosen for a pod on the node it goes to."""

@@ -23,12 +23,14 @@ from podium.errors import PolicyError
 from podium.experiments.case import named_policy
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
+from podium.model.records import NODE_8
 from podium.service.components import BytesRoute, Component, Facts
 from podium.service.extender.metrics import ExtenderMetrics
-from podium.service.extender.prioritizer import NameOrder, scores_of
+from podium.service.extender.prioritizer import NodeNames, scores_of
 from podium.service.extender.scale import Scale, Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import RecentPods
+from podium.service.extender.wire import UNREADABLE
 from podium.service.http.logs import KIND
 from podium.settings import Settings
 from podium.store import Store
@@ -47,6 +49,8 @@ MOST_BODY_BYTES = 2**26
 NODE_GPU_SHARE = "simon/node-gpu-share"
 
 Object = dict[str, Any]
+
+_NO_NODES = np.zeros(0, NODE_8)
 
 
 class ScoreBody(BaseModel):
@@ -201,7 +205,7 @@ class Webhook(Component):
         self._log = log
         self._metrics = ExtenderMetrics("podium_webhook_")
         self._cluster = SimulatedCluster()
-        self._order = NameOrder()
+        self._names = NodeNames()
         self._recent = RecentPods(settings.extender.window_pods)
         self._prepared = 0
         self._scorer: Scorer | None = None
@@ -218,7 +222,7 @@ class Webhook(Component):
         """Compiles the policy, so that the first request does not wait for it."""
         shapes = self._recent.shapes()
         policy = await asyncio.to_thread(named_policy, self._settings.policy, "extender.policy")
-        self._scorer = await asyncio.to_thread(Scorer, policy, shapes)
+        self._scorer = await asyncio.to_thread(lambda: Scorer(policy, shapes).warm(_NO_NODES))
         return {"policy": policy.name}
 
     def score(self, body: bytes) -> bytes:
@@ -229,7 +233,7 @@ class Webhook(Component):
             request = _read(body)
             names = [str((each.get("metadata") or {}).get("name", "")) for each in request.nodes]
             scores = self._scores(request, names)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             scores = self._neutral(names, "malformed", str(error))
         except PolicyError as error:
             scores = self._neutral(names, "policy", str(error))
@@ -251,7 +255,7 @@ class Webhook(Component):
         self._prepare()
         order = sorted({name for name in names if name in state.index})
         at = np.array([state.index[name] for name in order], np.int64)
-        rank = self._order.rank(state.names)
+        rank = self._names.see(state.names).rank
         scores = scores_of(self._scorer, asked, state.nodes, at, rank).scores[at]
         scale, ties = cast("Scale", self._settings.scale), cast("Ties", self._settings.ties)
         points = scaled(scores, scale, ties, MOST_POINTS).tolist()

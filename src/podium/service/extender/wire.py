@@ -7,14 +7,14 @@ number fails to decode there, so that scores are written as digits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from podium.service.extender.scale import MOST
 
-MOST_HOSTS = 100_000
-"""Names of nodes that are remembered in written form."""
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises; the last of them where something is nested too deeply."""
 
 
 class MalformedError(ValueError):
@@ -91,7 +91,7 @@ def read_args(body: bytes) -> ExtenderArgs:
             return ExtenderArgs(pod, bytes(args.pod), args.node_names, [])
         nodes = [bytes(each) for each in args.nodes.items or ()] if args.nodes else []
         names = [_read_named(each).metadata.name for each in nodes]
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedError(str(error)) from error
     return ExtenderArgs(pod, bytes(args.pod), names, nodes)
 
@@ -104,40 +104,34 @@ def read_binding(body: bytes) -> BindingArgs:
     """
     try:
         return _read_binding(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedError(str(error)) from error
 
 
-class _Hosts(dict[str, bytes]):
-    """Remembers how the entry of a node begins."""
-
-    def __missing__(self, name: str) -> bytes:
-        if len(self) >= MOST_HOSTS:
-            self.clear()
-        made = self[name] = b',{"Host":' + _write(name) + b',"Score":'
-        return made
-
-
-_HOSTS = _Hosts()
 # Beyond the documented 0 to 10; kube-scheduler neither checks nor clamps scores of extenders.
 _SCORES = [b"%d}" % score for score in range(MOST + 1)]
 
 
-def priorities(names: Sequence[str], scores: Sequence[int]) -> bytes:
+def host(name: str) -> bytes:
+    """Writes how the entry of a node begins in the answer of prioritize."""
+    return b',{"Host":' + _write(name) + b',"Score":'
+
+
+def priorities(hosts: Iterable[bytes], scores: Sequence[int]) -> bytes:
     """Writes the answer of prioritize, a HostPriorityList.
 
-    >>> priorities(["a", "b"], [7, 0])
+    >>> priorities(map(host, ["a", "b"]), [7, 0])
     b'[{"Host":"a","Score":7},{"Host":"b","Score":0}]'
     """
-    pieces = [b""] * (2 * len(names))
-    pieces[::2] = map(_HOSTS.__getitem__, names)
+    pieces = [b""] * (2 * len(scores))
+    pieces[::2] = hosts
     pieces[1::2] = map(_SCORES.__getitem__, scores)
     return b"[" + b"".join(pieces)[1:] + b"]"
 
 
 def neutral(names: Sequence[str]) -> bytes:
     """Writes the answer of prioritize that prefers no node."""
-    return priorities(names, [0] * len(names))
+    return priorities(map(host, names), [0] * len(names))
 
 
 def filtered(args: ExtenderArgs, refused: Mapping[str, str]) -> bytes:

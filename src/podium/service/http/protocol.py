@@ -390,8 +390,10 @@ def _end_of_piece(data: bytes, place: int, least: int) -> int:
     """Finds where the next piece ends: at the end of a head where there is one."""
     if len(data) - place <= least:
         return len(data)
-    found = _END_OF_HEAD.search(data, place + least, place + _MOST_PIECE)
-    return found.end() if found else min(place + _MOST_PIECE, len(data))
+    begin, end = place + least, place + _MOST_PIECE
+    # A body of JSON has mostly no line to end, which is found out much faster.
+    found = _END_OF_HEAD.search(data, begin, end) if data.find(b"\n", begin, end) >= 0 else None
+    return found.end() if found else min(end, len(data))
 
 
 def _large_head() -> Problem:

@@ -72,6 +72,21 @@ def _compiled(function: Any, stamp: str, *arguments: Any) -> Any:
     return compiled
 
 
+def preempter() -> Any:
+    """Gives the compiled search for victims, from disk where it was compiled before."""
+    with COMPILING:
+        return _preempter()
+
+
+@functools.cache
+def _preempter() -> Any:
+    from podium.sim.kernel.layout import RUN
+    from podium.sim.kernel.preemption import SPACE, preempt
+
+    stamp = stamp_of([kernel_stamp(), "preempt"])
+    return _compiled(preempt, stamp, np.zeros(1, RUN), np.zeros(1, SPACE))
+
+
 def is_core_on_disk(variant: Variant = "plain") -> bool:
     """Tells whether the core was compiled before, so that starting it takes no time."""
     folder = kept_folder(_core_stamp(variant))

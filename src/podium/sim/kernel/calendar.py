@@ -55,3 +55,21 @@ def pop(run):
     times[place] = time
     pods[place] = pod
     return first
+
+
+@inner
+def cancel(run, pod):
+    """Removes the departure of a pod that leaves earlier."""
+    times, pods = f8(run.heap_time), i8(run.heap_pod)
+    place = np.int64(0)
+    while pods[place] != pod:
+        place += 1
+    # It rises to the top, past all that come before it, and leaves from there.
+    while place:
+        parent = (place - 1) >> 1
+        times[place] = times[parent]
+        pods[place] = pods[parent]
+        place = parent
+    times[0] = -np.inf
+    pods[0] = pod
+    pop(run)

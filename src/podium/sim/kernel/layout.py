@@ -25,6 +25,7 @@ _NUMBERS = (
     *("gpu_choice", "has_memo", "is_cached"),
     # the protocol and its bounds
     *("protocol", "hold_limit", "max_holds", "max_rounds", "is_dropping", "has_departures"),
+    "has_preemption",
     # sizes of the memo and the index
     *("bucket_mask", "key_mask", "max_states", "num_levels", "num_tops"),
     # what changes during a run

@@ -8,13 +8,16 @@ import numpy as np
 
 from podium.sim.kernel.layout import i8, inner
 from podium.sim.kernel.offers import apply, may_hold, next_offer
-from podium.sim.kernel.ranking import FAILED, best_node
+from podium.sim.kernel.ranking import FAILED, NOWHERE, best_node
 from podium.sim.kernel.scores import NO_SLOT, best_slot, is_one_share
 from podium.sim.kernel.waiting import NOBODY
 
+PREEMPTING = -4
+"""Says that a pod fits nowhere, and that whoever runs the core may evict others for it."""
+
 
 def play(runs: Any) -> int:
-    """Runs the protocol that the record names; gives FAILED or 0."""
+    """Runs the protocol that the record names; gives FAILED, PREEMPTING or 0."""
     run = runs[0]
     while next_offer(run) != NOBODY:
         shape = i8(run.shape_of)[run.offered]
@@ -22,6 +25,8 @@ def play(runs: Any) -> int:
         if node == FAILED:
             run.error_pod = run.offered
             return FAILED
+        if node == NOWHERE and run.has_preemption and not run.trial_gang:
+            return PREEMPTING
         apply(run, node, _slot(run, shape, node))
     return 0
 

@@ -366,7 +366,7 @@ def _settle_arrival(run, pod, node):
 def _settle_waiting(run, pod, node):
     line = i8(run.line_of)[pod]
     if node == NOWHERE:
-        # Nothing is released during a pass: the rest of the FIFO fits nowhere either.
+        # The rest of the FIFO fits nowhere either; after an eviction another pass follows.
         _shut_out(run, line)
         return
     run.pass_outcomes += 1

@@ -132,7 +132,7 @@ def _fitting(run, node, need):
 @inner
 def allocate(run, shape, node, slots):
     """Takes the shape's resources from the node."""
-    pod = pod_on(run, shape, node)
+    pod = pod_of(run, _held(run, shape, node, slots))
     _move(run, pod, node, slots, np.int64(-1))
     if pod.gpu_count:
         kind = _class(pod)

@@ -238,7 +238,7 @@ def _term_namespaces(term: Mapping[str, Any], at: str, site: Site) -> frozenset[
     named = [text_of(each, f"{at}.namespaces") for each in list_at(term, "namespaces", at)]
     if term.get("namespaceSelector") is None:
         return same_namespaces(named or [site.namespace])
-    rules = _label_selector(term, "namespaceSelector", at)
+    rules = label_selector(term, "namespaceSelector", at)
     if not rules:
         return None
     return same_namespaces([*named, *(site.namespaces.selected(rules) or ())])
@@ -255,7 +255,7 @@ def has_unknown_namespaces(spec: Mapping[str, Any], namespaces: Namespaces) -> b
 
 
 def _is_unknown(term: Mapping[str, Any], at: str, namespaces: Namespaces) -> bool:
-    rules = _label_selector(term, "namespaceSelector", at)
+    rules = label_selector(term, "namespaceSelector", at)
     return bool(rules) and namespaces.selected(rules or ()) is None
 
 
@@ -267,7 +267,7 @@ def same_namespaces(names: Iterable[str]) -> frozenset[str]:
 
 def _term_labels(term: Mapping[str, Any], at: str, site: Site) -> tuple[Requirement, ...] | None:
     """Reads a term's labelSelector with the label keys merged in, as kube-apiserver does."""
-    rules = _label_selector(term, "labelSelector", at)
+    rules = label_selector(term, "labelSelector", at)
     if rules is None:
         return None  # it selects no pod, and there is nothing to merge into
     operators: tuple[tuple[str, Operator], ...]
@@ -282,7 +282,7 @@ def _term_labels(term: Mapping[str, Any], at: str, site: Site) -> tuple[Requirem
     return tuple(dict.fromkeys((*rules, *merged)))
 
 
-def _label_selector(
+def label_selector(
     parent: Mapping[str, Any], name: str, field_name: str
 ) -> tuple[Requirement, ...] | None:
     """Reads a LabelSelector: none selects nothing, an empty one everything."""

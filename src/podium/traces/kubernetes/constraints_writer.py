@@ -69,7 +69,7 @@ def _rule(requirement: Requirement) -> dict[str, Any]:
 
 
 def _pod_term(term: PodTerm, namespace: str) -> dict[str, Any]:
-    fields = {"topologyKey": term.topology_key} | _selector(term.selector)
+    fields = {"topologyKey": term.topology_key} | selector_fields(term.selector)
     namespaces = term.selector.namespaces
     if namespaces is None:
         return fields | {"namespaceSelector": {}}
@@ -78,11 +78,12 @@ def _pod_term(term: PodTerm, namespace: str) -> dict[str, Any]:
     return fields | {"namespaces": sorted(namespaces - {""})}
 
 
-def _selector(selector: PodSelector) -> dict[str, Any]:
+def selector_fields(selector: PodSelector, name: str = "labelSelector") -> dict[str, Any]:
+    """Gives the LabelSelector of pods under its name; nothing for one that selects no pod."""
     if selector.requirements is None:
         return {}
     rules = [_rule(each) for each in selector.requirements]
-    return {"labelSelector": {"matchExpressions": rules} if rules else {}}
+    return {name: {"matchExpressions": rules} if rules else {}}
 
 
 def _spread(spread: Spread) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def _spread(spread: Spread) -> dict[str, Any]:
         "whenUnsatisfiable": "DoNotSchedule",
         "nodeAffinityPolicy": "Honor" if spread.honors_affinity else "Ignore",
         "nodeTaintsPolicy": "Honor" if spread.honors_taints else "Ignore",
-        **_selector(spread.selector),
+        **selector_fields(spread.selector),
     }
 
 

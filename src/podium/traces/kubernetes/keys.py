@@ -166,6 +166,7 @@ JOB_TYPE = "app.kubernetes.io/job-type"
 # Times in seconds, exactly, where a calendar time would round them or lose their origin.
 ARRIVAL_S = "podium/arrival-s"
 DURATION_S = "podium/duration-s"
+AGE_S = "podium/age-s"
 
 # How the run of a recorded pod ended: completed, failed, deleted, or so that it might have gone on.
 EXIT = "podium/exit"

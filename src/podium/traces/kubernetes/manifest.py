@@ -11,6 +11,7 @@ from podium.errors import InputError, UsageError
 from podium.files.text_file import format_suffix
 from podium.model.cluster import Cluster, NodeSpec, node_problem
 from podium.model.constraints import Constraints
+from podium.model.disruption import DisruptionBudget
 from podium.model.workload import PodSpec, Workload
 from podium.traces.fields import FieldError, mapping_at
 from podium.traces.kubernetes.constraints import Namespaces, read_namespace
@@ -25,6 +26,7 @@ from podium.traces.kubernetes.devices import (
 from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, tied
 from podium.traces.kubernetes.devices.inventory import folded, with_known_memory
 from podium.traces.kubernetes.devices.values import UNTIED
+from podium.traces.kubernetes.disruption import read_budget
 from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.domains import chosen_domains
 from podium.traces.kubernetes.gangs import (
@@ -35,7 +37,13 @@ from podium.traces.kubernetes.gangs import (
     resolve_gangs,
 )
 from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
-from podium.traces.kubernetes.pod import PodDraft, pod_draft, read_priority_class, settled
+from podium.traces.kubernetes.pod import (
+    PodDraft,
+    PriorityClass,
+    pod_draft,
+    read_priority_class,
+    settled,
+)
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import (
@@ -112,7 +120,8 @@ class _Pile:
     groups: Groups = field(default_factory=Groups)
     inventory: Inventory = field(default_factory=Inventory)
     node_facts: dict[str, NodeFacts] = field(default_factory=dict)
-    priorities: dict[str, int] = field(default_factory=dict)  # of PriorityClasses
+    priorities: dict[str, PriorityClass] = field(default_factory=dict)  # of PriorityClasses
+    budgets: list[DisruptionBudget] = field(default_factory=list)
     described: Counter[str] = field(default_factory=Counter)  # kinds that are read on the side
     others: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)  # kinds of which pods may be wanted
@@ -173,7 +182,11 @@ class _Pile:
         # `node` is meant to be read: as some other kind, it would be left out in silence.
         if document.kind.capitalize() in kinds:
             return _refuse_spelling
-        on_the_side = {"Namespace": self._take_namespace, "PriorityClass": self._take_priority}
+        on_the_side = {
+            "Namespace": self._take_namespace,
+            "PriorityClass": self._take_priority,
+            "PodDisruptionBudget": self._take_budget,
+        }
         if document.kind in on_the_side:
             return on_the_side[document.kind]
         if self.inventory.takes(document.value):
@@ -200,11 +213,14 @@ class _Pile:
         return Trace(
             name=path.name,
             cluster=Cluster.of(self.nodes.values(), name=path.name) if self.nodes else None,
-            workload=Workload.of(pods, name=path.name, gangs=gangs.rules) if pods else None,
+            workload=self._workload(pods, path.name, gangs) if pods else None,
             notes=notes,
             left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
             gaps=tuple(self._gaps()),
         )
+
+    def _workload(self, pods: list[PodSpec], name: str, gangs: Gangs) -> Workload:
+        return Workload.of(pods, name=name, gangs=gangs.rules, budgets=self.budgets)
 
     def _take_node(self, document: Document, path: Path) -> None:
         domains = chosen_domains(self.reading.topology)
@@ -236,8 +252,15 @@ class _Pile:
 
     def _take_priority(self, document: Document, path: Path) -> None:
         del path
-        name, priority = read_priority_class(document.value)
-        self.priorities[name] = priority
+        found = read_priority_class(document.value)
+        self.priorities[found.name] = found
+        self.described[document.kind] += 1
+
+    def _take_budget(self, document: Document, path: Path) -> None:
+        budget = read_budget(document.value)
+        name = ("budget", budget.namespace or "default", budget.name)
+        self._register(name, "another PodDisruptionBudget", document, path)
+        self.budgets.append(budget)
         self.described[document.kind] += 1
 
     def _take_devices(self, document: Document, path: Path) -> None:

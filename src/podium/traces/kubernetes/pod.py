@@ -18,6 +18,7 @@ from podium.traces.fields import (
     mappings_at,
     number_of,
     quantity_of,
+    shown,
     text_of,
     texts_at,
     time_of,
@@ -247,11 +248,23 @@ RUNTIME_CLASS = "the RuntimeClass of spec.runtimeClassName is not honoured"
 SLICES = f"{keys.KUEUE_SLICES} is not honoured"
 
 _MIB = 1024**2
+_PREEMPTING = "PreemptLowerPriority"
 _DEFAULT_SCHEDULER = "default-scheduler"
 # https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """Says what pods have that name a class: a priority, and whether they may evict others."""
+
+    name: str = ""
+    priority: int = 0
+    never_preempts: bool = False
+
+
 _BUILT_IN_CLASSES = {
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": PriorityClass("system-cluster-critical", 2_000_000_000),
+    "system-node-critical": PriorityClass("system-node-critical", 2_000_001_000),
 }
 
 
@@ -311,6 +324,8 @@ def pod_draft(
         namespace=namespace,
         labels=labels,
         constraints=constraints,
+        age_s=_seconds(annotations, keys.AGE_S) or 0.0,
+        never_preempts=never_preempts(spec, "spec.preemptionPolicy"),
     )
     problem = pod_problem(described)
     if problem:
@@ -356,7 +371,9 @@ def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
     return described
 
 
-def settled(draft: PodDraft, namespaces: Namespaces, priorities: Mapping[str, int]) -> PodDraft:
+def settled(
+    draft: PodDraft, namespaces: Namespaces, classes: Mapping[str, PriorityClass]
+) -> PodDraft:
     """Completes a pod once the objects around it are known: devices, priorities, namespaces.
 
     Raises:
@@ -368,9 +385,9 @@ def settled(draft: PodDraft, namespaces: Namespaces, priorities: Mapping[str, in
         return draft
     spec, remarks = with_devices(draft, devices), [*draft.remarks, *devices.remarks]
     if draft.priority_class:
-        priority = class_priority(draft.priority_class, priorities)
-        remarks += [CLASSED] if priority is None else []
-        spec = replace(spec, priority=priority or 0)
+        known = classes.get(draft.priority_class, _BUILT_IN_CLASSES.get(draft.priority_class))
+        remarks += [] if known else [CLASSED]
+        spec = _of_class(spec, known or PriorityClass())
     if draft.terms is not None:
         site = Site(spec.namespace, spec.labels, namespaces)
         constraints = pod_constraints(draft.terms, site)
@@ -383,16 +400,27 @@ def settled(draft: PodDraft, namespaces: Namespaces, priorities: Mapping[str, in
     return replace(draft, spec=spec, remarks=tuple(remarks))
 
 
-def read_priority_class(value: Mapping[str, Any]) -> tuple[str, int]:
-    """Reads the name of a PriorityClass and the priority that it stands for."""
+def _of_class(spec: PodSpec, known: PriorityClass) -> PodSpec:
+    is_meek = spec.never_preempts or known.never_preempts
+    return replace(spec, priority=known.priority, never_preempts=is_meek)
+
+
+def read_priority_class(value: Mapping[str, Any]) -> PriorityClass:
+    """Reads a PriorityClass."""
     metadata = mapping_at(value, "metadata", "metadata")
-    name = text_of(metadata.get("name"), "metadata.name")
-    return name, whole_of(value.get("value") or 0, "value", -LIMIT)
+    return PriorityClass(
+        text_of(metadata.get("name"), "metadata.name"),
+        whole_of(value.get("value") or 0, "value", -LIMIT),
+        never_preempts(value, "preemptionPolicy"),
+    )
 
 
-def class_priority(name: str, classes: Mapping[str, int]) -> int | None:
-    """Finds the priority of a PriorityClass, None where nothing tells it."""
-    return classes.get(name, _BUILT_IN_CLASSES.get(name))
+def never_preempts(parent: Mapping[str, Any], field: str) -> bool:
+    """Tells whether a pod, or those of a PriorityClass, may not evict others."""
+    policy = text_of(parent.get("preemptionPolicy"), field)
+    if policy not in ("", _PREEMPTING, "Never"):
+        raise FieldError(field, f"{_PREEMPTING} or Never is expected, not {shown(policy)}")
+    return policy == "Never"
 
 
 def _supposed(facts: PodFacts) -> PodDevices:

@@ -94,7 +94,10 @@ def timed(found: Present, gangs: Sequence[str], run_times: RunTimes, seed: int) 
     ):
         rank = of_gang.setdefault(gang, lot) if gang else lot
         duration_s = None if _stays(draft) else _duration_s(draft, run_times, rank)
-        spec = replace(draft.spec, gang=gang, arrival_s=arrival_s, duration_s=duration_s)
+        age_s = (draft.spec.age_s or run_times.age_s(draft.standing)) if draft.spec.node else 0.0
+        spec = replace(
+            draft.spec, gang=gang, arrival_s=arrival_s, duration_s=duration_s, age_s=age_s
+        )
         specs.append(spec)
     if not any(map(_stays, found.pods)):
         return specs

@@ -19,6 +19,7 @@ from podium.traces.kubernetes.constraints_writer import (
     port_fields,
     taint_fields,
 )
+from podium.traces.kubernetes.disruption import budget_object
 from podium.traces.kubernetes.domains import LEVEL_LABELS
 from podium.traces.trace import Trace
 
@@ -55,6 +56,7 @@ def _objects(trace: Trace) -> Iterator[dict[str, Any]]:
                 written["metadata"]["labels"] = dict(pod.labels)
             yield written
         yield from groups.values()
+        yield from map(budget_object, trace.workload.budgets)
 
 
 def node_object(spec: NodeSpec) -> dict[str, Any]:
@@ -112,6 +114,8 @@ def pod_object(spec: PodSpec, is_calendar_exact: bool) -> dict[str, Any]:
     pod_spec: dict[str, Any] = {"containers": [container]}
     if spec.priority:
         pod_spec["priority"] = spec.priority
+    if spec.never_preempts:
+        pod_spec["preemptionPolicy"] = "Never"
     if spec.node:
         pod_spec["nodeName"] = spec.node
     pod_spec |= constraint_fields(spec.constraints, spec.namespace)
@@ -169,6 +173,8 @@ def _annotations(spec: PodSpec) -> dict[str, str]:
         written[keys.GPU_CARD_MODEL] = spec.gpu_spec
     if spec.job_type:
         written[keys.JOB_TYPE] = spec.job_type
+    if spec.age_s:
+        written[keys.AGE_S] = repr(spec.age_s)
     return written
 
 

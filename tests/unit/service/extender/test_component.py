@@ -13,7 +13,9 @@ from podium.service.components import Service as Composed
 from podium.service.extender.component import Extender
 from podium.service.http.app import create_app
 from podium.service.http.logs import Log
+from podium.service.start import compose
 from podium.settings import load_settings
+from podium.store import open_store
 from support.extender import args, points
 from support.kubelike import gpu_node, gpu_pod, live
 from support.service import JSON, Service
@@ -145,7 +147,11 @@ def test_a_recent_pod_is_explained(served):
 
 def test_figures_are_those_of_what_happened(served, cluster):
     served.prioritize(live(gpu_pod("p"), "u"))
-    cluster.state.apply("Pod", "ADDED", live(gpu_pod("p"), "u", "b"))
+
+    async def bind():
+        cluster.state.apply("Pod", "ADDED", live(gpu_pod("p"), "u", "b"))
+
+    served.runner.run(bind())
     text = served.get("/metrics").body.decode()
     for line in (
         'podium_extender_duration_seconds_count{verb="prioritize"} 1.0',
@@ -182,6 +188,13 @@ async def _until(read):
     return read()
 
 
+def test_a_policy_is_compiled_before_anybody_asks(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("def score(pod, node):\n    return node.gpu_count\n")
+    with Served(tmp_path, Cluster(), policy=str(file)).start() as service:
+        assert service.extender.verbs.prioritizer.scorer.policy.compiled
+
+
 def test_a_policy_that_is_not_there_ends_the_start(tmp_path, cluster):
     with Served(tmp_path, cluster, policy="best-fti") as service:
         service.start()
@@ -197,3 +210,20 @@ def test_routes_are_described(served):
     assert "/extender/bind" not in document["paths"]
     told = document["paths"]["/extender/prioritize"]["post"]
     assert "0 to 1000" in told["description"]
+
+
+def test_all_components_fit_behind_one_address(tmp_path):
+    flags = {"serve.components": "learning,extender,webhook", "extender.policy": "best-fit"}
+    settings = load_settings(
+        {"store.url": str(tmp_path / "podium.db"), **flags}, environ={}, folder=tmp_path
+    )
+    log = Log(io.StringIO())
+    with open_store(settings.store.url) as store:
+        service = compose(settings, store, log.logger)
+        app = create_app(service)
+        assert [life.component.name for life in service.components] == [
+            "learning", "extender", "webhook",
+        ]  # fmt: skip
+        paths = app.openapi()["paths"]
+    assert {"/v1/score", "/score", "/extender/prioritize"} <= set(paths)
+    log.close()

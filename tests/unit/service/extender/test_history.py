@@ -1,3 +1,5 @@
+from podium.policies import HOLD
+from podium.policies.policy import from_function
 from podium.service.extender.history import FILTERED, History
 from support.extender import Asked
 from support.kubelike import gpu_node, gpu_pod, live
@@ -46,12 +48,23 @@ def test_where_a_pod_went_is_told():
     assert [each["node"] for each in told["candidates"] if each["is_chosen"]] == ["a"]
 
 
-def test_a_pod_that_the_policy_refuses_everywhere_says_so():
+def test_a_pod_without_room_says_so():
     asked = Asked(NODES)
     asked.prioritize(asked.wait(gpu_pod("p", 8), "u"), ["a"])
     told = explain(asked)
-    assert (told["best"], told["reason"]) == ("", "refused by the policy")
+    assert (told["best"], told["reason"]) == ("", "no room on any node that was asked about")
     assert told["candidates"][0]["score"] is None
+
+
+def test_a_pod_that_the_filter_holds_says_so():
+    asked = Asked(NODES, policy=from_function(refusing))
+    assert asked.filter(asked.wait(gpu_pod("p"), "u"))[0] == []
+    told = explain(asked)
+    assert (told["best"], told["reason"]) == ("", "refused by the policy")
+
+
+def refusing(pod, node):
+    return HOLD if node.gpu_count >= pod.gpu_count else 0.0
 
 
 def test_so_many_pods_are_remembered_and_no_more():

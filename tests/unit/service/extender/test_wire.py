@@ -39,6 +39,8 @@ def test_no_nodes_are_no_names(more):
     "sent",
     [b"", b"{", b"[]", b"null", b"\xff", b'{"Pod": 1}', b'{"NodeNames": ["a"]}',
      b'{"pod": {}, "nodenames": ["a"]}', b'{"Pod": {}, "NodeNames": [1]}',
+     b'{"Pod": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+     b'{"Pod": {}, "NodeNames": ["\\ud800"]}',
      b'{"Pod": {}, "Nodes": {"items": [7]}}', b'{"Pod": {"metadata": {"name": "\xff"}}}'],
 )  # fmt: skip
 def test_anything_else_is_refused(sent):
@@ -48,7 +50,7 @@ def test_anything_else_is_refused(sent):
 
 def test_scores_are_a_bare_list_of_capitalised_entries():
     names = ["a", 'b"\\', "ü"]
-    written = json.loads(wire.priorities(names, [7, 0, 1000]))
+    written = json.loads(wire.priorities(map(wire.host, names), [7, 0, 1000]))
     assert written == [
         {"Host": name, "Score": score} for name, score in zip(names, [7, 0, 1000], strict=True)
     ]
