@@ -2,8 +2,10 @@
 
 import asyncio
 import base64
+import gc
 import json
 import urllib.request
+import warnings
 from contextlib import contextmanager
 
 import pytest
@@ -32,6 +34,17 @@ def proxy(plane):
 @pytest.fixture
 def kubeconfig(plane, proxy, tmp_path):
     return write_kubeconfig(tmp_path, plane.access, port=proxy.port)
+
+
+def play(work):
+    """Runs a scenario; connections that break off while they are opened or closed are collected.
+
+    CPython 3.11 leaves some of them to the garbage collector, which warns of each.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        asyncio.run(work)
+        gc.collect()
 
 
 def settle_in(api):
@@ -70,7 +83,7 @@ def test_events_and_lists_tell_the_same(plane, api):
             assert all(each.lists == 1 for each in watch.health().values())
             assert watch.age_s < 5
 
-    asyncio.run(scenario())
+    play(scenario())
 
 
 def test_pod_groups_are_seen(plane, api):
@@ -86,7 +99,7 @@ def test_pod_groups_are_seen(plane, api):
                 await asyncio.sleep(0.02)
             raise AssertionError(gang)
 
-    asyncio.run(scenario())
+    play(scenario())
 
 
 def test_a_watch_that_breaks_is_resumed_where_it_was(api, proxy, kubeconfig):
@@ -101,7 +114,7 @@ def test_a_watch_that_breaks_is_resumed_where_it_was(api, proxy, kubeconfig):
             assert (health["Pod"].lists, health["Node"].lists) == (1, 1)
             assert health["Pod"].watches > 3
 
-    asyncio.run(scenario())
+    play(scenario())
 
 
 async def begun(watch, watches):
@@ -127,7 +140,7 @@ def test_a_watch_that_falls_silent_is_given_up(api, proxy, kubeconfig):
             await agrees(state, api, within_s=5)
             assert watch.health()["Pod"].failures > 0
 
-    asyncio.run(scenario())
+    play(scenario())
 
 
 @contextmanager
@@ -149,7 +162,7 @@ def test_a_server_that_starts_anew_is_found_again(plane, api, kubeconfig):
             await agrees(state, api)
             assert watch.is_synced
 
-    asyncio.run(scenario())
+    play(scenario())
 
 
 def etcd(plane, path, body):
@@ -188,7 +201,7 @@ def test_what_went_while_nobody_looked_is_found_by_a_new_list(plane, api, tmp_pa
                 assert watch.health()["Pod"].lists == 2
                 assert len([uid for uid, node in heard if not node]) == 2
 
-    asyncio.run(scenario())
+    play(scenario())
 
 
 READER = {
@@ -219,13 +232,15 @@ def test_rights_to_nodes_and_pods_are_enough(plane, api, tmp_path):
             await agrees(state, api)
             assert any("you may not list podgroups" in text for text in watch.refused())
 
-    with pytest.raises(KubeError, match=r'you may not list nodes: .*"guest" cannot list') as error:
-        asyncio.run(refused())
-    assert 'resources: ["nodes"], verbs: ["get", "list", "watch"]' in error.value.hint
+    # Whichever of the two is answered first.
+    expected = r'you may not list (nodes|pods): .*"guest" cannot list'
+    with pytest.raises(KubeError, match=expected) as error:
+        play(refused())
+    assert '"], verbs: ["get", "list", "watch"]' in error.value.hint
     api.create(READER)
     api.create(READING)
     try:
-        asyncio.run(allowed())
+        play(allowed())
     finally:
         api.delete(READING)
         api.delete(READER)
@@ -239,4 +254,4 @@ def test_who_is_not_known_is_told_so(plane, tmp_path):
             pass
 
     with pytest.raises(KubeError, match="does not accept the credentials"):
-        asyncio.run(scenario())
+        play(scenario())

@@ -118,6 +118,12 @@ class LiveState:
         return self._nodes.names
 
     @property
+    def specs(self) -> list[NodeSpec | None]:
+        """Describes the nodes in the order of their records, None is a gap."""
+        self._settle()
+        return self._nodes.specs
+
+    @property
     def index(self) -> Mapping[str, int]:
         """Finds the record of a node by name."""
         self._settle()

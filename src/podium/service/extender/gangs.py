@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from podium.kube.pod import GroupKey, LiveGang, Request
 from podium.kube.state import LiveState
+from podium.model.cluster import NodeSpec
+from podium.model.constraints import Constraints
 from podium.model.records import ANY_MODEL, GPU_MILLI
 
 MOST_GANGS = 1000
@@ -127,6 +129,8 @@ class GangTargets:
     def __init__(self, state: LiveState) -> None:
         self._state = state
         self._kept: OrderedDict[GroupKey, _Kept] = OrderedDict()
+        self._specs: list[NodeSpec | None] = []
+        self._admitting: dict[Constraints, Flags] = {}  # by what pods ask of such nodes
 
     def target(self, request: Request, gang: LiveGang, nodes: Callable[[], Nodes]) -> Target | None:
         """Gives the target of a gang: the same as before, as long as it takes those who wait.
@@ -139,24 +143,23 @@ class GangTargets:
         assert request.group is not None
         kept = self._kept.get(request.group)
         if kept is None or kept.version != self._state.version:
-            room = np.where(self._admitting(request), room_for(request.record, nodes()), 0)
+            admits = self._admits(request.spec.constraints)
+            room = np.where(admits, room_for(request.record, nodes()), 0)
             kept = self._kept[request.group] = self._renewed(gang, kept, room)
             if len(self._kept) > MOST_GANGS:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(request.group)
         return kept.target
 
-    def _admitting(self, request: Request) -> Flags:
-        """Tells for each node whether its taints and labels admit a pod."""
-        pods = request.spec.constraints
-        nodes = (self._state.node(name) for name in self._state.names)
-        found = (
-            node is not None
-            and pods.tolerates(node.taints)
-            and pods.selects_node(node.name, node.labels)
-            for node in nodes
-        )
-        return np.fromiter(found, np.bool_, len(self._state.names))
+    def _admits(self, pods: Constraints) -> Flags:
+        """Tells for each node whether its taints and labels admit such pods."""
+        specs = self._state.specs
+        if specs != self._specs or len(self._admitting) > MOST_GANGS:
+            self._specs = list(specs)
+            self._admitting.clear()
+        if pods not in self._admitting:
+            self._admitting[pods] = np.array([_is_admitted(pods, node) for node in specs], bool)
+        return self._admitting[pods]
 
     def _renewed(self, gang: LiveGang, kept: _Kept | None, room: Whole) -> _Kept:
         state = self._state
@@ -167,3 +170,9 @@ class GangTargets:
             if room[flags].sum() >= wanted and flags[bound_at].all():
                 return _Kept(kept.target, state.version)
         return _Kept(choose_target(room, state.domains, bound_at, wanted), state.version)
+
+
+def _is_admitted(pods: Constraints, node: NodeSpec | None) -> bool:
+    if node is None:
+        return False
+    return pods.tolerates(node.taints) and pods.selects_node(node.name, node.labels)

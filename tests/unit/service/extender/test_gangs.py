@@ -147,3 +147,13 @@ def test_a_rack_that_admits_no_pods_is_no_target():
     members = gang(asked, 2)
     free = [name for name in asked.names if name[:2] == "r2" or name == "r1-1"]
     assert {asked.best(pod, free)[:2] for pod in members} == {"r2"}
+
+
+def test_a_target_that_is_cordoned_is_replaced():
+    nodes = racks(2)
+    asked = Asked(nodes, policy="first-fit")
+    members = gang(asked, 2)
+    assert asked.best(members[0])[:2] == "r0"
+    nodes[0]["spec"]["unschedulable"] = True
+    asked.state.apply("Node", "MODIFIED", nodes[0])
+    assert asked.best(members[1], ["r0-1", "r1-0", "r1-1"])[:2] == "r1"
