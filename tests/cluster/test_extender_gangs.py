@@ -1,5 +1,8 @@
 """Pods of a gang come to stand together, though nothing requires it."""
 
+import contextlib
+import sys
+
 import pytest
 
 from support.control_plane import GANGS, control_plane, find_programs
@@ -64,3 +67,30 @@ def test_a_gang_that_no_rack_holds_goes_to_as_few_as_possible(plane, api, tmp_pa
         api.create_all(members)
         found = wait_until_decided(api, members)
     assert len({node[:6] for node in found.values()}) == 2, found
+
+
+@pytest.mark.parametrize("is_asked", [False, True], ids=["alone", "podium"])
+def test_a_gang_of_eight_among_54_racks(plane, api, tmp_path, is_asked):
+    """Whole nodes of 416, 7 or 8 in a rack, which kube-scheduler takes anywhere."""
+    name = f"eight-{is_asked}".lower()
+    sizes = [8] * 38 + [7] * 16
+    cluster = [
+        gpu_node(f"rack-{rack:02}-{i}", 8, labels={RACK: f"rack-{rack:02}", ZONE: "zone"})
+        for rack, size in enumerate(sizes)
+        for i in range(size)
+    ]
+    assert len(cluster) == 416
+    members = [gpu_pod(f"{name}-{i}", 8, schedulingGroup={"podGroupName": name}) for i in range(8)]
+    api.create_all(cluster)
+    api.create(group(name, 8))
+    with contextlib.ExitStack() as stack:
+        chosen = {"percentageOfNodesToScore": 100}
+        if is_asked:
+            process = stack.enter_context(podium(plane, tmp_path, policy="worst-fit"))
+            chosen = configuration(process.url)
+        stack.enter_context(plane.scheduler(chosen))
+        api.create_all(members)
+        found = wait_until_decided(api, members)
+    racks_used = {node[:7] for node in found.values()}
+    sys.stdout.write(f"\n{'with' if is_asked else 'without'} Podium: {len(racks_used)} racks\n")
+    assert (len(racks_used) == 1) == is_asked, found

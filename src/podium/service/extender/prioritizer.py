@@ -122,8 +122,12 @@ class Prioritizer:
         )  # fmt: skip
 
     def assume(self, decision: Decision) -> None:
-        """Assumes the pod on its best node until the watch shows where it went."""
-        if decision.best < 0:
+        """Assumes the pod on its best node until the watch shows where it went.
+
+        A question that was answered late may be about a pod that runs already.
+        """
+        known = self.state.pod(decision.pod.uid)
+        if decision.best < 0 or (known is not None and known.node):
             self.assumed.drop(decision.pod.uid)
             return
         record = record_on(decision.request, decision.nodes[decision.at[decision.best]])

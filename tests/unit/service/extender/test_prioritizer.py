@@ -140,6 +140,15 @@ def test_an_empty_cluster_is_no_reason_to_fail():
     assert isinstance(asked.state, LiveState)
 
 
+def test_a_pod_that_runs_already_is_assumed_nowhere():
+    """As when a process that was stopped goes on and answers what it was asked before."""
+    asked = Asked(NODES)
+    pod = asked.wait(gpu_pod("p"), "u")
+    asked.bind(pod, "b")
+    asked.prioritize(pod)
+    assert len(asked.verbs.prioritizer.assumed) == 0
+
+
 def test_a_policy_that_sees_the_cluster_sees_the_nodes_asked_about_alone():
     asked = Asked([gpu_node(name) for name in ("n3", "n1", "n2")], policy="round-robin")
     pod = asked.wait(gpu_pod("p"), "u")

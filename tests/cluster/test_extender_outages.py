@@ -1,0 +1,118 @@
+"""While Podium is killed, stopped, slow or started again, one kube-scheduler goes on scheduling."""
+
+import itertools
+import signal
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
+
+import pytest
+
+from support.extended import configuration, figure, podium, wait_until, wait_until_decided
+from support.kubelike import gpu_node, gpu_pod
+
+TIMEOUT_S = 0.2
+PODS = 6
+BUSY_S = 5.0
+"""What a machine that is busy with other things may need beside all timeouts."""
+
+SCORED = 'podium_extender_duration_seconds_count{verb="prioritize"}'
+BEST = 'podium_extender_binds_total{node="best"}'
+NUMBERS = itertools.count()
+
+
+def scheduled(api):
+    """Makes some pods; gives their nodes and the seconds until all were bound."""
+    pods = [gpu_pod(f"pod-{next(NUMBERS):03}") for _ in range(PODS)]
+    started_s = time.monotonic()
+    api.create_all(pods)
+    found = wait_until_decided(api, pods)
+    return found, time.monotonic() - started_s
+
+
+def follows_the_policy(api, process):
+    """Tells whether pods go to the best node again; kube-scheduler alone would spread them."""
+    before = figure(process, BEST)
+    found, _ = scheduled(api)
+    wait_until(lambda: figure(process, BEST) == before + PODS)
+    return len(set(found.values())) <= 3
+
+
+@pytest.fixture
+def cluster(api):
+    api.create_all([gpu_node(f"node-{i:02}", 4) for i in range(20)])
+    return api
+
+
+def test_a_hang_costs_no_more_than_the_timeout_and_ends_by_itself(plane, cluster, tmp_path):
+    """The process is stopped: its sockets stay open, and nothing is answered."""
+    with podium(plane, tmp_path, policy="best-fit") as process:
+        url = configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")
+        with plane.scheduler(url):
+            assert follows_the_policy(cluster, process)
+            process.process.send_signal(signal.SIGSTOP)
+            try:
+                _, took_s = scheduled(cluster)
+            finally:
+                process.process.send_signal(signal.SIGCONT)
+            assert PODS * TIMEOUT_S <= took_s <= PODS * TIMEOUT_S + BUSY_S
+            assert follows_the_policy(cluster, process)
+
+
+def test_a_crash_costs_nothing_and_a_new_process_takes_over(plane, cluster, tmp_path):
+    with podium(plane, tmp_path, policy="best-fit") as process:
+        port = str(urlsplit(process.url).port)
+        with plane.scheduler(configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")):
+            assert follows_the_policy(cluster, process)
+            process.end(signal.SIGKILL)
+            found, took_s = scheduled(cluster)
+            assert took_s < BUSY_S
+            assert len(set(found.values())) > 3  # kube-scheduler spreads
+            with podium(plane, tmp_path, "--port", port, policy="best-fit") as again:
+                wait_until(lambda: again.get("/readyz").status == 200)
+                assert follows_the_policy(cluster, again)
+
+
+@pytest.mark.parametrize("is_in_time", [True, False], ids=["in-time", "too-late"])
+def test_slow_answers_count_if_they_come_in_time(plane, cluster, tmp_path, is_in_time):
+    delay_s = TIMEOUT_S / 4 if is_in_time else TIMEOUT_S * 2
+    with (
+        podium(plane, tmp_path, policy="best-fit") as process,
+        delayed(urlsplit(process.url).port, delay_s) as slow,
+        plane.scheduler(configuration(slow, httpTimeout=f"{TIMEOUT_S}s")),
+    ):
+        found, took_s = scheduled(cluster)
+        assert figure(process, SCORED) >= PODS
+    cost_s = PODS * min(delay_s, TIMEOUT_S)
+    assert cost_s <= took_s <= cost_s + BUSY_S
+    assert (len(set(found.values())) <= 2) == is_in_time
+
+
+@contextmanager
+def delayed(port, delay_s):
+    """Stands before a server and keeps each answer back for a while; gives its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept():
+        with suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection(("127.0.0.1", port))
+                for pair in ((near, far, 0.0), (far, near, delay_s)):
+                    threading.Thread(target=forward, args=pair, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+
+
+def forward(source, target, delay_s):
+    """Passes bytes on, later."""
+    with suppress(OSError), source, target:
+        while received := source.recv(1 << 16):
+            time.sleep(delay_s)
+            target.sendall(received)
