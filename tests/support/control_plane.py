@@ -60,8 +60,8 @@ class ControlPlane:
 
     @property
     def gates(self) -> list[str]:
-        """Writes the features that are on beside those that always are, as an argument."""
-        named = ",".join(f"{each}=true" for each in self.feature_gates)
+        """Writes the features that are on beside those that always are, or off, as an argument."""
+        named = ",".join(each if "=" in each else f"{each}=true" for each in self.feature_gates)
         return [f"--feature-gates={named}"] if named else []
 
     @property
@@ -82,15 +82,16 @@ class ControlPlane:
         self._servers.close()
 
     @contextmanager
-    def scheduler(self, configuration: Mapping[str, Any] = DEFAULT_PROFILE) -> Iterator[None]:
+    def scheduler(self, configuration: Mapping[str, Any] = DEFAULT_PROFILE) -> Iterator[int]:
         """Runs kube-scheduler with a KubeSchedulerConfiguration for as long as the block.
 
-        Several run side by side where their profiles have different names.
+        Gives the port on which it tells its figures. Several run side by side where their profiles
+        have different names.
         """
         (port,) = free_ports(1)
         with running(self._scheduler(configuration, port), self.log("kube-scheduler")) as daemon:
             daemon.wait_until_ready(port, self.access.certificate)
-            yield
+            yield port
 
     @contextmanager
     def kwok(self) -> Iterator[None]:
