@@ -11,7 +11,7 @@ import yaml
 from podium.kube.manifests import Installation, manifests, objects
 from podium.kube.resources import RESOURCES
 from support.control_plane import ControlPlane
-from support.daemons import free_ports
+from podium.kube.local.daemon import free_ports
 from support.helm import (
     CHART,
     NAMESPACE,

@@ -7,7 +7,7 @@ import pytest
 from podium.errors import InputError, UsageError
 from podium.service.http.credentials import check_tls, read_token
 from podium.settings import Serve
-from support.certificates import make_certificate
+from podium.kube.local.certificate import make_certificate
 
 SECRET = "0123456789abcdef"
 

@@ -9,7 +9,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,11 @@ SETPRIV = shutil.which("setpriv")
 TIED_TO_PARENT = [SETPRIV, "--pdeathsig", "KILL", "--"] if SETPRIV else []
 
 
-@dataclass(frozen=True)
+class DaemonError(RuntimeError):
+    """A program did not start, and what it wrote last."""
+
+
+@dataclass(frozen=True, slots=True)
 class Daemon:
     """Holds a program that runs, and what it writes."""
 
@@ -40,21 +44,23 @@ class Daemon:
                 raise self._failure(f"is not ready {START_S:g} s after its start")
             time.sleep(0.02)
 
-    def _failure(self, what: str) -> RuntimeError:
-        return RuntimeError(f"{self.name} {what}; it wrote last:\n{tail(self.log)}")
+    def _failure(self, what: str) -> DaemonError:
+        return DaemonError(f"{self.name} {what}; it wrote last:\n{tail(self.log)}")
 
 
 @contextmanager
-def running(command: list[str | Path], log: Path) -> Iterator[Daemon]:
+def running(
+    command: list[str | Path], log: Path, environ: Mapping[str, str] | None = None
+) -> Iterator[Daemon]:
     """Runs a program for as long as the block.
 
-    It has a session of its own, so that ctrl-C reaches the tests alone and they stop it in order,
-    and ends at once should they be killed.
+    It has a session of its own, so that ctrl-C reaches its parent alone, which stops it in order,
+    and ends at once should the parent be killed.
     """
     with log.open("wb") as file:
         process = subprocess.Popen(
             [*TIED_TO_PARENT, *command], stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-            cwd=log.parent, start_new_session=True,
+            cwd=log.parent, start_new_session=True, env=environ,
         )  # fmt: skip
     try:
         yield Daemon(Path(command[0]).name, process, log)
