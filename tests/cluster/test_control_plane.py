@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from support.control_plane import ProgramsMissingError, find_programs
 from podium.kube.local.daemon import free_ports, is_ready, running
+from support.control_plane import ProgramsMissingError, find_programs
 from support.feasibility import feasibility_oracle
 from support.kube_api import KubeApi, KubeApiError
 from support.manifests import bound, node, pod

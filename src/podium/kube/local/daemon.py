@@ -23,7 +23,11 @@ TIED_TO_PARENT = [SETPRIV, "--pdeathsig", "KILL", "--"] if SETPRIV else []
 
 
 class DaemonError(RuntimeError):
-    """A program did not start, and what it wrote last."""
+    """Tells that a program did not start, and what it wrote last."""
+
+    def __init__(self, name: str, what: str, last: str) -> None:
+        super().__init__(f"{name} {what}; it wrote last:\n{last}")
+        self.name, self.what, self.last = name, what, last
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Daemon:
             time.sleep(0.02)
 
     def _failure(self, what: str) -> DaemonError:
-        return DaemonError(f"{self.name} {what}; it wrote last:\n{tail(self.log)}")
+        return DaemonError(self.name, what, tail(self.log))
 
 
 @contextmanager
