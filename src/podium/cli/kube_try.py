@@ -30,7 +30,6 @@ NODES = 20
 SEED = 10
 REFRESH_S = 0.1
 LINE_S = 2.0
-BAR_CELLS = 14
 TITLES = ("", "asked for", "kube-scheduler", "with Podium")
 FINAL_TITLES = ("", "asked for", "kube-scheduler", "simulated", "with Podium", "simulated")
 ALONE = (
@@ -38,13 +37,13 @@ ALONE = (
     "extender: {policy}.",
 )
 COUNTED = (
-    "kube-scheduler does not count parts of GPUs: filter and bind of Podium's extender",
-    "do so in both runs. Only the second takes its scores as well: {policy}.",
+    "kube-scheduler does not count parts of GPUs: in both runs, filter and bind of",
+    "Podium's extender do. Only the second takes its scores, too: {policy}.",
 )
 NEXT = {
-    "podium kube try --keep": "look around with kubectl",
+    "podium kube try --keep": "look with kubectl",
     "podium compare kube-default {policy} --protocol inflation": "more nodes",
-    "podium kube snapshot cluster.json": "your cluster as a --trace",
+    "podium kube snapshot cluster.json": "save your cluster",
     "podium kube manifests --policy {policy}": "install Podium",
 }
 
@@ -149,7 +148,7 @@ class LiveTable(TryListener):
         from rich.text import Text
 
         self._drawn_s = time.monotonic()
-        lines = live_lines(self._plan, self._tallies)
+        lines = live_lines(self._plan, self._tallies, self._live.console.width)
         text = Text("\n".join([*lines, "", f"{self._status} ..."]), no_wrap=True, overflow="crop")
         self._live.update(text, refresh=True)
 
@@ -208,11 +207,15 @@ def line_of(plan: TryPlan, tally: Tally) -> str:
     )
 
 
-def live_lines(plan: TryPlan, tallies: Sequence[Tally | None]) -> list[str]:
-    """Draws the table of both runs, with a bar for the GPUs that are allocated."""
-    bars = ("", "", *(_bar(plan, tally) for tally in tallies))
+def live_lines(plan: TryPlan, tallies: Sequence[Tally | None], width: int) -> list[str]:
+    """Draws the table of both runs, with bars; a narrow one leaves out what was asked for."""
+    bars = ("", "", *(_bar(plan, *each) for each in zip(tallies, TITLES[2:], strict=True)))
     cells = [[figures.text_of(cell) for cell in row] for row in rows_of(plan, tallies)]
-    return plain_table(TITLES, [bars, *cells], [False, True, True, True])
+    lines = plain_table(TITLES, [bars, *cells], [False, True, True, True])
+    if max(map(len, lines)) <= width:
+        return lines
+    shown = [(row[0], *row[2:]) for row in (bars, *cells)]
+    return plain_table((TITLES[0], *TITLES[2:]), shown, [False, True, True])
 
 
 def rows_of(plan: TryPlan, tallies: Sequence[Tally | None]) -> list[tuple[object, ...]]:
@@ -233,21 +236,23 @@ def verdict(plan: TryPlan, outcome: Outcome) -> str:
     """Says in a sentence what the policy changed."""
     gpus = round(outcome.policy.gpus_allocated - outcome.stock.gpus_allocated, 1)
     pods = outcome.policy.bound - outcome.stock.bound
-    allocated = f"{_more(abs(gpus), gpus)} GPUs allocated"
-    bound = f"{_more(abs(pods), pods)} pod{'' if abs(pods) == 1 else 's'} bound"
-    return f"{plan.policy.name} against kube-scheduler's own scores: {allocated}, {bound}"
+    if not gpus and not pods:
+        return f"{plan.policy.name} changed nothing: as many GPUs and pods as without it"
+    told = [f"{_more(gpus)} GPUs allocated"] if gpus else []
+    told += [f"{_more(pods)} pod{'' if abs(pods) == 1 else 's'} bound"] if pods else []
+    return f"With {plan.policy.name}: {' and '.join(told)}"
 
 
-def _more(amount: float, change: float) -> str:
-    if not change:
-        return "as many"
-    return f"{amount:,g} {'more' if change > 0 else 'fewer'}"
+def _more(change: float) -> str:
+    return f"{abs(change):,g} {'more' if change > 0 else 'fewer'}"
 
 
 def _show(screen: Screen, plan: TryPlan, outcome: Outcome, *, is_json: bool) -> None:
     if is_json:
-        print_json({**plan.as_object(), **outcome.as_object()})
+        notes = [*plan.notes, *outcome.notes]
+        print_json({**plan.as_object(), **outcome.as_object(), "notes": notes})
         return
+    inform(screen, outcome.notes)
     columns = (
         outcome.stock, outcome.stock_simulated, outcome.policy, outcome.policy_simulated,
     )  # fmt: skip
@@ -261,10 +266,12 @@ def _show(screen: Screen, plan: TryPlan, outcome: Outcome, *, is_json: bool) -> 
         print(on_one_line(f"  {command:<{max(map(len, steps))}}  {what}"))
 
 
-def _bar(plan: TryPlan, tally: Tally | None) -> str:
-    share = tally.gpus_allocated / plan.cluster.gpu_total if tally and plan.cluster.gpu_total else 0
-    filled = round(BAR_CELLS * min(1.0, share))
-    return "█" * filled + "·" * (BAR_CELLS - filled)
+def _bar(plan: TryPlan, tally: Tally | None, title: str) -> str:
+    """Draws the share of GPUs that is allocated, as wide as a title."""
+    gpus = plan.cluster.gpu_total
+    share = tally.gpus_allocated / gpus if tally is not None and gpus else 0.0
+    filled = round(len(title) * min(1.0, share))
+    return "█" * filled + "·" * (len(title) - filled)
 
 
 def _gpus(tally: Tally | None) -> figures.Figure | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -96,7 +98,6 @@ class TryPlan:
             "gpus": self.cluster.gpu_total,
             "pods": len(self.pods),
             "has_parts": self.has_parts,
-            "notes": list(self.notes),
         }
 
     def count(self, is_bound: Iterable[bool]) -> Tally:
@@ -116,6 +117,7 @@ class Outcome:
     stock_simulated: Tally
     policy_simulated: Tally
     kubeconfig: Path
+    notes: tuple[str, ...] = ()
 
     def as_object(self) -> dict[str, Any]:
         """Describes the outcome as JSON types."""
@@ -162,29 +164,31 @@ def tried(plan: TryPlan, programs: Path, listener: TryListener) -> Iterator[Outc
     from podium.kube.local.control_plane import control_plane
     from podium.kube.local.daemon import DaemonError
     from podium.kube.local.server import KubeApi
+    from podium.policies import load
 
+    # A policy that fails says so here; in a cluster, the extender would go on without it.
+    listener.status("simulating the same pods")
+    simulated = predicted(plan, load(STOCK)), predicted(plan, plan.policy)
     try:
         listener.status("starting etcd and kube-apiserver")
         with (
             control_plane(programs) as plane,
             contextlib.closing(KubeApi(plane.access)) as api,
         ):
-            yield from _compared(_Runs(plan, plane, api, listener))
+            yield from _compared(_Runs(plan, plane, api, listener), simulated)
     except DaemonError as error:
         raise _not_started(error) from error
 
 
-def _compared(runs: _Runs) -> Iterator[Outcome]:
-    plan = runs.plan
+def _compared(runs: _Runs, simulated: tuple[Tally, Tally]) -> Iterator[Outcome]:
     runs.create_nodes()
     with runs.stock_scheduler():
         stock = runs.submit(lambda tally: runs.listener.decided(tally, None))
     runs.delete_pods()
-    with runs.policy_scheduler():
+    with runs.policy_scheduler() as url:
         policy = runs.submit(lambda tally: runs.listener.decided(stock, tally))
-        runs.listener.status("simulating the same pods")
-        simulated = [predicted(plan, runs.objects, each) for each in (STOCK, plan.policy)]
-        yield Outcome(stock, policy, *simulated, runs.plane.kubeconfig)
+        notes = tuple(unscored(_metrics(url)))
+        yield Outcome(stock, policy, *simulated, kubeconfig=runs.plane.kubeconfig, notes=notes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,15 +200,10 @@ class _Runs:
     api: KubeApi
     listener: TryListener
 
-    @property
-    def objects(self) -> list[dict[str, Any]]:
-        """Lists nodes and pods as they are created."""
-        from podium.kube.local.workload import node_objects, pod_objects
-
-        return [*node_objects(self.plan.cluster), *pod_objects(self.plan.pods)]
-
     def create_nodes(self) -> None:
-        self.api.create_all(each for each in self.objects if each["kind"] == "Node")
+        from podium.kube.local.workload import node_objects
+
+        self.api.create_all(node_objects(self.plan.cluster))
 
     def delete_pods(self) -> None:
         from podium.kube.local.server import AT_ONCE
@@ -227,8 +226,8 @@ class _Runs:
             yield
 
     @contextmanager
-    def policy_scheduler(self) -> Iterator[None]:
-        """Runs kube-scheduler with Podium as its extender."""
+    def policy_scheduler(self) -> Iterator[str]:
+        """Runs kube-scheduler with Podium as its extender, and gives Podium's address."""
         self.listener.status("starting Podium and kube-scheduler")
         verbs = {"prioritizeVerb": "prioritize", "weight": WEIGHT}
         counting = _COUNTING if self.plan.has_parts else {}
@@ -236,7 +235,7 @@ class _Runs:
             self._service(self._reference()) as url,
             self.plane.scheduler(_extended(url, {**verbs, **counting})),
         ):
-            yield
+            yield url
 
     def submit(self, watch: Callable[[Tally], None]) -> Tally:
         """Submits pods one after the other, each once the last is decided."""
@@ -292,11 +291,14 @@ class _Runs:
         (port,) = free_ports(1)
         command: list[str | Path] = [sys.executable, "-m", "podium", "serve", "--port", str(port)]
         environ = _environment(self.plane, policy, is_counting=self.plan.has_parts)
-        with running(command, self.plane.log("podium"), environ) as daemon:
+        with running(command, self.plane.log("podium"), environ, "podium serve") as daemon:
             daemon.wait_until_ready(port)
             yield f"http://127.0.0.1:{port}"
 
 
+_NEUTRAL = re.compile(
+    r'podium_extender_neutral_total\{reason="(?P<reason>[^"]*)",verb="prioritize"\} (?P<count>\S+)'
+)
 _COUNTING = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False}
 
 
@@ -335,28 +337,40 @@ def _environment(plane: ControlPlane, policy: str, *, is_counting: bool) -> dict
     }
 
 
-def predicted(plan: TryPlan, objects: list[dict[str, Any]], policy: Policy | str) -> Tally:
-    """Simulates the same objects in the same order; nodes that tie go by their names."""
-    import tempfile
+def _metrics(url: str) -> str:
+    from urllib.request import urlopen
 
-    from podium.policies import load
+    with urlopen(f"{url}/metrics", timeout=DECISION_S) as reply:
+        return str(reply.read().decode())
+
+
+def unscored(metrics: str) -> Iterator[str]:
+    """Notes how often Podium preferred no node, and why; pods are placed all the same then."""
+    counts = {match["reason"]: float(match["count"]) for match in _NEUTRAL.finditer(metrics)}
+    told = ", ".join(f"{reason} ({count:g} times)" for reason, count in counts.items() if count)
+    if told:
+        yield f"for some pods Podium gave no scores, and kube-scheduler decided alone: {told}"
+
+
+def predicted(plan: TryPlan, policy: Policy) -> Tally:
+    """Simulates the same objects in the same order; nodes that tie go by their names."""
+    from podium.kube.local.workload import node_objects, pod_objects
     from podium.sim import Rounds, Setup, simulate
     from podium.traces.catalogue import load_trace
 
+    pods = pod_objects(plan.pods)
+    objects = [*node_objects(plan.cluster), *pods]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "objects.json")
         file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
         trace = load_trace(str(file))
     assert trace.cluster is not None
     assert trace.workload is not None
-    chosen = load(policy) if isinstance(policy, str) else policy
-    result = simulate(
-        trace.cluster, trace.workload, chosen, Rounds(max_rounds=1), Setup(ranks="listed")
-    )
+    protocol, setup = Rounds(max_rounds=1), Setup(ranks="listed")
+    result = simulate(trace.cluster, trace.workload, policy, protocol, setup)
     names = (name.rpartition("/")[2] for name in result.plan.arrivals.names)
     is_placed = dict(zip(names, result.is_placed.tolist(), strict=True))
-    pods = (each["metadata"]["name"] for each in objects if each["kind"] == "Pod")
-    return plan.count([is_placed[name] for name in pods])
+    return plan.count(is_placed[pod["metadata"]["name"]] for pod in pods)
 
 
 def class_name(pod: PodSpec) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from podium.kube.local.certificate import make_certificate
 from podium.kube.local.daemon import free_ports, running, tail
+from podium.kube.local.folder import temporary_folder
 from podium.kube.local.server import Server
 
 # ServiceAccount waits for a controller. TaintNodesByCondition taints new nodes until a controller
@@ -120,7 +121,7 @@ class ControlPlane:
 def control_plane(programs: Path, feature_gates: tuple[str, ...] = ()) -> Iterator[ControlPlane]:
     """Starts etcd and kube-apiserver in a temporary folder, and stops them whatever happens."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="podium-kube-")))
+        folder = stack.enter_context(temporary_folder())
         certificate, _ = make_certificate(folder)
         client_port, peer_port, port = free_ports(3)
         access = Server(port, secrets.token_hex(), certificate)

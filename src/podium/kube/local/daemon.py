@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-START_S = 60.0
+START_S = 120.0  # a busy machine may have to compile a policy first
 STOP_S = 10.0
 LOG_LINES = 40
 # Has the kernel kill a program whose parent has died; util-linux brings it.
@@ -54,7 +54,7 @@ class Daemon:
 
 @contextmanager
 def running(
-    command: list[str | Path], log: Path, environ: Mapping[str, str] | None = None
+    command: list[str | Path], log: Path, environ: Mapping[str, str] | None = None, name: str = ""
 ) -> Iterator[Daemon]:
     """Runs a program for as long as the block.
 
@@ -67,7 +67,7 @@ def running(
             cwd=log.parent, start_new_session=True, env=environ,
         )  # fmt: skip
     try:
-        yield Daemon(Path(command[0]).name, process, log)
+        yield Daemon(name or Path(command[0]).name, process, log)
     finally:
         process.terminate()
         try:
