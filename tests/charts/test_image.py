@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.daemons import free_ports, running
+from podium.kube.local.daemon import free_ports, running
 from support.helm import ROOT, of_kind, rendered
 
 INSIDE = re.compile(r"(?<![\w/.-])/(opt/podium|var/cache|var/lib|source|tmp)\b")

@@ -11,7 +11,7 @@ PLANE = pytest.StashKey()
 def pytest_collection_modifyitems(items):
     missing = missing_programs()
     for item in items:
-        if "plane" in getattr(item, "fixturenames", ()):
+        if {"plane", "programs"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.cluster)
             if missing:
                 item.add_marker(pytest.mark.skip(missing))
@@ -36,9 +36,15 @@ def pytest_runtest_makereport(item):
 
 
 @pytest.fixture(scope="session")
-def plane(request):
+def programs():
+    """Names the folder of the programs."""
+    return find_programs()
+
+
+@pytest.fixture(scope="session")
+def plane(request, programs):
     """Starts etcd and kube-apiserver once for all tests of a process."""
-    with control_plane(find_programs()) as started:
+    with control_plane(programs) as started:
         request.config.stash[PLANE] = started
         yield started
         del request.config.stash[PLANE]

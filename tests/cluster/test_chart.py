@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from podium.kube.local.daemon import free_ports
 from podium.kube.manifests import Installation, manifests, objects
 from podium.kube.resources import RESOURCES
 from support.control_plane import ControlPlane
-from support.daemons import free_ports
 from support.helm import (
     CHART,
     NAMESPACE,

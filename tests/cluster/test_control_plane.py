@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from podium.kube.local.daemon import free_ports, is_ready, running
 from support.control_plane import ProgramsMissingError, find_programs
-from support.daemons import free_ports, is_ready, running
 from support.feasibility import feasibility_oracle
 from support.kube_api import KubeApi, KubeApiError
 from support.manifests import bound, node, pod
@@ -119,7 +119,7 @@ def wait_until(is_so):
 SPAWN = """
 import sys, time
 from pathlib import Path
-from support.daemons import running
+from podium.kube.local.daemon import running
 with running(["sleep", "300"], Path(sys.argv[1])) as daemon:
     print(daemon.process.pid, flush=True)
     time.sleep(300)

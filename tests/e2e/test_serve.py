@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from podium.kube.local.certificate import make_certificate
 from podium.service.learning.replies import ObserveReply, ScoreReply
 from podium.store import open_store
 from support.binary import PODIUM, run
-from support.certificates import make_certificate
 from support.postgres import postgres_server
 from support.service import ASSIGN, OBSERVE, SCORE, Process, served
 

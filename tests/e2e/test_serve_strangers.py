@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.certificates import make_certificate
+from podium.kube.local.certificate import make_certificate
 from support.service import OBSERVE, SCORE, served
 
 pytestmark = pytest.mark.deep

@@ -1,128 +1,29 @@
-"""Asks an API server of Kubernetes, in JSON over connections that stay open."""
+"""Changes objects of a local control plane, and waits until a scheduler has decided."""
 
 from __future__ import annotations
 
-import contextlib
-import http.client
-import json
-import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from http import HTTPStatus
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
 
-Manifest = Mapping[str, Any]
+from podium.kube.local.server import (
+    AT_ONCE,
+    KubeApiError,
+    Manifest,
+    collection,
+    path_of,
+    unschedulable,
+)
+from podium.kube.local.server import KubeApi as LocalApi
 
-PLURALS = {
-    "ClusterRole": "clusterroles",
-    "ClusterRoleBinding": "clusterrolebindings",
-    "Namespace": "namespaces",
-    "Node": "nodes",
-    "PersistentVolume": "persistentvolumes",
-    "PersistentVolumeClaim": "persistentvolumeclaims",
-    "Pod": "pods",
-    "PodDisruptionBudget": "poddisruptionbudgets",
-    "PodGroup": "podgroups",
-    "PriorityClass": "priorityclasses",
-    "RuntimeClass": "runtimeclasses",
-}
-NAMESPACED = frozenset({"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup"})
-# No kubelet says that the containers are gone.
-AT_ONCE = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+__all__ = ["AT_ONCE", "POLL_S", "KubeApi", "KubeApiError", "Manifest", "unschedulable"]
+
 MERGE = "application/merge-patch+json"
 POLL_S = 0.01
-AT_A_TIME = 8
 
 
-class KubeApiError(Exception):
-    """Tells that the API server refused a request."""
-
-    def __init__(self, request: str, status: int, message: str) -> None:
-        super().__init__(f"{request} was answered with {status}: {message}")
-        self.status = status
-
-
-@dataclass(frozen=True)
-class Access:
-    """Says where an API server is, whom it takes the caller for and how to trust it."""
-
-    port: int
-    token: str
-    certificate: Path
-
-    def kubeconfig(self) -> dict[str, Any]:
-        """Writes the same down as clients of Kubernetes read it."""
-        cluster = {
-            "server": f"https://127.0.0.1:{self.port}",
-            "certificate-authority": str(self.certificate),
-        }
-        return {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": "admin", "user": {"token": self.token}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
-            "current-context": "test",
-        }
-
-
-class KubeApi:
-    """Makes, changes, lists and deletes objects; threads may share it."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._trust = ssl.create_default_context(cafile=str(access.certificate))
-        self._idle: list[http.client.HTTPSConnection] = []
-        self._pool = ThreadPoolExecutor(AT_A_TIME)
-
-    def close(self) -> None:
-        self._pool.shutdown()
-        for connection in self._idle:
-            connection.close()
-
-    def forget_connections(self) -> None:
-        """Closes the connections to a server that is no longer there."""
-        while self._idle:
-            self._idle.pop().close()
-
-    def ask(
-        self, method: str, path: str, body: object = None, content_type: str = "application/json"
-    ) -> Any:
-        """Sends one request and gives the answer, read from JSON where it is JSON."""
-        headers = {"Authorization": f"Bearer {self._access.token}", "Content-Type": content_type}
-        sent = None if body is None else json.dumps(body).encode()
-        connection = self._connection()
-        try:
-            connection.request(method, path, sent, headers)
-            reply = connection.getresponse()
-            text = reply.read()
-        except BaseException:
-            connection.close()
-            raise
-        self._idle.append(connection)
-        is_json = reply.getheader("Content-Type", "").startswith("application/json")
-        content: Any = json.loads(text) if is_json else text.decode()
-        if reply.status >= HTTPStatus.BAD_REQUEST:
-            message = content["message"] if is_json else content
-            raise KubeApiError(f"{method} {path}", reply.status, message)
-        return content
-
-    def _connection(self) -> http.client.HTTPSConnection:
-        with contextlib.suppress(IndexError):
-            return self._idle.pop()
-        return http.client.HTTPSConnection(
-            "127.0.0.1", self._access.port, timeout=30, context=self._trust
-        )
-
-    def create_all(self, manifests: Iterable[Manifest]) -> list[Any]:
-        """Makes objects several at a time, in no order; has tried all before it fails."""
-        tried = [self._pool.submit(self.create, manifest) for manifest in manifests]
-        wait(tried)
-        return [each.result() for each in tried]
+class KubeApi(LocalApi):
+    """Changes objects as well; threads may share it."""
 
     def create(self, manifest: Manifest) -> Any:
         """Makes an object with its status, and begins to delete it if it has a deletionTimestamp.
@@ -139,9 +40,6 @@ class KubeApi:
             self.ask("DELETE", path_of(manifest))
         return made
 
-    def get(self, manifest: Manifest) -> Any:
-        return self.ask("GET", path_of(manifest))
-
     def replace(self, manifest: Manifest) -> Any:
         return self.ask("PUT", path_of(manifest), manifest)
 
@@ -155,24 +53,11 @@ class KubeApi:
         """Deletes an object at once, without a grace period."""
         self.ask("DELETE", path_of(manifest), AT_ONCE)
 
-    def pods(self, namespace: str | None = None) -> list[Any]:
-        """Lists the pods of a namespace, or all."""
-        where = "" if namespace is None else f"/namespaces/{namespace}"
-        return list(self.ask("GET", f"/api/v1{where}/pods")["items"])
-
     def nodes(self) -> list[Any]:
         return list(self.ask("GET", "/api/v1/nodes")["items"])
 
     def namespaces(self) -> list[Any]:
         return list(self.ask("GET", "/api/v1/namespaces")["items"])
-
-    def clear(self, kept_nodes: Iterable[str] = (), kept_namespaces: Iterable[str] = ()) -> None:
-        """Deletes all pods, then all nodes, but those that are kept."""
-        for namespace in {pod["metadata"]["namespace"] for pod in self.pods()}:
-            if namespace not in set(kept_namespaces):
-                self.ask("DELETE", f"/api/v1/namespaces/{namespace}/pods", AT_ONCE)
-        kept = ",".join(f"metadata.name!={name}" for name in kept_nodes)
-        self.ask("DELETE", f"/api/v1/nodes?{urlencode({'fieldSelector': kept})}", AT_ONCE)
 
     def wait_until_scheduled(self, pod: Manifest, timeout_s: float = 30.0) -> str:
         """Gives the node that a pod was bound to."""
@@ -192,25 +77,3 @@ class KubeApi:
                 name, status = seen["metadata"]["name"], seen["status"]
                 raise TimeoutError(f"pod {name} is after {timeout_s:g} s still so: {status}")
             time.sleep(POLL_S)
-
-
-def unschedulable(pod: Manifest) -> str | None:
-    """Gives the scheduler's message where it found no node for a pod."""
-    for condition in pod["status"].get("conditions", ()):
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return f"{condition['reason']}: {condition.get('message', '')}"
-    return None
-
-
-def collection(manifest: Manifest) -> str:
-    """Gives the path under which objects like this one are made and listed."""
-    version, kind = manifest["apiVersion"], manifest["kind"]
-    root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
-    if kind in NAMESPACED:
-        root = f"{root}/namespaces/{manifest['metadata'].get('namespace', 'default')}"
-    return f"{root}/{PLURALS[kind]}"
-
-
-def path_of(manifest: Manifest) -> str:
-    """Gives the path of one object."""
-    return f"{collection(manifest)}/{manifest['metadata']['name']}"

@@ -16,6 +16,7 @@ from podium.cli.figures import count
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.kube_manifests import print_manifests
+from podium.cli.kube_try import try_podium
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable, stopping
@@ -228,3 +229,4 @@ async def _taken(screen: Screen, cluster: ClusterOptions) -> Snapshot:
 
 
 app.command("manifests")(print_manifests)
+app.command("try")(try_podium)

@@ -8,8 +8,8 @@ import pytest
 from podium.errors import InputError, MissingError, MissingExtra, UnknownName
 from podium.kube.access import Access, Target
 from podium.kube.client import KubeClient, KubeError
+from podium.kube.local.daemon import free_ports
 from podium.kube.resources import RESOURCES, served
-from support.daemons import free_ports
 from support.fake_api import fake_api, kubeconfig, listed, status
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError, UsageError
+from podium.kube.local.certificate import make_certificate
 from podium.service.http.credentials import check_tls, read_token
 from podium.settings import Serve
-from support.certificates import make_certificate
 
 SECRET = "0123456789abcdef"
 

@@ -9,12 +9,12 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-START_S = 60.0
+START_S = 120.0  # a busy machine may have to compile a policy first
 STOP_S = 10.0
 LOG_LINES = 40
 # Has the kernel kill a program whose parent has died; util-linux brings it.
@@ -22,7 +22,15 @@ SETPRIV = shutil.which("setpriv")
 TIED_TO_PARENT = [SETPRIV, "--pdeathsig", "KILL", "--"] if SETPRIV else []
 
 
-@dataclass(frozen=True)
+class DaemonError(RuntimeError):
+    """Tells that a program did not start, and what it wrote last."""
+
+    def __init__(self, name: str, what: str, last: str) -> None:
+        super().__init__(f"{name} {what}; it wrote last:\n{last}")
+        self.name, self.what, self.last = name, what, last
+
+
+@dataclass(frozen=True, slots=True)
 class Daemon:
     """Holds a program that runs, and what it writes."""
 
@@ -40,24 +48,26 @@ class Daemon:
                 raise self._failure(f"is not ready {START_S:g} s after its start")
             time.sleep(0.02)
 
-    def _failure(self, what: str) -> RuntimeError:
-        return RuntimeError(f"{self.name} {what}; it wrote last:\n{tail(self.log)}")
+    def _failure(self, what: str) -> DaemonError:
+        return DaemonError(self.name, what, tail(self.log))
 
 
 @contextmanager
-def running(command: list[str | Path], log: Path) -> Iterator[Daemon]:
+def running(
+    command: list[str | Path], log: Path, environ: Mapping[str, str] | None = None, name: str = ""
+) -> Iterator[Daemon]:
     """Runs a program for as long as the block.
 
-    It has a session of its own, so that ctrl-C reaches the tests alone and they stop it in order,
-    and ends at once should they be killed.
+    It has a session of its own, so that ctrl-C reaches its parent alone, which stops it in order,
+    and ends at once should the parent be killed.
     """
     with log.open("wb") as file:
         process = subprocess.Popen(
             [*TIED_TO_PARENT, *command], stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-            cwd=log.parent, start_new_session=True,
+            cwd=log.parent, start_new_session=True, env=environ,
         )  # fmt: skip
     try:
-        yield Daemon(Path(command[0]).name, process, log)
+        yield Daemon(name or Path(command[0]).name, process, log)
     finally:
         process.terminate()
         try:

@@ -1,0 +1,278 @@
+"""Shows a real kube-scheduler with and without Podium, on fake nodes of this machine."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli import figures
+from podium.cli.case_options import ClusterName, TraceName
+from podium.cli.options import Json, TracesFolder, read_settings
+from podium.cli.render import Rhythm, Screen, plain_table, print_json
+from podium.cli.signals import stoppable
+from podium.cli.terminal import guarding, on_one_line
+from podium.cli.watch import inform
+from podium.experiments.kube_try import Outcome, Tally, TryListener, TryPlan, plan_try, tried
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from podium.settings import Settings
+
+POLICY = "fed-gpu"
+NODES = 20
+SEED = 10
+REFRESH_S = 0.1
+LINE_S = 2.0
+TITLES = ("", "asked for", "kube-scheduler", "with Podium")
+FINAL_TITLES = ("", "asked for", "kube-scheduler", "simulated", "with Podium", "simulated")
+ALONE = (
+    "The first run is kube-scheduler alone. The second takes the scores of Podium's",
+    "extender: {policy}.",
+)
+COUNTED = (
+    "kube-scheduler does not count parts of GPUs: in both runs, filter and bind of",
+    "Podium's extender do. Only the second takes its scores, too: {policy}.",
+)
+NEXT = {
+    "podium kube try --keep": "look with kubectl",
+    "podium compare kube-default {policy} --protocol inflation": "more nodes",
+    "podium kube snapshot cluster.json": "save your cluster",
+    "podium kube manifests --policy {policy}": "install Podium",
+}
+
+
+@stoppable
+def try_podium(
+    ctx: typer.Context,
+    policy: Annotated[
+        str, typer.Option("--policy", help="Policy of the second run, by name, file or run.")
+    ] = POLICY,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", min=1, help=f"Nodes of the embedded trace; default: {NODES}.",
+            show_default=False,
+        ),
+    ] = None,
+    pods: Annotated[
+        int | None,
+        typer.Option(
+            "--pods", min=1, help="Pods to submit; default: until they ask for all GPUs.",
+            show_default=False,
+        ),
+    ] = None,
+    trace: TraceName = None,
+    cluster: ClusterName = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of nodes and pods.")] = SEED,
+    traces: TracesFolder = None,
+    is_keeping: Annotated[
+        bool, typer.Option("--keep", help="Leave the cluster running until ctrl-C.")
+    ] = False,
+    is_json: Json = False,
+) -> None:  # fmt: skip
+    """Shows a real kube-scheduler with and without Podium, on fake nodes of this machine.
+
+    Starts etcd, kube-apiserver and kube-scheduler on the loopback interface, submits the same
+    pods twice, and stops everything again. It needs neither a cluster nor containers.
+    """
+    from podium.kube import need_extra as need_kube_extra
+    from podium.kube.local.programs import find_programs
+    from podium.service import need_extra as need_serve_extra
+
+    need_kube_extra()
+    need_serve_extra()
+    programs = find_programs()
+    flags = {
+        "simulate.trace": trace, "simulate.cluster": cluster, "simulate.seed": seed,
+        "simulate.protocol": "rounds", "traces.folder": traces,
+    }  # fmt: skip
+    settings = read_settings(ctx, flags)
+    screen = Screen(settings.display)
+    plan = _plan(settings, policy, nodes, pods)
+    inform(screen, plan.notes)
+    screen.note(headline(plan))
+    with ExitStack() as stack:
+        with following(screen, plan) as listener:
+            outcome = stack.enter_context(tried(plan, programs, listener))
+        _show(screen, plan, outcome, is_json=is_json)
+        if is_keeping:
+            _keep(screen, outcome)
+
+
+def _plan(settings: Settings, policy: str, nodes: int | None, pods: int | None) -> TryPlan:
+    from podium.experiments.case import Inputs
+    from podium.traces.catalogue import EMBEDDED
+
+    is_embedded = (settings.simulate.cluster or settings.simulate.trace) == EMBEDDED
+    chosen = NODES if nodes is None and is_embedded else nodes
+    return plan_try(settings, Inputs(nodes=chosen), policy, pods)
+
+
+def _keep(screen: Screen, outcome: Outcome) -> None:
+    """Leaves everything running until somebody asks for the end."""
+    screen.note(f"the cluster runs until ctrl-C: export KUBECONFIG={outcome.kubeconfig}")
+    with suppress(KeyboardInterrupt):
+        signal.pause()
+
+
+class LiveTable(TryListener):
+    """Draws both runs side by side while they go on."""
+
+    def __init__(self, live: Live, plan: TryPlan) -> None:
+        self._live = live
+        self._plan = plan
+        self._status = ""
+        self._tallies: tuple[Tally | None, ...] = (None, None)
+        self._drawn_s = 0.0
+
+    def status(self, text: str) -> None:
+        """Shows what is being done."""
+        self._status = text
+        self._draw()
+
+    def decided(self, stock: Tally, policy: Tally | None) -> None:
+        """Shows one more pod, some times a second."""
+        self._tallies = (stock, policy)
+        self._status = f"{'kube-scheduler' if policy is None else 'Podium'} places pods"
+        if time.monotonic() - self._drawn_s >= REFRESH_S:
+            self._draw()
+
+    def _draw(self) -> None:
+        from rich.text import Text
+
+        self._drawn_s = time.monotonic()
+        lines = live_lines(self._plan, self._tallies, self._live.console.width)
+        text = Text("\n".join([*lines, "", f"{self._status} ..."]), no_wrap=True, overflow="crop")
+        self._live.update(text, refresh=True)
+
+
+class Lines(TryListener):
+    """Prints a line for each step and one now and then in between, where there is no terminal."""
+
+    def __init__(self, screen: Screen, plan: TryPlan, rhythm: Rhythm) -> None:
+        self._screen = screen
+        self._plan = plan
+        self._rhythm = rhythm
+
+    def status(self, text: str) -> None:
+        """Prints what is being done."""
+        self._screen.note(text)
+
+    def decided(self, stock: Tally, policy: Tally | None) -> None:
+        """Prints how far a run is: now and then, and at its end."""
+        name, tally = ("kube-scheduler", stock) if policy is None else ("with Podium", policy)
+        is_last = tally.submitted == len(self._plan.pods)
+        if self._rhythm.is_due() or is_last:
+            self._screen.note(f"{name}: {line_of(self._plan, tally)}")
+
+
+@contextmanager
+def following(screen: Screen, plan: TryPlan) -> Iterator[TryListener]:
+    """Shows both runs on a terminal while the block goes on; elsewhere prints lines."""
+    display = screen.display
+    if display.quiet or not display.progress:
+        yield TryListener()
+    elif not sys.stderr.isatty():
+        yield Lines(screen, plan, Rhythm(LINE_S))
+    else:
+        from rich.live import Live
+
+        console = screen.console(sys.stderr)
+        with Live(console=console, transient=True, auto_refresh=False) as live, guarding():
+            yield LiveTable(live, plan)
+
+
+def headline(plan: TryPlan) -> str:
+    """Says what is submitted to what, and how parts of GPUs are counted."""
+    nodes, gpus = figures.counted(len(plan.cluster), "node"), plan.cluster.gpu_total
+    pods = figures.counted(len(plan.pods), "pod")
+    told = f"{nodes} with {figures.counted(gpus, 'GPU')}, {pods} of {plan.trace}, seed {plan.seed}"
+    used = COUNTED if plan.has_parts else ALONE
+    lines = [told, *(line.format(policy=plan.policy.name) for line in used)]
+    return "\n".join(map(on_one_line, lines))
+
+
+def line_of(plan: TryPlan, tally: Tally) -> str:
+    """Writes how far a run is in one line."""
+    return (
+        f"{tally.bound:,} of {len(plan.pods):,} pods bound, {tally.gpus_allocated:,.1f} of "
+        f"{plan.cluster.gpu_total:,} GPUs allocated, {tally.no_room:,} found no room"
+    )
+
+
+def live_lines(plan: TryPlan, tallies: Sequence[Tally | None], width: int) -> list[str]:
+    """Draws the table of both runs, with bars; a narrow one leaves out what was asked for."""
+    bars = ("", "", *(_bar(plan, *each) for each in zip(tallies, TITLES[2:], strict=True)))
+    cells = [[figures.text_of(cell) for cell in row] for row in rows_of(plan, tallies)]
+    lines = plain_table(TITLES, [bars, *cells], [False, True, True, True])
+    if max(map(len, lines)) <= width:
+        return lines
+    shown = [(row[0], *row[2:]) for row in (bars, *cells)]
+    return plain_table((TITLES[0], *TITLES[2:]), shown, [False, True, True])
+
+
+def rows_of(plan: TryPlan, tallies: Sequence[Tally | None]) -> list[tuple[object, ...]]:
+    """Gives the cells of a table: what was asked for, and what came of it in each run."""
+    asked = plan.count([True] * len(plan.pods))
+    rows: list[tuple[object, ...]] = [
+        ("GPUs allocated", _gpus(asked), *map(_gpus, tallies)),
+        ("pods bound", asked.bound, *(tally and tally.bound for tally in tallies)),
+    ]
+    for name in plan.classes:
+        cells = (tally and tally.by_class.get(name, (0, 0))[1] for tally in tallies)
+        rows.append((f"- {name}", asked.by_class[name][0], *cells))
+    rows.append(("found no room", None, *(tally and tally.no_room for tally in tallies)))
+    return rows
+
+
+def verdict(plan: TryPlan, outcome: Outcome) -> str:
+    """Says in a sentence what the policy changed."""
+    gpus = round(outcome.policy.gpus_allocated - outcome.stock.gpus_allocated, 1)
+    pods = outcome.policy.bound - outcome.stock.bound
+    if not gpus and not pods:
+        return f"{plan.policy.name} changed nothing: as many GPUs and pods as without it"
+    told = [f"{_more(gpus)} GPUs allocated"] if gpus else []
+    told += [f"{_more(pods)} pod{'' if abs(pods) == 1 else 's'} bound"] if pods else []
+    return f"With {plan.policy.name}: {' and '.join(told)}"
+
+
+def _more(change: float) -> str:
+    return f"{abs(change):,g} {'more' if change > 0 else 'fewer'}"
+
+
+def _show(screen: Screen, plan: TryPlan, outcome: Outcome, *, is_json: bool) -> None:
+    if is_json:
+        notes = [*plan.notes, *outcome.notes]
+        print_json({**plan.as_object(), **outcome.as_object(), "notes": notes})
+        return
+    inform(screen, outcome.notes)
+    columns = (
+        outcome.stock, outcome.stock_simulated, outcome.policy, outcome.policy_simulated,
+    )  # fmt: skip
+    screen.table(FINAL_TITLES, rows_of(plan, columns))
+    print()
+    print(on_one_line(verdict(plan, outcome)))
+    print()
+    print("Next:")
+    steps = {command.format(policy=plan.reference): what for command, what in NEXT.items()}
+    for command, what in steps.items():
+        print(on_one_line(f"  {command:<{max(map(len, steps))}}  {what}"))
+
+
+def _bar(plan: TryPlan, tally: Tally | None, title: str) -> str:
+    """Draws the share of GPUs that is allocated, as wide as a title."""
+    gpus = plan.cluster.gpu_total
+    share = tally.gpus_allocated / gpus if tally is not None and gpus else 0.0
+    filled = round(len(title) * min(1.0, share))
+    return "█" * filled + "·" * (len(title) - filled)
+
+
+def _gpus(tally: Tally | None) -> figures.Figure | None:
+    return None if tally is None else figures.decimal(tally.gpus_allocated, 1)

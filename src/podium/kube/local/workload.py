@@ -1,0 +1,93 @@
+"""Writes the nodes and pods of a trace as objects that kube-scheduler and Podium both count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from podium.model.cluster import Cluster, NodeSpec
+from podium.model.records import GPU_MILLI as WHOLE_GPU
+from podium.model.workload import PodSpec
+from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.writer import node_object, pod_object
+
+NAMESPACE = "default"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def node_objects(cluster: Cluster) -> list[dict[str, Any]]:
+    """Writes all nodes; those whose names Kubernetes would refuse are numbered."""
+    specs = cluster.specs()
+    if not all(_NAME.fullmatch(spec.name) for spec in specs):
+        specs = [replace(spec, name=f"node-{i:04}") for i, spec in enumerate(specs)]
+    return [_node(spec) for spec in specs]
+
+
+def pod_objects(pods: Iterable[PodSpec]) -> list[dict[str, Any]]:
+    """Writes pods, numbered in their order: all wait, in one namespace and of one priority."""
+    return [_pod(spec, f"pod-{number:04}") for number, spec in enumerate(pods)]
+
+
+def first_pods(pods: Iterable[PodSpec], cluster: Cluster, most: int | None) -> list[PodSpec]:
+    """Takes so many pods, or else as many as ask for the GPUs of the cluster together."""
+    taken: list[PodSpec] = []
+    asked = 0
+    for pod in pods:
+        if len(taken) == most or (most is None and asked >= cluster.gpu_milli_total):
+            break
+        taken.append(pod)
+        asked += pod.gpu_count * pod.gpu_milli
+    return taken
+
+
+def is_part(spec: PodSpec) -> bool:
+    """Tells whether a pod asks for less than whole GPUs."""
+    return spec.gpu_count > 0 and spec.gpu_milli < WHOLE_GPU
+
+
+def _node(spec: NodeSpec) -> dict[str, Any]:
+    node = node_object(spec)
+    labels = node["metadata"].setdefault("labels", {})
+    labels["kubernetes.io/hostname"] = spec.name
+    if spec.gpu_count:
+        labels[keys.NVIDIA_PRODUCT] = labels.pop(keys.GPU_CARD_MODEL)
+    for resources in node["status"].values():
+        for name in keys.OPEN_GPU_SHARE:
+            resources.pop(name, None)
+        if spec.gpu_count:
+            resources[keys.NVIDIA_GPU] = str(spec.gpu_count)
+    return node
+
+
+def _pod(spec: PodSpec, name: str) -> dict[str, Any]:
+    """Writes a pod: whole GPUs as a resource, and parts of them, which have none, as annotations.
+
+    An API server takes priorities from classes only, and gangs need objects of their own.
+    """
+    plain = replace(
+        spec, name=name, namespace=NAMESPACE, node="", gpu_slots=(), gang="", priority=0,
+        gpu_spec="", arrival_s=None, duration_s=None, is_terminating=False, never_preempts=False,
+    )  # fmt: skip
+    pod = pod_object(plain, is_calendar_exact=True)
+    pod["metadata"].setdefault("annotations", {})
+    if spec.gpu_count and not is_part(spec):
+        for key in keys.OPEN_GPU_SHARE:
+            del pod["metadata"]["annotations"][key]
+        for resources in pod["spec"]["containers"][0]["resources"].values():
+            resources[keys.NVIDIA_GPU] = str(spec.gpu_count)
+    if spec.gpu_spec:
+        pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", _models(spec.gpu_spec))
+    return pod
+
+
+def _models(gpu_spec: str) -> dict[str, Any]:
+    models = list(_listed(gpu_spec))
+    wanted = {"key": keys.NVIDIA_PRODUCT, "operator": "In", "values": models}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+
+
+def _listed(gpu_spec: str) -> Iterator[str]:
+    return (model.strip() for model in gpu_spec.split("|") if model.strip())

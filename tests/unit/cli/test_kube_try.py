@@ -1,0 +1,175 @@
+"""What `podium kube try` says, without the programs that it runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from podium.cli.kube_try import (
+    Lines,
+    headline,
+    line_of,
+    live_lines,
+    rows_of,
+    verdict,
+)
+from podium.cli.main import app
+from podium.cli.render import Rhythm, Screen
+from podium.experiments.kube_try import Outcome, Tally, TryPlan, predicted, unscored
+from podium.model import Cluster, NodeSpec, PodSpec
+from podium.policies import load
+from podium.service.extender.metrics import ExtenderMetrics
+from podium.settings import Display
+
+NODES = [NodeSpec("a", 8000, 8192, 2, "A100"), NodeSpec("b", 8000, 8192, 2, "A100")]
+PODS = (
+    PodSpec("one", 1000, 1024, 1, 1000),
+    PodSpec("half", 1000, 1024, 1, 500),
+    PodSpec("plain", 1000, 1024),
+    PodSpec("two", 1000, 1024, 2, 1000),
+)
+
+
+def plan_of(*pods):
+    return TryPlan("small", 10, Cluster.of(NODES), pods, load("best-fit"), "best-fit")
+
+
+PLAN = plan_of(*PODS)
+SPREAD = PLAN.count([True, True, True, False])
+PACKED = PLAN.count([True, True, True, True])
+
+
+def outcome(stock, policy):
+    return Outcome(stock, policy, stock, policy, Path("kubeconfig"))
+
+
+def test_pods_are_counted_by_what_they_ask_for():
+    assert (SPREAD.submitted, SPREAD.bound, SPREAD.no_room) == (4, 3, 1)
+    assert SPREAD.gpus_allocated == 1.5
+    assert SPREAD.by_class == {
+        "1 GPU": (1, 1), "part of a GPU": (1, 1), "no GPU": (1, 1), "2 GPUs": (1, 0),
+    }  # fmt: skip
+
+
+def test_a_table_has_a_row_for_each_class_the_smallest_first():
+    rows = rows_of(PLAN, [SPREAD, None])
+    assert rows == [
+        ("GPUs allocated", "3.5", "1.5", None),
+        ("pods bound", 4, 3, None),
+        ("- no GPU", 1, 1, None),
+        ("- part of a GPU", 1, 1, None),
+        ("- 1 GPU", 1, 1, None),
+        ("- 2 GPUs", 1, 0, None),
+        ("found no room", None, 1, None),
+    ]
+
+
+def test_the_live_table_fits_a_narrow_terminal_as_well():
+    wide = live_lines(PLAN, [SPREAD, PACKED], 80)
+    assert wide[0].endswith("asked for  kube-scheduler  with Podium")
+    assert wide[1].split() == ["█████·········", "██████████·"]
+    narrow = live_lines(PLAN, [SPREAD, PACKED], 48)
+    assert max(map(len, narrow)) <= 48
+    assert narrow[0].split() == ["kube-scheduler", "with", "Podium"]
+
+
+def test_what_is_used_is_said_for_parts_of_gpus_and_without():
+    told = headline(PLAN)
+    assert told.startswith("2 nodes with 4 GPUs, 4 pods of small, seed 10\n")
+    assert "filter and bind of" in told
+    assert max(map(len, told.splitlines())) <= 80
+    whole = headline(plan_of(PODS[0], PODS[3]))
+    assert "kube-scheduler alone" in whole
+    assert "filter" not in whole
+
+
+@pytest.mark.parametrize(
+    ("stock", "policy", "words"),
+    [
+        (SPREAD, PACKED, "With best-fit: 2 more GPUs allocated and 1 more pod bound"),
+        (PACKED, SPREAD, "With best-fit: 2 fewer GPUs allocated and 1 fewer pod bound"),
+        (PACKED, PACKED, "best-fit changed nothing: as many GPUs and pods as without it"),
+    ],
+)
+def test_the_verdict_says_what_changed_whichever_way(stock, policy, words):
+    assert verdict(PLAN, outcome(stock, policy)) == words
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(capsys):
+    now_s = 0.0
+    lines = Lines(Screen(Display()), PLAN, Rhythm(2.0, lambda: now_s))
+    lines.status("starting kube-scheduler")
+    tally = Tally()
+    for pod in PODS:
+        tally = tally.plus(pod, is_bound=True)
+        lines.decided(tally, None)
+        now_s += 0.9
+    assert capsys.readouterr().err.splitlines() == [
+        "starting kube-scheduler",
+        "kube-scheduler: 4 of 4 pods bound, 3.5 of 4 GPUs allocated, 0 found no room",
+    ]
+    now_s = 10.0
+    lines.decided(PACKED, Tally().plus(PODS[1], is_bound=False))
+    assert capsys.readouterr().err.startswith("with Podium: 0 of 4 pods bound, 0.0 of 4 GPUs")
+
+
+def test_a_line_counts_what_found_no_room():
+    assert line_of(PLAN, SPREAD).endswith("1.5 of 4 GPUs allocated, 1 found no room")
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_the_simulator_is_given_the_same_pods_in_the_same_order():
+    pods = [PodSpec(f"p{i}", 1000, 1024, 1, 1000) for i in range(2)]
+    plan = plan_of(*pods, PodSpec("large", 1000, 1024, 2, 1000), PodSpec("late", 1, 1, 1, 1000))
+    packed, spread = (predicted(plan, load(name)) for name in ("best-fit", "kube-default"))
+    assert packed.by_class == {"1 GPU": (3, 2), "2 GPUs": (1, 1)}
+    assert spread.by_class == {"1 GPU": (3, 3), "2 GPUs": (1, 0)}
+
+
+def test_json_has_both_runs_and_both_predictions():
+    found = {**PLAN.as_object(), **outcome(SPREAD, PACKED).as_object()}
+    assert json.loads(json.dumps(found)) == found
+    assert found["kube_scheduler"]["by_class"]["2 GPUs"] == {"submitted": 1, "bound": 0}
+    assert (found["podium"]["bound"], found["podium_simulated"]["no_room"]) == (4, 0)
+
+
+def test_pods_that_podium_gave_no_scores_for_are_noted():
+    metrics = ExtenderMetrics()
+    registry = CollectorRegistry()
+    for each in metrics.collectors({}):
+        registry.register(each)
+    assert not list(unscored(generate_latest(registry).decode()))
+    metrics.neutral("filter", "stale")
+    assert not list(unscored(generate_latest(registry).decode()))
+    metrics.neutral("prioritize", "policy")
+    metrics.neutral("prioritize", "policy")
+    (note,) = unscored(generate_latest(registry).decode())
+    assert note.endswith("kube-scheduler decided alone: policy (2 times)")
+
+
+def test_without_the_programs_it_says_how_to_get_them(runner, monkeypatch):
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    done = runner.invoke(app, ["kube", "try"])
+    assert done.exit_code == 3
+    assert "needs etcd, kube-apiserver and kube-scheduler, and they are not there" in done.stderr
+    assert "build_control_plane.sh" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--policy", "fdg"), 'unknown policy "fdg"'),
+        (("--trace", "opnb"), 'unknown trace "opnb"'),
+        (("--nodes", "0"), "--nodes"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_is_started(
+    runner, monkeypatch, tmp_path, arguments, words
+):
+    for name in ("etcd", "kube-apiserver", "kube-scheduler"):
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    done = runner.invoke(app, ["kube", "try", *arguments])
+    assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
