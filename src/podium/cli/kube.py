@@ -15,6 +15,7 @@ from podium.cli.failure import INTERRUPTED, Told
 from podium.cli.figures import count
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
+from podium.cli.kube_explain import explain_pod
 from podium.cli.kube_manifests import print_manifests
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
@@ -227,4 +228,5 @@ async def _taken(screen: Screen, cluster: ClusterOptions) -> Snapshot:
             )
 
 
+app.command("explain")(stoppable(explain_pod))
 app.command("manifests")(print_manifests)

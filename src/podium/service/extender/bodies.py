@@ -66,6 +66,15 @@ class Candidate(Reply):
     gpu_milli_left: list[int]
 
 
+class Gang(Reply):
+    """Where the pods of a gang should stand together."""
+
+    namespace: str
+    name: str
+    level: Annotated[str, Field(description="rack, block or zone")]
+    domains: Annotated[list[str], Field(description="Those whose nodes are preferred.")]
+
+
 class Explanation(Reply):
     """How one pod was scored the last time."""
 
@@ -87,6 +96,11 @@ class Explanation(Reply):
     candidates: Annotated[list[Candidate], Field(description="The best nodes first.")]
     points: Annotated[dict[str, int], Field(description="0 to 1000, as answered.")]
     shadow: Annotated[dict[str, str], Field(description="Best node by shadow policy.")]
+    without_points: Annotated[
+        dict[str, int] | None,
+        Field(description="Nodes asked about that have 0 points, by reason; absent: none."),
+    ] = None
+    gang: Annotated[Gang | None, Field(description="Absent: no domain is chosen.")] = None
 
 
 _POD = {

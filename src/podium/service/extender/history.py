@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,12 +12,14 @@ import numpy as np
 
 from podium.policies import HOLD
 from podium.reports.explanation import Candidate, Explanation
+from podium.service.extender.gangs import GangDomain
 from podium.service.extender.prioritizer import Decision
 from podium.service.extender.shortage import SHORTAGES, shortages
 
 FILTERED = "refused by another filter of kube-scheduler"
 REFUSED = "refused by the policy"
 NO_ROOM = "no room on any node that was asked about"
+UNKNOWN = "not known to Podium yet"
 SHOWN = 10
 """Nodes that an explanation lists."""
 
@@ -32,6 +34,7 @@ class Entry:
     calls: int = 1  # how often it was scored
     bound_to: str = ""
     shadow: dict[str, str] = field(default_factory=dict)  # best node by policy
+    gang: GangDomain | None = None  # where the pod's gang should stand together
 
     def as_object(self) -> Mapping[str, Any]:
         """Explains the decision as JSON types."""
@@ -50,7 +53,18 @@ class Entry:
             "points": {name: points[name] for name in shown},
             "bound_to": self.bound_to,
             "shadow": dict(self.shadow),
+            **self._more(),
         }
+
+    def _more(self) -> dict[str, Any]:
+        """Gives what only some decisions have."""
+        found: dict[str, Any] = {}
+        without = _without_points(self.decision)
+        if without:
+            found["without_points"] = without
+        if self.gang is not None:
+            found["gang"] = asdict(self.gang)
+        return found
 
 
 class History:
@@ -61,7 +75,10 @@ class History:
         self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
         self._names: dict[str, tuple[str, str]] = {}  # by UID
 
-    def add(self, decision: Decision, scored_s: float, names: Sequence[str]) -> Entry:
+    def add(
+        self, decision: Decision, scored_s: float, names: Sequence[str],
+        gang: GangDomain | None = None,
+    ) -> Entry:  # fmt: skip
         """Adds a decision in place of the last one about the same pod."""
         name = (decision.pod.namespace, decision.pod.name)
         known = self._entries.pop(name, None)
@@ -69,7 +86,7 @@ class History:
             self._names.pop(known.decision.pod.uid, None)
         is_same = known is not None and known.decision.pod.uid == decision.pod.uid
         calls = known.calls + 1 if known is not None and is_same else 1
-        entry = self._entries[name] = Entry(decision, scored_s, names, calls)
+        entry = self._entries[name] = Entry(decision, scored_s, names, calls, gang=gang)
         self._names[decision.pod.uid] = name
         if len(self._entries) > self._most:
             _, oldest = self._entries.popitem(last=False)
@@ -137,3 +154,13 @@ def _reasons(entry: Entry) -> dict[str, int]:
     is_other[decision.at[decision.at >= 0]] = False
     counts = Counter(SHORTAGES[number] or FILTERED for number in lacking[is_other].tolist())
     return dict(counts.most_common())
+
+
+def _without_points(decision: Decision) -> dict[str, int]:
+    """Counts the nodes that were asked about and have no points, by what is against them."""
+    places = np.flatnonzero(decision.points == 0)
+    at = decision.at[places]
+    lacking = shortages(decision.request, decision.nodes)[at[at >= 0]]
+    counts = Counter(SHORTAGES[number] or REFUSED for number in lacking.tolist())
+    counts[UNKNOWN] = int((at < 0).sum())
+    return {reason: number for reason, number in counts.most_common() if number}

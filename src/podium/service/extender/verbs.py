@@ -11,6 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from podium.policies import HOLD
 from podium.service.extender import wire
+from podium.service.extender.gangs import GangDomain
 from podium.service.extender.history import REFUSED, History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Decision, Neutral, Prioritizer, scores_of
@@ -152,12 +153,19 @@ class Verbs:
     def _remember(self, decision: Decision) -> None:
         """Does what the caller need not wait for."""
         assert self.prioritizer is not None
-        entry = self._memory.history.add(decision, time.time(), self.prioritizer.names.names)
+        names = self.prioritizer.names.names
+        entry = self._memory.history.add(decision, time.time(), names, self._gang(decision))
         self._memory.recent.add(decision.request)
         for shadow in self.shadows:
             best = _best(shadow, decision)
             entry.shadow[shadow.policy.name] = best
             self._metrics.shadowed(shadow.policy.name, is_same=best == decision.best_node)
+
+    def _gang(self, decision: Decision) -> GangDomain | None:
+        group, target = decision.request.group, decision.target
+        if self.prioritizer is None or group is None or target is None:
+            return None
+        return GangDomain.of(group, target, self.prioritizer.state.domain_names)
 
     def _refused(self, decision: Decision) -> dict[str, str]:
         """Names the nodes that are removed: those that lack something or that the policy refuses.

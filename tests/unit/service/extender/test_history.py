@@ -1,6 +1,6 @@
 from podium.policies import HOLD
 from podium.policies.policy import from_function
-from podium.service.extender.history import FILTERED, History
+from podium.service.extender.history import FILTERED, UNKNOWN, History
 from support.extender import Asked
 from support.kubelike import gpu_node, gpu_pod, live
 
@@ -88,3 +88,14 @@ def test_a_new_pod_of_the_same_name_is_another_one():
 
 def test_nothing_is_known_of_a_pod_that_nobody_asked_about():
     assert History(5).get("default", "p") is None
+
+
+def test_nodes_without_points_are_counted_by_what_is_against_them():
+    asked = Asked(NODES)
+    asked.prioritize(asked.wait(gpu_pod("p", 2), "u"), ["a", "b", "c", "new"])
+    assert explain(asked)["without_points"] == {"not enough free GPUs": 1, UNKNOWN: 1}
+    asked.prioritize(asked.wait(gpu_pod("q"), "v"), ["a", "b"])
+    assert "without_points" not in explain(asked, "q")
+    patient = Asked(NODES, policy=from_function(refusing))
+    patient.prioritize(patient.wait(gpu_pod("p"), "u"), ["a", "b"])
+    assert explain(patient)["without_points"] == {"refused by the policy": 2}
