@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -238,8 +238,10 @@ def show(screen: Screen, told: Told) -> None:
     )
     if told["candidates"]:
         print()
-        titles = ["node", "points", "score", "CPU milli left", "memory MiB left", "GPU milli left"]
-        screen.table(titles, [_row(each, told) for each in told["candidates"]])
+        terms = list(dict.fromkeys(name for of in _terms(told).values() for name in of))
+        left = ("CPU milli left", "memory MiB left", "GPU milli left")
+        rows = [_row(each, told, terms) for each in told["candidates"]]
+        screen.table(["node", "points", "score", *terms, *left], rows)
 
 
 def _scored(told: Told) -> str:
@@ -279,12 +281,22 @@ def _gang(gang: Told | None) -> dict[str, object]:
     return {"gang": f"{gang['namespace']}/{gang['name']}, preferably in {gang['level']} {domains}"}
 
 
-def _row(candidate: Told, told: Told) -> tuple[object, ...]:
-    score = candidate["score"]
+def _terms(told: Told) -> Mapping[str, Mapping[str, float]]:
+    found: Mapping[str, Mapping[str, float]] = told.get("terms", {})
+    return found
+
+
+def _row(candidate: Told, told: Told, terms: Sequence[str]) -> tuple[object, ...]:
+    node, score = candidate["node"], candidate["score"]
+    own = _terms(told).get(node, {})
     return (
-        candidate["node"] + (" *" if candidate["is_chosen"] else ""),
-        told["points"][candidate["node"]],
+        node + (" *" if candidate["is_chosen"] else ""),
+        told["points"][node],
         "none" if score is None else figures.Figure(f"{score:,.6g}"),
+        *(
+            figures.Figure(f"{own[name]:,.6g}" if name in own else figures.MISSING)
+            for name in terms
+        ),
         candidate["cpu_milli_left"],
         candidate["memory_mib_left"],
         " ".join(map(str, candidate["gpu_milli_left"])),

@@ -160,3 +160,12 @@ def test_somebody_else_at_the_address_is_recognised(run):
 def test_mistakes_are_refused(run, arguments, words):
     done = run(*arguments)
     assert (done.exit_code, words in done.stderr) == (2, True)
+
+
+def test_terms_of_a_score_are_columns(run, tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="fed-gpu").start() as made, over_http(made) as address:
+        made.prioritize(live(gpu_pod("p", 2), "u"), "abcd")
+        done = run("p", "--url", address)
+    titles, *rows = done.stdout.split("\n\n")[1].splitlines()
+    assert titles.split()[:5] == ["node", "points", "score", "gpu_weight", "gpu_steps"]
+    assert rows[3].split()[:5] == ["d", "0", "none", "-", "-"]

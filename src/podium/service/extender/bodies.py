@@ -100,6 +100,10 @@ class Explanation(Reply):
         dict[str, int] | None,
         Field(description="Nodes asked about that have 0 points, by reason; absent: none."),
     ] = None
+    terms: Annotated[
+        dict[str, dict[str, float]] | None,
+        Field(description="What each term adds to the score of a node; absent: it has no terms."),
+    ] = None
     gang: Annotated[Gang | None, Field(description="Absent: no domain is chosen.")] = None
 
 

@@ -210,7 +210,9 @@ class Extender(Component):
                 problem = f"nothing is known of pod {namespace}/{pod}"
                 hint = "only pods that kube-scheduler asked about recently can be explained"
                 raise Problem(404, problem, hint=hint)
-            return JSONResponse(entry.as_object())
+            return JSONResponse(
+                await asyncio.to_thread(entry.as_object)
+            )  # pods are scored meanwhile
 
         return router
 

@@ -13,7 +13,7 @@ import numpy as np
 from podium.policies import HOLD
 from podium.reports.explanation import Candidate, Explanation
 from podium.service.extender.gangs import GangDomain
-from podium.service.extender.prioritizer import Decision
+from podium.service.extender.prioritizer import Decision, record_on, shown_in_order
 from podium.service.extender.shortage import SHORTAGES, shortages
 
 FILTERED = "refused by another filter of kube-scheduler"
@@ -53,18 +53,17 @@ class Entry:
             "points": {name: points[name] for name in shown},
             "bound_to": self.bound_to,
             "shadow": dict(self.shadow),
-            **self._more(),
+            **self._more(shown),
         }
 
-    def _more(self) -> dict[str, Any]:
+    def _more(self, shown: Sequence[str]) -> dict[str, Any]:
         """Gives what only some decisions have."""
-        found: dict[str, Any] = {}
-        without = _without_points(self.decision)
-        if without:
-            found["without_points"] = without
-        if self.gang is not None:
-            found["gang"] = asdict(self.gang)
-        return found
+        found = {
+            "without_points": _without_points(self.decision),
+            "terms": _terms(self.decision, shown),
+            "gang": None if self.gang is None else asdict(self.gang),
+        }
+        return {name: value for name, value in found.items() if value}
 
 
 class History:
@@ -164,3 +163,16 @@ def _without_points(decision: Decision) -> dict[str, int]:
     counts = Counter(SHORTAGES[number] or REFUSED for number in lacking.tolist())
     counts[UNKNOWN] = int((at < 0).sum())
     return {reason: number for reason, number in counts.most_common() if number}
+
+
+def _terms(decision: Decision, shown: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Takes the scores of some nodes apart, where the policy is a sum of named terms."""
+    at = dict(zip(decision.node_names, decision.at.tolist(), strict=True))
+    nodes = shown_in_order(decision.nodes, decision.at, decision.rank)
+    found: dict[str, dict[str, float]] = {}
+    for name in shown:
+        if at[name] >= 0:
+            record = record_on(decision.request, decision.nodes[at[name]])
+            terms = decision.terms(record, nodes, int(decision.rank[at[name]]))
+            found |= {name: terms} if terms else {}
+    return found

@@ -3,6 +3,7 @@ from podium.policies.policy import from_function
 from podium.service.extender.history import FILTERED, UNKNOWN, History
 from support.extender import Asked
 from support.kubelike import gpu_node, gpu_pod, live
+from support.scheduler_configs import scoring, write_config
 
 NODES = [gpu_node("a"), gpu_node("b"), gpu_node("c", 1), gpu_node("d", 4, "T4")]
 
@@ -99,3 +100,30 @@ def test_nodes_without_points_are_counted_by_what_is_against_them():
     patient = Asked(NODES, policy=from_function(refusing))
     patient.prioritize(patient.wait(gpu_pod("p"), "u"), ["a", "b"])
     assert explain(patient)["without_points"] == {"refused by the policy": 2}
+
+
+def test_the_terms_of_scores_are_told_where_a_policy_has_some():
+    asked = Asked(NODES, policy="fed-gpu")
+    asked.prioritize(asked.wait(gpu_pod("p", 2), "u"), ["a", "b", "c", "d"])
+    told = explain(asked)
+    scores = {each["node"]: each["score"] for each in told["candidates"]}
+    assert scores["c"] is None  # it has one GPU
+    assert set(told["terms"]) == {"a", "b", "d"}
+    for node, terms in told["terms"].items():
+        assert list(terms) == ["gpu_weight", "gpu_steps"]
+        assert sum(terms.values()) == scores[node]
+    plain = Asked(NODES)
+    plain.prioritize(plain.wait(gpu_pod("p"), "u"))
+    assert "terms" not in explain(plain)
+
+
+def test_terms_of_plugins_compare_the_nodes_that_were_offered(tmp_path):
+    plugins = scoring(("Simon", 1), ("BestFitScore", 2))
+    asked = Asked(NODES, policy=str(write_config(tmp_path, plugins)))
+    asked.state.apply("Pod", "ADDED", live(gpu_pod("old"), "o", "b"))
+    asked.prioritize(asked.wait(gpu_pod("p"), "u"), ["d", "b", "a"])
+    told = explain(asked)
+    scores = {each["node"]: each["score"] for each in told["candidates"]}
+    assert {node: sum(terms.values()) for node, terms in told["terms"].items()} == scores
+    assert list(told["terms"]["b"]) == ["Simon", "BestFitScore"]
+    assert told["terms"]["b"]["BestFitScore"] == 200
