@@ -23,6 +23,8 @@ class Cluster:
         self.objects = objects
         self.age = 0.0
         self.bound = []
+        self.events = []
+        self.refusal = ""
         self.state = None
         self.is_open = False
 
@@ -41,6 +43,10 @@ class Cluster:
 
     def lists(self):
         return 2
+
+    async def write_event(self, event):
+        self.events.append(event)
+        return self.refusal
 
     async def bind(self, args, slots):
         self.bound.append((args.pod_name, args.node, slots))

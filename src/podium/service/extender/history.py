@@ -123,6 +123,31 @@ def explained(entry: Entry) -> Explanation:
     )
 
 
+def summary(entry: Entry) -> str:
+    """Explains a decision in one sentence."""
+    decision = entry.decision
+    offered = len(decision.node_names)
+    among = f"of {offered:,} feasible node{'' if offered == 1 else 's'}"
+    if decision.best < 0:
+        said = f"{decision.policy} preferred none {among}: {_reason(decision)}"
+    else:
+        said = f"{decision.policy} preferred {_pointed(decision, decision.best)} {among}"
+        points = decision.points.copy()
+        points[decision.best] = 0
+        if points.any():
+            said += f"; next {_pointed(decision, int(points.argmax()))}"
+    if entry.bound_to in ("", decision.best_node):
+        return f"{said}; bound there" if entry.bound_to else said
+    if entry.bound_to not in decision.node_names:
+        return f"{said}; bound to {entry.bound_to}, which was not asked about"
+    place = decision.node_names.index(entry.bound_to)
+    return f"{said}; bound to {_pointed(decision, place)}"
+
+
+def _pointed(decision: Decision, place: int) -> str:
+    return f"{decision.node_names[place]} ({decision.points[place]:,} points)"
+
+
 def _reason(decision: Decision) -> str:
     """Says why no node has points; nothing where one does."""
     if decision.best >= 0:

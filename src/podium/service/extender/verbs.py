@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from podium.policies import HOLD
 from podium.service.extender import wire
 from podium.service.extender.gangs import GangDomain
-from podium.service.extender.history import REFUSED, History
+from podium.service.extender.history import REFUSED, Entry, History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Decision, Neutral, Prioritizer, scores_of
 from podium.service.extender.scorer import Scorer
@@ -53,6 +53,7 @@ class Verbs:
         self.prioritizer: Prioritizer | None = None  # None: the cluster is not known yet
         self.shadows: list[Scorer] = []
         self.bind_pod: Binder | None = None
+        self.on_bound: Callable[[Entry], None] | None = None  # hears of bound pods; never waits
         self.is_stale: Callable[[], bool] = lambda: False
 
     def prioritize(self, body: bytes) -> bytes:
@@ -114,6 +115,8 @@ class Verbs:
         if entry is not None and node and not entry.bound_to:
             entry.bound_to = node
             self._metrics.bound(is_best=node == entry.decision.best_node)
+            if self.on_bound is not None:
+                self.on_bound(entry)
 
     def _decide(self, verb: str, args: wire.ExtenderArgs) -> Decision | Neutral:
         decision: Decision | Neutral

@@ -83,6 +83,25 @@ def test_a_recent_pod_is_explained(served):
     assert "kube-scheduler asked about" in missing.error.hint
 
 
+@pytest.mark.parametrize("is_on", [True, False])
+def test_events_are_written_where_they_are_switched_on(tmp_path, cluster, is_on):
+    with Served(tmp_path, cluster, policy="best-fit", events=is_on).start() as service:
+        service.prioritize(live(gpu_pod("p"), "u"))
+
+        async def bind():
+            cluster.state.apply("Pod", "ADDED", live(gpu_pod("p"), "u", "b"))
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+        service.runner.run(bind())
+        text = service.get("/metrics").body.decode()
+    said = (
+        "best-fit preferred b (1,000 points) of 3 feasible nodes; next a (999 points); bound there"
+    )
+    assert [each["message"] for each in cluster.events] == ([said] if is_on else [])
+    assert ('podium_extender_events_total{outcome="written"} 1.0' in text) == is_on
+
+
 def test_figures_are_those_of_what_happened(served, cluster):
     served.prioritize(live(gpu_pod("p"), "u"))
 
