@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote, urlsplit
@@ -246,7 +247,8 @@ def show(screen: Screen, told: Told) -> None:
 
 def _scored(told: Told) -> str:
     times = f", the last of {told['calls']:,} times" if told["calls"] > 1 else ""
-    return f"{told['scored_at']}{times}"
+    at = datetime.fromisoformat(told["scored_at"]).isoformat(" ", "seconds")
+    return f"{at}{times}"
 
 
 def _preferred(told: Told) -> str:

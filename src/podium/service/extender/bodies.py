@@ -86,7 +86,7 @@ class Explanation(Reply):
     scored_at: str
     calls: Annotated[int, Field(description="How often it was scored.")]
     best: Annotated[str, Field(description="The best node; empty: the pod was refused by all.")]
-    runner_up: str
+    runner_up: Annotated[str, Field(description="The next best; empty: no other has points.")]
     node: Annotated[str, Field(description="Where the pod was bound; empty: nowhere yet.")]
     bound_to: str
     reason: str

@@ -38,7 +38,7 @@ class Entry:
 
     def as_object(self) -> Mapping[str, Any]:
         """Explains the decision as JSON types."""
-        decision = self.decision
+        decision, best = self.decision, self.decision.best_node
         points = dict(zip(decision.node_names, decision.points.tolist(), strict=True))
         told = explained(self)
         shown = [each.node for each in told.candidates]
@@ -48,8 +48,8 @@ class Entry:
             "uid": decision.pod.uid,
             "scored_at": datetime.fromtimestamp(self.scored_s, UTC).isoformat(),
             "calls": self.calls,
-            "best": decision.best_node,
-            "runner_up": next((name for name in shown if name != decision.best_node), ""),
+            "best": best,
+            "runner_up": next((each for each in shown if points[each] and each != best), ""),
             "points": {name: points[name] for name in shown},
             "bound_to": self.bound_to,
             "shadow": dict(self.shadow),

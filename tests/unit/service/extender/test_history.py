@@ -95,6 +95,8 @@ def test_nodes_without_points_are_counted_by_what_is_against_them():
     asked = Asked(NODES)
     asked.prioritize(asked.wait(gpu_pod("p", 2), "u"), ["a", "b", "c", "new"])
     assert explain(asked)["without_points"] == {"not enough free GPUs": 1, UNKNOWN: 1}
+    asked.prioritize(asked.wait(gpu_pod("r", 2), "w"), ["b", "c"])
+    assert (explain(asked, "r")["best"], explain(asked, "r")["runner_up"]) == ("b", "")
     asked.prioritize(asked.wait(gpu_pod("q"), "v"), ["a", "b"])
     assert "without_points" not in explain(asked, "q")
     patient = Asked(NODES, policy=from_function(refusing))
