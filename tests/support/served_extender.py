@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http.server
 import io
+import ssl
 import threading
 
 from podium.service.components import Components
@@ -83,8 +84,11 @@ class Served(Service):
 
 
 @contextlib.contextmanager
-def over_http(service):
-    """Passes what is asked of a port on to a service in this process; gives its address."""
+def over_http(service, certificate=None):
+    """Passes what is asked of a port on to a service in this process; gives its address.
+
+    With the files of a certificate and its key it speaks TLS.
+    """
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -99,8 +103,14 @@ def over_http(service):
             pass
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        scheme = "http"
+        if certificate is not None:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(*certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+            scheme = "https"
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"{scheme}://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
         thread.join()

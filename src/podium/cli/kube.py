@@ -1,4 +1,4 @@
-"""Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
+"""Snapshots, records and explains live clusters; installs Podium."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ HashNames = Annotated[
 
 @app.callback()
 def kube() -> None:
-    """Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
+    """Snapshots, records and explains live clusters; installs Podium."""
 
 
 @app.command()

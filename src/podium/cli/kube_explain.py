@@ -17,7 +17,7 @@ import typer
 from podium.cli import figures
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
-from podium.errors import MissingError, PodiumError, UsageError
+from podium.errors import InputError, MissingError, PodiumError, UsageError
 
 if TYPE_CHECKING:
     from podium.settings import Serve
@@ -57,14 +57,12 @@ class ServiceAddress:
         """
         connection = self._connection()
         try:
-            connection.request("GET", urlsplit(self.url).path.rstrip("/") + path,
-                               headers=self._headers())  # fmt: skip
+            whole = urlsplit(self.url).path.rstrip("/") + path
+            connection.request("GET", whole, headers=self._headers())
             reply = connection.getresponse()
             found = json.loads(reply.read(MOST_BYTES))
-        except OSError as error:
-            raise self._silent(error.strerror or str(error) or "it takes too long") from error
-        except (http.client.HTTPException, ValueError) as error:
-            raise self.stranger() from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self._failure(error) from error
         finally:
             connection.close()
         if not isinstance(found, dict):
@@ -76,20 +74,34 @@ class ServiceAddress:
         assert parts.hostname is not None
         if parts.scheme == "http":
             return http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT_S)
+        return http.client.HTTPSConnection(
+            parts.hostname, parts.port, timeout=TIMEOUT_S, context=self._trust()
+        )
+
+    def _trust(self) -> ssl.SSLContext:
         trust = ssl.create_default_context()
         if self.authority is not None:
-            trust.load_verify_locations(self.authority)
-        return http.client.HTTPSConnection(
-            parts.hostname, parts.port, timeout=TIMEOUT_S, context=trust
-        )
+            try:
+                trust.load_verify_locations(self.authority)
+            except OSError as error:
+                problem = f"the certificate cannot be read: {error.strerror}"
+                hint = "check serve.tls_cert"
+                raise InputError.at(self.authority, problem, hint=hint) from error
+        return trust
 
     def _headers(self) -> dict[str, str]:
         token = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         return {"Accept": "application/json", **token}
 
-    def _silent(self, problem: str) -> MissingError:
+    def _failure(self, error: Exception) -> MissingError:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            problem = f"the certificate of the service is not trusted: {error.verify_message}"
+            hint = "set serve.tls_cert to the certificate, or to that of its authority"
+            return MissingError(problem, where=self.url, hint=hint)
+        if not isinstance(error, OSError):
+            return self.stranger()
         return MissingError(
-            f"the Podium service does not answer: {problem}",
+            f"the Podium service does not answer: {error.strerror or error}",
             where=self.url,
             hint="start it with podium serve, or name another with --url; for one in the cluster: "
             "kubectl port-forward -n podium-system deploy/podium 8080",

@@ -59,8 +59,9 @@ def term_values(
 def _mixed(
     policy: ClusterPolicy, pod: np.void, nodes: npt.NDArray[Any], at: int
 ) -> dict[str, float]:
-    chooser = policy.chooser(0)
-    feasible = fitting_nodes(pod, nodes)
+    if not policy.terms:
+        return {}  # a chooser may take long to make
+    chooser, feasible = policy.chooser(0), fitting_nodes(pod, nodes)
     if not isinstance(chooser, Mixture) or len(chooser.terms) != len(policy.terms):
         return {}
     if not feasible[at] or any(term.scale == "chance" for term in chooser.terms):

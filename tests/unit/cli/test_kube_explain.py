@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from podium.cli.main import app
+from support.certificates import make_certificate
 from support.kubelike import gpu_node, gpu_pod, group, live
 from support.served_extender import Cluster, Served, over_http
 from support.service import Service
@@ -134,6 +135,21 @@ def test_the_service_of_the_settings_is_asked(run, served, url, monkeypatch):
     monkeypatch.setenv("PODIUM_SERVE_HOST", "0.0.0.0")
     monkeypatch.setenv("PODIUM_SERVE_PORT", url.rpartition(":")[2])
     assert lines(run("p"))["policy"] == "best-fit"
+
+
+def test_a_certificate_is_trusted_where_the_settings_name_it(run, served, tmp_path, monkeypatch):
+    served.prioritize(live(gpu_pod("p"), "u"))
+    certificate = make_certificate(tmp_path / "tls")
+    with over_http(served, certificate) as address:
+        stranger = run("p", "--url", address)
+        monkeypatch.setenv("PODIUM_SERVE_TLS_CERT", str(certificate[0]))
+        known = run("p", "--url", address)
+        monkeypatch.setenv("PODIUM_SERVE_TLS_CERT", str(tmp_path / "none.pem"))
+        missing = run("p", "--url", address)
+    assert stranger.exit_code == 3
+    assert "the certificate of the service is not trusted: self-signed" in stranger.stderr
+    assert lines(known)["policy"] == "best-fit"
+    assert (missing.exit_code, "check serve.tls_cert" in missing.stderr) == (2, True)
 
 
 def test_somebody_else_at_the_address_is_recognised(run):
