@@ -152,8 +152,17 @@ def test_as_an_extender_podium_is_alone_and_says_how_it_is_asked(tmp_path):
     assert bound_roles == {f"{NAMESPACE}-podium"}  # nothing of kube-scheduler's
 
 
-@pytest.mark.parametrize("values", [{}, EXTENDER_WITH_ALL], ids=["default", "bind"])
-def test_podium_may_read_what_it_follows_and_nothing_else(values, tmp_path):
+@pytest.mark.parametrize(
+    ("values", "more"),
+    [
+        ({}, set()),
+        (EXTENDER_WITH_ALL, {("", "pods/binding", "create"), ("", "events", "create")}),
+        ({"extender": {"bind": True}}, {("", "pods/binding", "create")}),
+        ({"extender": {"events": True}}, {("", "events", "create")}),
+    ],
+    ids=["default", "all", "bind", "events"],
+)
+def test_podium_may_read_what_it_follows_and_nothing_else(values, more, tmp_path):
     role = of_kind(rendered(values, tmp_path), "ClusterRole")
     granted = {
         (group, resource, verb)
@@ -163,8 +172,7 @@ def test_podium_may_read_what_it_follows_and_nothing_else(values, tmp_path):
         for verb in rule["verbs"]
     }
     read = {(each.group, each.plural, verb) for each in RESOURCES for verb in ("list", "watch")}
-    bind = {("", "pods/binding", "create")} if values else set()
-    assert granted == read | bind
+    assert granted == read | more
 
 
 def test_containers_have_no_more_rights_than_they_need(objects):

@@ -182,6 +182,14 @@ def test_with_bind_podium_may_bind_and_nothing_more(plane, api, tmp_path):
         assert not any(may(api, *each) for each in (*NEVER, *others))
 
 
+def test_with_events_podium_may_write_them_and_nothing_more(plane, api, tmp_path):
+    with installed(plane, tmp_path, {"mode": "extender", "extender": {"events": True}}):
+        assert may(api, "", "events", "create")
+        assert not any(may(api, "", "events", verb) for verb in ("get", "patch", "delete"))
+        others = [each for each in SCHEDULING if each[1] != "events"]
+        assert not any(may(api, *each) for each in (*NEVER, *others))
+
+
 def test_beside_kube_scheduler_it_may_also_do_what_that_does(plane, api, tmp_path):
     with installed(plane, tmp_path, {}):
         assert all(may(api, e.group, e.plural, v) for e in RESOURCES for v in ("list", "watch"))

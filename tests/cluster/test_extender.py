@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ import pytest
 from podium.sim.engine import Setup, simulate
 from podium.sim.protocols import Rounds
 from podium.traces import load_trace
+from support.binary import PODIUM, run
 from support.extended import configuration, figure, podium, wait_until, wait_until_decided
 from support.kube_api import unschedulable
 from support.kubelike import gpu_node, gpu_pod
@@ -21,6 +23,7 @@ LONG_S = 30
 """A machine that is busy with other things may take seconds to bind a pod."""
 
 BEST = 'podium_extender_binds_total{node="best"}'
+WRITTEN = 'podium_extender_events_total{outcome="written"}'
 OTHER = 'podium_extender_binds_total{node="other"}'
 
 
@@ -162,6 +165,41 @@ def score(pod, node):
     """Scores all nodes alike."""
     return 0
 '''
+
+
+def test_a_bound_pod_tells_by_an_event_and_at_the_terminal_how_it_was_scored(plane, api, tmp_path):
+    api.create_all([gpu_node(f"node-{i}") for i in range(3)])
+    pods = [gpu_pod(f"pod-{i}") for i in range(2)]
+    with (
+        podium(plane, tmp_path, policy="fed-gpu", shadow="worst-fit", events=True) as process,
+        plane.scheduler(configuration(process.url)),
+    ):
+        api.create_all(pods)
+        found = wait_until_decided(api, pods)
+        wait_until(lambda: figure(process, WRITTEN) == len(pods))
+        done = run([*PODIUM, "kube", "explain", "default/pod-1", "--url", process.url], tmp_path)
+        unknown = run([*PODIUM, "kube", "explain", "other", "--url", process.url], tmp_path)
+    assert done.returncode == 0, done.stderr
+    node = found["pod-1"]
+    assert re.search(rf"^bound to +{node}, as preferred$", done.stdout, re.MULTILINE)
+    assert re.search(r"^shadow +worst-fit: node-\d$", done.stdout, re.MULTILINE)
+    assert re.search(rf"^{node} \* +1,000 ", done.stdout, re.MULTILINE)
+    assert "gpu_steps" in done.stdout
+    assert (unknown.returncode, "nothing is known of pod default/other" in unknown.stderr) == (1, 1)
+    (event,) = [
+        each
+        for each in api.ask("GET", "/api/v1/namespaces/default/events")["items"]
+        if each["reason"] == "PodiumScored" and each["involvedObject"]["name"] == "pod-1"
+    ]
+    assert event["message"].startswith(f"fed-gpu preferred {node} (1,000 points) of 3 feasible")
+    assert event["message"].endswith("; bound there")
+    assert event["involvedObject"]["uid"] == uid_of(api, "pod-1")
+
+
+def uid_of(api, name):
+    (found,) = [each for each in api.pods() if each["metadata"]["name"] == name]
+    return found["metadata"]["uid"]
+
 
 MILLI = "alibabacloud.com/gpu-milli"
 

@@ -28,7 +28,9 @@ EXTENDER_WITH_ALL = {
     "replicas": 3,
     "tls": {"secretName": "podium-tls"},
     "service": {"clusterIP": "10.0.0.77", "annotations": {"team": "gpu"}},
-    "extender": {"filter": True, "bind": True, "managedResources": ["nvidia.com/gpu"]},
+    "extender": {
+        "filter": True, "bind": True, "events": True, "managedResources": ["nvidia.com/gpu"],
+    },
     "learning": {"enabled": True},
     "store": {"urlSecret": {"name": "podium-store"}},
     "networkPolicy": {"from": [{"ipBlock": {"cidr": "10.1.0.0/28"}}]},
@@ -36,7 +38,7 @@ EXTENDER_WITH_ALL = {
     "imagePullSecrets": [{"name": "pull"}],
     "image": {"digest": f"sha256:{'0' * 64}"},
     "serviceAccount": {"name": "scorer", "annotations": {"team": "gpu"}},
-}
+}  # fmt: skip
 LEARNING = {
     "replicas": 1,
     "learning": {"enabled": True},

@@ -94,7 +94,8 @@ labels:
 {{- $serve = merge $serve (dict "tls_cert" "/etc/podium/tls/tls.crt" "tls_key" "/etc/podium/tls/tls.key") -}}
 {{- end -}}
 {{- $extender := dict "policy" $policy "shadow" (join "," .Values.policy.shadow)
-      "filter" .Values.extender.filter "bind" .Values.extender.bind -}}
+      "filter" .Values.extender.filter "bind" .Values.extender.bind
+      "events" .Values.extender.events -}}
 {{- $made := dict "serve" $serve "extender" $extender
       "compile" (dict "cache" "/var/cache/podium/compiled") -}}
 {{- if .Values.learning.enabled -}}

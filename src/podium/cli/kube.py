@@ -1,4 +1,4 @@
-"""Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
+"""Snapshots, records and explains live clusters; installs Podium."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from podium.cli.failure import INTERRUPTED, Told
 from podium.cli.figures import count
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
+from podium.cli.kube_explain import explain_pod
 from podium.cli.kube_manifests import print_manifests
 from podium.cli.kube_try import try_podium
 from podium.cli.options import Json, read_settings
@@ -63,7 +64,7 @@ HashNames = Annotated[
 
 @app.callback()
 def kube() -> None:
-    """Takes snapshots of a live cluster, records what happens in it, and installs Podium on it."""
+    """Snapshots, records and explains live clusters; installs Podium."""
 
 
 @app.command()
@@ -228,5 +229,6 @@ async def _taken(screen: Screen, cluster: ClusterOptions) -> Snapshot:
             )
 
 
+app.command("explain")(stoppable(explain_pod))
 app.command("manifests")(print_manifests)
 app.command("try")(try_podium)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -140,7 +141,7 @@ def show_explanation(screen: Screen, found: Explanation) -> None:
     screen.fields(
         {
             "pod": found.pod,
-            "asks for": _request(found.request),
+            "asks for": words_of_request(found.request),
             "policy": found.policy,
             "placed on": _place(found),
             "could take it": figures.counted(found.feasible, "node"),
@@ -156,7 +157,8 @@ def show_explanation(screen: Screen, found: Explanation) -> None:
         screen.table(["node", "score", "CPU milli left", "memory MiB left", "GPU milli left"], rows)
 
 
-def _request(request: dict[str, int]) -> str:
+def words_of_request(request: Mapping[str, int]) -> str:
+    """Writes what a pod asks for."""
     parts = [f"{request['cpu_milli']:,} milli CPU", f"{request['memory_mib']:,} MiB"]
     if request["gpu_count"]:
         share = f" of {request['gpu_milli']} milli" if request["gpu_milli"] < GPU_MILLI else ""

@@ -54,6 +54,13 @@ class Mixture:
             total[fitting] += term.weight * self._term(term, pod, nodes, fitting)
         return total
 
+    def contributions(
+        self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]
+    ) -> list[Scores]:
+        """Gives what each term adds to the sums of the nodes that fit; chance draws again."""
+        fitting = np.flatnonzero(feasible)
+        return [term.weight * self._term(term, pod, nodes, fitting) for term in self.terms]
+
     def _term(self, term: Term, pod: Any, nodes: npt.NDArray[Any], fitting: Scores) -> Scores:
         if term.scale == "chance":
             drawn = np.zeros(len(fitting), np.int64)

@@ -48,6 +48,7 @@ class PairPolicy:
     ties: Ties = "rank"
     gpu_choice: GpuChoice = "best"
     notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
+    terms: tuple[str, ...] = ()  # names of what its score is the sum of, where its origin has any
     is_kept: bool = False  # its machine code stays on disk
     translation: Translation | None = field(default=None, repr=False)  # the form that is compiled
     not_compiled: str = ""  # why there is none
@@ -205,6 +206,7 @@ class ClusterPolicy:
     may_hold: bool = False
     gpu_choice: GpuChoice = "best"
     notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
+    terms: tuple[str, ...] = ()  # names of what its score is the sum of, where its origin has any
     kind: ClassVar[Literal["cluster"]] = "cluster"
 
     @classmethod

@@ -89,6 +89,11 @@ class PairSession:
         self._policy = policy
         self._table = table
 
+    @property
+    def table(self) -> Scores:
+        """Returns the table by which it scores now."""
+        return self._table
+
     def refresh(self, shapes: Shapes) -> None:
         """Prepares the table again from recent pods; scoring continues meanwhile."""
         self._table = self._policy.table(shapes)

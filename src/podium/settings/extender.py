@@ -75,6 +75,10 @@ class Extender:
         default=False,
         metadata=about("answer POST /extender/bind: bind pods, and note the GPUs chosen for them"),
     )
+    events: bool = field(
+        default=False,
+        metadata=about("write an Event on each pod that was scored, once it is bound"),
+    )
     recent_pods: int = field(
         default=100, metadata=about("recent pods whose scores can be explained", at_least=1)
     )

@@ -68,10 +68,10 @@ def load_scheduler_config(
     text = policy_text(enabled, neutral, method, f"{path.name}, profile {profile.name}")
     title = path.stem if profile_name is None else f"{path.stem}#{profile_name}"
     policy = policy_of(read_source(text, f"{path} (as Python)"), title)
-    unique = tuple(dict.fromkeys(notes))
+    unique, terms = tuple(dict.fromkeys(notes)), tuple(plugin.name for plugin in enabled)
     if isinstance(policy, PairPolicy):
-        return replace(policy, notes=unique, is_kept=True)
-    return replace(policy, notes=unique)
+        return replace(policy, notes=unique, terms=terms, is_kept=True)
+    return replace(policy, notes=unique, terms=terms)
 
 
 def _profile(root: Section, wanted: str | None) -> Profile:

@@ -66,6 +66,15 @@ class Candidate(Reply):
     gpu_milli_left: list[int]
 
 
+class Gang(Reply):
+    """Where the pods of a gang should stand together."""
+
+    namespace: str
+    name: str
+    level: Annotated[str, Field(description="rack, block or zone")]
+    domains: Annotated[list[str], Field(description="Those whose nodes are preferred.")]
+
+
 class Explanation(Reply):
     """How one pod was scored the last time."""
 
@@ -77,7 +86,7 @@ class Explanation(Reply):
     scored_at: str
     calls: Annotated[int, Field(description="How often it was scored.")]
     best: Annotated[str, Field(description="The best node; empty: the pod was refused by all.")]
-    runner_up: str
+    runner_up: Annotated[str, Field(description="The next best; empty: no other has points.")]
     node: Annotated[str, Field(description="Where the pod was bound; empty: nowhere yet.")]
     bound_to: str
     reason: str
@@ -87,6 +96,15 @@ class Explanation(Reply):
     candidates: Annotated[list[Candidate], Field(description="The best nodes first.")]
     points: Annotated[dict[str, int], Field(description="0 to 1000, as answered.")]
     shadow: Annotated[dict[str, str], Field(description="Best node by shadow policy.")]
+    without_points: Annotated[
+        dict[str, int] | None,
+        Field(description="Nodes asked about that have 0 points, by reason; absent: none."),
+    ] = None
+    terms: Annotated[
+        dict[str, dict[str, float]] | None,
+        Field(description="What each term adds to the score of a node; absent: it has no terms."),
+    ] = None
+    gang: Annotated[Gang | None, Field(description="Absent: no domain is chosen.")] = None
 
 
 _POD = {

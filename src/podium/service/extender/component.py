@@ -23,6 +23,7 @@ from podium.policies.policy import Policy
 from podium.service.components import BytesRoute, Component, Facts, Readiness
 from podium.service.extender import bodies
 from podium.service.extender.assumed import AssumedPods
+from podium.service.extender.events import EventWriter
 from podium.service.extender.history import History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Prioritizer
@@ -51,6 +52,9 @@ class Following(Protocol):
 
     async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
         """Binds a pod, with its GPUs as an annotation; returns what went wrong, or nothing."""
+
+    async def write_event(self, event: Mapping[str, Any]) -> str:
+        """Creates an Event; returns what went wrong, or nothing."""
 
 
 Follow = Callable[
@@ -130,11 +134,19 @@ class Extender(Component):
         self._running.callback(self.state.subscribe(self.verbs.pod_moved))
         self.verbs.is_stale = lambda: following.age_s() > own.max_state_age_s
         self.verbs.bind_pod = following.bind
+        if own.events:
+            self._write_events(following)
         self._recall()
         await self._prepare()
         preparing = asyncio.create_task(self._prepare_again())
         self._running.push_async_callback(_cancel, preparing)
         return {"policy": own.policy, "nodes": len(self.state.index), "pods": len(self.state.pods)}
+
+    def _write_events(self, following: Following) -> None:
+        writer = EventWriter(self._metrics, self._log)
+        self.verbs.on_bound = writer.bound
+        writing = asyncio.create_task(writer.run(following.write_event))
+        self._running.push_async_callback(_cancel, writing)
 
     async def stop(self) -> Facts:
         """Ends the watch."""
@@ -210,7 +222,9 @@ class Extender(Component):
                 problem = f"nothing is known of pod {namespace}/{pod}"
                 hint = "only pods that kube-scheduler asked about recently can be explained"
                 raise Problem(404, problem, hint=hint)
-            return JSONResponse(entry.as_object())
+            return JSONResponse(
+                await asyncio.to_thread(entry.as_object)
+            )  # pods are scored meanwhile
 
         return router
 

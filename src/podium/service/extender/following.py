@@ -1,11 +1,12 @@
-"""Follows a real cluster through its API server, and binds pods there."""
+"""Follows a real cluster through its API server; binds pods and writes Events there."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -88,8 +89,17 @@ class LiveCluster:
             "target": {"apiVersion": "v1", "kind": "Node", "name": args.node},
         }
         path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}/binding"
+        return await self._create(path, binding)
+
+    async def write_event(self, event: Mapping[str, Any]) -> str:
+        """Creates an Event; returns what went wrong, or nothing."""
+        return await self._create(
+            f"/api/v1/namespaces/{event['metadata']['namespace']}/events", event
+        )
+
+    async def _create(self, path: str, value: Mapping[str, Any]) -> str:
         try:
-            await self._client.post(path, msgspec.json.encode(binding))
+            await self._client.post(path, msgspec.json.encode(value))
         except KubeError as error:
             return str(error)
         return ""

@@ -7,7 +7,7 @@ still go elsewhere where it is full. What a gang requires is enforced by others.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from podium.kube.state import LiveState
 from podium.model.cluster import NodeSpec
 from podium.model.constraints import Constraints
 from podium.model.records import ANY_MODEL, GPU_MILLI
+from podium.traces.kubernetes.domains import LEVELS, Level
 
 MOST_GANGS = 1000
 """Gangs whose domains are remembered; the one not asked for longest goes first."""
@@ -38,6 +39,28 @@ class Target:
     def flags(self, domains: npt.NDArray[np.int32]) -> Flags:
         """Tells for each node whether it belongs there."""
         return np.isin(domains[self.level], self.domains)
+
+
+@dataclass(frozen=True, slots=True)
+class GangDomain:
+    """Is the target of a gang in words."""
+
+    namespace: str
+    name: str
+    level: Level
+    domains: tuple[str, ...]
+
+    @classmethod
+    def of(cls, group: GroupKey, target: Target, names: Sequence[Sequence[str]]) -> GangDomain:
+        """Names the domains of a target.
+
+        Args:
+            group: of the gang's pods.
+            target: of the gang.
+            names: of the domains of each level.
+        """
+        domains = tuple(names[target.level][number] for number in target.domains)
+        return cls(*group, LEVELS[target.level], domains)
 
 
 def room_for(pod: np.void, nodes: Nodes) -> Whole:

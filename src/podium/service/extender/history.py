@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,12 +12,14 @@ import numpy as np
 
 from podium.policies import HOLD
 from podium.reports.explanation import Candidate, Explanation
-from podium.service.extender.prioritizer import Decision
+from podium.service.extender.gangs import GangDomain
+from podium.service.extender.prioritizer import Decision, record_on, shown_in_order
 from podium.service.extender.shortage import SHORTAGES, shortages
 
 FILTERED = "refused by another filter of kube-scheduler"
 REFUSED = "refused by the policy"
 NO_ROOM = "no room on any node that was asked about"
+UNKNOWN = "not known to Podium yet"
 SHOWN = 10
 """Nodes that an explanation lists."""
 
@@ -32,10 +34,11 @@ class Entry:
     calls: int = 1  # how often it was scored
     bound_to: str = ""
     shadow: dict[str, str] = field(default_factory=dict)  # best node by policy
+    gang: GangDomain | None = None  # where the pod's gang should stand together
 
     def as_object(self) -> Mapping[str, Any]:
         """Explains the decision as JSON types."""
-        decision = self.decision
+        decision, best = self.decision, self.decision.best_node
         points = dict(zip(decision.node_names, decision.points.tolist(), strict=True))
         told = explained(self)
         shown = [each.node for each in told.candidates]
@@ -45,12 +48,22 @@ class Entry:
             "uid": decision.pod.uid,
             "scored_at": datetime.fromtimestamp(self.scored_s, UTC).isoformat(),
             "calls": self.calls,
-            "best": decision.best_node,
-            "runner_up": next((name for name in shown if name != decision.best_node), ""),
+            "best": best,
+            "runner_up": next((each for each in shown if points[each] and each != best), ""),
             "points": {name: points[name] for name in shown},
             "bound_to": self.bound_to,
             "shadow": dict(self.shadow),
+            **self._more(shown),
         }
+
+    def _more(self, shown: Sequence[str]) -> dict[str, Any]:
+        """Gives what only some decisions have."""
+        found = {
+            "without_points": _without_points(self.decision),
+            "terms": _terms(self.decision, shown),
+            "gang": None if self.gang is None else asdict(self.gang),
+        }
+        return {name: value for name, value in found.items() if value}
 
 
 class History:
@@ -61,7 +74,10 @@ class History:
         self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
         self._names: dict[str, tuple[str, str]] = {}  # by UID
 
-    def add(self, decision: Decision, scored_s: float, names: Sequence[str]) -> Entry:
+    def add(
+        self, decision: Decision, scored_s: float, names: Sequence[str],
+        gang: GangDomain | None = None,
+    ) -> Entry:  # fmt: skip
         """Adds a decision in place of the last one about the same pod."""
         name = (decision.pod.namespace, decision.pod.name)
         known = self._entries.pop(name, None)
@@ -69,7 +85,7 @@ class History:
             self._names.pop(known.decision.pod.uid, None)
         is_same = known is not None and known.decision.pod.uid == decision.pod.uid
         calls = known.calls + 1 if known is not None and is_same else 1
-        entry = self._entries[name] = Entry(decision, scored_s, names, calls)
+        entry = self._entries[name] = Entry(decision, scored_s, names, calls, gang=gang)
         self._names[decision.pod.uid] = name
         if len(self._entries) > self._most:
             _, oldest = self._entries.popitem(last=False)
@@ -107,6 +123,31 @@ def explained(entry: Entry) -> Explanation:
     )
 
 
+def summary(entry: Entry) -> str:
+    """Explains a decision in one sentence."""
+    decision = entry.decision
+    offered = len(decision.node_names)
+    among = f"of {offered:,} feasible node{'' if offered == 1 else 's'}"
+    if decision.best < 0:
+        said = f"{decision.policy} preferred none {among}: {_reason(decision)}"
+    else:
+        said = f"{decision.policy} preferred {_pointed(decision, decision.best)} {among}"
+        points = decision.points.copy()
+        points[decision.best] = 0
+        if points.any():
+            said += f"; next {_pointed(decision, int(points.argmax()))}"
+    if entry.bound_to in ("", decision.best_node):
+        return f"{said}; bound there" if entry.bound_to else said
+    if entry.bound_to not in decision.node_names:
+        return f"{said}; bound to {entry.bound_to}, which was not asked about"
+    place = decision.node_names.index(entry.bound_to)
+    return f"{said}; bound to {_pointed(decision, place)}"
+
+
+def _pointed(decision: Decision, place: int) -> str:
+    return f"{decision.node_names[place]} ({decision.points[place]:,} points)"
+
+
 def _reason(decision: Decision) -> str:
     """Says why no node has points; nothing where one does."""
     if decision.best >= 0:
@@ -137,3 +178,26 @@ def _reasons(entry: Entry) -> dict[str, int]:
     is_other[decision.at[decision.at >= 0]] = False
     counts = Counter(SHORTAGES[number] or FILTERED for number in lacking[is_other].tolist())
     return dict(counts.most_common())
+
+
+def _without_points(decision: Decision) -> dict[str, int]:
+    """Counts the nodes that were asked about and have no points, by what is against them."""
+    places = np.flatnonzero(decision.points == 0)
+    at = decision.at[places]
+    lacking = shortages(decision.request, decision.nodes)[at[at >= 0]]
+    counts = Counter(SHORTAGES[number] or REFUSED for number in lacking.tolist())
+    counts[UNKNOWN] = int((at < 0).sum())
+    return {reason: number for reason, number in counts.most_common() if number}
+
+
+def _terms(decision: Decision, shown: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Takes the scores of some nodes apart, where the policy is a sum of named terms."""
+    at = dict(zip(decision.node_names, decision.at.tolist(), strict=True))
+    nodes = shown_in_order(decision.nodes, decision.at, decision.rank)
+    found: dict[str, dict[str, float]] = {}
+    for name in shown:
+        if at[name] >= 0:
+            record = record_on(decision.request, decision.nodes[at[name]])
+            terms = decision.terms(record, nodes, int(decision.rank[at[name]]))
+            found |= {name: terms} if terms else {}
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import Collector
@@ -34,6 +35,11 @@ class ExtenderMetrics:
             ("policy", "node"),
         )
         self._held = self._counter("held", "Pods that the filter held back.", ())
+        self._events = self._counter(
+            "events",
+            "Events about pods that were bound, by outcome: written, failed or dropped.",
+            ("outcome",),
+        )
         self._durations = {
             verb: self._duration.labels(verb) for verb in ("prioritize", "filter", "bind", "score")
         }
@@ -58,10 +64,21 @@ class ExtenderMetrics:
         """Counts a pod that was held back."""
         self._held.inc()
 
+    def event(self, outcome: Literal["written", "failed", "dropped"]) -> None:
+        """Counts an Event about a pod."""
+        self._events.labels(outcome).inc()
+
     def collectors(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> list[Collector]:
         """Lists all figures, with gauges that are read when they are asked for."""
         read: Sequence[Collector] = [self._gauge(name, *each) for name, each in gauges.items()]
-        counters = (self._duration, self._neutral, self._binds, self._shadow, self._held)
+        counters = (
+            self._duration,
+            self._neutral,
+            self._binds,
+            self._shadow,
+            self._held,
+            self._events,
+        )
         return [*counters, *read]
 
     def _counter(self, name: str, help: str, labels: tuple[str, ...]) -> Counter:

@@ -60,7 +60,8 @@ class Decision:
     rank: npt.NDArray[np.int64]  # (num_nodes,) their places in the order that breaks ties
     best: int  # which of the names; -1: none
     slots: tuple[int, ...]  # the GPUs on the best node
-    target: Target | None = None  # of the pod's gang
+    target: Target | None  # of the pod's gang
+    terms: Callable[[np.void, Nodes, int], dict[str, float]]  # of the score of a node
 
     @property
     def best_node(self) -> str:
@@ -118,7 +119,7 @@ class Prioritizer:
         slots = _slots(request, found.gpu_slots, nodes, int(at[best])) if best >= 0 else ()
         return Decision(
             args.pod, request, self.scorer.policy.name, args.node_names, at, scores, points,
-            nodes, rank, best, slots, target,
+            nodes, rank, best, slots, target, self.scorer.terms,
         )  # fmt: skip
 
     def assume(self, decision: Decision) -> None:
@@ -220,10 +221,15 @@ def scores_of(scorer: Scorer, request: Request, nodes: Nodes, at: Whole, rank: W
     """
     if scorer.is_pure or not len(nodes):
         return _by_kind(scorer, request, nodes)
+    found = _by_kind(scorer, request, shown_in_order(nodes, at, rank))
+    return NodeScores(found.scores[rank], found.gpu_slots[rank])
+
+
+def shown_in_order(nodes: Nodes, at: Whole, rank: Whole) -> Nodes:
+    """Gives the nodes asked about in the order that breaks ties, and others without anything."""
     shown, known = np.zeros_like(nodes), at[at >= 0]
     shown[rank[known]] = nodes[known]
-    found = _by_kind(scorer, request, shown)
-    return NodeScores(found.scores[rank], found.gpu_slots[rank])
+    return shown
 
 
 def _by_kind(scorer: Scorer, request: Request, nodes: Nodes) -> NodeScores:

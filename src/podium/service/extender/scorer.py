@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from podium.model.workload import Shapes
 from podium.policies import PairPolicy
 from podium.policies.policy import Policy
 from podium.policies.session import NodeScores
+from podium.policies.terms import term_values
 
 MOST_SHAPES = 512
 """Shapes of pods whose scores are kept; the one not asked for longest goes first."""
@@ -33,6 +35,7 @@ class Scorer:
         self.policy = policy
         self.shapes = shapes
         self._session = policy.session(shapes)
+        self.terms = partial(term_values, policy, self._session)  # of a score on one node
         self._changes = Changes()
         self._rows: OrderedDict[bytes, _Row] = OrderedDict()
 

@@ -11,7 +11,8 @@ from structlog.typing import FilteringBoundLogger
 
 from podium.policies import HOLD
 from podium.service.extender import wire
-from podium.service.extender.history import REFUSED, History
+from podium.service.extender.gangs import GangDomain
+from podium.service.extender.history import REFUSED, Entry, History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Decision, Neutral, Prioritizer, scores_of
 from podium.service.extender.scorer import Scorer
@@ -52,6 +53,7 @@ class Verbs:
         self.prioritizer: Prioritizer | None = None  # None: the cluster is not known yet
         self.shadows: list[Scorer] = []
         self.bind_pod: Binder | None = None
+        self.on_bound: Callable[[Entry], None] | None = None  # hears of bound pods; never waits
         self.is_stale: Callable[[], bool] = lambda: False
 
     def prioritize(self, body: bytes) -> bytes:
@@ -118,6 +120,8 @@ class Verbs:
         if entry is not None and node and not entry.bound_to:
             entry.bound_to = node
             self._metrics.bound(is_best=node == entry.decision.best_node)
+            if self.on_bound is not None:
+                self.on_bound(entry)
 
     def _decide(self, verb: str, args: wire.ExtenderArgs) -> Decision | Neutral:
         decision: Decision | Neutral
@@ -157,12 +161,19 @@ class Verbs:
     def _remember(self, decision: Decision) -> None:
         """Does what the caller need not wait for."""
         assert self.prioritizer is not None
-        entry = self._memory.history.add(decision, time.time(), self.prioritizer.names.names)
+        names = self.prioritizer.names.names
+        entry = self._memory.history.add(decision, time.time(), names, self._gang(decision))
         self._memory.recent.add(decision.request)
         for shadow in self.shadows:
             best = _best(shadow, decision)
             entry.shadow[shadow.policy.name] = best
             self._metrics.shadowed(shadow.policy.name, is_same=best == decision.best_node)
+
+    def _gang(self, decision: Decision) -> GangDomain | None:
+        group, target = decision.request.group, decision.target
+        if self.prioritizer is None or group is None or target is None:
+            return None
+        return GangDomain.of(group, target, self.prioritizer.state.domain_names)
 
     def _refused(self, decision: Decision) -> dict[str, str]:
         """Names the nodes that are removed: those that lack something or that the policy refuses.

@@ -1,85 +1,23 @@
 """The extender behind the one address of the service, on a cluster that tests write."""
 
 import asyncio
-import contextlib
 import io
 import json
 
 import pytest
 
 from podium.errors import PodiumError
-from podium.service.components import Components
-from podium.service.components import Service as Composed
-from podium.service.extender.component import Extender
 from podium.service.http.app import create_app
 from podium.service.http.logs import Log
 from podium.service.start import compose
 from podium.settings import load_settings
 from podium.store import open_store
-from support.extender import args, points
 from support.kubelike import gpu_node, gpu_pod, live
-from support.service import JSON, Service
-
-
-class Cluster:
-    """Is a cluster that does as it is told."""
-
-    def __init__(self, *objects):
-        self.objects = objects
-        self.age = 0.0
-        self.bound = []
-        self.state = None
-        self.is_open = False
-
-    @contextlib.asynccontextmanager
-    async def __call__(self, _settings, state, _log):
-        self.state, self.is_open = state, True
-        for each in self.objects:
-            state.apply(each["kind"], "ADDED", each)
-        yield self
-        self.is_open = False
-
-    def age_s(self):
-        return self.age
-
-    def lists(self):
-        return 2
-
-    async def bind(self, args, slots):
-        self.bound.append((args.pod_name, args.node, slots))
-        return ""
-
+from support.served_extender import Cluster, Served
+from support.service import JSON
 
 NODES = [gpu_node(name) for name in "abc"]
 OLD = [live(gpu_pod(f"old-{i}", 1 + i % 2), f"o{i}", "b") for i in range(2)]
-
-
-class Served(Service):
-    """Answers requests in this process."""
-
-    def __init__(self, folder, cluster, **flags):
-        given = {f"extender.{name}": value for name, value in flags.items()}
-        settings = load_settings(given, environ={}, folder=folder)
-        self.runner = asyncio.Runner()
-        self.lines = io.StringIO()
-        self.log = Log(self.lines)
-        self.extender = Extender(settings, None, self.log.logger, cluster)
-        self.components = Components([self.extender], self.log.logger)
-        self.app = create_app(Composed(settings, self.components, self.log.logger))
-
-    def start(self):
-        self.runner.run(self.components.start())
-        return self
-
-    def __exit__(self, *_):
-        self.runner.run(self.components.stop())
-        self.runner.close()
-        self.log.close()
-
-    def prioritize(self, pod, names="abc"):
-        reply = self.ask("POST", "/extender/prioritize", args(pod, names), JSON)
-        assert reply.status == 200
-        return points(reply.body)
 
 
 @pytest.fixture
@@ -143,6 +81,25 @@ def test_a_recent_pod_is_explained(served):
     missing = served.get("/v1/explain/default/other")
     assert (missing.status, missing.error.code) == (404, "not_found")
     assert "kube-scheduler asked about" in missing.error.hint
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_events_are_written_where_they_are_switched_on(tmp_path, cluster, is_on):
+    with Served(tmp_path, cluster, policy="best-fit", events=is_on).start() as service:
+        service.prioritize(live(gpu_pod("p"), "u"))
+
+        async def bind():
+            cluster.state.apply("Pod", "ADDED", live(gpu_pod("p"), "u", "b"))
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+        service.runner.run(bind())
+        text = service.get("/metrics").body.decode()
+    said = (
+        "best-fit preferred b (1,000 points) of 3 feasible nodes; next a (999 points); bound there"
+    )
+    assert [each["message"] for each in cluster.events] == ([said] if is_on else [])
+    assert ('podium_extender_events_total{outcome="written"} 1.0' in text) == is_on
 
 
 def test_figures_are_those_of_what_happened(served, cluster):

@@ -1,8 +1,9 @@
 from podium.policies import HOLD
 from podium.policies.policy import from_function
-from podium.service.extender.history import FILTERED, History
+from podium.service.extender.history import FILTERED, UNKNOWN, History
 from support.extender import Asked
 from support.kubelike import gpu_node, gpu_pod, live
+from support.scheduler_configs import scoring, write_config
 
 NODES = [gpu_node("a"), gpu_node("b"), gpu_node("c", 1), gpu_node("d", 4, "T4")]
 
@@ -88,3 +89,43 @@ def test_a_new_pod_of_the_same_name_is_another_one():
 
 def test_nothing_is_known_of_a_pod_that_nobody_asked_about():
     assert History(5).get("default", "p") is None
+
+
+def test_nodes_without_points_are_counted_by_what_is_against_them():
+    asked = Asked(NODES)
+    asked.prioritize(asked.wait(gpu_pod("p", 2), "u"), ["a", "b", "c", "new"])
+    assert explain(asked)["without_points"] == {"not enough free GPUs": 1, UNKNOWN: 1}
+    asked.prioritize(asked.wait(gpu_pod("r", 2), "w"), ["b", "c"])
+    assert (explain(asked, "r")["best"], explain(asked, "r")["runner_up"]) == ("b", "")
+    asked.prioritize(asked.wait(gpu_pod("q"), "v"), ["a", "b"])
+    assert "without_points" not in explain(asked, "q")
+    patient = Asked(NODES, policy=from_function(refusing))
+    patient.prioritize(patient.wait(gpu_pod("p"), "u"), ["a", "b"])
+    assert explain(patient)["without_points"] == {"refused by the policy": 2}
+
+
+def test_the_terms_of_scores_are_told_where_a_policy_has_some():
+    asked = Asked(NODES, policy="fed-gpu")
+    asked.prioritize(asked.wait(gpu_pod("p", 2), "u"), ["a", "b", "c", "d"])
+    told = explain(asked)
+    scores = {each["node"]: each["score"] for each in told["candidates"]}
+    assert scores["c"] is None  # it has one GPU
+    assert set(told["terms"]) == {"a", "b", "d"}
+    for node, terms in told["terms"].items():
+        assert list(terms) == ["gpu_weight", "gpu_steps"]
+        assert sum(terms.values()) == scores[node]
+    plain = Asked(NODES)
+    plain.prioritize(plain.wait(gpu_pod("p"), "u"))
+    assert "terms" not in explain(plain)
+
+
+def test_terms_of_plugins_compare_the_nodes_that_were_offered(tmp_path):
+    plugins = scoring(("Simon", 1), ("BestFitScore", 2))
+    asked = Asked(NODES, policy=str(write_config(tmp_path, plugins)))
+    asked.state.apply("Pod", "ADDED", live(gpu_pod("old"), "o", "b"))
+    asked.prioritize(asked.wait(gpu_pod("p"), "u"), ["d", "b", "a"])
+    told = explain(asked)
+    scores = {each["node"]: each["score"] for each in told["candidates"]}
+    assert {node: sum(terms.values()) for node, terms in told["terms"].items()} == scores
+    assert list(told["terms"]["b"]) == ["Simon", "BestFitScore"]
+    assert told["terms"]["b"]["BestFitScore"] == 200
