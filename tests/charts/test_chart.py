@@ -261,6 +261,7 @@ def test_kinds_of_the_prometheus_operator_are_made_where_the_cluster_has_them(tm
         ({"scheduler": {"resourceScore": "LeastAllocated"}}, "scheduler.resourceScore must be one"),
         ({"settings": {"serve": {"port": [1]}}}, "settings.serve.port: Invalid type"),
         ({"scheduler": {"name": "default-scheduler"}}, "choose another name, or set mode=extender"),
+        ({"scheduler": {"name": "a..b"}}, "scheduler.name: Does not match pattern"),
         ({"learning": {"enabled": True}}, "set replicas=1, or store.urlSecret.name"),
         ({"tls": {"secretName": "x"}}, "leave it empty, or set mode=extender"),
         ({"policy": {"source": "x", "existingConfigMap": "own"}}, "set one of them"),

@@ -31,7 +31,10 @@ def print_manifests(
         str, typer.Option("--policy", help="Policy that scores, by name, file or run.")
     ] = "fgd",
     namespace: Annotated[
-        str, typer.Option("--namespace", help="Namespace, which is created.")
+        str,
+        typer.Option(
+            "--namespace", help="Namespace, which is created unless it is default or kube-*."
+        ),
     ] = "podium-system",
     scheduler_name: Annotated[
         str, typer.Option("--scheduler-name", help="schedulerName that pods give.")

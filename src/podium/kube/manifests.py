@@ -27,9 +27,12 @@ LARGEST_SOURCE_BYTES = 900_000
 
 # Kubernetes also takes names such as 1e3 and on, which are no texts to YAML.
 _LABEL = re.compile(r"[a-z][-a-z0-9]{0,61}[a-z0-9]")
-_SUBDOMAIN = re.compile(r"[a-z][-a-z0-9.]{0,61}[a-z0-9]")
+_SUBDOMAIN = re.compile(
+    r"(?=.{1,63}\Z)[a-z]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _VERSION = re.compile(r"v\d+\.\d+\.\d+")
+_FIRST_DOCUMENT = re.compile(r"\A.*?^---\n", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,11 @@ class Installation:
     kubernetes_version: str = "v1.36.4"
     policy: str = "fgd"  # one that ships with Podium
     policy_source: str = ""  # the text of another one, which replaces it
+
+    @property
+    def is_cluster_namespace(self) -> bool:
+        """Tells whether the namespace is one that every cluster has, or Kubernetes reserves."""
+        return self.namespace == "default" or self.namespace.startswith("kube-")
 
     def __post_init__(self) -> None:
         _check("--namespace", self.namespace, _LABEL, "a name such as podium-system")
@@ -70,7 +78,7 @@ def manifests(installation: Installation) -> str:
     digest = hashlib.sha256("\0".join(fields.values()).encode()).hexdigest()
     text = Template(template.read_text(encoding="utf-8")).substitute(fields, checksum=digest)
     _check_source(text, installation.policy_source)
-    return text
+    return _without_namespace(text, installation) if installation.is_cluster_namespace else text
 
 
 def objects(text: str) -> list[Mapping[str, Any]]:
@@ -88,6 +96,14 @@ def _fields(installation: Installation) -> dict[str, str]:
         "policy": installation.policy,
         "policy_source": "\n".join(f"    {line}" if line else "" for line in source.split("\n")),
     }
+
+
+def _without_namespace(text: str, installation: Installation) -> str:
+    """Leaves out the Namespace: its Pod Security level would bind the pods of others as well."""
+    left = _FIRST_DOCUMENT.sub("", text, count=1)
+    return (
+        f"# The namespace {installation.namespace} is the cluster's own and left as it is.\n{left}"
+    )
 
 
 def _check(flag: str, value: str, pattern: re.Pattern[str], expected: str) -> None:

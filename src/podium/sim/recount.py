@@ -185,6 +185,10 @@ def _outcomes(ledger: _Ledger) -> Found:
     yield from ledger.wrong((result.status < UNPLACED) | (result.status > HELD), "has no outcome")
     is_empty = (result.node == -1) & (result.slots == 0) & np.isnan(result.start_s)
     yield from ledger.wrong(~ledger.is_placed & ~is_empty, "was not placed and holds resources")
+    if not isinstance(result.plan.protocol, Inflation):
+        # Steps are counted where pods arrive one by one; else only as far as pods ran before.
+        steps = np.arange(1, count + 1) * (np.arange(count) < len(result.plan.bound))
+        yield from ledger.wrong(result.changes_after != steps, "has a step that was not counted")
     yield from _holds(ledger)
 
 

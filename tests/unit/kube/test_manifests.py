@@ -75,6 +75,21 @@ def test_the_namespace_admits_restricted_pods_only():
     assert labels == {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
+@pytest.mark.parametrize("mode", ["scheduler", "extender"])
+@pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "default"])
+def test_a_namespace_of_the_cluster_is_left_as_it_is(namespace, mode):
+    text = manifests(Installation(mode=mode, namespace=namespace))
+    assert text.startswith(f"# The namespace {namespace} is the cluster's own and left as it is.\n")
+    kinds = [each["kind"] for each in objects(text)]
+    assert ["Namespace", *kinds] == [each["kind"] for each in made(mode=mode)]
+
+
+@pytest.mark.parametrize("name", ["gpus", "a.b", "team-a.gpu-scheduler.example", "g", "a" * 63])
+def test_a_dns_subdomain_names_the_scheduler(name):
+    profile = scheduler_configuration(made(scheduler_name=name))["profiles"][0]
+    assert profile["schedulerName"] == name
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -108,6 +123,10 @@ def test_another_policy_starts_the_pods_anew():
         ({"namespace": "x\n---\nkind: Secret"}, "--namespace"),
         ({"scheduler_name": 'a"b'}, "--scheduler-name"),
         ({"scheduler_name": "default-scheduler"}, "--scheduler-name"),
+        ({"scheduler_name": "a..b"}, "--scheduler-name"),
+        ({"scheduler_name": "a.-b"}, "--scheduler-name"),
+        ({"scheduler_name": "a-.b"}, "--scheduler-name"),
+        ({"scheduler_name": "a" * 64}, "--scheduler-name"),
         ({"image": 'podium"\n'}, "--image"),
         ({"kubernetes_version": "1.36"}, "--kubernetes-version"),
         ({"policy_source": "x" * (LARGEST_SOURCE_BYTES + 1)}, "--policy"),

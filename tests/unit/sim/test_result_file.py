@@ -260,6 +260,7 @@ def with_pods(result, **changes):
         (lambda r: replace(r, slots=r.slots * 0), "impossible: .* has other GPUs"),
         (lambda r: replace(r, holds=r.holds - 1), "was held too often"),
         (lambda r: replace(r, decisions=0), "0 were made"),
+        (lambda r: replace(r, changes_after=r.changes_after + 1), "step that was not counted"),
         (lambda r: with_nodes(r, gpu_count=0), "contradicts itself"),
         (lambda r: with_nodes(r, gpu_count=0, gpu_milli_left=0), "GPU that its node does not"),
         (lambda r: with_nodes(r, cpu_milli_total=0), "contradicts itself"),

@@ -209,13 +209,8 @@ def _following(pod: PodFacts, leader: PodFacts, claim: str, node: str) -> Ties:
 
 def _node_of(pod: PodFacts, claim: Mapping[str, Any]) -> str:
     """Finds the node of the devices that a claim was given, empty where there are none."""
-    for result in _results(claim):
-        key = _device_key(result)
-        for node in pod.inventory.slices:
-            cards = pod.inventory.cards(node)
-            if any(device.key == key for card in cards for device in card.devices):
-                return node
-    return ""
+    places = (pod.inventory.place_of(_device_key(result)) for result in _results(claim))
+    return next((place for place in places if place), "")
 
 
 def _resolved(

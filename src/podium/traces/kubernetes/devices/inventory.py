@@ -100,6 +100,7 @@ class Inventory:
     known: dict[PodFacts, PodDevices] = field(default_factory=dict)
     supposed: dict[PodFacts, PodDevices] = field(default_factory=dict)  # before all was read
     _cards: dict[str, tuple[Card, ...]] = field(default_factory=dict)
+    _places: dict[tuple[str, ...], str] | None = None  # nodes by device, once all are read
 
     def takes(self, value: Mapping[str, Any]) -> bool:
         """Tells whether an object describes devices."""
@@ -139,6 +140,7 @@ class Inventory:
         ):  # fmt: skip
             found.clear()
         self.users = {}
+        self._places = None
         self.has_hostnames = True
         self.supposed, self.known = self.known, {}
         self.volcano_factor, self.gpushare_unit_mib = 1, 0
@@ -175,6 +177,15 @@ class Inventory:
         if node not in self._cards:
             self._cards[node] = cards_of(self.slices.get(node, ()))
         return self._cards[node]
+
+    def place_of(self, device: tuple[str, ...]) -> str:
+        """Finds the node of a device by its driver, pool and name; empty where nobody lists it."""
+        if self._places is None:
+            self._places = {}
+            for node in self.slices:
+                for each in (each for card in self.cards(node) for each in card.devices):
+                    self._places.setdefault(each.key, node)
+        return self._places.get(device, "")
 
     def fewest_cards(self) -> int:
         """Counts the cards of the smallest node with ResourceSlices, at least one."""

@@ -8,6 +8,7 @@ import yaml
 from podium.policies import load
 from podium.sim import Rounds, simulate
 from podium.sim.feasible import feasible_nodes
+from podium.traces.kubernetes.devices.inventory import Inventory
 from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.rejects import Rejects
 
@@ -547,3 +548,30 @@ def test_a_claim_ties_no_pod_to_a_node_that_the_file_does_not_have(read):
         resource_slice("a", "gpu-0"), allocated(claim("c", exactly()), "gpu-0"), claiming("p", "c")
     )
     assert found.workload.constraints == ()
+
+
+def test_devices_that_nobody_lists_are_not_looked_for_node_by_node(read, monkeypatch):
+    looks, cards = [], Inventory.cards
+
+    def counted(self, node_name):
+        looks.append(node_name)
+        return cards(self, node_name)
+
+    monkeypatch.setattr(Inventory, "cards", counted)
+    nodes = [f"n{i}" for i in range(20)]
+    devices = [f"gpu-{i}" for i in range(8)]
+    claims = [allocated(claim(f"c{i}", exactly()), *devices, pool="gone") for i in range(20)]
+    pods = [claiming(f"p{i}", f"c{i}") for i in range(20)]
+    found = read(*hosts(*nodes), *(resource_slice(each, "gpu-0") for each in nodes), *claims, *pods)
+    assert len(found.workload) == 20
+    # Once or twice for a node and for a pod; not for each node of each device of each pod.
+    assert len(looks) <= 5 * (len(nodes) + len(pods))
+
+
+def test_a_claim_is_where_the_first_of_its_known_devices_is(read):
+    strayed = allocated(claim("c", exactly()), "gpu-9", "gpu-0", pool="b")
+    found = read(
+        *hosts("a", "b"), resource_slice("a", "gpu-9"), resource_slice("b", "gpu-0"),
+        strayed, claiming("p", "c"),
+    )  # fmt: skip
+    assert feasible_nodes(found.cluster, found.workload, "p") == ["b"]
