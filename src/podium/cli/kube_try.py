@@ -31,6 +31,7 @@ SEED = 10
 REFRESH_S = 0.1
 LINE_S = 2.0
 TITLES = ("", "asked for", "kube-scheduler", "with Podium")
+FINAL_COLUMNS = 78
 FINAL_TITLES = ("", "asked for", "kube-scheduler", "simulated", "with Podium", "simulated")
 ALONE = (
     "The first run is kube-scheduler alone. The second takes the scores of Podium's",
@@ -253,10 +254,7 @@ def _show(screen: Screen, plan: TryPlan, outcome: Outcome, *, is_json: bool) -> 
         print_json({**plan.as_object(), **outcome.as_object(), "notes": notes})
         return
     inform(screen, outcome.notes)
-    columns = (
-        outcome.stock, outcome.stock_simulated, outcome.policy, outcome.policy_simulated,
-    )  # fmt: skip
-    screen.table(FINAL_TITLES, rows_of(plan, columns))
+    _show_figures(screen, plan, outcome)
     print()
     print(on_one_line(verdict(plan, outcome)))
     print()
@@ -264,6 +262,19 @@ def _show(screen: Screen, plan: TryPlan, outcome: Outcome, *, is_json: bool) -> 
     steps = {command.format(policy=plan.reference): what for command, what in NEXT.items()}
     for command, what in steps.items():
         print(on_one_line(f"  {command:<{max(map(len, steps))}}  {what}"))
+
+
+def _show_figures(screen: Screen, plan: TryPlan, outcome: Outcome) -> None:
+    """Prints the table of both runs; a narrow terminal gets what was simulated as a second one."""
+    real = (outcome.stock, outcome.policy)
+    simulated = (outcome.stock_simulated, outcome.policy_simulated)
+    if not sys.stdout.isatty() or screen.console(sys.stdout).width >= FINAL_COLUMNS:
+        pairs = (each for pair in zip(real, simulated, strict=True) for each in pair)
+        screen.table(FINAL_TITLES, rows_of(plan, [*pairs]))
+        return
+    for name, tallies in (("real", real), ("simulated", simulated)):
+        rows = [(row[0], *row[2:]) for row in rows_of(plan, tallies)]
+        screen.table((name, *TITLES[2:]), rows)
 
 
 def _bar(plan: TryPlan, tally: Tally | None, title: str) -> str:
