@@ -6,6 +6,7 @@ scheduled in the order of their numbers, by priorities: the simulator takes them
 
 import copy
 import json
+import random
 import sys
 import time
 from collections import Counter
@@ -245,8 +246,11 @@ def test_a_filled_cluster_gains_what_the_simulator_promises(plane, api, openb, t
     """With annotations Podium counts and binds; devices are counted by kube-scheduler itself."""
     world = openb if form == "annotations" else as_devices(*openb)
     promised = {
-        policy: allocation(simulated(tmp_path, policy, *world), *world)
-        for policy in ("kube-default", "fed-gpu")
+        "fed-gpu": [allocation(simulated(tmp_path, "fed-gpu", *world), *world)],
+        "kube-default": [
+            allocation(simulated(tmp_path, "kube-default", nodes, world[1]), *world)
+            for nodes in orders(world[0])
+        ],
     }
     verbs = COUNTED if form == "annotations" else {}
     found = {"fed-gpu": allocation(placed(plane, tmp_path, "fed-gpu", world, verbs), *world)}
@@ -255,10 +259,17 @@ def test_a_filled_cluster_gains_what_the_simulator_promises(plane, api, openb, t
     by_default = placed_by_default if form == "annotations" else placed_alone
     found["kube-default"] = allocation(by_default(plane, tmp_path, world), *world)
     assert overbooked(api.pods()) == {}
-    for policy in promised:
-        tell(f"{form} | {policy} | {promised[policy]:.2f} | {found[policy]:.2f}")
+    for policy, simulations in promised.items():
+        least, most = min(simulations), max(simulations)
+        tell(f"{form} | {policy} | {least:.2f} to {most:.2f} | {found[policy]:.2f}")
     gain = found["fed-gpu"] - found["kube-default"]
-    assert abs(gain - (promised["fed-gpu"] - promised["kube-default"])) <= 1.0, (promised, found)
+    gains = [promised["fed-gpu"][0] - each for each in promised["kube-default"]]
+    assert min(abs(gain - each) for each in gains) <= 1.0, (promised, found)
+
+
+def orders(nodes):
+    """Lists nodes in several orders: among equal ones kube-scheduler by default takes any."""
+    return [nodes, *(random.Random(seed).sample(nodes, len(nodes)) for seed in range(1, 5))]
 
 
 def tell(line):
