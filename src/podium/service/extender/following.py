@@ -42,7 +42,11 @@ async def follow_cluster(
         await _synced(watch, log)
         for problem in watch.refused():
             log.warning("some objects are not read", problem=problem)
-        yield LiveCluster(client, watch)
+        telling = asyncio.create_task(_tell_problems(watch, log))
+        try:
+            yield LiveCluster(client, watch)
+        finally:
+            telling.cancel()
 
 
 async def _synced(watch: ClusterWatch, log: FilteringBoundLogger) -> None:
@@ -59,6 +63,24 @@ async def _synced(watch: ClusterWatch, log: FilteringBoundLogger) -> None:
             return
 
 
+async def _tell_problems(watch: ClusterWatch, log: FilteringBoundLogger) -> None:
+    """Logs what is not heard of for a while, and each object that is left out."""
+    named, before = set[tuple[str, str]](), set[str]()
+    while True:
+        for kind, health in watch.health().items():
+            for name, problem in list(health.left_out.items()):
+                if (kind, name) not in named:
+                    named.add((kind, name))
+                    facts = {"object": f"{kind} {name}", "problem": problem, KIND: "left out"}
+                    log.warning("an object cannot be read and is left out", **facts)
+        problems = set(watch.problems())
+        for problem in problems & before:
+            facts = {"problem": problem, KIND: "watches that fail"}
+            log.warning("the cluster is not followed as it should be", **facts)
+        before = problems
+        await asyncio.sleep(SAID_S)
+
+
 class LiveCluster:
     """Is a cluster that is followed."""
 
@@ -73,6 +95,14 @@ class LiveCluster:
     def lists(self) -> int:
         """Returns how often objects were listed: once for each kind while watches go on."""
         return sum(each.lists for each in self._watch.health().values())
+
+    def problems(self) -> list[str]:
+        """Says of which kinds the API server is not heard now, and why."""
+        return self._watch.problems()
+
+    def unreadable(self) -> int:
+        """Returns how many objects were left out since they cannot be read."""
+        return sum(each.unreadable for each in self._watch.health().values())
 
     async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
         """Binds a pod; its GPUs are noted on it by the same request.

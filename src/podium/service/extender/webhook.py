@@ -21,6 +21,7 @@ from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PolicyError
 from podium.experiments.case import named_policy
+from podium.kube.objects import UNREADABLE
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
 from podium.model.records import NODE_8
@@ -30,7 +31,6 @@ from podium.service.extender.prioritizer import NodeNames, scores_of
 from podium.service.extender.scale import Scale, Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import RecentPods
-from podium.service.extender.wire import UNREADABLE
 from podium.service.http.logs import KIND
 from podium.settings import Settings
 from podium.store import Store

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from podium.kube.objects import UNREADABLE
 from podium.service.extender.scale import MOST
-
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises; the last of them where something is nested too deeply."""
 
 
 class MalformedError(ValueError):

@@ -45,6 +45,12 @@ class Cluster:
     def lists(self):
         return 2
 
+    def problems(self):
+        return ["a watch has ended"] if self.age == float("inf") else []
+
+    def unreadable(self):
+        return 4
+
     async def bind(self, args, slots):
         self.bound.append((args.pod_name, args.node, slots))
         return ""
@@ -118,6 +124,19 @@ def test_a_silent_api_server_makes_it_unready_and_neutral(served, cluster):
     assert served.prioritize(live(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
     cluster.age = 1.0
     assert served.prioritize(live(gpu_pod("p"), "u"))["b"] == 1000
+
+
+def test_a_watch_that_has_ended_makes_it_unready_and_neutral(served, cluster):
+    cluster.age = float("inf")
+    reply = served.get("/readyz")
+    assert (reply.status, reply.error.message) == (
+        503,
+        "extender is not ready: a watch has ended",
+    )
+    assert served.prioritize(live(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
+    text = served.get("/metrics").body.decode()
+    assert "podium_extender_failing_watches 1.0" in text.splitlines()
+    assert "podium_extender_unreadable_objects 4.0" in text.splitlines()
 
 
 @pytest.mark.parametrize("verb", ["filter", "bind"])
