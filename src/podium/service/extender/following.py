@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -117,7 +118,8 @@ class LiveCluster:
             "metadata": {**metadata, **noted},
             "target": {"apiVersion": "v1", "kind": "Node", "name": args.node},
         }
-        path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}/binding"
+        namespace, pod = (quote(name, safe="") for name in (args.pod_namespace, args.pod_name))
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/binding"
         try:
             await self._client.post(path, msgspec.json.encode(binding))
         except KubeError as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from structlog.typing import FilteringBoundLogger
 
+from podium.kube.state import LiveState
 from podium.policies import HOLD
 from podium.service.extender import wire
 from podium.service.extender.history import REFUSED, History
@@ -93,10 +94,11 @@ class Verbs:
         except wire.MalformedError as error:
             self._fall_open("bind", Neutral("malformed", str(error)))
             return wire.bound("the body is not what kube-scheduler sends")
-        if self.bind_pod is None:
+        if self.bind_pod is None or self.prioritizer is None:
             self._fall_open("bind", Neutral("not-ready", "no API server is known yet"))
             return wire.bound("the extender is not ready")
-        problem = await self.bind_pod(args, self._slots(args))
+        problem = _unbindable(args, self.prioritizer.state)
+        problem = problem or await self.bind_pod(args, self._slots(args))
         if problem:
             facts = {"pod": f"{args.pod_namespace}/{args.pod_name}", "node": args.node}
             self._log.warning("a pod was not bound", problem=problem, **facts, **{KIND: "unbound"})
@@ -202,6 +204,14 @@ class Verbs:
         if entry is None or self.prioritizer is None:
             return ()
         return self.prioritizer.slots_on(entry.decision, args.node)
+
+
+def _unbindable(args: wire.BindingArgs, state: LiveState) -> str:
+    """Says why a pod must not be bound, whoever asks: it is not one that waits for a node."""
+    pod = state.pod(args.pod_uid)
+    if pod is None or (pod.namespace, pod.name) != (args.pod_namespace, args.pod_name):
+        return f'pods "{args.pod_name}" not found: the watch shows no such pod with this UID'
+    return "" if pod.is_pending else f'pods "{args.pod_name}" waits for no node'
 
 
 def _best(shadow: Scorer, decision: Decision) -> str:

@@ -7,10 +7,12 @@ number fails to decode there, so that scores are written as digits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from podium.files.excerpt import excerpt
 from podium.kube.objects import UNREADABLE
 from podium.service.extender.scale import MOST
 
@@ -70,6 +72,11 @@ class ExtenderArgs(msgspec.Struct, frozen=True):
     nodes: list[bytes]  # the whole objects, where nodeCacheCapable is false; else empty
 
 
+# What the API server takes for names; everything else might mean another path there.
+_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_NAMESPACE = re.compile(_LABEL, re.ASCII)
+_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*", re.ASCII)
+
 _read_args = msgspec.json.Decoder(_Args).decode
 _read_named = msgspec.json.Decoder(_Named).decode
 _read_binding = msgspec.json.Decoder(BindingArgs).decode
@@ -101,9 +108,14 @@ def read_binding(body: bytes) -> BindingArgs:
         MalformedError: it is something else.
     """
     try:
-        return _read_binding(body)
+        args = _read_binding(body)
     except UNREADABLE as error:
         raise MalformedError(str(error)) from error
+    names = (_NAME, args.pod_name), (_NAMESPACE, args.pod_namespace), (_NAME, args.node)
+    for form, name in names:
+        if not form.fullmatch(name):
+            raise MalformedError(f"{excerpt(name)} is no name of an object")
+    return args
 
 
 # Beyond the documented 0 to 10; kube-scheduler neither checks nor clamps scores of extenders.

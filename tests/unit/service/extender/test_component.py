@@ -148,6 +148,7 @@ def test_other_verbs_are_there_only_if_they_are_switched_on(tmp_path, cluster, s
 
 def test_a_pod_is_bound_with_its_gpus(tmp_path, cluster):
     with Served(tmp_path, cluster, policy="best-fit", bind=True).start() as service:
+        cluster.state.apply("Pod", "ADDED", live(gpu_pod("p"), "u"))
         service.prioritize(live(gpu_pod("p"), "u"))
         sent = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "b"}
         reply = service.post("/extender/bind", sent)

@@ -181,6 +181,7 @@ def test_a_pod_that_goes_elsewhere_gets_gpus_there():
 def test_a_pod_that_nobody_scored_is_bound_without_gpus():
     asked = Asked(NODES)
     asked.verbs.bind_pod = binder = Binder()
+    asked.wait(gpu_pod("p"), "u")
     assert bind(asked) == {"Error": ""}
     assert binder.bound[0][1] == ()
 
@@ -188,9 +189,43 @@ def test_a_pod_that_nobody_scored_is_bound_without_gpus():
 def test_what_goes_wrong_is_answered_so_that_kube_scheduler_tries_again():
     asked = Asked(NODES)
     assert bind(asked)["Error"]
+    asked.wait(gpu_pod("p"), "u")
     asked.verbs.bind_pod = Binder("the pod is gone")
     assert bind(asked) == {"Error": "the pod is gone"}
     assert bind(asked, {})["Error"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"PodName": "../nodes/n1/proxy/run?x=#"}, {"PodName": "p/../../q"}, {"PodName": "p%2F"},
+     {"PodName": ""}, {"PodName": "p."}, {"PodName": "p\n"}, {"PodName": "a" * 254},
+     {"PodNamespace": "../.."}, {"PodNamespace": "a.b"}, {"PodNamespace": ""}, {"Node": "b?"}],
+)  # fmt: skip
+def test_what_is_no_name_never_reaches_the_api_server(changed):
+    asked = Asked(NODES)
+    asked.verbs.bind_pod = binder = Binder()
+    asked.wait(gpu_pod("p"), "u")
+    assert bind(asked, BINDING | changed)["Error"]
+    assert binder.bound == []
+
+
+@pytest.mark.parametrize(
+    "changed", [{"PodUID": "other"}, {"PodName": "other"}, {"PodNamespace": "other"}]
+)
+def test_only_a_pod_that_the_watch_shows_is_bound(changed):
+    asked = Asked(NODES)
+    asked.verbs.bind_pod = binder = Binder()
+    asked.wait(gpu_pod("p"), "u")
+    assert "not found" in bind(asked, BINDING | changed)["Error"]
+    assert binder.bound == []
+
+
+def test_a_pod_that_runs_already_is_not_bound_again():
+    asked = Asked(NODES)
+    asked.verbs.bind_pod = binder = Binder()
+    asked.bind(asked.wait(gpu_pod("p"), "u"), "a")
+    assert "waits for no node" in bind(asked)["Error"]
+    assert binder.bound == []
 
 
 # What is counted and remembered.
