@@ -97,6 +97,7 @@ class Prioritizer:
         self._settings = settings
         self._targets = GangTargets(state)
         self.names = NodeNames()
+        self._copy: tuple[int, Nodes] | None = None  # of the state at a version
 
     def decide(self, args: ExtenderArgs) -> Decision | Neutral:
         """Scores a pod on the nodes asked about; assumes nothing yet."""
@@ -155,7 +156,12 @@ class Prioritizer:
     def _nodes(self, without: Collection[str]) -> Nodes:
         nodes = self.state.nodes
         found = self.assumed.applied(nodes, self.state.index.get, without)
-        return nodes.copy() if found is nodes else found  # the state changes its own in place
+        if found is not nodes:
+            return found
+        # The state changes its own in place; decisions about the same state share a copy.
+        if self._copy is None or self._copy[0] != self.state.version:
+            self._copy = self.state.version, nodes.copy()
+        return self._copy[1]
 
     def _target(self, request: Request) -> Target | None:
         if request.group is None or not self._settings.gang_points:

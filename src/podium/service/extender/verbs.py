@@ -155,7 +155,7 @@ class Verbs:
         """Does what the caller need not wait for."""
         assert self.prioritizer is not None
         entry = self._memory.history.add(decision, time.time(), self.prioritizer.names.names)
-        self._memory.recent.add(decision.request)
+        self._memory.recent.add(decision.request, decision.pod.uid)
         for shadow in self.shadows:
             best = _best(shadow, decision)
             entry.shadow[shadow.policy.name] = best

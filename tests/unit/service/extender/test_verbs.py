@@ -273,3 +273,10 @@ def test_pods_that_were_scored_are_the_demand():
 
 def test_args_are_written_as_kube_scheduler_writes_them():
     assert json.loads(args({}, "ab")) == {"Pod": {}, "Nodes": None, "NodeNames": ["a", "b"]}
+
+
+def test_pods_that_the_watch_has_not_shown_yet_are_each_part_of_the_demand():
+    asked = Asked(NODES)
+    for number in range(3):
+        asked.prioritize(live(gpu_pod(f"p{number}"), f"u{number}"))
+    assert len(asked.memory.recent) == 3
