@@ -32,6 +32,9 @@ from podium.settings import Extender
 Reason = Literal["malformed", "not-ready", "stale", "unmodelled", "unknown-nodes", "policy", "bug"]
 """Why no node is preferred."""
 
+MOST_STRANGERS = 100
+"""Pods that the watch has not shown yet and that are assumed: it lags by far fewer."""
+
 Nodes = npt.NDArray[Any]
 Whole = npt.NDArray[np.int64]
 _read_object = msgspec.json.Decoder().decode
@@ -101,13 +104,27 @@ class Prioritizer:
 
     def decide(self, args: ExtenderArgs) -> Decision | Neutral:
         """Scores a pod on the nodes asked about; assumes nothing yet."""
+        return self._decided(args, without=(args.pod.uid,))
+
+    def decide_strictly(self, args: ExtenderArgs) -> Decision | Neutral:
+        """Scores a pod as if of all assumed pods only those were there that the watch has shown.
+
+        A call with invented pods may change who is preferred for a moment, never who is refused.
+        """
+        return self._decided(args, without={args.pod.uid, *self._strangers()})
+
+    def _strangers(self) -> list[str]:
+        known = self.state.known_pod
+        return [uid for uid in self.assumed.uids() if known(uid) is None]
+
+    def _decided(self, args: ExtenderArgs, without: Collection[str]) -> Decision | Neutral:
         request = self._request(args)
         if isinstance(request, Unreadable):
             return Neutral("unmodelled", str(request))
         at = self._indices(args.node_names)
         if len(at) and (at < 0).all():
             return Neutral("unknown-nodes", "none of the nodes is known")
-        nodes, rank = self._nodes(without=(args.pod.uid,)), self.names.see(self.state.names).rank
+        nodes, rank = self._nodes(without), self.names.see(self.state.names).rank
         try:
             found = scores_of(self.scorer, request, nodes, at, rank)
         except PolicyError as error:
@@ -126,6 +143,8 @@ class Prioritizer:
         """Assumes the pod on its best node until the watch shows where it went."""
         if decision.best < 0:
             self.assumed.drop(decision.pod.uid)
+            return
+        if not decision.request.uid and len(self._strangers()) >= MOST_STRANGERS:
             return
         record = record_on(decision.request, decision.nodes[decision.at[decision.best]])
         mask = sum(1 << slot for slot in decision.slots)

@@ -124,7 +124,9 @@ class Verbs:
             decision = Neutral("stale", "the API server has been silent for too long")
         else:
             try:
-                decision = self.prioritizer.decide(args)
+                own = self.prioritizer
+                decide = own.decide_strictly if verb == "filter" else own.decide
+                decision = decide(args)
             except Exception as error:  # noqa: BLE001 - scheduling must go on
                 self._log.error("scoring failed", exc_info=error, **{KIND: "failed scores"})
                 decision = Neutral("bug", type(error).__name__)

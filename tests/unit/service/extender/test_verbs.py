@@ -136,6 +136,32 @@ def test_several_nodes_that_stay_are_not_assumed_yet():
     assert asked.verbs.prioritizer.assumed.get("u") is None
 
 
+def test_invented_pods_do_not_make_the_filter_refuse_nodes():
+    asked = Asked(NODES)
+    for number in range(30):
+        asked.prioritize(live(gpu_pod(f"invented{number}", 4), f"i{number}"))
+    assert asked.filter(asked.wait(gpu_pod("p", 4), "u")) == (["a", "b", "c"], {})
+
+
+def test_pods_of_a_burst_count_for_the_filter_once_the_watch_shows_them():
+    asked = Asked(NODES)
+    early = live(gpu_pod("early", 4), "e")
+    best = asked.best(early)
+    # The watch lags: for scores the pod counts at once.
+    assert asked.prioritize(live(gpu_pod("next", 4), "n"))[best] == 0
+    asked.wait(gpu_pod("early", 4), "e")
+    assert asked.filter(asked.wait(gpu_pod("p", 4), "u"))[1] == {best: "not enough free GPUs"}
+
+
+def test_so_many_pods_that_the_watch_does_not_show_are_assumed_and_no_more():
+    asked = Asked([gpu_node(f"n{number}") for number in range(20)])
+    for number in range(120):
+        asked.prioritize(live(gpu_pod(f"invented{number}", 0), f"i{number}"))
+    assert len(asked.verbs.prioritizer.assumed) == 100
+    asked.prioritize(asked.wait(gpu_pod("p"), "u"))
+    assert asked.verbs.prioritizer.assumed.get("u") is not None
+
+
 def test_the_filter_falls_open_too():
     asked = Asked(NODES)
     asked.verbs.prioritizer = None
