@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from structlog.typing import FilteringBoundLogger
 
+from podium.files.excerpt import excerpt
 from podium.kube.state import LiveState
 from podium.policies import HOLD
 from podium.service.extender import wire
@@ -22,7 +24,9 @@ from podium.service.http.logs import KIND
 from podium.settings import Extender
 
 MOST_NAMED = 1000
-"""Problems of pods that are logged once each."""
+"""Problems of pods that are logged once each, for as long as they are among the latest."""
+
+LONGEST_PROBLEM = 300
 
 Binder = Callable[[wire.BindingArgs, tuple[int, ...]], Awaitable[str]]
 """Binds a pod and notes its GPUs; returns what went wrong, or nothing."""
@@ -34,7 +38,7 @@ class Memory:
 
     history: History
     recent: RecentPods
-    named: set[str] = field(default_factory=set)  # problems that were logged
+    named: OrderedDict[str, None] = field(default_factory=OrderedDict)  # problems, once logged
     held_since_s: dict[str, float] = field(default_factory=dict)  # by UID
 
 
@@ -101,7 +105,8 @@ class Verbs:
         problem = problem or await self.bind_pod(args, self._slots(args))
         if problem:
             facts = {"pod": f"{args.pod_namespace}/{args.pod_name}", "node": args.node}
-            self._log.warning("a pod was not bound", problem=problem, **facts, **{KIND: "unbound"})
+            facts["problem"] = excerpt(problem, LONGEST_PROBLEM, quote="")
+            self._log.warning("a pod was not bound", **facts, **{KIND: "unbound"})
         self._metrics.answered("bind", time.perf_counter() - started_s)
         return wire.bound(problem)
 
@@ -124,14 +129,16 @@ class Verbs:
             decision = Neutral("stale", "the API server has been silent for too long")
         else:
             try:
-                own = self.prioritizer
-                decide = own.decide_strictly if verb == "filter" else own.decide
+                scored = self.prioritizer
+                decide = scored.decide_strictly if verb == "filter" else scored.decide
                 decision = decide(args)
             except Exception as error:  # noqa: BLE001 - scheduling must go on
                 self._log.error("scoring failed", exc_info=error, **{KIND: "failed scores"})
                 decision = Neutral("bug", type(error).__name__)
         if isinstance(decision, Neutral):
-            self._fall_open(verb, decision)
+            own = self.prioritizer
+            is_known = own is not None and own.state.known_pod(args.pod.uid) is not None
+            self._fall_open(verb, decision, "a pod" if is_known else "an unknown pod")
         return decision
 
     def _hosts(self, decision: Decision) -> Iterable[bytes]:
@@ -140,13 +147,18 @@ class Verbs:
             return map(wire.host, decision.node_names)
         return map(self.prioritizer.names.hosts.__getitem__, decision.at.tolist())
 
-    def _fall_open(self, verb: str, neutral: Neutral) -> None:
+    def _fall_open(self, verb: str, neutral: Neutral, whose: str = "no pod") -> None:
         self._metrics.neutral(verb, neutral.reason)
-        named = self._memory.named
-        if neutral.problem not in named and len(named) < MOST_NAMED:
-            named.add(neutral.problem)
-            facts = {"reason": neutral.reason, "problem": neutral.problem}
-            self._log.warning("no node is preferred", verb=verb, **facts)
+        named, problem = self._memory.named, excerpt(neutral.problem, LONGEST_PROBLEM, quote="")
+        if problem in named:
+            return
+        named[problem] = None
+        if len(named) > MOST_NAMED:
+            named.popitem(last=False)
+        # Anybody can invent pods; those that are there have a share of lines of their own.
+        kind = f"{neutral.reason}, {whose}"
+        facts = {"reason": neutral.reason, "problem": problem, KIND: kind}
+        self._log.warning("no node is preferred", verb=verb, **facts)
 
     def _assumed(self, decision: Decision) -> None:
         assert self.prioritizer is not None

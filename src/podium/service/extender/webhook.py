@@ -21,6 +21,7 @@ from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PolicyError
 from podium.experiments.case import named_policy
+from podium.files.excerpt import excerpt
 from podium.kube.objects import UNREADABLE, PodObject, without_strange_marks
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
@@ -291,6 +292,7 @@ class Webhook(Component):
 
     def _neutral(self, names: list[str], reason: str, problem: str) -> dict[str, int]:
         self._metrics.neutral("score", reason)
-        facts = {"reason": reason, "problem": problem, KIND: "neutral scores"}
+        cut = excerpt(problem, 300, quote="")
+        facts = {"reason": reason, "problem": cut, KIND: f"neutral scores, {reason}"}
         self._log.warning("no node is preferred", **facts)
         return dict.fromkeys(names, 0)

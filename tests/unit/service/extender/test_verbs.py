@@ -306,3 +306,32 @@ def test_pods_that_the_watch_has_not_shown_yet_are_each_part_of_the_demand():
     for number in range(3):
         asked.prioritize(live(gpu_pod(f"p{number}"), f"u{number}"))
     assert len(asked.memory.recent) == 3
+
+
+# What is logged.
+
+
+def odd_pod(name, text="many"):
+    made = gpu_pod(name)
+    made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = text
+    return made
+
+
+def test_a_problem_is_logged_in_few_words_however_many_it_has():
+    asked = Asked(NODES)
+    asked.prioritize(live(odd_pod("p", "x" * 1_000_000), "u"))
+    asked.prioritize(asked.wait(odd_pod("q", "x" * 1_000_000), "v"))
+    asked.state.apply("Node", "ADDED", gpu_node("odd", 1) | {"status": {"capacity": "x" * 99_999}})
+    assert all(len(str(line)) < 1000 for line in asked.logged())
+    assert all(len(text) + len(who) < 1500 for text, who in asked.state.notes.items())
+
+
+def test_a_pod_that_is_there_is_logged_after_thousands_that_were_invented():
+    asked = Asked(NODES)
+    for number in range(1500):
+        asked.prioritize(live(odd_pod(f"invented{number}"), f"i{number}"))
+    assert len(asked.memory.named) == 1000
+    asked.prioritize(asked.wait(odd_pod("real"), "u"))
+    lines = [line for line in asked.logged() if line["message"] == "no node is preferred"]
+    assert len(lines) < 50
+    assert "default/real" in lines[-1]["problem"]
