@@ -17,7 +17,7 @@ import msgspec
 
 from podium.errors import PodiumError
 from podium.files.excerpt import excerpt
-from podium.kube.client import KubeClient, KubeError
+from podium.kube.client import KubeClient, KubeError, Pages
 from podium.kube.objects import (
     UNREADABLE,
     decode_around,
@@ -194,7 +194,7 @@ class Reflector:
 
     async def _pages(self, query: dict[str, str]) -> tuple[str, set[Hashable]]:
         seen: set[Hashable] = set()
-        path = self.resource.path(self.namespace)
+        path, pages = self.resource.path(self.namespace), Pages(self.client.url)
         while True:
             page = _decoded(list_decoder, await self.client.get(path, query), self.client)
             for raw in page.items or ():
@@ -202,7 +202,7 @@ class Reflector:
             self._heard()
             if not page.metadata.continue_:
                 return page.metadata.resource_version, seen
-            query = {**query, "continue": page.metadata.continue_}
+            query = pages.after(query, page.metadata.continue_)
 
     def _take(self, type_: Literal["ADDED", "MODIFIED", "DELETED"], raw: msgspec.Raw) -> Seen:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from podium.files.excerpt import excerpt
-from podium.kube.client import KubeClient, KubeError
+from podium.kube.client import KubeClient, KubeError, Pages
 from podium.kube.objects import (
     UNREADABLE,
     decode,
@@ -68,7 +68,7 @@ async def _listed(
     client: KubeClient, resource: Resource, namespace: str, follow: Follow
 ) -> tuple[list[dict[str, Any]], list[str]]:
     found, unread = list[dict[str, Any]](), list[str]()
-    query = {"limit": str(PAGE)}
+    query, pages = {"limit": str(PAGE)}, Pages(client.url)
     while True:
         try:
             reply = await client.get(resource.path(namespace), query)
@@ -87,7 +87,7 @@ async def _listed(
         follow(resource.plural, len(items))
         if not version:
             return found, unread
-        query = {**query, "continue": version}
+        query = pages.after(query, version)
 
 
 def _left_out(resource: Resource, unread: list[str]) -> str:

@@ -1,10 +1,12 @@
 """A snapshot holds what can be read, and says what cannot."""
 
 import asyncio
+import gzip
 import json
 
 import pytest
 
+from podium.kube import client as client_module
 from podium.kube.access import Access, Target
 from podium.kube.client import KubeClient, KubeError
 from podium.kube.resources import NODES, PODS, served
@@ -60,3 +62,32 @@ def test_a_server_that_does_not_say_which_kinds_it_has_is_told_apart(tmp_path, g
 def test_nodes_and_pods_are_told_apart(tmp_path):
     taken = snapshot(tmp_path, [listed(), listed(live(gpu_pod("p"), "u"))], (NODES, PODS))
     assert taken.counts == {"Pod": 1}
+
+
+# Answers without end.
+
+
+def test_an_answer_has_a_bound_in_bytes_also_once_it_is_decompressed(tmp_path, monkeypatch):
+    monkeypatch.setattr(client_module, "LARGEST_PAGE", 1 << 20)
+    packed = gzip.compress(b'{"metadata":{},"items":[' + b" " * (8 << 20) + b"]}")
+    bomb = Answer([packed], headers={"Content-Encoding": "gzip"})
+    with pytest.raises(KubeError, match="is larger than 1,048,576 bytes"):
+        snapshot(tmp_path, [bomb])
+    endless = Answer([b" " * (1 << 18)] * 50)
+    with pytest.raises(KubeError, match="is larger than 1,048,576 bytes"):
+        snapshot(tmp_path, [endless])
+
+
+def test_an_answer_that_comes_byte_by_byte_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(client_module, "REPLY_S", 0.2)
+    with pytest.raises(KubeError, match="it takes too long"):
+        snapshot(tmp_path, [Answer([b" ", 0.05] * 100)])
+
+
+def test_pages_that_never_end_are_given_up(tmp_path, monkeypatch):
+    with pytest.raises(KubeError, match="a list of the cluster has no end"):
+        snapshot(tmp_path, [listed(more="same")])
+    monkeypatch.setattr(client_module, "MOST_PAGES", 20)
+    pages = [listed(more=f"page-{number}") for number in range(100)]
+    with pytest.raises(KubeError, match="it goes on after 20 pages"):
+        snapshot(tmp_path, pages)
