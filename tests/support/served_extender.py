@@ -45,6 +45,12 @@ class Cluster:
     def lists(self):
         return 2
 
+    def problems(self):
+        return ["a watch has ended"] if self.age == float("inf") else []
+
+    def unreadable(self):
+        return 4
+
     async def write_event(self, event):
         self.events.append(event)
         return self.refusal

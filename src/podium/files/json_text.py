@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 MAX_DEPTH = 100
@@ -11,6 +12,7 @@ MAX_DEPTH = 100
 TOO_DEEP = "it is nested too deeply"
 TOO_LONG = "a number has too many digits"
 _NESTING = (dict, list)
+_BRACKET = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{}]', re.DOTALL)
 
 
 class JsonError(ValueError):
@@ -50,3 +52,29 @@ def is_too_deep(value: Any) -> bool:
         if not level:
             return False
     return True
+
+
+def may_be_deep(raw: bytes) -> bool:
+    """Returns whether there are so many brackets that it takes a walk to rule depth out."""
+    return raw.count(b"{") + raw.count(b"[") > MAX_DEPTH
+
+
+def without_depths(raw: bytes, depth: int) -> bytes:
+    """Puts null for whatever is nested more than so deeply, so that the rest can be read.
+
+    >>> without_depths(b'{"a": [[1]], "b": "[["}', 2)
+    b'{"a": [null], "b": "[["}'
+    """
+    kept, level, start = [], 0, 0
+    for match in _BRACKET.finditer(raw):
+        bracket = match[0]
+        if bracket in (b"{", b"["):
+            level += 1
+            if level == depth + 1:
+                kept.append(raw[start : match.start()])
+        elif bracket in (b"}", b"]"):
+            if level == depth + 1:
+                kept.append(b"null")
+                start = match.end()
+            level -= 1
+    return b"".join([*kept, raw[start:]]) if level <= depth else raw

@@ -21,9 +21,22 @@ CREATE_SILENCE_S = 10.0
 LIST_SILENCE_S = 60.0
 """A list of which nothing comes for so long is given up."""
 
+REPLY_S = 300.0
+"""A whole reply that takes longer is given up, however steadily it comes."""
+
 LARGEST_REPLY = 1 << 31
+"""Bytes of a list that is asked for all at once, decompressed."""
+
+LARGEST_PAGE = 1 << 28
+"""Bytes of any other reply: half a megabyte for each object of a page."""
+
+MOST_PAGES = 4000
+"""Pages of one list: two million objects."""
+
 _MOST_SAID = 4096
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _GONE = 401, 403, 404, 410
+
+_NOT_ONE = "check that this address is the API server of a cluster"
 
 Query = Mapping[str, str]
 
@@ -87,13 +100,27 @@ class KubeClient:
 
     async def get(self, path: str, query: Query | None = None) -> bytes:
         """Asks for one whole answer."""
-        async with self.stream(path, query or {}, LIST_SILENCE_S) as response:
-            return await response.read()
+        query = query or {}
+        is_page = "limit" in query or not path.startswith(("/api/", "/apis/"))
+        async with self.stream(path, query, LIST_SILENCE_S) as response:
+            return await self._read(response, LARGEST_PAGE if is_page else LARGEST_REPLY)
 
     async def post(self, path: str, body: bytes) -> bytes:
         """Creates an object, and gives the whole answer."""
         async with self.stream(path, {}, CREATE_SILENCE_S, body) as response:
-            return await response.read()
+            return await self._read(response, LARGEST_PAGE)
+
+    async def _read(self, response: ClientResponse, most_bytes: int) -> bytes:
+        """Reads a whole answer within bounds: what is compressed may be a thousand times larger."""
+        chunks, size = list[bytes](), 0
+        async with asyncio.timeout(REPLY_S):
+            async for chunk in response.content.iter_any():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > most_bytes:
+                    text = f"the cluster's answer is larger than {most_bytes:,} bytes"
+                    raise KubeError(text, where=f"{self.url}{response.url.path}", hint=_NOT_ONE)
+        return b"".join(chunks)
 
     @asynccontextmanager
     async def stream(
@@ -192,6 +219,24 @@ class KubeClient:
             f"the cluster does not answer: {_words(error)}", where=f"{self.url}, {self._label}",
             hint="check that it runs, and that --context is the one you mean",
         )  # fmt: skip
+
+
+class Pages:
+    """Asks for the pages of a list one by one, and gives up where they have no end."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._pages = 0
+        self._last = ""
+
+    def after(self, query: Query, token: str) -> dict[str, str]:
+        """Gives the query for the page that a token stands for."""
+        self._pages += 1
+        if token == self._last or self._pages >= MOST_PAGES:
+            text = f"a list of the cluster has no end: it goes on after {self._pages:,} pages"
+            raise KubeError(text, where=self._url, hint=_NOT_ONE)
+        self._last = token
+        return {**query, "continue": token}
 
 
 def _drop(response: ClientResponse) -> None:

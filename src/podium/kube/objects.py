@@ -12,8 +12,16 @@ from typing import Any, TypedDict
 import msgspec
 from msgspec import Raw, Struct
 
+from podium.files.excerpt import excerpt
+from podium.files.json_text import MAX_DEPTH, TOO_DEEP, is_too_deep, may_be_deep, without_depths
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.standing import MIRROR
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises; the last of them where something is nested too deeply."""
+
+# Deeper than an object may be: one that is cut is still found to be too deep.
+_CUT = MAX_DEPTH + 10
 
 
 class Metadata(TypedDict, total=False):
@@ -261,9 +269,11 @@ def decode(kind: str, raw: bytes | Raw) -> dict[str, Any]:
     """Decodes what Podium reads of an object.
 
     Raises:
-        msgspec.DecodeError: it is no JSON, or an object of another shape.
+        msgspec.DecodeError: it is no JSON, an object of another shape, or nested too deeply.
     """
     value: dict[str, Any] = _DECODERS.get(kind, _OTHER).decode(raw)
+    if may_be_deep(bytes(raw)) and is_too_deep(value):
+        raise msgspec.ValidationError(TOO_DEEP)
     return value
 
 
@@ -292,6 +302,15 @@ class Versioned(Struct):
     metadata: _Version
 
 
+class _Name(Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Named(Struct):
+    metadata: _Name
+
+
 class _ListMetadata(Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
@@ -308,3 +327,26 @@ event_decoder = msgspec.json.Decoder(Event)
 status_decoder = msgspec.json.Decoder(Status)
 version_decoder = msgspec.json.Decoder(Versioned)
 list_decoder = msgspec.json.Decoder(Listed)
+_name_decoder = msgspec.json.Decoder(_Named)
+
+
+def decode_around(decoder: msgspec.json.Decoder[Any], raw: bytes | Raw) -> Any:
+    """Decodes what stands around objects, whatever they are: a page of a list, an event.
+
+    Raises:
+        msgspec.DecodeError: it is something else.
+    """
+    try:
+        return decoder.decode(raw)
+    except RecursionError:
+        # Skipping an object recurses, too. Without its depths the others can be read.
+        return decoder.decode(without_depths(bytes(raw), _CUT))
+
+
+def name_of(raw: bytes | Raw) -> str:
+    """Names an object that cannot be read, as far as it says who it is."""
+    try:
+        found = _name_decoder.decode(raw).metadata
+    except UNREADABLE:
+        return "one without a name"
+    return excerpt("/".join(filter(None, (found.namespace, found.name))), quote="")

@@ -15,8 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from podium.kube.client import KubeClient, KubeError
-from podium.kube.objects import event_decoder, list_decoder, status_decoder, version_decoder
+from podium.errors import PodiumError
+from podium.files.excerpt import excerpt
+from podium.kube.client import KubeClient, KubeError, Pages
+from podium.kube.objects import (
+    UNREADABLE,
+    decode_around,
+    event_decoder,
+    list_decoder,
+    name_of,
+    status_decoder,
+    version_decoder,
+)
 from podium.kube.resources import Resource
 
 if TYPE_CHECKING:
@@ -35,6 +45,9 @@ SOON_S = 1.0
 """A watch that ends within this time was none."""
 
 LONGEST_LINE = 64 << 20
+MOST_NAMED = 20
+"""Objects of a kind that are named because they cannot be read; the others are counted."""
+
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
@@ -54,7 +67,7 @@ class Sink(Protocol):
         """Takes an object that was added, modified or deleted.
 
         Raises:
-            msgspec.DecodeError: the object is not of the shape that it should have.
+            PodiumError: nothing more can be taken. Anything else is put down to the object.
         """
 
     def retain(self, resource: Resource, seen: set[Hashable]) -> None:
@@ -91,6 +104,7 @@ class Health:
     watches: int = 0
     failures: int = 0
     unreadable: int = 0  # objects
+    left_out: dict[str, str] = field(default_factory=dict)  # some of those by name, and why
     problem: KubeError | None = None  # since nothing came; None: all is well
 
     @property
@@ -133,6 +147,10 @@ class Reflector:
                 await self._watch()
             except KubeError as error:
                 wait_s = self._failed(error)
+            except PodiumError:
+                raise  # the sink takes no more
+            except Exception as error:  # noqa: BLE001 - whatever it is, it must not end silently
+                wait_s = self._failed(self._surprise(error))
             else:
                 wait_s = 0.0 if self.clock() - begun_s > SOON_S else self._backoff.next_s()
             self.changed.set()
@@ -148,6 +166,12 @@ class Reflector:
         if health.is_refused:
             return self._refusals.next_s()
         return max(error.wait_s, self._backoff.next_s())
+
+    def _surprise(self, error: Exception) -> KubeError:
+        what = excerpt(f"{type(error).__name__}: {error}", 200, quote="")
+        return KubeError(
+            f"{self.resource.plural} cannot be followed: {what}", where=self.client.url
+        )
 
     def _heard(self) -> None:
         self.health.heard_s = self.clock()
@@ -170,7 +194,7 @@ class Reflector:
 
     async def _pages(self, query: dict[str, str]) -> tuple[str, set[Hashable]]:
         seen: set[Hashable] = set()
-        path = self.resource.path(self.namespace)
+        path, pages = self.resource.path(self.namespace), Pages(self.client.url)
         while True:
             page = _decoded(list_decoder, await self.client.get(path, query), self.client)
             for raw in page.items or ():
@@ -178,14 +202,19 @@ class Reflector:
             self._heard()
             if not page.metadata.continue_:
                 return page.metadata.resource_version, seen
-            query = {**query, "continue": page.metadata.continue_}
+            query = pages.after(query, page.metadata.continue_)
 
     def _take(self, type_: Literal["ADDED", "MODIFIED", "DELETED"], raw: msgspec.Raw) -> Seen:
         try:
             return self.sink.apply(self.resource, type_, raw)
-        except msgspec.DecodeError:
-            # One odd object never costs the others.
-            self.health.unreadable += 1
+        except PodiumError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one odd object never costs the others
+            health = self.health
+            health.unreadable += 1
+            if len(health.left_out) < MOST_NAMED:
+                what = str(error) if isinstance(error, UNREADABLE) else repr(error)
+                health.left_out.setdefault(name_of(raw), excerpt(what, 200, quote=""))
             return Seen(None, _version_of(raw))
 
     async def _watch(self) -> None:
@@ -222,15 +251,15 @@ class Reflector:
 def _version_of(raw: msgspec.Raw) -> str:
     try:
         return version_decoder.decode(raw).metadata.resource_version
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return ""
 
 
 def _decoded(decoder: msgspec.json.Decoder[Any], raw: Any, client: KubeClient) -> Any:
     try:
-        return decoder.decode(raw)
-    except msgspec.DecodeError as error:
-        text = f"the cluster's answer cannot be read: {error}"
+        return decode_around(decoder, raw)
+    except UNREADABLE as error:
+        text = f"the cluster's answer cannot be read: {excerpt(str(error), 200, quote='')}"
         raise KubeError(text, where=client.url) from error
 
 

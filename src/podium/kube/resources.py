@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict
+
+from podium.files.excerpt import excerpt
 
 if TYPE_CHECKING:
     from podium.kube.client import KubeClient
@@ -82,11 +84,8 @@ async def served(
 
 async def _groups(client: KubeClient) -> dict[str, list[str]]:
     """Gives the API groups with their versions, the preferred one first."""
-    import msgspec
-
-    listed: dict[str, Any] = msgspec.json.decode(await client.get("/apis"))
     groups = {}
-    for group in listed.get("groups") or ():
+    for group in (await _told(client, "/apis")).get("groups") or ():
         versions = [each["version"] for each in group.get("versions") or ()]
         preferred = (group.get("preferredVersion") or {}).get("version")
         groups[group["name"]] = sorted(versions, key=lambda version: version != preferred)
@@ -94,7 +93,37 @@ async def _groups(client: KubeClient) -> dict[str, list[str]]:
 
 
 async def _plurals(client: KubeClient, group: str, version: str) -> set[str]:
+    listed = await _told(client, f"/apis/{group}/{version}")
+    return {each["name"] for each in listed.get("resources") or ()}
+
+
+class _Version(TypedDict):
+    version: str
+
+
+class _Group(TypedDict, total=False):
+    name: Required[str]
+    versions: list[_Version] | None
+    preferredVersion: dict[str, Any] | None
+
+
+class _Plural(TypedDict):
+    name: str
+
+
+class _Told(TypedDict, total=False):
+    groups: list[_Group] | None
+    resources: list[_Plural] | None
+
+
+async def _told(client: KubeClient, path: str) -> _Told:
     import msgspec
 
-    listed: dict[str, Any] = msgspec.json.decode(await client.get(f"/apis/{group}/{version}"))
-    return {each["name"] for each in listed.get("resources") or ()}
+    from podium.kube.client import KubeError
+
+    try:
+        return msgspec.json.decode(await client.get(path), type=_Told)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        what = excerpt(str(error), 200, quote="")
+        text = f"the cluster does not say which kinds it has: {what}"
+        raise KubeError(text, where=f"{client.url}{path}") from error

@@ -8,8 +8,16 @@ from typing import Any
 
 import msgspec
 
-from podium.kube.client import KubeClient, KubeError
-from podium.kube.objects import decode, list_decoder, without_strange_marks
+from podium.files.excerpt import excerpt
+from podium.kube.client import KubeClient, KubeError, Pages
+from podium.kube.objects import (
+    UNREADABLE,
+    decode,
+    decode_around,
+    list_decoder,
+    name_of,
+    without_strange_marks,
+)
 from podium.kube.reflector import PAGE
 from podium.kube.resources import Resource
 
@@ -37,7 +45,7 @@ async def take_snapshot(
     found = Snapshot()
     for resource in resources:
         try:
-            listed = await _listed(client, resource, namespace, follow)
+            listed, unread = await _listed(client, resource, namespace, follow)
         except KubeError as error:
             if resource.is_needed or not (error.is_forbidden or error.is_absent):
                 raise
@@ -45,6 +53,8 @@ async def take_snapshot(
                 found.notes.append(f"{resource.plural} are not in it: {error.message}")
             continue
         found.objects += listed
+        if unread:
+            found.notes.append(_left_out(resource, unread))
         if listed:
             found.counts[resource.name] = len(listed)
     if namespace:
@@ -56,9 +66,9 @@ async def take_snapshot(
 
 async def _listed(
     client: KubeClient, resource: Resource, namespace: str, follow: Follow
-) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    query = {"limit": str(PAGE)}
+) -> tuple[list[dict[str, Any]], list[str]]:
+    found, unread = list[dict[str, Any]](), list[str]()
+    query, pages = {"limit": str(PAGE)}, Pages(client.url)
     while True:
         try:
             reply = await client.get(resource.path(namespace), query)
@@ -66,23 +76,32 @@ async def _listed(
             if not error.is_gone or "limit" not in query:
                 raise
             # The list grew too old while its pages were read.
-            found, query = [], {}
+            found, unread, query = [], [], {}
             continue
-        version, page = _page(reply, resource, client)
-        found += page
-        follow(resource.plural, len(page))
+        version, items = _page(reply, resource, client)
+        for raw in items:
+            try:
+                found.append(_object(raw, resource))
+            except UNREADABLE as error:
+                unread.append(f"{name_of(raw)}: {excerpt(str(error), 200, quote='')}")
+        follow(resource.plural, len(items))
         if not version:
-            return found
-        query = {**query, "continue": version}
+            return found, unread
+        query = pages.after(query, version)
 
 
-def _page(reply: bytes, resource: Resource, client: KubeClient) -> tuple[str, list[dict[str, Any]]]:
+def _left_out(resource: Resource, unread: list[str]) -> str:
+    others = f", and {len(unread) - 1:,} more" if len(unread) > 1 else ""
+    return f"{resource.plural} that cannot be read are not in it: {unread[0]}{others}"
+
+
+def _page(reply: bytes, resource: Resource, client: KubeClient) -> tuple[str, list[msgspec.Raw]]:
     try:
-        page = list_decoder.decode(reply)
-        return page.metadata.continue_, [_object(raw, resource) for raw in page.items or ()]
-    except msgspec.DecodeError as error:
+        page = decode_around(list_decoder, reply)
+    except UNREADABLE as error:
         text = f"the cluster's list of {resource.plural} cannot be read: {error}"
         raise KubeError(text, where=client.url) from error
+    return page.metadata.continue_, page.items or []
 
 
 def _object(raw: msgspec.Raw, resource: Resource) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from podium.files.excerpt import excerpt
 from podium.kube.nodes import NodeTable, kind_of, taken_by
 from podium.kube.pod import (
     GroupKey,
@@ -44,6 +45,7 @@ Subscriber = Callable[[str, str], None]
 """Is told the UID of a pod and its node when it is bound, and "" once it is gone or finished."""
 
 MOST_NOTES = 1000
+LONGEST_NOTE = 600
 
 
 class LiveState:
@@ -439,7 +441,7 @@ class LiveState:
 
     def _note(self, text: str, who: str) -> None:
         if len(self.notes) < MOST_NOTES:
-            self.notes.setdefault(text, who)
+            self.notes.setdefault(_cut(text), _cut(who))
 
 
 def identity(kind: str, value: Object) -> Hashable:
@@ -454,7 +456,12 @@ def identity(kind: str, value: Object) -> Hashable:
 
 
 def _reason(error: FieldError) -> str:
-    return f"{error.field}: {error}" if error.field else str(error)
+    return _cut(f"{error.field}: {error}" if error.field else str(error))
+
+
+def _cut(text: str) -> str:
+    """Shortens what objects make long: anybody may write them."""
+    return text if len(text) <= LONGEST_NOTE else excerpt(text, LONGEST_NOTE, quote="")
 
 
 def _pod_name(value: Object) -> str:

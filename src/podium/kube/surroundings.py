@@ -181,7 +181,8 @@ def shares_claims(facts: PodFacts) -> bool:
 def _pods_of_claim(value: Object) -> list[str]:
     """Lists the UIDs of the pods for which a claim was made, or which hold it."""
     metadata, status = value.get("metadata") or {}, value.get("status") or {}
-    owners = metadata.get("ownerReferences") or () if isinstance(metadata, Mapping) else ()
-    holders = status.get("reservedFor") or () if isinstance(status, Mapping) else ()
+    owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else ()
+    holders = status.get("reservedFor") if isinstance(status, Mapping) else ()
+    owners, holders = (each if isinstance(each, list) else () for each in (owners, holders))
     found = (each.get("uid") for each in (*owners, *holders) if isinstance(each, Mapping))
     return [uid for uid in found if isinstance(uid, str)]

@@ -83,11 +83,14 @@ class ClusterWatch:
     def age_s(self) -> float:
         """Tells how long nothing was heard of the kind of which that is longest, of those needed.
 
-        An idle cluster says about once a minute that nothing happened.
+        An idle cluster says about once a minute that nothing happened. What no longer follows
+        will never hear anything.
         """
         needed = [each.health for each in self.reflectors.values() if each.resource.is_needed]
         heard = [health.heard_s for health in needed]
         known = [time_s for time_s in heard if time_s is not None]
+        if self.failure is not None:
+            return float("inf")
         return self.clock() - min(known) if known and len(known) == len(heard) else float("inf")
 
     def health(self) -> dict[str, Health]:
@@ -102,6 +105,21 @@ class ClusterWatch:
             if each.health.is_refused and problem is not None and problem.is_forbidden:
                 found.append(f"{each.resource.plural} are not read: {problem.message}")
         return found
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Gives what ended a reflector; none ends by itself."""
+        for task in self._tasks:
+            if task.done() and not task.cancelled():
+                return task.exception() or RuntimeError("a watch has ended")
+        return None
+
+    def problems(self) -> list[str]:
+        """Says of which kinds the cluster is not heard now, and why."""
+        ended = [] if self.failure is None else [f"a watch has ended: {self.failure!r}"]
+        found = [] if self.problem is None else [str(self.problem)]
+        known = [each for each in self.health().values() if not each.is_refused]
+        return [*ended, *found, *(str(each.problem) for each in known if each.problem is not None)]
 
     async def _discover(self) -> None:
         backoff = Backoff(self.random)
@@ -134,6 +152,5 @@ class ClusterWatch:
 
     def check(self) -> None:
         """Raises what ended a reflector: a sink that takes no more, or a bug. Nothing else does."""
-        for task in self._tasks:
-            if task.done() and not task.cancelled():
-                task.result()
+        if self.failure is not None:
+            raise self.failure

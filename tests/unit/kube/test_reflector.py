@@ -1,17 +1,20 @@
 """A reflector keeps on, whatever an API server answers."""
 
 import asyncio
+import json
 import random
 from contextlib import asynccontextmanager
 
 import pytest
 
+from podium.errors import InputError
 from podium.kube import LiveState
 from podium.kube.access import Access, Target
 from podium.kube.client import KubeClient
 from podium.kube.feed import Feed
 from podium.kube.reflector import Backoff, Reflector
 from podium.kube.resources import PODS
+from podium.kube.watch import ClusterWatch
 from support.fake_api import Answer, event, fake_api, kubeconfig, listed, status
 from support.kubelike import gpu_pod, live
 
@@ -48,12 +51,13 @@ class Follower:
 
 
 @asynccontextmanager
-async def following(folder, api):
+async def following(folder, api, alter):
     state = LiveState()
     async with KubeClient(Access(Target(kubeconfig(folder, api.port)), environ={})) as client:
         reflector = Reflector(client, PODS, Feed(state), random.Random(1), silence_s=0.3)
         follower = Follower(reflector, state)
         reflector.sleep = follower.sleep
+        alter(reflector)
         task = asyncio.create_task(reflector.run())
         try:
             yield follower
@@ -66,11 +70,11 @@ async def following(folder, api):
 def scenario(tmp_path):
     """Runs a scenario with a server and a reflector that follows it."""
 
-    def run(prepare, play):
+    def run(prepare, play, alter=lambda _: None):
         async def whole():
             async with fake_api() as api:
                 prepare(api)
-                async with following(tmp_path, api) as follower:
+                async with following(tmp_path, api, alter) as follower:
                     await play(api, follower)
 
         asyncio.run(whole())
@@ -246,3 +250,108 @@ def test_waits_grow_to_a_limit_and_differ():
     assert len(set(waits)) == 40
     backoff.reset()
     assert backoff.next_s() <= 0.25
+
+
+# One object that nobody could read.
+
+
+def deep(name, levels=1700):
+    parameters = b'{"a":' * levels + b"1" + b"}" * levels
+    return (
+        b'{"metadata":{"name":"%s","namespace":"ml","uid":"%s","resourceVersion":"6"},"spec":'
+        b'{"affinity":%s}}' % (name.encode(), name.encode(), parameters)
+    )
+
+
+@pytest.mark.parametrize("levels", [150, 1700, 30_000])
+@pytest.mark.parametrize("way", ["list", "watch"])
+def test_an_object_that_is_nested_too_deeply_is_left_out_and_named(scenario, levels, way):
+    odd, before, after = deep("odd", levels), pod("a"), pod("b", "7")
+    items = b'{"metadata":{"resourceVersion":"5"},"items":[%s,%s]}'
+    added = b'{"type":"ADDED","object":%s}\n' % odd
+
+    def prepare(api):
+        listing = items % (json.dumps(before).encode(), odd)
+        api.lists = [Answer([listing])] if way == "list" else [listed(before, version="5")]
+        api.watches = [Answer([*([added] if way == "watch" else []), event("ADDED", after), 5.0])]
+
+    async def play(api, follower):
+        await follower.until(lambda: follower.names == {"a", "b"})
+        health = follower.reflector.health
+        assert (health.unreadable, health.failures, list(health.left_out)) == (1, 0, ["ml/odd"])
+        assert "nested too deeply" in health.left_out["ml/odd"]
+        assert len(api.asked["list"]) == 1
+
+    scenario(prepare, play)
+
+
+def test_whatever_a_sink_raises_is_put_down_to_the_object(scenario):
+    def prepare(api):
+        api.lists = [listed(pod("a"), pod("b"))]
+
+    async def play(api, follower):
+        del api
+        await follower.until(lambda: follower.names == {"b"})
+        assert follower.reflector.health.left_out == {"default/a": "TypeError('odd')"}
+
+    def odd(reflector):
+        apply = reflector.sink.apply
+
+        def applied(resource, type_, raw):
+            if b'"a"' in bytes(raw):
+                raise TypeError("odd")
+            return apply(resource, type_, raw)
+
+        reflector.sink.apply = applied
+
+    scenario(prepare, play, odd)
+
+
+def test_a_reflector_that_fails_by_a_bug_says_so_and_goes_on(scenario, monkeypatch):
+    def prepare(api):
+        api.lists = [listed(pod("a"))]
+
+    def broken(reflector):
+        watch, calls = Reflector._watch, []
+
+        async def watched(self):
+            calls.append(self)
+            if len(calls) == 1:
+                raise KeyError("bug")
+            await watch(self)
+
+        monkeypatch.setattr(Reflector, "_watch", watched)
+        del reflector
+
+    async def play(api, follower):
+        await follower.until(lambda: len(api.asked["watch"]) == 1)
+        assert follower.reflector.health.failures == 1
+        assert "KeyError: 'bug'" in str(follower.reflector.health.problem)
+
+    scenario(prepare, play, broken)
+
+
+def test_a_watch_that_has_ended_is_never_silent(tmp_path):
+    class Full:
+        """Takes nothing any more."""
+
+        def apply(self, *_):
+            raise InputError("the disk is full")
+
+        def retain(self, *_):
+            """Keeps nothing."""
+
+    async def whole():
+        async with fake_api() as api:
+            api.lists = [listed(pod("a"))]
+            access = Access(Target(kubeconfig(tmp_path, api.port)), environ={})
+            async with (
+                KubeClient(access) as client,
+                ClusterWatch(client, Full(), [PODS]) as watch,
+            ):
+                with pytest.raises(InputError, match="the disk is full"):
+                    await watch.synced()
+                assert watch.age_s == float("inf")
+                assert "the disk is full" in watch.problems()[0]
+
+    asyncio.run(whole())

@@ -345,3 +345,13 @@ def test_records_are_those_that_a_simulation_begins_with(seed, tmp_path):
     assert state.names == list(trace.cluster.names)
     for name in expected.dtype.names:
         assert state.nodes[name].tolist() == expected[name].tolist(), name
+
+
+@pytest.mark.parametrize("holders", [-1, "all", {"uid": "u"}, [3]])
+def test_a_claim_that_says_oddly_who_holds_it_is_taken_as_held_by_nobody(state, holders):
+    made = claim("c", "a", ["gpu-0"])
+    odd = {**made, "status": {"reservedFor": holders}}
+    odd["metadata"] = {**made["metadata"], "ownerReferences": holders}
+    state.apply("ResourceClaim.resource.k8s.io", "ADDED", odd)
+    state.apply("Pod", "ADDED", live(gpu_pod("p"), uid="p"))
+    assert [each.name for each in state.pending] == ["p"]

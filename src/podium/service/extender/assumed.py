@@ -51,6 +51,11 @@ class AssumedPods:
         until_s = self._clock() + self._lifetime_s
         self._pods[uid] = Assumed(record.tobytes(), node, slots, until_s, is_claimed)
 
+    def uids(self) -> list[str]:
+        """Lists the pods that are assumed."""
+        self._drop_old()
+        return list(self._pods)
+
     def drop(self, uid: str) -> None:
         """Forgets a pod: it is bound, or gone."""
         self._pods.pop(uid, None)

@@ -50,6 +50,12 @@ class Following(Protocol):
     def lists(self) -> int:
         """Returns how often objects were listed: once for each kind while watches go on."""
 
+    def problems(self) -> list[str]:
+        """Says of which kinds the API server is not heard now, and why."""
+
+    def unreadable(self) -> int:
+        """Returns how many objects were left out since they cannot be read."""
+
     async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
         """Binds a pod, with its GPUs as an annotation; returns what went wrong, or nothing."""
 
@@ -109,6 +115,14 @@ class Extender(Component):
                 "Lists that were read: one for each kind, and one more where a watch broke off.",
                 lambda: float(self._following.lists()) if self._following else 0.0,
             ),
+            "failing_watches": (
+                "Kinds of objects of which the API server is not heard now.",
+                lambda: float(len(self._following.problems())) if self._following else 0.0,
+            ),
+            "unreadable_objects": (
+                "Objects that were left out since they cannot be read.",
+                lambda: float(self._following.unreadable()) if self._following else 0.0,
+            ),
             "assumed_pods": ("Pods that are assumed on a node.", lambda: float(len(self.assumed))),
             "nodes": ("Nodes that are known.", lambda: float(len(self.state.index))),
             "pods": ("Pods that are known.", lambda: float(len(self.state.pods))),
@@ -160,8 +174,10 @@ class Extender(Component):
             return Readiness("the cluster is not known yet", hint="see the service's log")
         age_s, most_s = self._following.age_s(), self._settings.extender.max_state_age_s
         if age_s > most_s:
+            silent = f"the API server has been silent for {age_s:.0f} s"
+            problems = self._following.problems() if age_s == float("inf") else []
             return Readiness(
-                f"the API server has been silent for {age_s:.0f} s",
+                next(iter(problems), silent),
                 hint="check the API server, and the service's log",
             )
         return Readiness(details={"policy": self._settings.extender.policy})

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -43,7 +44,11 @@ async def follow_cluster(
         await _synced(watch, log)
         for problem in watch.refused():
             log.warning("some objects are not read", problem=problem)
-        yield LiveCluster(client, watch)
+        telling = asyncio.create_task(_tell_problems(watch, log))
+        try:
+            yield LiveCluster(client, watch)
+        finally:
+            telling.cancel()
 
 
 async def _synced(watch: ClusterWatch, log: FilteringBoundLogger) -> None:
@@ -58,6 +63,24 @@ async def _synced(watch: ClusterWatch, log: FilteringBoundLogger) -> None:
             log.warning("the cluster is not known yet", **facts)
         else:
             return
+
+
+async def _tell_problems(watch: ClusterWatch, log: FilteringBoundLogger) -> None:
+    """Logs what is not heard of for a while, and each object that is left out."""
+    named, before = set[tuple[str, str]](), set[str]()
+    while True:
+        for kind, health in watch.health().items():
+            for name, problem in list(health.left_out.items()):
+                if (kind, name) not in named:
+                    named.add((kind, name))
+                    facts = {"object": f"{kind} {name}", "problem": problem, KIND: "left out"}
+                    log.warning("an object cannot be read and is left out", **facts)
+        problems = set(watch.problems())
+        for problem in problems & before:
+            facts = {"problem": problem, KIND: "watches that fail"}
+            log.warning("the cluster is not followed as it should be", **facts)
+        before = problems
+        await asyncio.sleep(SAID_S)
 
 
 class LiveCluster:
@@ -75,6 +98,14 @@ class LiveCluster:
         """Returns how often objects were listed: once for each kind while watches go on."""
         return sum(each.lists for each in self._watch.health().values())
 
+    def problems(self) -> list[str]:
+        """Says of which kinds the API server is not heard now, and why."""
+        return self._watch.problems()
+
+    def unreadable(self) -> int:
+        """Returns how many objects were left out since they cannot be read."""
+        return sum(each.unreadable for each in self._watch.health().values())
+
     async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
         """Binds a pod; its GPUs are noted on it by the same request.
 
@@ -88,14 +119,13 @@ class LiveCluster:
             "metadata": {**metadata, **noted},
             "target": {"apiVersion": "v1", "kind": "Node", "name": args.node},
         }
-        path = f"/api/v1/namespaces/{args.pod_namespace}/pods/{args.pod_name}/binding"
-        return await self._create(path, binding)
+        namespace, pod = (quote(name, safe="") for name in (args.pod_namespace, args.pod_name))
+        return await self._create(f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", binding)
 
     async def write_event(self, event: Mapping[str, Any]) -> str:
         """Creates an Event; returns what went wrong, or nothing."""
-        return await self._create(
-            f"/api/v1/namespaces/{event['metadata']['namespace']}/events", event
-        )
+        namespace = quote(event["metadata"]["namespace"], safe="")
+        return await self._create(f"/api/v1/namespaces/{namespace}/events", event)
 
     async def _create(self, path: str, value: Mapping[str, Any]) -> str:
         try:

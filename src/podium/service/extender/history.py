@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,13 @@ FILTERED = "refused by another filter of kube-scheduler"
 REFUSED = "refused by the policy"
 NO_ROOM = "no room on any node that was asked about"
 UNKNOWN = "not known to Podium yet"
+MOST_BYTES = 128 << 20
+"""Bytes of all that is remembered: of a cluster of 5,000 nodes the full number of pods."""
+
+MOST_UNKNOWN = 10
+"""Nodes that Podium does not know yet and that are remembered; callers may name any."""
+
+_LONGEST_NAME = 253
 SHOWN = 10
 """Nodes that an explanation lists."""
 
@@ -69,8 +76,10 @@ class Entry:
 class History:
     """Keeps the latest decision about each of the recent pods."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_bytes: int = MOST_BYTES) -> None:
         self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
         self._names: dict[str, tuple[str, str]] = {}  # by UID
 
@@ -79,18 +88,26 @@ class History:
         gang: GangDomain | None = None,
     ) -> Entry:  # fmt: skip
         """Adds a decision in place of the last one about the same pod."""
+        decision = _compact(decision, names)
         name = (decision.pod.namespace, decision.pod.name)
         known = self._entries.pop(name, None)
         if known is not None:
-            self._names.pop(known.decision.pod.uid, None)
+            self._forget(known)
         is_same = known is not None and known.decision.pod.uid == decision.pod.uid
         calls = known.calls + 1 if known is not None and is_same else 1
         entry = self._entries[name] = Entry(decision, scored_s, names, calls, gang=gang)
         self._names[decision.pod.uid] = name
-        if len(self._entries) > self._most:
-            _, oldest = self._entries.popitem(last=False)
-            self._names.pop(oldest.decision.pod.uid, None)
+        self._bytes += _weight(decision)
+        while len(self._entries) > self._most or self._is_heavy():
+            self._forget(self._entries.popitem(last=False)[1])
         return entry
+
+    def _is_heavy(self) -> bool:
+        return self._bytes > self._most_bytes and len(self._entries) > 1
+
+    def _forget(self, entry: Entry) -> None:
+        self._names.pop(entry.decision.pod.uid, None)
+        self._bytes -= _weight(entry.decision)
 
     def get(self, namespace: str, name: str) -> Entry | None:
         """Finds a pod by its name."""
@@ -100,6 +117,34 @@ class History:
         """Finds a pod by its UID."""
         name = self._names.get(uid)
         return None if name is None else self._entries[name]
+
+
+def _compact(decision: Decision, names: Sequence[str]) -> Decision:
+    """Keeps each node once under the name that is there anyway, and few that nobody knows."""
+    at, given = decision.at, decision.node_names
+    first = np.unique(at, return_index=True)[1]
+    unknown = np.flatnonzero(at < 0)[:MOST_UNKNOWN]
+    kept = np.union1d(first[at[first] >= 0], unknown)
+    places = kept.tolist()
+    best = places.index(decision.best) if decision.best in places else -1
+    return replace(
+        decision,
+        node_names=[
+            names[number] if number >= 0 else given[place][:_LONGEST_NAME]
+            for place, number in zip(places, at[kept].tolist(), strict=True)
+        ],
+        at=at[kept],
+        scores=decision.scores[kept],
+        points=decision.points[kept],
+        best=best,
+    )
+
+
+def _weight(decision: Decision) -> int:
+    """Estimates the bytes that a decision takes."""
+    is_stranger = not decision.request.uid
+    asked = len(repr(decision.request.spec)) if is_stranger else 0
+    return decision.nodes.nbytes + 32 * len(decision.at) + asked
 
 
 def explained(entry: Entry) -> Explanation:

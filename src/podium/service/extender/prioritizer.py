@@ -32,6 +32,9 @@ from podium.settings import Extender
 Reason = Literal["malformed", "not-ready", "stale", "unmodelled", "unknown-nodes", "policy", "bug"]
 """Why no node is preferred."""
 
+MOST_STRANGERS = 100
+"""Pods that the watch has not shown yet and that are assumed: it lags by far fewer."""
+
 Nodes = npt.NDArray[Any]
 Whole = npt.NDArray[np.int64]
 _read_object = msgspec.json.Decoder().decode
@@ -98,16 +101,31 @@ class Prioritizer:
         self._settings = settings
         self._targets = GangTargets(state)
         self.names = NodeNames()
+        self._copy: tuple[int, Nodes] | None = None  # of the state at a version
 
     def decide(self, args: ExtenderArgs) -> Decision | Neutral:
         """Scores a pod on the nodes asked about; assumes nothing yet."""
+        return self._decided(args, without=(args.pod.uid,))
+
+    def decide_strictly(self, args: ExtenderArgs) -> Decision | Neutral:
+        """Scores a pod as if of all assumed pods only those were there that the watch has shown.
+
+        A call with invented pods may change who is preferred for a moment, never who is refused.
+        """
+        return self._decided(args, without={args.pod.uid, *self._strangers()})
+
+    def _strangers(self) -> list[str]:
+        known = self.state.known_pod
+        return [uid for uid in self.assumed.uids() if known(uid) is None]
+
+    def _decided(self, args: ExtenderArgs, without: Collection[str]) -> Decision | Neutral:
         request = self._request(args)
         if isinstance(request, Unreadable):
             return Neutral("unmodelled", str(request))
         at = self._indices(args.node_names)
         if len(at) and (at < 0).all():
             return Neutral("unknown-nodes", "none of the nodes is known")
-        nodes, rank = self._nodes(without=(args.pod.uid,)), self.names.see(self.state.names).rank
+        nodes, rank = self._nodes(without), self.names.see(self.state.names).rank
         try:
             found = scores_of(self.scorer, request, nodes, at, rank)
         except PolicyError as error:
@@ -130,6 +148,8 @@ class Prioritizer:
         known = self.state.pod(decision.pod.uid)
         if decision.best < 0 or (known is not None and known.node):
             self.assumed.drop(decision.pod.uid)
+            return
+        if not decision.request.uid and len(self._strangers()) >= MOST_STRANGERS:
             return
         record = record_on(decision.request, decision.nodes[decision.at[decision.best]])
         mask = sum(1 << slot for slot in decision.slots)
@@ -180,7 +200,12 @@ class Prioritizer:
     def _nodes(self, without: Collection[str]) -> Nodes:
         nodes = self.state.nodes
         found = self.assumed.applied(nodes, self.state.index.get, without)
-        return nodes.copy() if found is nodes else found  # the state changes its own in place
+        if found is not nodes:
+            return found
+        # The state changes its own in place; decisions about the same state share a copy.
+        if self._copy is None or self._copy[0] != self.state.version:
+            self._copy = self.state.version, nodes.copy()
+        return self._copy[1]
 
     def _target(self, request: Request) -> Target | None:
         if request.group is None or not self._settings.gang_points:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from structlog.typing import FilteringBoundLogger
 
+from podium.files.excerpt import excerpt
+from podium.kube.state import LiveState
 from podium.policies import HOLD
 from podium.service.extender import wire
 from podium.service.extender.gangs import GangDomain
@@ -22,7 +25,9 @@ from podium.service.http.logs import KIND
 from podium.settings import Extender
 
 MOST_NAMED = 1000
-"""Problems of pods that are logged once each."""
+"""Problems of pods that are logged once each, for as long as they are among the latest."""
+
+LONGEST_PROBLEM = 300
 
 Binder = Callable[[wire.BindingArgs, tuple[int, ...]], Awaitable[str]]
 """Binds a pod and notes its GPUs; returns what went wrong, or nothing."""
@@ -34,7 +39,7 @@ class Memory:
 
     history: History
     recent: RecentPods
-    named: set[str] = field(default_factory=set)  # problems that were logged
+    named: OrderedDict[str, None] = field(default_factory=OrderedDict)  # problems, once logged
     held_since_s: dict[str, float] = field(default_factory=dict)  # by UID
 
 
@@ -95,18 +100,19 @@ class Verbs:
         except wire.MalformedError as error:
             self._fall_open("bind", Neutral("malformed", str(error)))
             return wire.bound("the body is not what kube-scheduler sends")
-        if self.bind_pod is None:
+        if self.bind_pod is None or self.prioritizer is None:
             self._fall_open("bind", Neutral("not-ready", "no API server is known yet"))
             return wire.bound("the extender is not ready")
-        slots = self._claim(args)
-        if slots is None and self._settings.filter:
+        problem = _unbindable(args, self.prioritizer.state)
+        slots = None if problem else self._claim(args)
+        if not problem and slots is None and self._settings.filter:
             problem = f"other pods have taken the GPUs of node {args.node} meanwhile"
-        else:
-            problem = await self.bind_pod(args, slots or ())
+        problem = problem or await self.bind_pod(args, slots or ())
         if problem:
             self._release(args)
             facts = {"pod": f"{args.pod_namespace}/{args.pod_name}", "node": args.node}
-            self._log.warning("a pod was not bound", problem=problem, **facts, **{KIND: "unbound"})
+            facts["problem"] = excerpt(problem, LONGEST_PROBLEM, quote="")
+            self._log.warning("a pod was not bound", **facts, **{KIND: "unbound"})
         self._metrics.answered("bind", time.perf_counter() - started_s)
         return wire.bound(problem)
 
@@ -131,12 +137,16 @@ class Verbs:
             decision = Neutral("stale", "the API server has been silent for too long")
         else:
             try:
-                decision = self.prioritizer.decide(args)
+                scored = self.prioritizer
+                decide = scored.decide_strictly if verb == "filter" else scored.decide
+                decision = decide(args)
             except Exception as error:  # noqa: BLE001 - scheduling must go on
                 self._log.error("scoring failed", exc_info=error, **{KIND: "failed scores"})
                 decision = Neutral("bug", type(error).__name__)
         if isinstance(decision, Neutral):
-            self._fall_open(verb, decision)
+            own = self.prioritizer
+            is_known = own is not None and own.state.known_pod(args.pod.uid) is not None
+            self._fall_open(verb, decision, "a pod" if is_known else "an unknown pod")
         return decision
 
     def _hosts(self, decision: Decision) -> Iterable[bytes]:
@@ -145,13 +155,18 @@ class Verbs:
             return map(wire.host, decision.node_names)
         return map(self.prioritizer.names.hosts.__getitem__, decision.at.tolist())
 
-    def _fall_open(self, verb: str, neutral: Neutral) -> None:
+    def _fall_open(self, verb: str, neutral: Neutral, whose: str = "no pod") -> None:
         self._metrics.neutral(verb, neutral.reason)
-        named = self._memory.named
-        if neutral.problem not in named and len(named) < MOST_NAMED:
-            named.add(neutral.problem)
-            facts = {"reason": neutral.reason, "problem": neutral.problem}
-            self._log.warning("no node is preferred", verb=verb, **facts)
+        named, problem = self._memory.named, excerpt(neutral.problem, LONGEST_PROBLEM, quote="")
+        if problem in named:
+            return
+        named[problem] = None
+        if len(named) > MOST_NAMED:
+            named.popitem(last=False)
+        # Anybody can invent pods; those that are there have a share of lines of their own.
+        kind = f"{neutral.reason}, {whose}"
+        facts = {"reason": neutral.reason, "problem": problem, KIND: kind}
+        self._log.warning("no node is preferred", verb=verb, **facts)
 
     def _assumed(self, decision: Decision) -> None:
         assert self.prioritizer is not None
@@ -163,7 +178,7 @@ class Verbs:
         assert self.prioritizer is not None
         names = self.prioritizer.names.names
         entry = self._memory.history.add(decision, time.time(), names, self._gang(decision))
-        self._memory.recent.add(decision.request)
+        self._memory.recent.add(decision.request, decision.pod.uid)
         for shadow in self.shadows:
             best = _best(shadow, decision)
             entry.shadow[shadow.policy.name] = best
@@ -224,6 +239,14 @@ class Verbs:
         """Forgets where a pod was to go that could not be bound."""
         if self.prioritizer is not None:
             self.prioritizer.assumed.drop(args.pod_uid)
+
+
+def _unbindable(args: wire.BindingArgs, state: LiveState) -> str:
+    """Says why a pod must not be bound, whoever asks: it is not one that waits for a node."""
+    pod = state.pod(args.pod_uid)
+    if pod is None or (pod.namespace, pod.name) != (args.pod_namespace, args.pod_name):
+        return f'pods "{args.pod_name}" not found: the watch shows no such pod with this UID'
+    return "" if pod.is_pending else f'pods "{args.pod_name}" waits for no node'
 
 
 def _best(shadow: Scorer, decision: Decision) -> str:

@@ -21,6 +21,8 @@ from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PolicyError
 from podium.experiments.case import named_policy
+from podium.files.excerpt import excerpt
+from podium.kube.objects import UNREADABLE, PodObject, without_strange_marks
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
 from podium.model.records import NODE_8
@@ -30,7 +32,6 @@ from podium.service.extender.prioritizer import NodeNames, scores_of
 from podium.service.extender.scale import Scale, Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import RecentPods
-from podium.service.extender.wire import UNREADABLE
 from podium.service.http.logs import KIND
 from podium.settings import Settings
 from podium.store import Store
@@ -44,6 +45,12 @@ MOST_PODS = 100_000
 
 PREPARED_SHARE = 0.1
 """A table is prepared again once the recent pods changed by this share."""
+
+MOST_POD_BYTES = 128 << 20
+"""Of all pods that are remembered: a thousand bytes for each of as many as there may be."""
+
+MOST_NODES = 20_000
+"""Nodes that are remembered; the one that was sent least lately is forgotten first."""
 
 MOST_BODY_BYTES = 2**26
 NODE_GPU_SHARE = "simon/node-gpu-share"
@@ -110,29 +117,43 @@ class SimulatedCluster:
 
     def __init__(self) -> None:
         self.state = LiveState()
-        self._nodes: dict[str, Object] = {}
-        self._told: OrderedDict[str, Object] = OrderedDict()  # pods by namespace/name
+        self._nodes: OrderedDict[str, int] = OrderedDict()  # hashes of what was sent
+        self._told: OrderedDict[str, bytes] = OrderedDict()  # JSON of pods by namespace/name
+        self._told_bytes = 0
         self._on: dict[str, dict[str, str]] = {}  # by node: GPUs by pod
 
     def see(self, pod: Object, nodes: Sequence[Object]) -> Object:
         """Takes a request in, and returns the pod under a UID of its own."""
         for node in nodes:
             self._see_node(node)
+        while len(self._nodes) > MOST_NODES:
+            self._forget_node(self._nodes.popitem(last=False)[0])
         metadata = pod.get("metadata") or {}
         key = f"{metadata.get('namespace') or 'default'}/{metadata.get('name', '')}"
-        made = {**pod, "metadata": {**metadata, "uid": key}}
-        self._told.pop(key, None)
-        self._told[key] = made
-        if len(self._told) > MOST_PODS:
-            self._told.popitem(last=False)
+        # No more is kept of it than is read.
+        made: Object = without_strange_marks(msgspec.convert(pod, cast("Any", PodObject)))
+        made = {**made, "metadata": {**made.get("metadata", {}), "uid": key}}
+        self._tell(key, _write(made))
         return made
+
+    def _tell(self, key: str, pod: bytes) -> None:
+        self._told_bytes += len(pod) - len(self._told.pop(key, b""))
+        self._told[key] = pod
+        while len(self._told) > MOST_PODS or self._told_bytes > MOST_POD_BYTES:
+            self._told_bytes -= len(self._told.popitem(last=False)[1])
+
+    def _forget_node(self, name: str) -> None:
+        for uid in self._on.pop(name, {}):
+            self.state.apply("Pod", "DELETED", {"metadata": {"uid": uid}})
+        self.state.apply("Node", "DELETED", {"metadata": {"name": name}})
 
     def _see_node(self, node: Object) -> None:
         metadata = node.get("metadata") or {}
         name = str(metadata.get("name", ""))
-        if self._nodes.get(name) == node:
+        before, mark = self._nodes.pop(name, None), hash(_write(node))
+        self._nodes[name] = mark
+        if before == mark:
             return
-        self._nodes[name] = node
         self.state.apply("Node", "MODIFIED", node)
         text = (metadata.get("annotations") or {}).get(NODE_GPU_SHARE, "")
         placed = self._placed(_devices(text), name)
@@ -149,10 +170,11 @@ class SimulatedCluster:
         for number, device in sorted(devices.items()):
             for name in device.pods or ():
                 slots.setdefault(name.replace(":", "/"), []).append(number)
-        known = {key: on for key, on in slots.items() if key in self._told}
-        found = {key: _bound(self._told[key], node, on) for key, on in known.items()}
+        told = {key: msgspec.json.decode(self._told[key]) for key in slots if key in self._told}
+        known = {key: slots[key] for key in told}
+        found = {key: _bound(told[key], node, on) for key, on in known.items()}
         for number, device in devices.items():
-            used = sum(_milli_of(self._told[key]) for key, on in known.items() if number in on)
+            used = sum(_milli_of(told[key]) for key, on in known.items() if number in on)
             if device.used > used:
                 uid = f"{node}/{number}/{device.used - used}"
                 found[uid] = _bound(_stranger(uid, device.used - used), node, [number])
@@ -270,6 +292,7 @@ class Webhook(Component):
 
     def _neutral(self, names: list[str], reason: str, problem: str) -> dict[str, int]:
         self._metrics.neutral("score", reason)
-        facts = {"reason": reason, "problem": problem, KIND: "neutral scores"}
+        cut = excerpt(problem, 300, quote="")
+        facts = {"reason": reason, "problem": cut, KIND: f"neutral scores, {reason}"}
         self._log.warning("no node is preferred", **facts)
         return dict.fromkeys(names, 0)

@@ -12,6 +12,9 @@ from podium.model.cluster import GpuKind
 from podium.model.records import POD
 from podium.model.workload import Shapes, model_mask
 
+_LONGEST_SPEC = 4096
+"""Characters of the GPU models that a pod may name; anybody can write them."""
+
 
 class RecentPods:
     """Keeps what the latest pods asked for, each pod once."""
@@ -24,11 +27,15 @@ class RecentPods:
     def __len__(self) -> int:
         return len(self._asked)
 
-    def add(self, request: Request) -> None:
-        """Adds a pod; one that is known already keeps its place."""
-        if request.uid in self._asked:
+    def add(self, request: Request, uid: str = "") -> None:
+        """Adds a pod; one that is known already keeps its place.
+
+        A pod that the watch has not shown yet goes by the UID under which it was asked about.
+        """
+        uid = request.uid or uid
+        if uid in self._asked or len(request.spec.gpu_spec) > _LONGEST_SPEC:
             return
-        self._asked[request.uid] = (request.record.tobytes(), request.spec.gpu_spec)
+        self._asked[uid] = (request.record.tobytes(), request.spec.gpu_spec)
         self.changes += 1
         if len(self._asked) > self._most:
             self._asked.popitem(last=False)

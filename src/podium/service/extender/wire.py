@@ -7,14 +7,22 @@ number fails to decode there, so that scores are written as digits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated
 
 import msgspec
 
+from podium.files.excerpt import excerpt
+from podium.kube.objects import UNREADABLE
 from podium.service.extender.scale import MOST
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises; the last of them where something is nested too deeply."""
+MOST_NODES = 20_000
+"""Nodes that one request may name; Kubernetes is made for clusters of 5,000."""
+
+MOST_NAME_BYTES = 256 * MOST_NODES
+MOST_POD_BYTES = 3 << 20
+"""Twice what the API server keeps of one object."""
 
 
 class MalformedError(ValueError):
@@ -24,9 +32,9 @@ class MalformedError(ValueError):
 class ObjectMeta(msgspec.Struct, frozen=True):
     """Names an object."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
+    name: Annotated[str, msgspec.Meta(max_length=253)] = ""
+    namespace: Annotated[str, msgspec.Meta(max_length=253)] = ""
+    uid: Annotated[str, msgspec.Meta(max_length=128)] = ""
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -43,6 +51,16 @@ class _Args(
     pod: msgspec.Raw
     nodes: _NodeList | None = None
     node_names: list[str] | None = None
+
+
+class _Outline(
+    msgspec.Struct, frozen=True, rename={"pod": "Pod", "nodes": "Nodes", "node_names": "NodeNames"}
+):
+    """Is the same without anything being made of it."""
+
+    pod: msgspec.Raw
+    nodes: _NodeList | None = None
+    node_names: msgspec.Raw = msgspec.Raw(b"")
 
 
 class BindingArgs(
@@ -72,7 +90,13 @@ class ExtenderArgs(msgspec.Struct, frozen=True):
     nodes: list[bytes]  # the whole objects, where nodeCacheCapable is false; else empty
 
 
+# What the API server takes for names; everything else might mean another path there.
+_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_NAMESPACE = re.compile(_LABEL, re.ASCII)
+_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*", re.ASCII)
+
 _read_args = msgspec.json.Decoder(_Args).decode
+_outline = msgspec.json.Decoder(_Outline).decode
 _read_named = msgspec.json.Decoder(_Named).decode
 _read_binding = msgspec.json.Decoder(BindingArgs).decode
 _write = msgspec.json.Encoder().encode
@@ -85,6 +109,8 @@ def read_args(body: bytes) -> ExtenderArgs:
         MalformedError: it is something else.
     """
     try:
+        if len(body) > MOST_POD_BYTES:
+            _check_sizes(_outline(body))
         args = _read_args(body)
         pod = _read_named(args.pod).metadata
         if args.node_names is not None:
@@ -96,6 +122,15 @@ def read_args(body: bytes) -> ExtenderArgs:
     return ExtenderArgs(pod, bytes(args.pod), names, nodes)
 
 
+def _check_sizes(outline: _Outline) -> None:
+    nodes = len(outline.nodes.items or ()) if outline.nodes else 0
+    names = memoryview(outline.node_names).nbytes
+    if nodes > MOST_NODES or names > MOST_NAME_BYTES:
+        raise MalformedError(f"there are more than {MOST_NODES:,} nodes")
+    if memoryview(outline.pod).nbytes > MOST_POD_BYTES:
+        raise MalformedError(f"the pod is larger than {MOST_POD_BYTES:,} bytes")
+
+
 def read_binding(body: bytes) -> BindingArgs:
     """Reads the body of bind.
 
@@ -103,9 +138,14 @@ def read_binding(body: bytes) -> BindingArgs:
         MalformedError: it is something else.
     """
     try:
-        return _read_binding(body)
+        args = _read_binding(body)
     except UNREADABLE as error:
         raise MalformedError(str(error)) from error
+    names = (_NAME, args.pod_name), (_NAMESPACE, args.pod_namespace), (_NAME, args.node)
+    for form, name in names:
+        if not form.fullmatch(name):
+            raise MalformedError(f"{excerpt(name)} is no name of an object")
+    return args
 
 
 # Beyond the documented 0 to 10; kube-scheduler neither checks nor clamps scores of extenders.

@@ -58,6 +58,19 @@ def test_a_silent_api_server_makes_it_unready_and_neutral(served, cluster):
     assert served.prioritize(live(gpu_pod("p"), "u"))["b"] == 1000
 
 
+def test_a_watch_that_has_ended_makes_it_unready_and_neutral(served, cluster):
+    cluster.age = float("inf")
+    reply = served.get("/readyz")
+    assert (reply.status, reply.error.message) == (
+        503,
+        "extender is not ready: a watch has ended",
+    )
+    assert served.prioritize(live(gpu_pod("p"), "u")) == {"a": 0, "b": 0, "c": 0}
+    text = served.get("/metrics").body.decode()
+    assert "podium_extender_failing_watches 1.0" in text.splitlines()
+    assert "podium_extender_unreadable_objects 4.0" in text.splitlines()
+
+
 @pytest.mark.parametrize("verb", ["filter", "bind"])
 def test_other_verbs_are_there_only_if_they_are_switched_on(tmp_path, cluster, served, verb):
     assert served.ask("POST", f"/extender/{verb}", b"{}", JSON).status == 404
@@ -67,6 +80,7 @@ def test_other_verbs_are_there_only_if_they_are_switched_on(tmp_path, cluster, s
 
 def test_a_pod_is_bound_with_its_gpus(tmp_path, cluster):
     with Served(tmp_path, cluster, policy="best-fit", bind=True).start() as service:
+        cluster.state.apply("Pod", "ADDED", live(gpu_pod("p"), "u"))
         service.prioritize(live(gpu_pod("p"), "u"))
         sent = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "b"}
         reply = service.post("/extender/bind", sent)

@@ -129,3 +129,39 @@ def test_terms_of_plugins_compare_the_nodes_that_were_offered(tmp_path):
     assert {node: sum(terms.values()) for node, terms in told["terms"].items()} == scores
     assert list(told["terms"]["b"]) == ["Simon", "BestFitScore"]
     assert told["terms"]["b"]["BestFitScore"] == 200
+
+
+# What callers cannot fill the memory with.
+
+
+def test_names_that_nobody_knows_and_names_that_come_twice_are_not_kept():
+    asked = Asked(NODES)
+    names = [f"invented-{number}" for number in range(5000)] + ["a", "b"] * 2000
+    asked.prioritize(asked.wait(gpu_pod("p"), "u"), names)
+    decision = asked.memory.history.of("u").decision
+    assert set(decision.node_names) >= {"a", "b"}
+    assert len(decision.node_names) == len(decision.at) == len(decision.points) == 12
+    assert decision.best_node == explain(asked)["best"] == "a"
+
+
+def test_what_is_remembered_has_a_bound_in_bytes():
+    asked = Asked(NODES)
+    asked.memory.history = history = History(100, most_bytes=1000)
+    for number in range(20):
+        asked.prioritize(asked.wait(gpu_pod(f"p{number}"), f"u{number}"))
+    kept = [number for number in range(20) if history.of(f"u{number}")]
+    assert kept == list(range(20 - len(kept), 20))
+    assert 1 <= len(kept) <= 1000 // asked.state.nodes.nbytes
+
+
+def test_decisions_about_one_state_share_its_nodes():
+    asked = Asked(NODES, assume_s=1e-9)
+    pods = [asked.wait(gpu_pod(f"p{number}"), f"u{number}") for number in range(2)]
+    for pod in pods:
+        asked.prioritize(pod)
+        asked.clock.now_s += 1
+    one, other = (asked.memory.history.of(f"u{number}").decision.nodes for number in range(2))
+    assert one is other
+    asked.bind(pods[0], "a")
+    asked.prioritize(pods[1])
+    assert asked.memory.history.of("u1").decision.nodes is not one

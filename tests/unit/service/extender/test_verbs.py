@@ -136,6 +136,32 @@ def test_several_nodes_that_stay_are_not_assumed_yet():
     assert asked.verbs.prioritizer.assumed.get("u") is None
 
 
+def test_invented_pods_do_not_make_the_filter_refuse_nodes():
+    asked = Asked(NODES)
+    for number in range(30):
+        asked.prioritize(live(gpu_pod(f"invented{number}", 4), f"i{number}"))
+    assert asked.filter(asked.wait(gpu_pod("p", 4), "u")) == (["a", "b", "c"], {})
+
+
+def test_pods_of_a_burst_count_for_the_filter_once_the_watch_shows_them():
+    asked = Asked(NODES)
+    early = live(gpu_pod("early", 4), "e")
+    best = asked.best(early)
+    # The watch lags: for scores the pod counts at once.
+    assert asked.prioritize(live(gpu_pod("next", 4), "n"))[best] == 0
+    asked.wait(gpu_pod("early", 4), "e")
+    assert asked.filter(asked.wait(gpu_pod("p", 4), "u"))[1] == {best: "not enough free GPUs"}
+
+
+def test_so_many_pods_that_the_watch_does_not_show_are_assumed_and_no_more():
+    asked = Asked([gpu_node(f"n{number}") for number in range(20)])
+    for number in range(120):
+        asked.prioritize(live(gpu_pod(f"invented{number}", 0), f"i{number}"))
+    assert len(asked.verbs.prioritizer.assumed) == 100
+    asked.prioritize(asked.wait(gpu_pod("p"), "u"))
+    assert asked.verbs.prioritizer.assumed.get("u") is not None
+
+
 def test_the_filter_falls_open_too():
     asked = Asked(NODES)
     asked.verbs.prioritizer = None
@@ -178,16 +204,10 @@ def test_a_pod_that_goes_elsewhere_gets_gpus_there():
     assert binder.bound[0][1] == (0, 1)
 
 
-def test_a_pod_that_nobody_scored_is_bound_without_gpus():
-    asked = Asked(NODES)
-    asked.verbs.bind_pod = binder = Binder()
-    assert bind(asked) == {"Error": ""}
-    assert binder.bound[0][1] == ()
-
-
 def test_what_goes_wrong_is_answered_so_that_kube_scheduler_tries_again():
     asked = Asked(NODES)
     assert bind(asked)["Error"]
+    asked.wait(gpu_pod("p"), "u")
     asked.verbs.bind_pod = Binder("the pod is gone")
     assert bind(asked) == {"Error": "the pod is gone"}
     assert bind(asked, {})["Error"]
@@ -199,10 +219,10 @@ def test_gpus_are_given_to_the_pod_that_is_bound_first():
     asked.verbs.bind_pod = binder = Binder()
     for uid in ("u", "v"):
         asked.prioritize(asked.wait(gpu_pod(uid), uid))
-    assert bind(asked, {**BINDING, "PodUID": "u", "Node": "b"}) == {"Error": ""}
-    refused = bind(asked, {**BINDING, "PodUID": "v", "Node": "b"})
+    assert bind(asked, {**BINDING, "PodName": "u", "PodUID": "u", "Node": "b"}) == {"Error": ""}
+    refused = bind(asked, {**BINDING, "PodName": "v", "PodUID": "v", "Node": "b"})
     assert refused == {"Error": "other pods have taken the GPUs of node b meanwhile"}
-    assert bind(asked, {**BINDING, "PodUID": "v", "Node": "a"}) == {"Error": ""}
+    assert bind(asked, {**BINDING, "PodName": "v", "PodUID": "v", "Node": "a"}) == {"Error": ""}
     assert [(args.node, slots) for args, slots in binder.bound] == [("b", (0,)), ("a", (0,))]
 
 
@@ -221,6 +241,39 @@ def test_a_pod_that_could_not_be_bound_is_assumed_nowhere():
     asked.prioritize(asked.wait(gpu_pod("p"), "u"))
     bind(asked)
     assert asked.verbs.prioritizer.assumed.get("u") is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"PodName": "../nodes/n1/proxy/run?x=#"}, {"PodName": "p/../../q"}, {"PodName": "p%2F"},
+     {"PodName": ""}, {"PodName": "p."}, {"PodName": "p\n"}, {"PodName": "a" * 254},
+     {"PodNamespace": "../.."}, {"PodNamespace": "a.b"}, {"PodNamespace": ""}, {"Node": "b?"}],
+)  # fmt: skip
+def test_what_is_no_name_never_reaches_the_api_server(changed):
+    asked = Asked(NODES)
+    asked.verbs.bind_pod = binder = Binder()
+    asked.wait(gpu_pod("p"), "u")
+    assert bind(asked, BINDING | changed)["Error"]
+    assert binder.bound == []
+
+
+@pytest.mark.parametrize(
+    "changed", [{"PodUID": "other"}, {"PodName": "other"}, {"PodNamespace": "other"}]
+)
+def test_only_a_pod_that_the_watch_shows_is_bound(changed):
+    asked = Asked(NODES)
+    asked.verbs.bind_pod = binder = Binder()
+    asked.wait(gpu_pod("p"), "u")
+    assert "not found" in bind(asked, BINDING | changed)["Error"]
+    assert binder.bound == []
+
+
+def test_a_pod_that_runs_already_is_not_bound_again():
+    asked = Asked(NODES)
+    asked.verbs.bind_pod = binder = Binder()
+    asked.bind(asked.wait(gpu_pod("p"), "u"), "a")
+    assert "waits for no node" in bind(asked)["Error"]
+    assert binder.bound == []
 
 
 # What is counted and remembered.
@@ -268,3 +321,39 @@ def test_pods_that_were_scored_are_the_demand():
 
 def test_args_are_written_as_kube_scheduler_writes_them():
     assert json.loads(args({}, "ab")) == {"Pod": {}, "Nodes": None, "NodeNames": ["a", "b"]}
+
+
+def test_pods_that_the_watch_has_not_shown_yet_are_each_part_of_the_demand():
+    asked = Asked(NODES)
+    for number in range(3):
+        asked.prioritize(live(gpu_pod(f"p{number}"), f"u{number}"))
+    assert len(asked.memory.recent) == 3
+
+
+# What is logged.
+
+
+def odd_pod(name, text="many"):
+    made = gpu_pod(name)
+    made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = text
+    return made
+
+
+def test_a_problem_is_logged_in_few_words_however_many_it_has():
+    asked = Asked(NODES)
+    asked.prioritize(live(odd_pod("p", "x" * 1_000_000), "u"))
+    asked.prioritize(asked.wait(odd_pod("q", "x" * 1_000_000), "v"))
+    asked.state.apply("Node", "ADDED", gpu_node("odd", 1) | {"status": {"capacity": "x" * 99_999}})
+    assert all(len(str(line)) < 1000 for line in asked.logged())
+    assert all(len(text) + len(who) < 1500 for text, who in asked.state.notes.items())
+
+
+def test_a_pod_that_is_there_is_logged_after_thousands_that_were_invented():
+    asked = Asked(NODES)
+    for number in range(1500):
+        asked.prioritize(live(odd_pod(f"invented{number}"), f"i{number}"))
+    assert len(asked.memory.named) == 1000
+    asked.prioritize(asked.wait(odd_pod("real"), "u"))
+    lines = [line for line in asked.logged() if line["message"] == "no node is preferred"]
+    assert len(lines) < 50
+    assert "default/real" in lines[-1]["problem"]

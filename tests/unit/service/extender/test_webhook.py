@@ -131,3 +131,26 @@ def test_a_policy_that_needs_typical_pods_learns_them_from_those_it_was_told_of(
 def test_before_its_policy_is_compiled_it_prefers_no_node(webhook):
     webhook.component._scorer = None
     assert webhook.ask(pod("p"), [node("a"), node("b")]) == {"a": 0, "b": 0}
+
+
+def test_no_more_is_kept_of_a_pod_than_is_read_and_not_without_end(webhook, monkeypatch):
+    monkeypatch.setattr("podium.service.extender.webhook.MOST_POD_BYTES", 3000)
+    cluster = webhook.component._cluster
+    for number in range(50):
+        large = pod(f"p{number}")
+        large["metadata"]["annotations"]["example.com/note"] = "x" * 10_000
+        large["spec"]["containers"][0]["env"] = [{"name": "A", "value": "x" * 10_000}]
+        webhook.ask(large, [node("a"), node("b")])
+    kept = sum(map(len, cluster._told.values()))
+    assert 1 < len(cluster._told) < 50
+    assert kept == cluster._told_bytes <= 3000
+    assert "ml/p49" in cluster._told
+
+
+def test_nodes_that_are_no_longer_sent_are_forgotten_with_their_pods(webhook, monkeypatch):
+    monkeypatch.setattr("podium.service.extender.webhook.MOST_NODES", 3)
+    for number in range(10):
+        webhook.ask(pod("p"), [node(f"n{number}", used=[(700, ["ml:x"]), (0, [])])])
+    cluster = webhook.component._cluster
+    assert set(cluster.state.index) == {"n7", "n8", "n9"}
+    assert len(cluster.state.pods) == len(cluster._on) == 3

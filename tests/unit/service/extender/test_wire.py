@@ -83,3 +83,16 @@ def test_a_binding_is_read_and_answered():
     assert json.loads(wire.bound("the pod is gone")) == {"Error": "the pod is gone"}
     with pytest.raises(wire.MalformedError):
         wire.read_binding(b'{"PodName": "p"}')
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [body(NodeNames=["n" * 200] * 30_000), body(Nodes={"items": [{"x": "y" * 99}] * 50_000}),
+     body(Pod={"metadata": {"name": "p", "annotations": {"a": "x" * (4 << 20)}}}, NodeNames=[]),
+     body(Pod={"metadata": {"name": "p" * 300}}, NodeNames=[]),
+     body(Pod={"metadata": {"uid": "u" * 300}}, NodeNames=[])],
+    ids=["names", "nodes", "pod", "name", "uid"],
+)  # fmt: skip
+def test_more_than_a_cluster_may_have_is_not_read(sent):
+    with pytest.raises(wire.MalformedError):
+        wire.read_args(sent)
