@@ -5,9 +5,9 @@ import re
 import socket
 
 import pytest
-from support.certificates import make_certificate
 
 from podium.cli.main import app
+from podium.kube.local.certificate import make_certificate
 from support.kubelike import gpu_node, gpu_pod, group, live
 from support.served_extender import Cluster, Served, over_http
 from support.service import Service

@@ -15,10 +15,10 @@ NODES = [gpu_node("a"), gpu_node("b"), gpu_node("c", 1)]
 
 def bound(asked, name="p", node="a", gpus=1, names=None):
     """Scores a pod and binds it; gives what is remembered of it."""
-    pod = asked.wait(gpu_pod(name, gpus), name)
+    pod = asked.wait(gpu_pod(name, gpus), name[:100])
     asked.prioritize(pod, names)
     asked.bind(pod, node)
-    return asked.memory.history.of(name)
+    return asked.memory.history.of(name[:100])
 
 
 @pytest.mark.parametrize(
