@@ -5,15 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from podium.errors import InputError, MissingError, UnknownName, UsageError
+from podium.errors import InputError, MissingError, PodiumError, UnknownName, UsageError
+from podium.files.excerpt import excerpt
+from podium.files.text_file import reading
+from podium.files.yaml_tree import parse_yaml
 from podium.kube.extra import need_extra
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+PLUGIN_S = 120.0
+"""Time for a plugin to give credentials; somebody may have to log in meanwhile."""
+
+_MOST_BYTES = 16 << 20
 _DEFAULT = Path("~/.kube/config")
 _CHOOSE = "give --kubeconfig FILE, or set KUBECONFIG"
 
@@ -76,22 +85,55 @@ class Access:
     async def _load(self) -> None:
         from kubernetes_asyncio import config
 
-        try:
+        async with self._explaining():
             if self._files is None:
                 config.load_incluster_config(client_configuration=self._configuration)
             else:
                 await self._load_kubeconfig(self._files)
-        except config.ConfigException as error:
-            raise InputError(
-                f"the kubeconfig cannot be used: {error}",
-                where=self._files or str(SERVICE_ACCOUNT),
-                hint="`kubectl config view` shows what it says",
-            ) from error
+        self._check_address()
+
+    @asynccontextmanager
+    async def _explaining(self) -> AsyncIterator[None]:
+        """Says in plain words what is wrong with the kubeconfig, and waits for no plugin for ever.
+
+        Whatever it is that the library cannot read, a person wrote it.
+        """
+        where = self._files or str(SERVICE_ACCOUNT)
+        try:
+            async with asyncio.timeout(PLUGIN_S):
+                yield
+        except PodiumError:
+            raise
+        except TimeoutError as error:
+            raise MissingError(
+                f"the credentials of the kubeconfig did not come within {PLUGIN_S:g} s",
+                where=where, hint="run the command under exec: by hand, or log in again",
+            ) from error  # fmt: skip
         except OSError as error:
             raise InputError(
                 f"the kubeconfig names a file that cannot be read: {error.strerror or error}",
                 where=str(error.filename or self._files),
             ) from error
+        except Exception as error:
+            raise InputError(
+                f"the kubeconfig cannot be used: {excerpt(str(error) or repr(error), 500, '')}",
+                where=where, hint="`kubectl config view` shows what it says",
+            ) from error  # fmt: skip
+
+    def _check_address(self) -> None:
+        where = self._files or str(SERVICE_ACCOUNT)
+        try:
+            parts = urlsplit(self.url)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+            is_address = is_address and parts.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address:
+            problem = "the server of the kubeconfig is no address"
+            raise InputError(problem, where=where, hint="write it as https://HOST:PORT")
+        if "@" in parts.netloc:
+            problem = "the server of the kubeconfig has a password in its address"
+            raise InputError(problem, where=where, hint="write credentials under users")
 
     async def _load_kubeconfig(self, files: str) -> None:
         from kubernetes_asyncio import config
@@ -110,7 +152,8 @@ class Access:
 
     async def headers(self) -> dict[str, str]:
         """Gives the headers that show who asks."""
-        token = await self._configuration.get_api_key_with_prefix("BearerToken")
+        async with self._explaining():
+            token = await self._configuration.get_api_key_with_prefix("BearerToken")
         return {"Authorization": token} if token else {}
 
     def _trust(self) -> ssl.SSLContext | None:
@@ -162,6 +205,8 @@ def _files(target: Target, environ: Mapping[str, str]) -> str | None:
 def _contexts(files: str) -> list[str]:
     from kubernetes_asyncio.config.kube_config import KubeConfigMerger
 
+    for name in files.split(os.pathsep):
+        _check_yaml(Path(name).expanduser())
     try:
         merged: Any = KubeConfigMerger(files).config
         value = getattr(merged, "value", None)
@@ -174,6 +219,13 @@ def _contexts(files: str) -> list[str]:
             "the kubeconfig has no contexts", where=files, hint="`kubectl config get-contexts`"
         )
     return names
+
+
+def _check_yaml(path: Path) -> None:
+    """Reads a file within bounds: of a few lines YAML can make more than fits the memory."""
+    with reading(path, most_bytes=_MOST_BYTES) as stream:
+        for _ in parse_yaml(stream, path):
+            pass
 
 
 def _first_line(error: Exception) -> str:

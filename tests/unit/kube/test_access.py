@@ -6,6 +6,7 @@ import json
 import pytest
 
 from podium.errors import InputError, MissingError, MissingExtra, UnknownName
+from podium.kube import access as access_module
 from podium.kube.access import Access, Target
 from podium.kube.client import KubeClient, KubeError
 from podium.kube.local.daemon import free_ports
@@ -124,3 +125,47 @@ def test_credentials_that_have_expired_are_read_again_once(tmp_path):
 
     sent = asyncio.run(ask())
     assert sent == ["Bearer old"] * 2 + ["Bearer new"] * 4
+
+
+def changed(folder, cluster=None, user=None):
+    """Writes a kubeconfig with another cluster or user."""
+    file = kubeconfig(folder, 1)
+    config = json.loads(file.read_text())
+    config["clusters"][0]["cluster"] = cluster or config["clusters"][0]["cluster"]
+    config["users"][0]["user"] = user or config["users"][0]["user"]
+    file.write_text(json.dumps(config))
+    return file
+
+
+@pytest.mark.parametrize(
+    "server", [5, "", "host", "ftp://host", "http://", "http://[::1", "http://host:99999", [1], {}]
+)
+def test_a_server_that_is_no_address_is_said_to_be_none(tmp_path, server):
+    file = changed(tmp_path, {"server": server})
+    with pytest.raises(InputError, match="the kubeconfig") as error:
+        loaded(Target(file))
+    assert error.value.exit_code == 2
+
+
+def test_a_password_in_an_address_is_refused_and_never_shown(tmp_path):
+    file = changed(tmp_path, {"server": "http://user:hunter2@127.0.0.1:1"})
+    with pytest.raises(InputError, match="has a password in its address") as error:
+        loaded(Target(file))
+    assert "hunter2" not in f"{error.value} {error.value.where} {error.value.hint}"
+
+
+def test_a_kubeconfig_of_aliases_that_stand_for_gigabytes_is_refused(tmp_path):
+    file = tmp_path / "kubeconfig"
+    levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    file.write_text("\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *levels]))
+    with pytest.raises(InputError, match="aliases"):
+        loaded(Target(file))
+
+
+def test_a_plugin_that_hangs_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(access_module, "PLUGIN_S", 0.3)
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["30"]}
+    file = changed(tmp_path, user={"exec": plugin})
+    with pytest.raises(MissingError, match=r"did not come within 0\.3 s") as error:
+        loaded(Target(file))
+    assert "exec:" in error.value.hint
