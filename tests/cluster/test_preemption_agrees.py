@@ -66,6 +66,7 @@ def draw(seed):
             free -= gpus
             running.append(_running(rng, len(running), gpus, each["metadata"]["name"]))
     budgets = [_budget(rng, i, running) for i in range(rng.integers(0, 3))]
+    _lose_gpus(np.random.default_rng([38, seed]), nodes)
     name = NEVER if rng.random() < 0.05 else f"p{rng.integers(1, 5)}"
     spec = {"nodeSelector": {WORLD: f"world-{seed}"}, "priorityClassName": name}
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "x"}}}
@@ -78,6 +79,14 @@ def draw(seed):
     labels = {"app": str(rng.choice(["x", "z"]))}
     asked = {"nvidia.com/gpu": str(rng.integers(1, 5)), "cpu": str(rng.integers(1, 5))}
     return nodes, running, budgets, pod(f"pending-{seed}", labels, asked, **spec)
+
+
+def _lose_gpus(rng, nodes):
+    """Lets nodes list fewer GPUs than they gave to their pods, as a device plugin does."""
+    for each in nodes:
+        if rng.random() < 0.2:
+            left = {"nvidia.com/gpu": str(rng.integers(0, 4))}
+            each["status"]["allocatable"] = each["status"]["allocatable"] | left
 
 
 def _running(rng, number, gpus, where):

@@ -19,6 +19,7 @@ from podium.traces.kubernetes.devices import (
     DeviceError,
     Inventory,
     NodeFacts,
+    PodFacts,
     node_devices,
     node_facts,
     pod_devices,
@@ -298,12 +299,20 @@ class _Pile:
     def _settle(self) -> None:
         """Settles what other objects had to say: devices, priorities, labels of namespaces."""
         facts = (draft.facts for draft in self.pods)
-        nodes = self.inventory.settled(self._settled_nodes(), facts)
+        nodes = self.inventory.settled(self._settled_nodes(), facts, self._running())
         self.pods = list(self._settled_pods())
         nodes = self.inventory.bounding(nodes) if self.inventory.large_classes else nodes
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}
+
+    def _running(self) -> Iterator[tuple[str, PodFacts]]:
+        """Gives the pods that stay where they run, and their nodes."""
+        for draft in self.pods:
+            standing = draft.standing
+            is_there = self.reading.state != "empty" or standing.stays
+            if standing.node and is_there and not standing.is_finished:
+                yield standing.node, draft.facts
 
     def _settled_nodes(self) -> Iterator[NodeSpec]:
         for name, spec in self.nodes.items():
@@ -368,6 +377,7 @@ class _Pile:
         if self.strangers:
             yield f"only .yaml, .yml and .json files are read, not {some(self.strangers)}"
         yield from _counted(self.node_remarks, "node")
+        yield from map(str, self.inventory.overused)
         if self.nodes:
             yield from self._unused_keys()
         remarks = Counter(found.remarks)
