@@ -57,8 +57,12 @@ def _placed(draft: PodDraft, node: str) -> PodDraft:
     """Puts a pod on its node, or off the GPUs on which it ran."""
     spec = draft.spec
     if node:
-        is_terminating = draft.standing.deleted_s is not None
-        return replace(draft, spec=replace(spec, node=node, is_terminating=is_terminating))
+        standing = draft.standing
+        bound = replace(
+            spec, node=node, is_terminating=standing.deleted_s is not None,
+            is_unready=standing.is_unready,
+        )  # fmt: skip
+        return replace(draft, spec=bound)
     return replace(draft, spec=replace(spec, gpu_slots=())) if spec.gpu_slots else draft
 
 
