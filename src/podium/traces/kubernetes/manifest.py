@@ -39,6 +39,7 @@ from podium.traces.kubernetes.gangs import (
 )
 from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
 from podium.traces.kubernetes.pod import (
+    DEFAULT_CLASS,
     PodDraft,
     PriorityClass,
     pod_draft,
@@ -255,6 +256,10 @@ class _Pile:
         del path
         found = read_priority_class(document.value)
         self.priorities[found.name] = found
+        known = self.priorities.get(DEFAULT_CLASS)
+        # Of several, an API server takes the one of lowest priority.
+        if found.is_default and (known is None or found.priority < known.priority):
+            self.priorities[DEFAULT_CLASS] = found
         self.described[document.kind] += 1
 
     def _take_budget(self, document: Document, path: Path) -> None:

@@ -45,6 +45,32 @@ def test_budgets_and_classes_are_read_beside_pods(tmp_path):
     assert not any("PodDisruptionBudget" in note for note in trace.notes)
 
 
+DEFAULTS = """\
+kind: PriorityClass
+metadata: {name: high}
+value: 9
+globalDefault: true
+---
+kind: PriorityClass
+metadata: {name: usual}
+value: 5
+globalDefault: true
+preemptionPolicy: Never
+---
+"""
+
+
+def test_pods_that_name_no_priority_have_that_of_the_default_class(tmp_path):
+    pods = DUMP % "minAvailable: 1" + (
+        "---\nkind: Pod\nmetadata: {name: c}\nspec: {containers: [{}]}\n"
+        "---\nkind: Pod\nmetadata: {name: d}\nspec: {priority: 0, containers: [{}]}\n"
+    )
+    found = read(tmp_path, DEFAULTS + pods).workload
+    assert found.pods["priority"].tolist() == [7, 7, 5, 0]
+    assert found.never_preempts == (True, False, True, False)
+    assert read(tmp_path, pods).workload.pods["priority"].tolist() == [7, 7, 0, 0]
+
+
 @pytest.mark.parametrize("written", ["minAvailable: most", "maxUnavailable: -1"])
 def test_an_amount_is_a_number_or_a_percentage(tmp_path, written):
     with pytest.raises(InputError, match="whole number or a percentage") as caught:
