@@ -51,6 +51,7 @@ from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import (
     GATED,
     LEFT_OUT,
+    NOMINATED,
     STATES,
     UNBOUND,
     Present,
@@ -390,6 +391,8 @@ class _Pile:
             remarks.update(
                 draft.remarks if draft.spec.node else draft.remarks + draft.placing_remarks
             )
+            is_nominated = draft.standing.is_nominated and not draft.spec.node
+            remarks.update([NOMINATED] if is_nominated and found.state == "now" else [])
             is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
         yield from _counted(folded(remarks), "pod")

@@ -27,6 +27,7 @@ class Standing:
     deleted_s: float | None = None  # when its grace period ends or ended
     latest_s: float | None = None  # the latest moment that it tells of
     is_unready: bool = False  # its condition Ready is not true
+    is_nominated: bool = False  # others have been evicted for it, and it waits for their room
 
     @property
     def is_finished(self) -> bool:
@@ -56,6 +57,7 @@ def read_standing(pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Sta
         deleted_s=_time(metadata, "deletionTimestamp", "metadata.deletionTimestamp"),
         latest_s=_latest(created_s, begun_s, *starts, *ends, *condition_times(status)),
         is_unready=_is_unready(status),
+        is_nominated=bool(status.get("nominatedNodeName")),
     )
 
 

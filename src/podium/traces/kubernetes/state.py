@@ -23,6 +23,9 @@ HOMELESS = "bound to nodes that are not in the file, so left out"
 LEFT_OUT = {FINISHED: "finished", GATED: "gated", DELETED: "deleted", HOMELESS: "elsewhere"}
 """Names of pods that take no part, by the remark that says so."""
 
+NOMINATED = (
+    "status.nominatedNodeName is not honoured, the room that evicted pods make there is for any pod"
+)
 UNBOUND = "bound, but read as arrivals because the file has no nodes"
 
 _DRAWS = 2  # a stream of its own beside those of generated nodes and pods
