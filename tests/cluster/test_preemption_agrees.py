@@ -66,6 +66,9 @@ def draw(seed):
             free -= gpus
             running.append(_running(rng, len(running), gpus, each["metadata"]["name"]))
     budgets = [_budget(rng, i, running) for i in range(rng.integers(0, 3))]
+    later = np.random.default_rng([38, seed])
+    _lose_gpus(later, nodes)
+    _disturb(later, running, budgets)
     name = NEVER if rng.random() < 0.05 else f"p{rng.integers(1, 5)}"
     spec = {"nodeSelector": {WORLD: f"world-{seed}"}, "priorityClassName": name}
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "x"}}}
@@ -78,6 +81,35 @@ def draw(seed):
     labels = {"app": str(rng.choice(["x", "z"]))}
     asked = {"nvidia.com/gpu": str(rng.integers(1, 5)), "cpu": str(rng.integers(1, 5))}
     return nodes, running, budgets, pod(f"pending-{seed}", labels, asked, **spec)
+
+
+def _lose_gpus(rng, nodes):
+    """Lets nodes list fewer GPUs than they gave to their pods, as a device plugin does."""
+    for each in nodes:
+        if rng.random() < 0.2:
+            left = {"nvidia.com/gpu": str(rng.integers(0, 4))}
+            each["status"]["allocatable"] = each["status"]["allocatable"] | left
+
+
+def _disturb(rng, running, budgets):
+    """Lets pods not be ready, and budgets say so: some let pods go, and some cannot be counted."""
+    for each in running:
+        ready = "False" if rng.random() < 0.25 else "True"
+        each["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+    for budget in budgets:
+        status, kind = budget["status"], rng.random()
+        app = budget["spec"]["selector"]["matchLabels"]["app"]
+        members = [each for each in running if each["metadata"]["labels"]["app"] == app]
+        gone = [each for each in members if rng.random() < 0.2] if kind > 0.6 else []
+        healthy = [each for each in members if each not in gone and _is_ready(each)]
+        allowed = max(0, len(healthy) - status["desiredHealthy"]) if kind > 0.2 else 0
+        names = dict.fromkeys((each["metadata"]["name"] for each in gone), "2026-03-01T10:00:00Z")
+        changed = {"currentHealthy": len(healthy), "disruptionsAllowed": allowed}
+        budget["status"] = status | changed | ({"disruptedPods": names} if names else {})
+
+
+def _is_ready(running):
+    return running["status"]["conditions"][0]["status"] == "True"
 
 
 def _running(rng, number, gpus, where):

@@ -63,6 +63,7 @@ def contested(draw, workloads):
             priority=priorities[i % len(priorities)],
             never_preempts=never[i % len(never)] and never[(i + 1) % len(never)],
             age_s=ages[i % len(ages)] if spec.node else 0.0,
+            is_unready=bool(spec.node) and never[(i + 2) % len(never)],
         )
         for i, spec in enumerate(workload.specs())
     ]

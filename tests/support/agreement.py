@@ -42,7 +42,7 @@ def assert_all_tiers_agree(cluster, workload, policy, protocol, *, seed=0):
 def _bound_slots(cluster, workload):
     """Lists the GPUs of pods that run already; which are likely is tested elsewhere."""
     settled = workload.on(cluster)
-    bound, _ = bind(cluster, settled.taken(np.flatnonzero(is_bound(settled))))
+    bound = bind(cluster, settled.taken(np.flatnonzero(is_bound(settled))))
     return [list(slots_of(int(mask))) for mask in bound.slots]
 
 

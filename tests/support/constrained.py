@@ -57,12 +57,18 @@ spreads = st.builds(
     honors_taints=st.booleans(),
 )
 budgets = st.builds(
-    lambda selector, namespace, amount: DisruptionBudget("b", selector, namespace, **amount),
+    lambda selector, namespace, amount, status: DisruptionBudget(
+        "b", selector, namespace, **amount, **status
+    ),
     st.sampled_from([replace(each, namespaces=None) for each in _SELECTORS]),
     st.sampled_from(("a", "b")),
     st.sampled_from(
         ({"min_available": "1"}, {"min_available": "60%"}, {"max_unavailable": "1"},
          {"max_unavailable": "25%"}, {"desired_healthy": 2})
+    ),
+    st.sampled_from(
+        ({}, {}, {"disruptions_allowed": 0}, {"disruptions_allowed": 1},
+         {"disruptions_allowed": 2, "disrupted": ("pod-0", "pod-1")})
     ),
 )  # fmt: skip
 _TERMS = (

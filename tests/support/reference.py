@@ -354,9 +354,27 @@ class _Run:
             members = [
                 i for i, pod in enumerate(self.pods) if budget.selects(pod.namespace, pod.labels)
             ]
-            healthy = [i for i in members if i in self.running and not self.pods[i].is_terminating]
-            found[number] = (members, len(healthy) - budget.least_healthy(len(members)))
+            bound = [i for i in members if i < self.num_bound]
+            kept = [i for i in members if i not in bound or self._is_kept(i, budget)]
+            healthy = [i for i in kept if i in self.running and self._is_healthy(i)]
+            least = budget.least_healthy(len(members))
+            if budget.disruptions_allowed is not None and set(bound) & set(kept):
+                # At the start as many may leave as the status says; from then on, as pods run.
+                first = [i for i in kept if i in bound and self._was_healthy(i)]
+                is_short = budget.disruptions_allowed == 0
+                least = max(least, len(first)) if is_short else len(first)
+                least -= budget.disruptions_allowed
+            found[number] = (kept, len(healthy) - least)
         return found
+
+    def _is_kept(self, index, budget):
+        return self.pods[index].name.rpartition("/")[2] not in budget.disrupted
+
+    def _was_healthy(self, index):
+        return not self.pods[index].is_terminating and not self.pods[index].is_unready
+
+    def _is_healthy(self, index):
+        return index in self.anew or self._was_healthy(index)
 
     def _evict(self, victim, preemptor):
         index, out = victim.index, self.outcome

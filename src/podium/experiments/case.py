@@ -66,6 +66,9 @@ class TraceDigest:
             ages = None if workload.age_s is None else workload.age_s.tolist()
             told = (workload.never_preempts, ages, workload.budgets)
             self._hasher.update(repr(told).encode())
+            now = [(each.disruptions_allowed, each.disrupted) for each in workload.budgets]
+            if workload.is_unready or any(each != (None, ()) for each in now):
+                self._hasher.update(repr((workload.is_unready, now)).encode())
 
     @property
     def digest(self) -> str:

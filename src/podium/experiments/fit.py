@@ -217,7 +217,7 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     told.add(notes)
     result = run_case(case, policy, listener)
     has_preemption = result.evictions is not None
-    unsimulated = () if has_preemption else tuple(_preemption(result))
+    unsimulated = tuple(_leaving(result) if has_preemption else _preemption(result))
     told.add(unsimulated)
     pending = range(len(result.plan.bound), len(result.status))
     return Fit(
@@ -294,6 +294,16 @@ def _preemption(result: Result) -> Iterator[str]:
         )
         told = f"preemption is not simulated: {pods} a higher priority than pods that run"
         yield f"{told}; --preemption says which of them would have to leave"
+
+
+def _leaving(result: Result) -> Iterator[str]:
+    """Says of victims that they are being deleted anyway: their room comes without an eviction."""
+    flags = result.plan.arrivals.is_terminating
+    pods = {pod for pod in result.evicted.tolist() if pod < len(result.plan.bound)}
+    count = sum(flags[pod] for pod in pods) if flags else 0
+    if count:
+        are = "pod that would be evicted is" if count == 1 else "pods that would be evicted are"
+        yield f"{count:,} {are} being deleted already, and kube-scheduler may wait for that"
 
 
 def _require_nodes(settings: Settings, inputs: Inputs, case: Case) -> None:

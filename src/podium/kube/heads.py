@@ -183,6 +183,7 @@ class _LifeContainer(TypedDict, total=False):
 
 class _LifeStatus(TypedDict, total=False):
     phase: str
+    nominatedNodeName: str
     startTime: Any
     containerStatuses: list[_LifeContainer]
     initContainerStatuses: list[_LifeContainer]

@@ -213,11 +213,9 @@ def taken_by(pods: Sequence[LivePod], spec: NodeSpec) -> Taken:
         taken.memory_mib += pod.spec.memory_mib
     on_gpus = [pod for pod in pods if pod.spec.gpu_count]
     for pod in sorted(on_gpus, key=lambda pod: (not pod.spec.gpu_slots, by_name(pod))):
-        ways = shares_of(pod.spec, kind) if spec.gpu_count else [(0, 0)]
+        ways = shares_of(pod.spec, kind)
         share = roomy_share(ways, taken.gpu_milli_left)
         held = held_gpus(*share, taken.gpu_milli_left, pod.spec.gpu_slots)
         pod.slots, pod.gpu_milli = held
-        if held.slots:
-            is_share = held.gpu_milli < GPU_MILLI
-            taken.take(*held, SHARE_CLASS if is_share else 1 << len(held.slots))
+        taken.take(*held, SHARE_CLASS if held.gpu_milli < GPU_MILLI else 1 << share[0])
     return taken

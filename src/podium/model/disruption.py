@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from podium.model.constraints import PodSelector
 
@@ -24,6 +24,9 @@ class DisruptionBudget:
     min_available: str = ""
     max_unavailable: str = ""
     desired_healthy: int | None = None  # as a controller has worked it out
+    # The same of evictions, when the dump was made; `repr` is part of digests, which came before.
+    disruptions_allowed: int | None = field(default=None, repr=False)
+    disrupted: tuple[str, ...] = field(default=(), repr=False)  # pods whose eviction has begun
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Decides as `filterPodsWithPDBViolation` does: an empty selector selects no pod."""
@@ -42,6 +45,22 @@ class DisruptionBudget:
         if self.max_unavailable:
             return max(0, expected - _amount(self.max_unavailable, expected))
         return _amount(self.min_available or "100%", expected)
+
+    def must_run(self, expected: int, running: int, healthy: int) -> int:
+        """Gives how many pods should run, by what `status.disruptionsAllowed` says at the start.
+
+        It speaks of so many running pods, of which some are healthy; where none runs, of nothing.
+
+        >>> budget = DisruptionBudget("b", PodSelector(None), "", "2", disruptions_allowed=1)
+        >>> budget.must_run(5, 4, 4), budget.must_run(5, 0, 0)
+        (3, 2)
+        """
+        desired = self.least_healthy(expected)
+        if self.disruptions_allowed is None or not running:
+            return desired
+        if self.disruptions_allowed:
+            return healthy - self.disruptions_allowed
+        return max(desired, healthy)
 
 
 def is_amount(written: str) -> bool:

@@ -81,20 +81,18 @@ class Held(NamedTuple):
         return sum(1 << slot for slot in self.slots)
 
 
-NOTHING_HELD = Held((), 0)
-
-
 def held_gpus(count: int, milli: int, left: Sequence[int], named: tuple[int, ...] = ()) -> Held:
     """Finds the GPUs that a running pod holds: those that are named, else the most likely ones.
 
-    A pod that asks for more of its GPUs than they have left holds that.
+    A node may give more than it has, as after one of its GPUs failed: a part of a GPU then leaves
+    less than nothing of it, and a pod of whole GPUs holds those that are left, fewer than it asks
+    for. What it asks for stays the same.
     """
     known = tuple(dict.fromkeys(slot for slot in named if slot < len(left)))[:count]
     chosen = known if len(known) == count else _likely(count, milli, left)
-    most = min((left[slot] for slot in chosen), default=0)
-    if not chosen or most <= 0:
-        return NOTHING_HELD
-    return Held(chosen, min(milli, most))
+    if milli == GPU_MILLI:
+        chosen = tuple(slot for slot in chosen if left[slot] > 0)
+    return Held(chosen, milli)
 
 
 def roomy_share(ways: Sequence[tuple[int, int]], left: Sequence[int]) -> tuple[int, int]:

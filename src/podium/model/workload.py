@@ -44,6 +44,7 @@ class PodSpec:
     is_terminating: bool = False  # runs, but is being deleted
     age_s: float = 0.0  # how long a pod that runs already has run
     never_preempts: bool = False  # preemptionPolicy: Never
+    is_unready: bool = False  # runs, but its condition Ready is not true
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class Workload:
     age_s: npt.NDArray[np.float64] | None = None  # (num_pods,) how long bound pods have run
     never_preempts: tuple[bool, ...] = ()  # (num_pods,) preemptionPolicy: Never, or empty
     budgets: tuple[DisruptionBudget, ...] = ()  # of the pods that run at once
+    is_unready: tuple[bool, ...] = ()  # (num_pods,) bound pods that are not ready, or empty
     # What `on` works out for one cluster, where it matters there.
     gpu_shares: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, 2): count and milli
     gpu_spreads: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, num_ways, 2)
@@ -151,6 +153,7 @@ class Workload:
             age_s=_ages(listed),
             never_preempts=_beside(listed, "never_preempts"),
             budgets=tuple(budgets),
+            is_unready=_beside(listed, "is_unready"),
         )
 
     def __len__(self) -> int:
@@ -265,6 +268,7 @@ class Workload:
             is_terminating=_taken(self.is_terminating, picked),
             age_s=None if self.age_s is None else self.age_s[order],
             never_preempts=_taken(self.never_preempts, picked),
+            is_unready=_taken(self.is_unready, picked),
             gpu_shares=None if self.gpu_shares is None else self.gpu_shares[order],
             gpu_spreads=None if self.gpu_spreads is None else self.gpu_spreads[order],
             gpu_asked=None if self.gpu_asked is None else self.gpu_asked[order],
@@ -346,6 +350,7 @@ class Workload:
                 is_terminating=bool(self.is_terminating) and self.is_terminating[i],
                 age_s=0.0 if self.age_s is None else float(self.age_s[i]),
                 never_preempts=bool(self.never_preempts) and self.never_preempts[i],
+                is_unready=bool(self.is_unready) and self.is_unready[i],
             )
             for i, record in enumerate(self.pods_as_written())
         ]

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.records import GPU_MILLI
+from podium.model.state import occupied
 from podium.model.workload import gpu_demand
+from podium.sim.bound import placed_records
 from podium.sim.metrics import Metrics, Waiting
 from podium.sim.recount import Recount, recount
 from podium.sim.result import HELD, PLACED, UNPLACED, Result
@@ -40,6 +42,8 @@ def _usage(result: Result, usage: Usage) -> Found:
     used = np.concatenate([[0], np.cumsum(steps)])
     if not np.array_equal(used, usage.gpu_milli):
         yield "the course of GPU allocation is not that of the placements"
+    if _is_overcommitted(result):
+        return
     slack = _SLACK * max(1, total)
     is_possible = (usage.fragment_milli >= -slack) & (usage.fragment_milli + used <= total + slack)
     for moment in np.flatnonzero(~is_possible).tolist():
@@ -53,7 +57,18 @@ def _figures(result: Result, metrics: Metrics) -> Found:
     for name, value in (*_shares(result), *_counts(result), *_times(result)):
         if not math.isclose(told[name], value, rel_tol=_SLACK, abs_tol=_SLACK):
             yield f"{name} is {told[name]}, and {value} by the placements"
-    yield from _parts(metrics)
+    if not _is_overcommitted(result):
+        yield from _parts(metrics)
+
+
+def _is_overcommitted(result: Result) -> bool:
+    """Tells whether GPUs gave more than they have to pods that ran before the run began."""
+    plan, count = result.plan, len(result.plan.bound)
+    pods = placed_records(
+        plan.arrivals.taken(np.arange(count)), plan.bound.node, plan.bound.slots, plan.cluster
+    )
+    began = occupied(plan.cluster.nodes, pods, plan.bound.node, plan.bound.slots)
+    return bool((began["gpu_milli_left"] < 0).any())
 
 
 def _parts(metrics: Metrics) -> Found:
@@ -71,7 +86,7 @@ def _parts(metrics: Metrics) -> Found:
 def _shares(result: Result) -> Iterator[tuple[str, float]]:
     cluster, pods = result.plan.cluster, result.history.records
     for name, amounts, total in (
-        ("gpu_allocation", gpu_demand(pods), cluster.gpu_milli_total),
+        ("gpu_allocation", result.history.held_gpu_milli, cluster.gpu_milli_total),
         ("cpu_allocation", pods["cpu_milli"], cluster.cpu_milli_total),
         ("memory_allocation", pods["memory_mib"], cluster.memory_mib_total),
     ):

@@ -60,7 +60,7 @@ def make_plan(
     order = _order(cluster, aligned, protocol, setup)
     numbers, num_bound = _order_of(aligned, protocol, order)
     arrivals = _arrivals(aligned, protocol, numbers)
-    bound, arrivals = bind_first(cluster, arrivals, num_bound)
+    bound = bind_first(cluster, arrivals, num_bound)
     ranks = order.node_rank if order.node_rank is not None else _ranks(cluster, setup)
     preparation = Preparation()
     prepare = functools.partial(preparation.table, trace=aligned)

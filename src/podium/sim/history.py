@@ -42,6 +42,12 @@ class History:
     changes: npt.NDArray[np.int32]  # stint + 1 begun, -(stint + 1) ended, in order
 
     @property
+    def held_gpu_milli(self) -> Whole:
+        """Tells what each stint holds of GPUs: less than was asked for where its node lost some."""
+        held: Whole = np.bitwise_count(self.slots).astype(np.int64) * self.records["gpu_milli"]
+        return held
+
+    @property
     def stint_of(self) -> Whole:
         """Tells which stint each change begins or ends."""
         return np.abs(self.changes.astype(np.int64)) - 1

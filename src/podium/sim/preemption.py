@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model import Workload
+from podium.model.disruption import DisruptionBudget
 from podium.sim.history import Evictions
 from podium.sim.interrupt import insistent
 from podium.sim.kernel import preempter
@@ -40,7 +41,8 @@ class Preemption:
         self._num_pods = len(plan.arrivals)
         self._record = np.zeros(1, SPACE)
         self._arrays: Arrays = {}
-        self._connect(_pods(plan.arrivals) | _lists(plan, state) | _budgets(plan.arrivals))
+        budgets = _budgets(plan.arrivals, len(plan.bound))
+        self._connect(_pods(plan.arrivals) | _lists(plan, state) | budgets)
         self._record["num_budgets"] = len(plan.arrivals.budgets)
         self._make_private(plan)
 
@@ -128,22 +130,39 @@ def _lists(plan: Plan, state: State) -> Arrays:
     }
 
 
-def _budgets(arrivals: Workload) -> Arrays:
+def _budgets(arrivals: Workload, num_bound: int) -> Arrays:
     """Lists the budgets that select each pod, and how many of its pods each wants to run."""
     count, budgets = len(arrivals), arrivals.budgets
     selected = arrivals.selected_by_budgets()
-    dying = np.array(arrivals.is_terminating or (False,) * count, np.bool_)
-    desired = [
-        budget.least_healthy(int(members.sum()))
-        for budget, members in zip(budgets, selected, strict=True)
-    ]
+    is_healthy = np.ones(count, np.bool_)
+    for flags in (arrivals.is_terminating, arrivals.is_unready):
+        is_healthy &= ~np.array(flags or (False,) * count, np.bool_)
+    desired = []
+    for budget, members in zip(budgets, selected, strict=True):
+        expected = int(members.sum())
+        # Whose eviction has begun, a budget has let go.
+        members &= ~_is_disrupted(arrivals, num_bound, budget)
+        running = members[:num_bound]
+        healthy = int((running & is_healthy[:num_bound]).sum())
+        desired.append(budget.must_run(expected, int(running.sum()), healthy))
     number, pod = np.nonzero(selected)
     order = np.lexsort((number, pod))
     return {
         "budget_start": np.concatenate([[0], np.cumsum(selected.sum(axis=0))]).astype(np.int64),
         "budget_of": number[order].astype(np.int64),
-        "is_healthy": ~dying,
+        "is_healthy": is_healthy,
         "healthy": np.zeros(len(budgets), np.int64),
         "desired": np.array(desired, np.int64),
         "allowed": np.zeros(len(budgets), np.int64),
     }
+
+
+def _is_disrupted(
+    arrivals: Workload, num_bound: int, budget: DisruptionBudget
+) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(arrivals), np.bool_)
+    if budget.disrupted:
+        # Where namespaces tell pods of one name apart, they are part of it.
+        names = (name.rpartition("/")[2] for name in arrivals.names[:num_bound])
+        found[:num_bound] = [name in budget.disrupted for name in names]
+    return found

@@ -251,7 +251,7 @@ def _places(ledger: _Ledger) -> Found:
     is_allowed = (gpus == 0) | _is_allowed(models, ledger.nodes["gpu_model"][where])
     is_allowed |= result.is_bound[pods]  # somebody else put it there
     for is_right, told in (
-        (np.bitwise_count(slots) == gpus, "has other GPUs than it asked for"),
+        (_has_its_gpus(ledger, pods, where, slots, gpus), "has other GPUs than it asked for"),
         (slots >> ledger.nodes["gpu_count"][where] == 0, "has a GPU that its node does not"),
         (is_allowed, "is on a GPU model that it does not allow"),
         (_is_admitted(ledger, pods, where), "is on a node that its constraints do not admit"),
@@ -260,6 +260,20 @@ def _places(ledger: _Ledger) -> Found:
             listed = ", ".join(map(str, slots_of(max(0, int(history.slots[stint]))))) or "none"
             where_told = f"{ledger.node(int(history.node[stint]))}, GPU {listed}"
             yield f"{ledger.pod(int(history.pod[stint]))} {told}: {where_told}"
+
+
+def _has_its_gpus(
+    ledger: _Ledger, pods: Whole, where: npt.NDArray[np.int32], slots: npt.NDArray[np.int32],
+    gpus: npt.NDArray[Any],
+) -> Flags:  # fmt: skip
+    """Tells of placed pods whether they hold what they asked for, or what they held before."""
+    is_right: Flags = np.bitwise_count(slots) == gpus
+    # A node may have lost GPUs that its pods still ask for.
+    bound = ledger.result.plan.bound
+    short = np.flatnonzero(~is_right & (pods < len(bound)))
+    before = pods[short]
+    is_right[short] = (bound.node[before] == where[short]) & (bound.slots[before] == slots[short])
+    return is_right
 
 
 def _is_admitted(ledger: _Ledger, pods: Whole, where: npt.NDArray[np.int32]) -> Flags:

@@ -351,7 +351,7 @@ def _plan(
     arrivals = (
         trace if header["arrivals"] is None else _workload("arrivals", header, arrays, cluster)
     )
-    bound, arrivals = _bound(cluster, trace, arrivals)
+    bound = _bound(cluster, trace, arrivals)
     return Plan(
         cluster=cluster,
         rank_order=arrays["rank_order"],
@@ -368,7 +368,7 @@ def _plan(
     )
 
 
-def _bound(cluster: Cluster, trace: Workload, arrivals: Workload) -> tuple[Bound, Workload]:
+def _bound(cluster: Cluster, trace: Workload, arrivals: Workload) -> Bound:
     count = int(is_bound(trace).sum())
     if not is_bound(arrivals)[:count].all() or count > len(arrivals):
         raise ValueError

@@ -37,7 +37,7 @@ from podium.sim.gangs import LEVELS
 
 CLUSTER_KEYS = "gpu_memory_mib gpu_replicas taints extended blocks zones"
 WORKLOAD_KEYS = "gang_rules namespaces labels constraints bound_to bound_slots is_terminating"
-PREEMPTION_KEYS = "age_s never_preempts budgets"
+PREEMPTION_KEYS = "age_s never_preempts budgets is_unready"
 
 MOST_CELLS = 100_000_000
 """Of a table of counters by group and node, or of resources by node."""
@@ -103,6 +103,7 @@ def preemption_extras(workload: Workload) -> dict[str, Any]:
         "age_s": [] if workload.age_s is None else workload.age_s.tolist(),
         "never_preempts": _indexed(workload.never_preempts),
         "budgets": [_budget_of(each) for each in workload.budgets],
+        "is_unready": _indexed(workload.is_unready),
     }
     return {key: value for key, value in found.items() if value}
 
@@ -124,20 +125,28 @@ def read_workload_extras(given: Mapping[str, Any]) -> dict[str, Any]:
         "age_s": _ages(given.get("age_s"), pods),
         "never_preempts": _read(given.get("never_preempts"), _flag, pods),
         "budgets": tuple(_budget(each) for each in given.get("budgets", [])),
+        "is_unready": _read(given.get("is_unready"), _flag, pods),
     }
 
 
 def _budget_of(each: DisruptionBudget) -> list[Any]:
     amounts = (each.min_available, each.max_unavailable, each.desired_healthy)
-    return [each.name, each.namespace, _selector_of(each.selector), *amounts]
+    written = [each.name, each.namespace, _selector_of(each.selector), *amounts]
+    is_later = each.disruptions_allowed is not None or each.disrupted
+    return [*written, each.disruptions_allowed, list(each.disrupted)] if is_later else written
 
 
 def _budget(given: Any) -> DisruptionBudget:
-    name, namespace, selector, least, most, desired = given
+    name, namespace, selector, least, most, desired, *later = given
+    allowed, disrupted = later or (None, [])
     return DisruptionBudget(
         _text(name), _selector(selector), _text(namespace), _share(least), _share(most),
-        None if desired is None else _whole(desired, 0, LIMIT),
+        _some(desired), _some(allowed), tuple(_text(each) for each in _list(disrupted)),
     )  # fmt: skip
+
+
+def _some(given: Any) -> int | None:
+    return None if given is None else _whole(given, 0, LIMIT)
 
 
 def _share(given: Any) -> str:

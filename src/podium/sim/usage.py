@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from podium.model.workload import gpu_demand
 from podium.sim.interrupt import unbroken
 from podium.sim.result import Result
 
@@ -53,7 +52,7 @@ def _walk(result: Result) -> Usage:
         walker()(nodes, pods, history.node, history.slots, changes, typical, written)
     return Usage(
         time_s=_times(result),
-        gpu_milli=_running_sum(changes, gpu_demand(pods)),
+        gpu_milli=_running_sum(changes, history.held_gpu_milli),
         cpu_milli=_running_sum(changes, pods["cpu_milli"]),
         memory_mib=_running_sum(changes, pods["memory_mib"]),
         nodes_in_use=written[0],

@@ -331,6 +331,21 @@ def test_preemption_says_who_would_have_to_leave(dump):
     assert "evicts" not in plain["pods"][0]
 
 
+def test_victims_that_leave_anyway_are_told(dump):
+    leaving = "running, deletionTimestamp: 2026-03-01T10:00:00Z"
+    dump.write_text(dump.read_text().replace("running", leaving, 1))
+    add(dump, POD % ("high", "ml", "priority: 10", 2))
+    told = "1 pod that would be evicted is being deleted already"
+    assert podium.fit(dump, preemption=True).notes[-1].startswith(told)
+
+
+def test_a_nominated_node_is_told_and_not_honoured(dump):
+    pending = POD % ("high", "ml", "priority: 10", 2)
+    add(dump, pending.replace("---", "status: {nominatedNodeName: n}\n---"))
+    told = "status.nominatedNodeName is not honoured"
+    assert any(note.startswith(told) for note in podium.fit(dump, preemption=True).notes)
+
+
 def test_who_has_to_leave_may_find_another_node(dump):
     add(dump, NODE % ("m", 1), POD % ("high", "ml", "priority: 10", 2))
     found = podium.fit(dump, preemption=True)

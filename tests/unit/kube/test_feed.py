@@ -192,7 +192,7 @@ def test_no_field_is_looked_for_that_is_not_decoded():
         decoded = get_type_hints(get_type_hints(PodObject)[part])
         assert looked[part] - decoded.keys() == set(), part
     # What is not in the pattern of a pod must be part of its life.
-    life = {"nodeName", "schedulingGates", "phase", "startTime", "conditions"}
+    life = {"nodeName", "schedulingGates", "phase", "startTime", "conditions", "nominatedNodeName"}
     for part in ("spec", "status"):
         names = {f.encode_name for f in msgspec.structs.fields(get_type_hints(PodHead)[part])}
         assert looked[part] - life - names == set(), part

@@ -339,8 +339,8 @@ def test_records_are_those_that_a_simulation_begins_with(seed, tmp_path):
     trace = load_trace(str(write_dump(tmp_path, [*nodes.values(), *listed])))
     workload = trace.workload.on(trace.cluster)
     running = workload.taken(np.flatnonzero(is_bound(workload)))
-    bound, held = bind(trace.cluster, running)
-    placed = placed_records(held, bound.node, bound.slots, trace.cluster)
+    bound = bind(trace.cluster, running)
+    placed = placed_records(running, bound.node, bound.slots, trace.cluster)
     expected = occupied(trace.cluster.nodes, placed, bound.node, bound.slots)
     assert state.names == list(trace.cluster.names)
     for name in expected.dtype.names:

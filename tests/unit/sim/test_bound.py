@@ -42,7 +42,8 @@ def test_pods_that_run_leave_when_their_time_is_over():
 
 def test_nobody_holds_more_of_a_gpu_than_there_is():
     result = run(pod("one", 2, node="a"), pod("two", 1, node="a"), pod("new", 1))
-    assert result.pods["gpu_count"].tolist() == [2, 0, 1]
+    assert [slots.bit_count() for slots in result.slots.tolist()] == [2, 0, 1]
+    assert result.pods["gpu_count"].tolist() == [2, 1, 1]  # what it asks for stays the same
     assert result.metrics.gpu_allocation == 0.75
 
 

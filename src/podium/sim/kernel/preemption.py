@@ -385,6 +385,8 @@ def _forget_placement(run, space, pod):
     # What it had done before the run began is lost as well.
     f8(run.duration)[pod] += f8(space.age)[pod]
     f8(space.age)[pod] = 0.0
+    # However it was, it counts as healthy once it runs again.
+    u1(space.is_healthy)[pod] = True
     if run.has_gangs:
         i4(run.gang_of)[pod] = 0
 

@@ -59,14 +59,17 @@ def _held(run, shape, node, slots):
     """Gives the record that a shape is on some GPUs of a node: their number tells which."""
     if not run.has_shares:
         return np.int64(shape)
-    record = _share(run, shape, node)
-    if run.has_spreads:
-        count = np.int64(0)
-        for slot in range(run.gpu_slots):
-            count += (slots >> slot) & 1
-        while pod_of(run, record).gpu_count != count and i4(run.spreads)[record] >= 0:
-            record = np.int64(i4(run.spreads)[record])
-    return record
+    first = _share(run, shape, node)
+    if not run.has_spreads:
+        return first
+    count = np.int64(0)
+    for slot in range(run.gpu_slots):
+        count += (slots >> slot) & 1
+    record = first
+    while record >= 0 and pod_of(run, record).gpu_count != count:
+        record = np.int64(i4(run.spreads)[record])
+    # Who ran before the run began may hold fewer GPUs than it asks for.
+    return record if record >= 0 else first
 
 
 @hot

@@ -19,6 +19,7 @@ from podium.traces.kubernetes.devices import (
     DeviceError,
     Inventory,
     NodeFacts,
+    PodFacts,
     node_devices,
     node_facts,
     pod_devices,
@@ -38,6 +39,7 @@ from podium.traces.kubernetes.gangs import (
 )
 from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
 from podium.traces.kubernetes.pod import (
+    DEFAULT_CLASS,
     PodDraft,
     PriorityClass,
     pod_draft,
@@ -49,6 +51,7 @@ from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import (
     GATED,
     LEFT_OUT,
+    NOMINATED,
     STATES,
     UNBOUND,
     Present,
@@ -254,6 +257,10 @@ class _Pile:
         del path
         found = read_priority_class(document.value)
         self.priorities[found.name] = found
+        known = self.priorities.get(DEFAULT_CLASS)
+        # Of several, an API server takes the one of lowest priority.
+        if found.is_default and (known is None or found.priority < known.priority):
+            self.priorities[DEFAULT_CLASS] = found
         self.described[document.kind] += 1
 
     def _take_budget(self, document: Document, path: Path) -> None:
@@ -298,12 +305,20 @@ class _Pile:
     def _settle(self) -> None:
         """Settles what other objects had to say: devices, priorities, labels of namespaces."""
         facts = (draft.facts for draft in self.pods)
-        nodes = self.inventory.settled(self._settled_nodes(), facts)
+        nodes = self.inventory.settled(self._settled_nodes(), facts, self._running())
         self.pods = list(self._settled_pods())
         nodes = self.inventory.bounding(nodes) if self.inventory.large_classes else nodes
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}
+
+    def _running(self) -> Iterator[tuple[str, PodFacts]]:
+        """Gives the pods that stay where they run, and their nodes."""
+        for draft in self.pods:
+            standing = draft.standing
+            is_there = self.reading.state != "empty" or standing.stays
+            if standing.node and is_there and not standing.is_finished:
+                yield standing.node, draft.facts
 
     def _settled_nodes(self) -> Iterator[NodeSpec]:
         for name, spec in self.nodes.items():
@@ -368,6 +383,7 @@ class _Pile:
         if self.strangers:
             yield f"only .yaml, .yml and .json files are read, not {some(self.strangers)}"
         yield from _counted(self.node_remarks, "node")
+        yield from map(str, self.inventory.overused)
         if self.nodes:
             yield from self._unused_keys()
         remarks = Counter(found.remarks)
@@ -375,6 +391,8 @@ class _Pile:
             remarks.update(
                 draft.remarks if draft.spec.node else draft.remarks + draft.placing_remarks
             )
+            is_nominated = draft.standing.is_nominated and not draft.spec.node
+            remarks.update([NOMINATED] if is_nominated and found.state == "now" else [])
             is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
         yield from _counted(folded(remarks), "pod")

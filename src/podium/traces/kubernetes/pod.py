@@ -13,6 +13,7 @@ from podium.model.constraints import Constraints
 from podium.model.workload import PodSpec, pod_problem
 from podium.traces.fields import (
     FieldError,
+    flag_of,
     list_at,
     mapping_at,
     mappings_at,
@@ -260,7 +261,11 @@ class PriorityClass:
     name: str = ""
     priority: int = 0
     never_preempts: bool = False
+    is_default: bool = False  # of pods that name none, when an API server admits them
 
+
+DEFAULT_CLASS = ""
+"""Stands for the class that pods get which name none."""
 
 _BUILT_IN_CLASSES = {
     "system-cluster-critical": PriorityClass("system-cluster-critical", 2_000_000_000),
@@ -284,6 +289,7 @@ class PodDraft:
     terms: Mapping[str, Any] | None = None  # the pod's spec, where a term selects namespaces
     remarks: tuple[str, ...] = ()  # what has no place in the description
     placing_remarks: tuple[str, ...] = ()  # the same, for as long as the pod has no node
+    has_priority: bool = True  # its spec names one, or a class: the default class is not for it
 
 
 def pod_draft(
@@ -345,6 +351,7 @@ def pod_draft(
         terms=spec if selects_namespaces(spec) else None,
         remarks=() if annotations.get(keys.EXIT, "completed") in keys.KNOWN_EXITS else (CENSORED,),
         placing_remarks=tuple(_placing_remarks(spec, annotations, standing)),
+        has_priority=spec.get("priority") is not None or bool(_priority_class(spec)),
     )
 
 
@@ -381,10 +388,11 @@ def settled(
     """
     devices = pod_devices(draft.facts)
     is_settled = devices is draft.devices and not devices.remarks
-    if is_settled and not draft.priority_class and draft.terms is None:
+    is_classed = bool(draft.priority_class) or (not draft.has_priority and DEFAULT_CLASS in classes)
+    if is_settled and not is_classed and draft.terms is None:
         return draft
     spec, remarks = with_devices(draft, devices), [*draft.remarks, *devices.remarks]
-    if draft.priority_class:
+    if is_classed:
         known = classes.get(draft.priority_class, _BUILT_IN_CLASSES.get(draft.priority_class))
         remarks += [] if known else [CLASSED]
         spec = _of_class(spec, known or PriorityClass())
@@ -412,6 +420,7 @@ def read_priority_class(value: Mapping[str, Any]) -> PriorityClass:
         text_of(metadata.get("name"), "metadata.name"),
         whole_of(value.get("value") or 0, "value", -LIMIT),
         never_preempts(value, "preemptionPolicy"),
+        value.get("globalDefault") is not None and flag_of(value["globalDefault"], "globalDefault"),
     )
 
 

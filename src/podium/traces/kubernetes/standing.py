@@ -26,6 +26,8 @@ class Standing:
     run_time_s: float | None = None  # of a pod that succeeded
     deleted_s: float | None = None  # when its grace period ends or ended
     latest_s: float | None = None  # the latest moment that it tells of
+    is_unready: bool = False  # its condition Ready is not true
+    is_nominated: bool = False  # others have been evicted for it, and it waits for their room
 
     @property
     def is_finished(self) -> bool:
@@ -54,6 +56,8 @@ def read_standing(pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Sta
         run_time_s=_run_time(phase, starts, ends),
         deleted_s=_time(metadata, "deletionTimestamp", "metadata.deletionTimestamp"),
         latest_s=_latest(created_s, begun_s, *starts, *ends, *condition_times(status)),
+        is_unready=_is_unready(status),
+        is_nominated=bool(status.get("nominatedNodeName")),
     )
 
 
@@ -62,6 +66,12 @@ def condition_times(status: Mapping[str, Any]) -> Iterator[float | None]:
     for index, condition in enumerate(mappings_at(status, "conditions", "status.conditions")):
         for name in ("lastTransitionTime", "lastHeartbeatTime"):
             yield _time(condition, name, f"status.conditions[{index}].{name}")
+
+
+def _is_unready(status: Mapping[str, Any]) -> bool:
+    """Tells whether a pod says that it is not ready; one that says nothing counts as ready."""
+    conditions = mappings_at(status, "conditions", "status.conditions")
+    return any(each.get("type") == "Ready" and each.get("status") != "True" for each in conditions)
 
 
 def _controller(metadata: Mapping[str, Any]) -> tuple[str, str]:

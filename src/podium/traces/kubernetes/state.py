@@ -23,6 +23,9 @@ HOMELESS = "bound to nodes that are not in the file, so left out"
 LEFT_OUT = {FINISHED: "finished", GATED: "gated", DELETED: "deleted", HOMELESS: "elsewhere"}
 """Names of pods that take no part, by the remark that says so."""
 
+NOMINATED = (
+    "status.nominatedNodeName is not honoured, the room that evicted pods make there is for any pod"
+)
 UNBOUND = "bound, but read as arrivals because the file has no nodes"
 
 _DRAWS = 2  # a stream of its own beside those of generated nodes and pods
@@ -57,8 +60,12 @@ def _placed(draft: PodDraft, node: str) -> PodDraft:
     """Puts a pod on its node, or off the GPUs on which it ran."""
     spec = draft.spec
     if node:
-        is_terminating = draft.standing.deleted_s is not None
-        return replace(draft, spec=replace(spec, node=node, is_terminating=is_terminating))
+        standing = draft.standing
+        bound = replace(
+            spec, node=node, is_terminating=standing.deleted_s is not None,
+            is_unready=standing.is_unready,
+        )  # fmt: skip
+        return replace(draft, spec=bound)
     return replace(draft, spec=replace(spec, gpu_slots=())) if spec.gpu_slots else draft
 
 

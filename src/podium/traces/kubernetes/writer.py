@@ -129,7 +129,12 @@ def pod_object(spec: PodSpec, is_calendar_exact: bool) -> dict[str, Any]:
     if spec.is_terminating:
         # One past its time: how long it still runs, its run time says.
         metadata["deletionTimestamp"] = _date(0)
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}
+    written: dict[str, Any] = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec
+    }  # fmt: skip
+    if spec.is_unready:
+        written["status"] = {"conditions": [{"type": "Ready", "status": "False"}]}
+    return written
 
 
 def _own_name(name: str, namespace: str) -> str:

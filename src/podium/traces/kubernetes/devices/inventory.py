@@ -70,6 +70,26 @@ def folded(remarks: Counter[str]) -> Counter[str]:
     return told
 
 
+@dataclass(frozen=True, slots=True)
+class Overuse:
+    """Says that pods on a node have more devices than it lists, as after one of them failed."""
+
+    node: str
+    resource: str
+    listed: int
+    given: int
+
+    def __str__(self) -> str:
+        return (
+            f"node {self.node} lists {self.listed} {self.resource}, and the pods on it have "
+            f"{self.given}: it takes no other until enough of them have left"
+        )
+
+
+Running = Iterable[tuple[str, PodFacts]]
+"""Pods that run, each with the name of its node."""
+
+
 @dataclass(slots=True)
 class Inventory:
     """Holds ResourceSlices, claims, device classes and Device objects, and facts of all nodes."""
@@ -95,6 +115,7 @@ class Inventory:
     users: dict[tuple[str, str], list[PodFacts]] = field(default_factory=dict)  # of claims
     has_hostnames: bool = True  # every node has the label by which pods find each other
     large_classes: set[str] = field(default_factory=set)  # of which a pod asks for very many
+    overused: list[Overuse] = field(default_factory=list)  # devices that nodes have lost
     remarks: list[str] = field(default_factory=list)  # on the object that is being read
     plain: dict[frozenset[Any], PodFacts] = field(default_factory=dict)  # by resources alone
     known: dict[PodFacts, PodDevices] = field(default_factory=dict)
@@ -208,8 +229,13 @@ class Inventory:
         """Tells whether a resource bounds pods by itself, beside the GPUs that it stands for."""
         return resource in self.shared or not self._counts(resource)
 
-    def settled(self, nodes: Iterable[NodeSpec], pods: Iterable[PodFacts]) -> list[NodeSpec]:
-        """Drops from nodes the devices that their GPUs alone bound, once all objects are read."""
+    def settled(
+        self, nodes: Iterable[NodeSpec], pods: Iterable[PodFacts], running: Running = ()
+    ) -> list[NodeSpec]:
+        """Drops from nodes the devices that their GPUs alone bound, once all objects are read.
+
+        Where pods that run have more devices than their node lists, those are counted.
+        """
         described, asking = list(nodes), list(pods)
         self.users = claim_users(asking)
         self.supposed, self.known = self.known, {}
@@ -218,10 +244,25 @@ class Inventory:
         if len(plugin_devices) > 1 or scarce:
             # Who asks for amd.com/gpu gets no GPU of NVIDIA.
             self.shared.update(scarce, *plugin_devices)
+        self._count_overuse(described, running)
         return [
             replace(spec, extended={k: v for k, v in spec.extended.items() if self.bounded(k)})
             for spec in described
         ]
+
+    def _count_overuse(self, nodes: Iterable[NodeSpec], running: Running) -> None:
+        """Finds devices that a node gave to its pods and does not list any more."""
+        given = Counter[tuple[str, str]]()
+        for node, pod in running:
+            given.update({(node, name): int(n) for name, n in pod.resources.items() if "/" in name})
+        names = frozenset().union(*self.listed)
+        for spec in nodes:
+            # A node with GPUs that does not list the resource has them by another name.
+            for name in names & spec.extended.keys() if spec.gpu_count else names:
+                has, gives = spec.extended.get(name, 0), given[spec.name, name]
+                if gives > has:
+                    self.shared.add(name)
+                    self.overused.append(Overuse(spec.name, name, has, gives))
 
     def bounding(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
         """Says how many devices nodes have, once pods ask for more of a class than any can have."""
