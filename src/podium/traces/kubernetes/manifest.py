@@ -300,7 +300,7 @@ class _Pile:
         facts = (draft.facts for draft in self.pods)
         nodes = self.inventory.settled(self._settled_nodes(), facts)
         self.pods = list(self._settled_pods())
-        nodes = self.inventory.bounding(nodes) if self.inventory.large_classes else nodes
+        nodes = self.inventory.bounding(nodes)
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}

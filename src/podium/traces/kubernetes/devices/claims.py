@@ -54,7 +54,7 @@ _RESULTS = "status.allocation.devices.results"
 _PRODUCT = re.compile(r"\.productName\s*==\s*(['\"])(?P<product>[^'\"]+)\1")
 _PROFILE = re.compile(r"\.profile\s*==\s*(['\"])(?P<profile>[^'\"]+)\1")
 _TYPE = re.compile(r"\.type\s*==\s*(['\"])[a-z-]+\1")
-_DRIVER = re.compile(r"device\.driver\s*==\s*(['\"])[a-z0-9.-]+\1")
+_DRIVER = re.compile(r"device\.driver\s*==\s*(['\"])(?P<driver>[a-z0-9.-]+)\1")
 _ACCESS = re.compile(r"device\.attributes\[(['\"])[a-z0-9.-]+\1\]")
 
 
@@ -67,6 +67,7 @@ class _Ask:
     memory_mib: int = 0
     models: tuple[str, ...] = ()
     device_class: str = ""
+    served_by: str = keys.RESOURCE_SLICES  # or those of one driver
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,11 @@ def claimed_cards(node: NodeFacts) -> Cards | None:
     memory_mib = min(card.memory_mib for card in cards)
     model = node.label("nvidia.com/gpu.product") or cards[0].model
     count = whole_gpus(Fraction(len(cards)), "ResourceSlice")
-    return Cards(count, model, memory_mib, bounds=bounds)
+    drivers = {device.driver for card in cards for device in card.devices}
+    serves = (keys.RESOURCE_SLICES, *(_slices_of(driver) for driver in sorted(drivers)))
+    if node.amount(keys.NVIDIA_GPU):
+        serves = (*serves, keys.KAI_SHARING)
+    return Cards(count, model, memory_mib, bounds=bounds, serves=serves)
 
 
 def claimed_share(pod: PodFacts) -> Share | None:
@@ -105,7 +110,14 @@ def claimed_share(pod: PodFacts) -> Share | None:
         return replace(found or Share(0, 0), ties=ties) if ties != UNTIED else None
     models = tuple(dict.fromkeys(model for ask in asks for model in ask.models))
     slots = tuple(sorted({slot for part in parts for slot in part.slots}))
-    return replace(_combined(pod, asks), models=models, slots=slots, ties=ties)
+    found = _combined(pod, asks)
+    served = dict.fromkeys(ask.served_by for ask in asks)
+    needs = tuple(need for name in served for need in pod.inventory.served_by(name, pod.node))
+    return replace(found, models=models, slots=slots, ties=ties, needs=found.needs + needs)
+
+
+def _slices_of(driver: str) -> str:
+    return f"{keys.RESOURCE_SLICES.partition('/')[0]}/{driver}"
 
 
 def claim_users(pods: Iterable[PodFacts]) -> dict[tuple[str, str], list[PodFacts]]:
@@ -348,7 +360,15 @@ def _exact_asks(pod: PodFacts, request: Mapping[str, Any]) -> Iterator[_Ask]:
         memory_mib=_memory_mib(exact),
         models=tuple(product_name(m["product"]) for e in expressions for m in _PRODUCT.finditer(e)),
         device_class=name,
+        served_by=_served_by(expressions),
     )
+
+
+def _served_by(expressions: Iterable[str]) -> str:
+    """Names the ResourceSlices of the driver that selectors ask for, else those of any."""
+    found = (_DRIVER.search(text) for text in expressions)
+    drivers = [match["driver"] for match in found if match]
+    return _slices_of(drivers[0]) if drivers else keys.RESOURCE_SLICES
 
 
 def _count(pod: PodFacts, exact: Mapping[str, Any]) -> int:

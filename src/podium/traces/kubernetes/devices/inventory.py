@@ -45,6 +45,8 @@ _UNITS = {
 }  # of one GPU, else 1
 _MEMORY = frozenset(name for name in IN_OWN_UNITS if name.endswith(("-memory", "-mem")))
 
+_MOST_SERVED = 1_000_000  # the GPUs bound how many pods a node serves
+
 _GROUPS = ("resource.k8s.io/", "scheduling.koordinator.sh/")
 _KINDS = frozenset(
     {"ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "Device"}
@@ -95,6 +97,9 @@ class Inventory:
     users: dict[tuple[str, str], list[PodFacts]] = field(default_factory=dict)  # of claims
     has_hostnames: bool = True  # every node has the label by which pods find each other
     large_classes: set[str] = field(default_factory=set)  # of which a pod asks for very many
+    serving: dict[str, set[str]] = field(default_factory=dict)  # nodes by whom they serve
+    exclusive: set[str] = field(default_factory=set)  # what only some of the GPU nodes serve
+    required: set[str] = field(default_factory=set)  # the same, as far as pods ask for it
     remarks: list[str] = field(default_factory=list)  # on the object that is being read
     plain: dict[frozenset[Any], PodFacts] = field(default_factory=dict)  # by resources alone
     known: dict[PodFacts, PodDevices] = field(default_factory=dict)
@@ -136,6 +141,7 @@ class Inventory:
         for found in (
             self.counts, self.ids, self.models, self.resources, self.memory_mib, self.groups,
             self.shared, self.listed, self.large_classes, self.remarks, self._cards,
+            self.serving, self.exclusive, self.required,
         ):  # fmt: skip
             found.clear()
         self.users = {}
@@ -161,6 +167,18 @@ class Inventory:
         self.memory_mib.update({cards.memory_mib} - {0})
         self.shared.update(cards.shared)
         self.listed.add(frozenset(name for name in extended if self._counts(name)))
+        for name in cards.serves:
+            self.serving.setdefault(name, set()).add(node)
+
+    def served_by(self, name: str, node: str) -> tuple[tuple[str, int], ...]:
+        """Gives what keeps a pod to the nodes of its convention, where GPU nodes have several.
+
+        A pod that runs elsewhere shows that its node does serve it.
+        """
+        if name not in self.exclusive or (node and node not in self.serving.get(name, ())):
+            return ()
+        self.required.add(name)
+        return ((name, 1),)
 
     def group_slot(self, node: str, group: str) -> int:
         """Numbers the cards of a node by the groups of pods that share them.
@@ -202,6 +220,7 @@ class Inventory:
         described, asking = list(nodes), list(pods)
         self.users = claim_users(asking)
         self.supposed, self.known = self.known, {}
+        self.exclusive = set(self._served_by_some())
         plugin_devices = {listed - IN_OWN_UNITS for listed in self.listed}
         scarce = self._scarce(asking) if self.listed else set()
         if len(plugin_devices) > 1 or scarce:
@@ -212,14 +231,26 @@ class Inventory:
             for spec in described
         ]
 
+    def _served_by_some(self) -> Iterator[str]:
+        for name, nodes in {keys.KAI_SHARING: set[str](), **self.serving}.items():
+            # A dump may lack what tells the nodes: ResourceSlices, or annotations.
+            is_known = bool(nodes) or name == keys.KAI_SHARING
+            if is_known and len(nodes) < len(self.counts):
+                yield name
+
     def bounding(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
-        """Says how many devices nodes have, once pods ask for more of a class than any can have."""
-        return [
-            replace(spec, extended={**spec.extended, **dict.fromkeys(self.large_classes, count)})
-            if (count := spec.gpu_count if self.slices.get(spec.name) else 0)
-            else spec
-            for spec in nodes
-        ]
+        """Says what else bounds pods, once they are read: devices of a class, conventions."""
+        if not self.large_classes and not self.required:
+            return list(nodes)
+        found = []
+        for spec in nodes:
+            count = spec.gpu_count if self.slices.get(spec.name) else 0
+            devices = dict.fromkeys(self.large_classes, count) if count else {}
+            nodes_of = self.serving
+            served = [each for each in sorted(self.required) if spec.name in nodes_of.get(each, ())]
+            extended = {**spec.extended, **devices, **dict.fromkeys(served, _MOST_SERVED)}
+            found.append(replace(spec, extended=extended))
+        return found
 
     def idle_claims(self) -> int:
         """Counts claims that hold devices for no pod of the dump."""

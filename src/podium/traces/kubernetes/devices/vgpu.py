@@ -73,7 +73,8 @@ def hami_cards(node: NodeFacts) -> Cards | None:
     cards = [] if is_gone else _registered(node, HAMI)
     if not cards or not node.amount(keys.NVIDIA_GPU):
         return None
-    return _cards(node, cards, memory_factor=1, shared=keys.NVIDIA_GPU)
+    found = _cards(node, cards, memory_factor=1, shared=keys.NVIDIA_GPU)
+    return replace(found, serves=(*found.serves, keys.HAMI_REGISTER))
 
 
 def volcano_cards(node: NodeFacts) -> Cards | None:
@@ -96,12 +97,11 @@ def hami_share(pod: PodFacts) -> Share | None:
     """Reads GPUs with memory or cores as HAMi's webhook does."""
     found = _share(pod, HAMI, memory_factor=1)
     models = _models(pod)
-    if not models:
-        return found
-    if found is None:
+    if found is None and models:
         whole = pod.resources.get(keys.NVIDIA_GPU, Fraction(0))
         found = Share(asked_gpus(whole, keys.NVIDIA_GPU), WHOLE_GPU) if whole else None
-    return found and replace(found, models=models)
+    needs = pod.inventory.served_by(keys.HAMI_REGISTER, pod.node)
+    return found and replace(found, models=models, needs=needs)
 
 
 def _models(pod: PodFacts) -> tuple[str, ...]:

@@ -547,3 +547,58 @@ def test_a_claim_ties_no_pod_to_a_node_that_the_file_does_not_have(read):
         resource_slice("a", "gpu-0"), allocated(claim("c", exactly()), "gpu-0"), claiming("p", "c")
     )
     assert found.workload.constraints == ()
+
+
+def device_class(name, driver):
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{driver}'"}}]},
+    }
+
+
+def test_claims_are_served_by_the_slices_of_their_driver(read):
+    found = read(
+        node("plug", **{"nvidia.com/gpu": "2"}),
+        *hosts("nv", "amd"),
+        resource_slice("nv", "gpu-0"),
+        resource_slice("amd", "gpu-0", driver="gpu.amd.com"),
+        device_class("gpu.nvidia.com", "gpu.nvidia.com"),
+        device_class("gpu.amd.com", "gpu.amd.com"),
+        claim("a", exactly("gpu.amd.com")),
+        claim("n", exactly()),
+        claim("any", exactly("some-gpu")),
+        claiming("on-amd", "a"),
+        claiming("on-nv", "n"),
+        claiming("on-either", "any"),
+    )
+    asked = {name: feasible_nodes(found.cluster, found.workload, name) for name in
+             ("on-amd", "on-nv", "on-either")}  # fmt: skip
+    assert asked == {"on-amd": ["amd"], "on-nv": ["nv"], "on-either": ["nv", "amd"]}
+
+
+def test_conventions_bound_nobody_where_all_nodes_share_one_or_none_is_known(read):
+    hami = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}
+    whole = {"nvidia.com/gpu.memory": "16384"}
+    unregistered = read(node("a", whole, **{"nvidia.com/gpu": "1"}), pod("p", limits=hami))
+    claimed = read(
+        *hosts("d"), resource_slice("d", "gpu-0"), claim("c", exactly()), claiming("p", "c")
+    )
+    for found in (unregistered, claimed):
+        assert not any(spec.extended for spec in found.cluster.specs())
+        assert not found.workload.specs()[0].constraints.extended
+
+
+def test_a_pod_that_runs_on_a_node_of_another_convention_stays_there(read):
+    register = {"hami.io/node-nvidia-register": "GPU-a,10,32768,100,NVIDIA-V100,0,true:"}
+    asked = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"}
+    found = read(
+        node("hami", None, register, **{"nvidia.com/gpu": "10"}),
+        node("whole", {"nvidia.com/gpu.memory": "40960"}, **{"nvidia.com/gpu": "1"}),
+        pod("runs", limits=asked, nodeName="whole"),
+        pod("waits", limits=asked),
+    )
+    runs, waits = found.workload.specs()
+    assert (runs.node, dict(runs.constraints.extended)) == ("whole", {"nvidia.com/gpu": 1})
+    assert feasible_nodes(found.cluster, found.workload, waits.name) == ["hami"]
