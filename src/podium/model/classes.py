@@ -74,8 +74,9 @@ class ConstraintTables:
 
     def could_take(self, node_filter: int, needs: tuple[int, ...]) -> npt.NDArray[np.bool_]:
         """Tells of each node whether it admits such pods, and has what else they ask for."""
-        has_all: npt.NDArray[np.bool_] = (self.capacity >= np.array(needs, np.int64)).all(axis=1)
-        return has_all & self.admits[node_filter]
+        is_short = np.less(self.capacity, np.array(needs, np.int64)).any(axis=1)
+        found: npt.NDArray[np.bool_] = self.admits[node_filter] & ~is_short
+        return found
 
     @property
     def is_enabling(self) -> npt.NDArray[np.bool_]:
