@@ -55,6 +55,7 @@ TRUE = {
         {
             "ml/infer": ("1 replica", "gke-shared"),
             "ml/slice": ("1 MIG device", "gke-mig"),
+            "ml/slices": ("7 MIG devices", "gpu"),
             "ml/train": ("8", "gke-h100"),
         },
     ),
@@ -79,7 +80,7 @@ TRUE = {
     "kai-beside-mig": (
         # KAI shares whole cards; this one is given out as MIG devices.
         {"mig": (1, "NVIDIA-H100-80GB-HBM3")},
-        {"ml/k": ("0.5", "resource"), "ml/whole": ("1", "resource")},
+        {"ml/k": ("0.5", "resource"), "ml/whole": ("1", "gpu")},
     ),
     "kai-reservations": (
         {"a100": (2, "NVIDIA-A100-SXM4-40GB")},
