@@ -31,6 +31,10 @@ SPLIT_BY_TEN = (
     f"{keys.VOLCANO_NUMBER} without the annotation {keys.VOLCANO_REGISTER} "
     "is read as ten vGPUs a GPU"
 )
+UNKNOWN_REGISTER = (
+    f"the annotation {keys.VOLCANO_REGISTER} lists no healthy GPU in a form that is known, so "
+    f"{keys.VOLCANO_NUMBER} is read as ten vGPUs a GPU"
+)
 
 _DEFAULT_SPLIT = 10  # deviceSplitCount of the Volcano vGPU device plugin
 
@@ -189,7 +193,8 @@ def _unregistered(node: NodeFacts, number: Fraction) -> int:
     if label:
         return whole_of(label, f"metadata.labels.{keys.NVIDIA_COUNT}", 1, MOST_GPUS)
     if number % _DEFAULT_SPLIT == 0:
-        node.inventory.remark(SPLIT_BY_TEN)
+        is_there = keys.VOLCANO_REGISTER in node.annotations
+        node.inventory.remark(UNKNOWN_REGISTER if is_there else SPLIT_BY_TEN)
         number /= _DEFAULT_SPLIT
     return whole_gpus(number, keys.VOLCANO_NUMBER)
 

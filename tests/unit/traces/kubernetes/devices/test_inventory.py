@@ -602,3 +602,20 @@ def test_a_pod_that_runs_on_a_node_of_another_convention_stays_there(read):
     runs, waits = found.workload.specs()
     assert (runs.node, dict(runs.constraints.extended)) == ("whole", {"nvidia.com/gpu": 1})
     assert feasible_nodes(found.cluster, found.workload, waits.name) == ["hami"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "told"),
+    [
+        ({}, "volcano.sh/vgpu-number without the annotation volcano.sh/node-vgpu-register is"),
+        (
+            {"volcano.sh/node-vgpu-register": "GPU-a,10,32768,100,NVIDIA-V100,0,true:"},
+            "the annotation volcano.sh/node-vgpu-register lists no healthy GPU in a form that is",
+        ),
+    ],
+)
+def test_a_register_of_another_form_is_told_from_none(read, marks, told):
+    found = read(node("a", None, marks, **{"volcano.sh/vgpu-number": "20"}))
+    (note,) = found.notes
+    assert note.startswith(told)
+    assert found.cluster.specs()[0].gpu_count == 2
