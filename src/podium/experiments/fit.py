@@ -84,7 +84,7 @@ class Fit:
     bound: int  # pods that run already and stay where they are
     pods: tuple[PodFit, ...]  # that are pending, in the order in which they are offered
     notes: tuple[str, ...] = ()
-    gaps: tuple[str, ...] = ()  # what may hold pods and could not be read, in a sentence each
+    gaps: tuple[str, ...] = ()  # what is not known of pods, in a sentence each
     gated: int = 0  # pods that are not asked about: they wait for their gates
     evicted: tuple[Evicted, ...] | None = None  # with preemption: who has to leave
 
