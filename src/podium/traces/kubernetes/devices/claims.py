@@ -46,7 +46,8 @@ ALL_DEVICES = "allocationMode All is read as the fewest GPUs that a node with Re
 FIRST_AVAILABLE = "of the alternatives of a resource claim the first is read"
 FIRST_SERVED = "of the alternatives of a resource claim the first that a node can serve is read"
 TAINTED = "GPUs with a taint are left out, whoever tolerates it or runs there"
-IDLE_CLAIMS = "resource claims that were given GPUs, but no pod of the dump, hold none here"
+HELD = "GPUs that were given to a resource claim, but to no pod of the dump, are left out"
+IDLE_CLAIMS = "parts of GPUs, or unknown ones, of resource claims without a pod count as free"
 SCATTERED = f"pods of one resource claim may run apart: nodes do not have the label {keys.HOSTNAME}"
 
 _FIELD = "spec.devices.requests"
@@ -82,9 +83,11 @@ class _Part:
 def claimed_cards(node: NodeFacts) -> Cards | None:
     """Reads the GPUs of a node from its ResourceSlices."""
     listed = node.inventory.cards(node.name)
-    cards = [card for card in listed if not card.is_tainted]
-    if len(cards) < len(listed):
+    if any(card.is_tainted for card in listed):
         node.inventory.remark(TAINTED)
+    if any(card.is_held for card in listed):
+        node.inventory.remark(HELD)
+    cards = [card for card in listed if not card.is_tainted and not card.is_held]
     if not cards:
         return None
     whole = sum(any(card.part(device) == 1 for device in card.devices) for card in cards)
@@ -140,10 +143,14 @@ def _claimed(pod: PodFacts) -> list[tuple[str, str]]:
 
 def is_allocated(claim: Mapping[str, Any]) -> bool:
     """Tells whether a claim holds GPUs."""
-    return any(
-        is_gpu_driver(text_of(result.get("driver"), _RESULTS)) and not _is_admin(result)
-        for result in _results(claim)
-    )
+    return any(held_devices(claim))
+
+
+def held_devices(claim: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Names the GPUs, or parts of them, that a claim was given."""
+    for result in _results(claim):
+        if is_gpu_driver(text_of(result.get("driver"), _RESULTS)) and not _is_admin(result):
+            yield _device_key(result)
 
 
 def tied(spec: PodSpec, ties: Ties, *, is_now: bool) -> PodSpec:

@@ -11,7 +11,11 @@ from typing import Any
 from podium.model.cluster import NodeSpec
 from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of
 from podium.traces.kubernetes import keys
-from podium.traces.kubernetes.devices.claims import claim_users, is_allocated
+from podium.traces.kubernetes.devices.claims import (
+    claim_users,
+    held_devices,
+    is_allocated,
+)
 from podium.traces.kubernetes.devices.koordinator import described_cards
 from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.devices.products import known_memory_mib
@@ -95,6 +99,7 @@ class Inventory:
     volcano_factor: int = 1  # MiB in a unit of volcano.sh/vgpu-memory
     gpushare_unit_mib: int = 0  # MiB in a unit of aliyun.com/gpu-mem, 0 = not known
     users: dict[tuple[str, str], list[PodFacts]] = field(default_factory=dict)  # of claims
+    held: set[tuple[str, ...]] = field(default_factory=set)  # devices of claims without pods
     has_hostnames: bool = True  # every node has the label by which pods find each other
     large_classes: set[str] = field(default_factory=set)  # of which a pod asks for very many
     serving: dict[str, set[str]] = field(default_factory=dict)  # nodes by whom they serve
@@ -141,7 +146,7 @@ class Inventory:
         for found in (
             self.counts, self.ids, self.models, self.resources, self.memory_mib, self.groups,
             self.shared, self.listed, self.large_classes, self.remarks, self._cards,
-            self.serving, self.exclusive, self.required,
+            self.serving, self.exclusive, self.required, self.held,
         ):  # fmt: skip
             found.clear()
         self.users = {}
@@ -191,7 +196,7 @@ class Inventory:
     def cards(self, node: str) -> tuple[Card, ...]:
         """Lists the cards that ResourceSlices describe on a node."""
         if node not in self._cards:
-            self._cards[node] = cards_of(self.slices.get(node, ()))
+            self._cards[node] = cards_of(self.slices.get(node, ()), self.held)
         return self._cards[node]
 
     def fewest_cards(self) -> int:
@@ -217,8 +222,12 @@ class Inventory:
 
     def settled(self, nodes: Iterable[NodeSpec], pods: Iterable[PodFacts]) -> list[NodeSpec]:
         """Drops from nodes the devices that their GPUs alone bound, once all objects are read."""
-        described, asking = list(nodes), list(pods)
+        asking = list(pods)
         self.users = claim_users(asking)
+        idle = self.allocated - self.users.keys()
+        self.held = {device for key in idle for device in held_devices(self.claims[key])}
+        self._cards.clear()
+        described = list(nodes)
         self.supposed, self.known = self.known, {}
         self.exclusive = set(self._served_by_some())
         plugin_devices = {listed - IN_OWN_UNITS for listed in self.listed}
@@ -253,8 +262,11 @@ class Inventory:
         return found
 
     def idle_claims(self) -> int:
-        """Counts claims that hold devices for no pod of the dump."""
-        return len(self.allocated - self.users.keys())
+        """Counts claims that hold parts of GPUs, or unknown ones, for no pod of the dump."""
+        cards = [card for node in self.slices for card in self.cards(node) if card.is_held]
+        left_out = {device.key for card in cards for device in card.devices}
+        idle = self.allocated - self.users.keys()
+        return sum(not left_out.issuperset(held_devices(self.claims[key])) for key in idle)
 
     def _counts(self, resource: str) -> bool:
         return resource in IN_OWN_UNITS or is_counted(resource, self.class_resources)

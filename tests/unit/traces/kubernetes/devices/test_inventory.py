@@ -419,12 +419,24 @@ def test_pods_of_a_claim_may_part_where_nodes_have_no_host_names(read):
     assert placed_on(found) == ["a", "a"]
 
 
-def test_claims_that_hold_gpus_for_nobody_are_noted(read):
+def test_claims_hold_gpus_for_nobody_too(read):
     idle = allocated(claim("c", exactly()), "gpu-0")
-    admin = allocated(claim("monitor", exactly()), "gpu-0", adminAccess=True)
-    found = read(node("a"), resource_slice("a", "gpu-0"), idle, admin, pod("p"))
+    admin = allocated(claim("monitor", exactly()), "gpu-1", adminAccess=True)
+    gpus = resource_slice("a", "gpu-0", "gpu-1")
+    found = read(node("a"), gpus, idle, admin, claim("two", exactly(count=2)), claiming("p", "two"))
+    assert found.cluster.specs()[0].gpu_count == 1
+    assert placed_on(found) == [""]
     assert found.notes == (
-        "resource claims that were given GPUs, but no pod of the dump, hold none here: 1 claim",
+        "GPUs that were given to a resource claim, but to no pod of the dump, are left out: 1 node",
+    )
+
+
+def test_claims_that_hold_unknown_gpus_for_nobody_are_noted(read):
+    idle = allocated(claim("c", exactly()), "gpu-7")
+    found = read(node("a"), resource_slice("a", "gpu-0"), idle, pod("p"))
+    assert found.cluster.specs()[0].gpu_count == 1
+    assert found.notes == (
+        "parts of GPUs, or unknown ones, of resource claims without a pod count as free: 1 claim",
     )
 
 
