@@ -15,6 +15,7 @@ from podium.files.html import html_table
 if TYPE_CHECKING:
     from podium.experiments.case import Case, Inputs
     from podium.model import Workload
+    from podium.model.cluster import GpuKind
     from podium.policies import Policy
     from podium.settings import Settings
     from podium.sim import Result
@@ -83,7 +84,7 @@ class Fit:
     bound: int  # pods that run already and stay where they are
     pods: tuple[PodFit, ...]  # that are pending, in the order in which they are offered
     notes: tuple[str, ...] = ()
-    gaps: tuple[str, ...] = ()  # what may hold pods and could not be read, in a sentence each
+    gaps: tuple[str, ...] = ()  # what is not known of pods, in a sentence each
     gated: int = 0  # pods that are not asked about: they wait for their gates
     evicted: tuple[Evicted, ...] | None = None  # with preemption: who has to leave
 
@@ -374,12 +375,24 @@ def _asked(result: Result, pod: int, count: int, milli: int) -> str:
     partitions = ", ".join(_partitions(arrivals, pod))
     if partitions or milli < GPU_MILLI or not cluster.gpu_replicas:
         return partitions
-    node = int(result.node[pod])
-    kinds = cluster.gpu_kinds if node < 0 else [cluster.gpu_kinds[cluster.nodes["gpu_model"][node]]]
+    kinds = _kinds(result, pod)
     if any(kind.replicas == 1 for kind in kinds):
         return ""
     noun = "MIG device" if all("-MIG-" in kind.model for kind in kinds) else "replica"
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _kinds(result: Result, pod: int) -> list[GpuKind]:
+    """Lists the kinds of GPU that a pod has, or could have if nodes were empty."""
+    cluster, arrivals = result.plan.cluster, result.plan.arrivals
+    nodes = cluster.nodes
+    if result.node[pod] >= 0:
+        nodes = nodes[[result.node[pod]]]
+    elif arrivals.tables is not None and arrivals.class_of is not None:
+        found = arrivals.tables.classes[arrivals.class_of[pod]]
+        nodes = nodes[arrivals.tables.could_take(found.node_filter, found.needs)]
+    models = set(nodes["gpu_model"][nodes["gpu_count"] > 0].tolist())
+    return [cluster.gpu_kinds[model] for model in sorted(models)] or list(cluster.gpu_kinds)
 
 
 def _if_others_leave(node: str, evicts: tuple[str, ...]) -> str:

@@ -12,7 +12,14 @@ import numpy.typing as npt
 from podium.model.cluster import GpuKind, NodeSpec
 from podium.model.constraints import Gang
 from podium.model.records import POD
-from podium.model.shares import IMPOSSIBLE, gpu_shares, share_on, spreads_on, usual_share
+from podium.model.shares import (
+    IMPOSSIBLE,
+    gpu_shares,
+    gpus_by_kind,
+    share_on,
+    spreads_on,
+    usual_share,
+)
 from podium.model.workload import PodSpec, model_mask
 from podium.traces.kubernetes.devices import NO_DEVICES, Inventory, pod_facts
 from podium.traces.kubernetes.gangs import Groups, Member, resolve_gangs
@@ -169,7 +176,9 @@ def request_for(spec: PodSpec, kinds: tuple[GpuKind, ...], nodes: npt.NDArray[An
     if not spec.gpu_count or not kinds or is_plain:
         return Request("", spec, pods[0], None)
     shares = gpu_shares(pods, np.array([spec.gpu_memory_mib], np.int32), kinds)
-    pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, nodes)
+    pods["gpu_count"], pods["gpu_milli"] = usual_share(
+        pods, shares, gpus_by_kind(nodes, len(kinds))
+    )
     return Request("", spec, pods[0], shares[0])
 
 

@@ -72,6 +72,12 @@ class ConstraintTables:
     num_eligible: npt.NDArray[np.int32]  # (num_groups,) the first so many decide the lowest
     counted_by: tuple[CountedBy, ...]  # (num_groups,)
 
+    def could_take(self, node_filter: int, needs: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+        """Tells of each node whether it admits such pods, and has what else they ask for."""
+        is_short = np.less(self.capacity, np.array(needs, np.int64)).any(axis=1)
+        found: npt.NDArray[np.bool_] = self.admits[node_filter] & ~is_short
+        return found
+
     @property
     def is_enabling(self) -> npt.NDArray[np.bool_]:
         """Tells of each class whether placing such a pod may make room for another."""

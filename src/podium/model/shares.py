@@ -98,15 +98,21 @@ def _distinct(
     return [(count, milli, memory) for count, milli, memory in distinct.tolist()], index.ravel()
 
 
+def gpus_by_kind(nodes: npt.NDArray[Any], num_kinds: int) -> npt.NDArray[np.int64]:
+    """Counts the GPUs of each kind."""
+    has_gpus = nodes["gpu_model"] >= 0
+    models, counts = nodes["gpu_model"][has_gpus], nodes["gpu_count"][has_gpus]
+    return np.bincount(models, counts, num_kinds).astype(np.int64)
+
+
 def usual_share(
-    pods: npt.NDArray[Any], shares: Shares, nodes: npt.NDArray[Any]
+    pods: npt.NDArray[Any], shares: Shares, gpus: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Gives the share of each pod on the kind that most GPUs it may use are of.
 
     That is what the demand of a workload is measured by, before anybody knows where pods run.
+    The GPUs of each kind are the same for all pods, or a row for each.
     """
-    models, counts = nodes["gpu_model"], nodes["gpu_count"]
-    gpus = np.bincount(models[models >= 0], counts[models >= 0], shares.shape[1])
     masks = pods["gpu_models"][:, np.newaxis]
     is_allowed = (masks == ANY_MODEL) | (masks >> np.arange(shares.shape[1]) & 1 == 1)
     weight = np.where(is_allowed & (shares[:, :, 0] != IMPOSSIBLE), gpus + 1, 0)

@@ -17,7 +17,7 @@ from podium.model.cluster import LIMIT, Cluster
 from podium.model.constraints import MOST_TERMS, UNCONSTRAINED, Constraints, Gang
 from podium.model.disruption import DisruptionBudget
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
-from podium.model.shares import gpu_shares, gpu_spreads, usual_share
+from podium.model.shares import gpu_shares, gpu_spreads, gpus_by_kind, usual_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +189,8 @@ class Workload:
 
     def _settled(self, cluster: Cluster) -> Workload:
         aligned = self.aligned(cluster.gpu_models)
-        settled = aligned._shared(cluster)
         if not self.constraints and not cluster.taints and not cluster.extended:
-            return settled
+            return aligned._shared(cluster)
         count = len(self)
         tables, class_of = constraint_tables(
             cluster,
@@ -200,7 +199,7 @@ class Workload:
             self.labels or ({},) * count,
             self.is_terminating,
         )
-        return replace(settled, tables=tables, class_of=class_of)
+        return replace(aligned, tables=tables, class_of=class_of)._shared(cluster)
 
     def _shared(self, cluster: Cluster) -> Workload:
         is_plain = self.gpu_memory_mib is None and not cluster.gpu_replicas
@@ -213,8 +212,25 @@ class Workload:
         asked = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
         shares = gpu_shares(pods, memory, cluster.gpu_kinds)
         spreads = gpu_spreads(pods, memory, cluster.gpu_kinds)
-        pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, cluster.nodes)
+        pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, self._usable_gpus(cluster))
         return replace(self, pods=pods, gpu_shares=shares, gpu_spreads=spreads, gpu_asked=asked)
+
+    def _usable_gpus(self, cluster: Cluster) -> npt.NDArray[np.int64]:
+        """Counts the GPUs of each kind, for each pod where constraints leave it only some nodes."""
+        num_kinds = len(cluster.gpu_kinds)
+        every = gpus_by_kind(cluster.nodes, num_kinds)
+        if self.tables is None or self.class_of is None:
+            return every
+        asking = [(each.node_filter, each.needs) for each in self.tables.classes]
+        found = {
+            each: gpus_by_kind(cluster.nodes[self.tables.could_take(*each)], num_kinds)
+            for each in set(asking)
+        }
+        open_to = [found[each] for each in asking]
+        # Of kinds that are as open, and for pods that no node admits, all GPUs decide.
+        weight = np.array(open_to, np.int64) * (every.sum() + 1) + every
+        usable: npt.NDArray[np.int64] = weight[self.class_of]
+        return usable
 
     def pods_as_written(self) -> npt.NDArray[Any]:
         """Copies the records, with the GPUs that were asked for before a cluster was known."""

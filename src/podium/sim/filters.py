@@ -221,6 +221,9 @@ def _resources(
     """Compares what a pod asks for with what nodes have left."""
     others = list(_others(moment, pod, resources))
     many = _devices_beyond_record(moment, pod, others)
+    # What a node does not list comes first: it says more than that too few GPUs are free.
+    unlisted = [each for each in others if each.is_static and each not in many]
+    yield from unlisted
     is_told = np.any([each.fails for each in many], axis=0)
     for gpus in _gpus(moment, pod, nodes):
         yield replace(gpus, fails=gpus.fails & ~is_told)
@@ -231,7 +234,7 @@ def _resources(
         reason: Reason = "cpu" if name == "cpu_milli" else "memory"
         short = Shortage(left, int(asked[name]), unit)
         yield Filter(reason, f"Insufficient {reason}", left < asked[name], shortage=short)
-    yield from (each for each in others if each not in many)
+    yield from (each for each in others if each not in many and each not in unlisted)
 
 
 def _devices_beyond_record(moment: Moment, pod: int, others: list[Filter]) -> list[Filter]:
@@ -251,13 +254,29 @@ def _others(moment: Moment, pod: int, resources: npt.NDArray[np.int64]) -> Filte
     if tables is None or classes is None:
         return
     needs = tables.classes[classes[pod]].needs
-    for name, need, left in zip(tables.resources, needs, resources.T, strict=True):
+    own, (_, capacity) = _gpu_resource(moment, pod), _empty(moment)
+    rows = zip(tables.resources, needs, resources.T, capacity.T, strict=True)
+    for name, need, left, total in rows:
         fails = (left < need) & (need > 0)
         if name == PODS:
             yield Filter("pods", "Too many pods", fails)
-        else:
-            short = Shortage(left, need)
-            yield Filter("resource", f"Insufficient {name}", fails, shortage=short)
+            continue
+        reason: Reason = "gpu" if name == own else "resource"
+        short = Shortage(left, need)
+        text = f"Insufficient {name}"
+        yield Filter(reason, text, fails & (total == 0), is_static=True, shortage=short)
+        yield Filter(reason, text, fails & (total > 0), shortage=short)
+
+
+def _gpu_resource(moment: Moment, pod: int) -> str:
+    """Names the resource by which a pod asks for whole GPUs, where resources bound it."""
+    tables, classes = moment.plan.arrivals.tables, moment.plan.arrivals.class_of
+    request = _request(moment, pod)
+    is_whole = request.asked_milli == GPU_MILLI and not request.memory_mib
+    if tables is None or classes is None or not request.asked_count or not is_whole:
+        return ""
+    needs = zip(tables.resources, tables.classes[classes[pod]].needs, strict=True)
+    return next((name for name, need in needs if need and "gpu" in name), "")
 
 
 def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
@@ -279,7 +298,8 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
         devices = _devices(moment, nodes, free)
         is_uneven = fails & (devices >= request.asked_count)
         short = Shortage(devices, request.asked_count, what="free GPUs")
-        yield Filter("gpu", "Insufficient nvidia.com/gpu", fails & ~is_uneven, shortage=short)
+        text = f"Insufficient {_gpu_resource(moment, pod) or 'nvidia.com/gpu'}"
+        yield Filter("gpu", text, fails & ~is_uneven, shortage=short)
         yield Filter("gpu", UNEVEN, is_uneven)
     else:
         short = Shortage(room, request.asked_milli, " milli", "free on a GPU")

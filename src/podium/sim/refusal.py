@@ -107,7 +107,7 @@ def _message(available: int, total: int, told: Iterable[tuple[str, str, int]]) -
 def _told(filters: list[Filter], total: int) -> list[tuple[str, str, int]]:
     """Counts each node once, by the first filter that refuses: text, detail and count."""
     seen = np.zeros(total, bool)
-    found: dict[str, tuple[str, int]] = {}
+    found: dict[str, tuple[Filter, str, int]] = {}
     for each in filters:
         mine = each.fails & ~seen
         seen |= each.fails
@@ -115,9 +115,12 @@ def _told(filters: list[Filter], total: int) -> list[tuple[str, str, int]]:
         if count:
             detail = f" ({each.shortage.told(mine)})" if each.shortage else ""
             text = escaped(each.text)  # manifests name taints and resources
-            known = found.get(text, (detail, 0))
-            found[text] = (known[0], known[1] + count)
-    rows = [(text, detail, count) for text, (detail, count) in found.items()]
+            first, told, before = found.get(text, (each, detail, 0))
+            # What nodes have left that come near says more than what others do not have.
+            if first.is_static and not each.is_static:
+                first, told = each, detail
+            found[text] = (first, told, before + count)
+    rows = [(text, detail, count) for text, (_, detail, count) in found.items()]
     return sorted(rows, key=lambda row: -row[2])
 
 
@@ -136,7 +139,8 @@ def _dominant(filters: list[Filter], candidates: Flags) -> str:
     lacking: dict[str, Flags] = {}
     for each in filters:
         fails = each.fails & near if near.any() else each.fails & candidates & each.is_static
-        lacking[each.reason] = lacking.get(each.reason, np.zeros_like(fails)) | fails
+        if fails.any():
+            lacking[each.reason] = lacking.get(each.reason, np.zeros_like(fails)) | fails
     return max(lacking, key=lambda reason: int(lacking[reason].sum()))
 
 

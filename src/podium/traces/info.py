@@ -34,10 +34,18 @@ def describe(trace: Trace) -> dict[str, Any]:
     if trace.cluster is not None:
         described["cluster"] = _cluster(trace.cluster)
     if trace.workload is not None:
-        described["workload"] = {**_workload(trace.workload), **_state(trace)}
+        workload = _on_cards(trace.workload, trace.cluster)
+        described["workload"] = {**_workload(workload), **_state(trace)}
         if trace.cluster is not None:
-            described["demand"] = _demand(trace.workload, trace.cluster)
+            described["demand"] = _demand(workload, trace.cluster)
     return described
+
+
+def _on_cards(workload: Workload, cluster: Cluster | None) -> Workload:
+    """Reads requests as parts of cards where they are in MiB, or cards are several devices."""
+    if cluster is None or (workload.gpu_memory_mib is None and not cluster.gpu_replicas):
+        return workload
+    return workload.on(cluster)
 
 
 def _cluster(cluster: Cluster) -> dict[str, Any]:

@@ -28,4 +28,4 @@ class Trace:
     experiment: Experiment | None = None
     notes: tuple[str, ...] = ()  # rows left out, settings not honoured
     left_out: Mapping[str, int] = field(default_factory=dict)  # pods of a dump, by what they are
-    gaps: tuple[str, ...] = ()  # what may hold pods and could not be read, in a sentence each
+    gaps: tuple[str, ...] = ()  # what is not known of pods, in a sentence each

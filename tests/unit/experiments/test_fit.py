@@ -258,6 +258,18 @@ def test_an_object_that_may_make_pods_and_is_not_understood_is_no_yes(dump):
     assert found.summary == told
 
 
+def test_pods_whose_claims_are_not_in_the_dump_are_no_yes(dump):
+    claims = "resourceClaims: [{name: gpu, resourceClaimTemplateName: missing}]"
+    add(dump, POD % ("bound", "ml", f"nodeName: n\n  {claims}", 0))
+    add(dump, POD % ("plain", "ml", "", 0))
+    assert podium.fit(dump).is_yes  # one that runs has its devices
+    add(dump, POD % ("asks", "ml", claims, 0))
+    found = podium.fit(dump)
+    assert not found.is_yes
+    told = "2 of 2 pending pods fit; 1 pod asks for resource claims that the dump lacks"
+    assert found.summary == told
+
+
 def test_pods_that_could_not_be_read_are_no_yes(dump):
     bad = POD % ("bad", "ml", "", 1)
     add(dump, POD % ("one", "ml", "", 1), POD % ("two", "ml", "", 0))

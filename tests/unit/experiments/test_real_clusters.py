@@ -20,6 +20,18 @@ TRUE = {
         {"aks-gpu-0": (2, "")},
         {"ml/spot": ("2", "aks-gpu-0"), "ml/no-spot": ("1", "taint")},
     ),
+    "dra-beside-device-plugin": (
+        # Claims are served where there are ResourceSlices, nvidia.com/gpu where it is listed.
+        {"plug": (2, "A100"), "d1": (2, "NVIDIA-H100-80GB-HBM3")},
+        {
+            "ml/x1": ("1", "d1"),
+            "ml/x2": ("1", "d1"),
+            "ml/x3": ("1", "gpu"),
+            "ml/y1": ("1", "plug"),
+            "ml/y2": ("1", "plug"),
+            "ml/y3": ("1", "gpu"),
+        },
+    ),
     "dra-extended-resource": (
         # A GPU is tainted, and the other one in use.
         {"h1": (1, "NVIDIA-H100-80GB-HBM3")},
@@ -43,12 +55,18 @@ TRUE = {
         {
             "ml/infer": ("1 replica", "gke-shared"),
             "ml/slice": ("1 MIG device", "gke-mig"),
+            "ml/slices": ("7 MIG devices", "gpu"),
             "ml/train": ("8", "gke-h100"),
         },
     ),
     "gpu-operator": (
         {"dgx-1": (8, "NVIDIA-H100-80GB-HBM3")},
         {"ml/eval-0": ("1", "dgx-1"), "ml/eval-1": ("1", "gpu")},
+    ),
+    "hami-beside-device-plugin": (
+        # HAMi knows the cards of nodes that its own device plugin registers.
+        {"hami": (1, "NVIDIA-V100"), "whole": (1, "NVIDIA-A100-SXM4-40GB")},
+        {"ml/h1": ("20,000 MiB", "hami"), "ml/h2": ("20,000 MiB", "gpu-memory")},
     ),
     "hami-two-vendors": (
         {"nv": (2, "NVIDIA-Tesla-T4"), "ascend": (0, "")},
@@ -58,6 +76,11 @@ TRUE = {
     "jobset": (
         {"n1": (8, "NVIDIA-H100-80GB-HBM3"), "n2": (8, "NVIDIA-H100-80GB-HBM3")},
         {"ml/js-w-0-0-abcde": ("4", "n2"), "ml/js-w-1-0-fghij": ("4", "n1")},
+    ),
+    "kai-beside-mig": (
+        # KAI shares whole cards; this one is given out as MIG devices.
+        {"mig": (1, "NVIDIA-H100-80GB-HBM3")},
+        {"ml/k": ("0.5", "resource"), "ml/whole": ("1", "gpu")},
     ),
     "kai-reservations": (
         {"a100": (2, "NVIDIA-A100-SXM4-40GB")},

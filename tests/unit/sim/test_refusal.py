@@ -201,6 +201,36 @@ def test_the_reason_is_what_most_of_the_nodes_lack_that_come_nearest():
     assert found.would_fit_empty is False
 
 
+def test_gpus_of_another_kind_are_named_as_the_pod_asks_and_decide_nothing():
+    nodes = [
+        node("a1", extended={"amd.com/gpu": 8}),
+        *(node(f"v{i}", extended={"nvidia.com/gpu": 8}) for i in range(5)),
+    ]
+    asks = Constraints(extended=(("amd.com/gpu", 7),))
+    more = Constraints(extended=(("amd.com/gpu", 2),))
+    running = asking(asks, name="q", gpu_count=7, gpu_milli=1000)
+    found = refusal(nodes, running, asking(more, gpu_count=2, gpu_milli=1000))
+    assert found.reason == "gpu"
+    told = "0/6 nodes are available: 6 Insufficient amd.com/gpu (1 free GPU at most, 2 asked)"
+    assert found.message == told
+
+
+def test_the_reason_is_that_of_nodes_which_list_what_a_pod_asks_for():
+    nodes = [
+        node("koord", gpu_count=1, extended={"koordinator.sh/gpu-core": 100}),
+        *(node(f"w{i}", extended={"nvidia.com/gpu": 8}) for i in range(3)),
+    ]
+    asks = Constraints(extended=(("koordinator.sh/gpu-core", 60),))
+    parts = [asking(asks, name=name, gpu_count=1, gpu_milli=600) for name in ("q", "p")]
+    found = refusal(nodes, *parts)
+    assert found.reason == "gpu-share"
+    assert found.counts == {
+        "Insufficient koordinator.sh/gpu-core": 3,
+        "Insufficient GPU share": 1,
+    }
+    assert found.would_fit_empty
+
+
 def test_devices_of_shared_gpus_are_counted_as_they_were_asked_for():
     shared = node("a", gpu_count=1, gpu_replicas=4)
     pods = [asking(name="q", gpu_count=2, gpu_milli=1000), asking(gpu_count=3, gpu_milli=1000)]

@@ -6,7 +6,9 @@ import pytest
 
 import support
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import Constraints
 from podium.traces import Experiment, LoadOptions, Trace, load_trace
+from podium.traces.check import findings
 from podium.traces.info import describe
 from support.traces import originals, small_pods, small_trace
 
@@ -125,3 +127,35 @@ def test_the_original_default_is_described_as_published():
     assert described["workload"]["duration_s"]["p50"] == 540
     classes = described["workload"]["classes"]
     assert [entry["pods"] for entry in classes.values()] == [1088, 3078, 3911, 16, 15, 44]
+
+
+def test_demand_on_shared_cards_is_the_part_of_a_card_that_a_device_is():
+    nodes = [
+        NodeSpec("whole", 64_000, 262_144, 2, "A100", gpu_memory_mib=40_960),
+        NodeSpec("sliced", 64_000, 262_144, 2, "T4", gpu_memory_mib=16_384, gpu_replicas=4,
+                 labels={"pool": "sliced"}),
+    ]  # fmt: skip
+    on_sliced = Constraints(node_labels=(("pool", "sliced"),))
+    times = {"arrival_s": 0.0, "duration_s": 10.0}
+    pods = [
+        *(PodSpec(f"p{i}", 0, 0, 1, 1000, constraints=on_sliced, **times) for i in range(4)),
+        PodSpec("mib", 0, 0, 1, 1, gpu_memory_mib=4096, constraints=on_sliced, **times),
+    ]
+    trace = Trace("t", Cluster.of(nodes), Workload.of(pods))
+    described = describe(trace)
+    assert described["demand"]["total"]["gpu"] == 1250 / 4000
+    assert described["workload"]["gpus_asked"] == 1.25
+    assert described["workload"]["classes"]["share"]["pods"] == 5
+    assert findings(trace) == []
+
+
+def test_demand_is_measured_on_nodes_that_list_what_pods_ask_for():
+    nodes = [
+        NodeSpec("amd", 64_000, 262_144, 8, "MI300X", extended={"amd.com/gpu": 8}),
+        NodeSpec("sliced", 64_000, 262_144, 2, "T4", gpu_replicas=4,
+                 extended={"nvidia.com/gpu": 8}),
+    ]  # fmt: skip
+    asking = Constraints(extended=(("nvidia.com/gpu", 1),))
+    pods = [PodSpec(f"p{i}", 0, 0, 1, 1000, constraints=asking) for i in range(8)]
+    described = describe(Trace("t", Cluster.of(nodes), Workload.of(pods)))
+    assert described["demand"]["total"]["gpu"] == 2000 / 10_000

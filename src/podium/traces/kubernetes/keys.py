@@ -93,11 +93,15 @@ KAI_MEMORY = "gpu-memory"
 KAI_DEVICES = "gpu-fraction-num-devices"
 KAI_GROUP = "runai-gpu-group"
 KAI_RESERVATIONS = frozenset({"kai-resource-reservation", "runai-reservation"})
+KAI_SHARING = "kai.scheduler/gpu-fraction"
+"""What nodes have whose GPUs KAI can share, in a cluster where some have MIG devices alone."""
 KAI_SCALING = frozenset({"kai-scale-adjust", "runai-scale-adjust"})
 
 # Dynamic resource allocation: pods may name a device class as if it were a resource.
 CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 HOSTNAME = "kubernetes.io/hostname"
+RESOURCE_SLICES = "resource.k8s.io/resourceslices"
+"""What nodes with ResourceSlices have, in a cluster where others give out GPUs in another way."""
 CLAIM_LABEL = "claim.podium/"
 """What the label of a pod begins with that takes the devices of a claim for others, too."""
 

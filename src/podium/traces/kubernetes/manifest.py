@@ -24,7 +24,7 @@ from podium.traces.kubernetes.devices import (
     node_facts,
     pod_devices,
 )
-from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, tied
+from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, MISSING_CLAIMS, tied
 from podium.traces.kubernetes.devices.inventory import folded, with_known_memory
 from podium.traces.kubernetes.devices.values import UNTIED
 from podium.traces.kubernetes.disruption import read_budget
@@ -219,7 +219,7 @@ class _Pile:
             workload=self._workload(pods, path.name, gangs) if pods else None,
             notes=notes,
             left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
-            gaps=tuple(self._gaps()),
+            gaps=tuple(self._gaps(found)),
         )
 
     def _workload(self, pods: list[PodSpec], name: str, gangs: Gangs) -> Workload:
@@ -307,7 +307,7 @@ class _Pile:
         facts = (draft.facts for draft in self.pods)
         nodes = self.inventory.settled(self._settled_nodes(), facts, self._running())
         self.pods = list(self._settled_pods())
-        nodes = self.inventory.bounding(nodes) if self.inventory.large_classes else nodes
+        nodes = self.inventory.bounding(nodes)
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}
@@ -397,12 +397,17 @@ class _Pile:
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
         yield from _counted(folded(remarks), "pod")
 
-    def _gaps(self) -> Iterator[str]:
+    def _gaps(self, found: Present) -> Iterator[str]:
         for noun, count in self.unread.items():
             yield f"{counted(count, noun)} could not be read"
         if self.unknown:
             kinds = ", ".join(f"{count} {kind}" for kind, count in self.unknown.items())
             yield f"objects that are not understood: {kinds}"
+        waiting = (draft for draft in found.pods if not draft.spec.node)
+        claiming = sum(MISSING_CLAIMS in draft.remarks for draft in waiting)
+        if claiming:
+            verb = "asks" if claiming == 1 else "ask"
+            yield f"{counted(claiming, 'pod')} {verb} for resource claims that the dump lacks"
 
     def _unused_keys(self) -> Iterator[str]:
         if self.reading.topology:

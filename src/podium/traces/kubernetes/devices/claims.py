@@ -46,7 +46,8 @@ ALL_DEVICES = "allocationMode All is read as the fewest GPUs that a node with Re
 FIRST_AVAILABLE = "of the alternatives of a resource claim the first is read"
 FIRST_SERVED = "of the alternatives of a resource claim the first that a node can serve is read"
 TAINTED = "GPUs with a taint are left out, whoever tolerates it or runs there"
-IDLE_CLAIMS = "resource claims that were given GPUs, but no pod of the dump, hold none here"
+HELD = "GPUs that were given to a resource claim, but to no pod of the dump, are left out"
+IDLE_CLAIMS = "parts of GPUs, or unknown ones, of resource claims without a pod count as free"
 SCATTERED = f"pods of one resource claim may run apart: nodes do not have the label {keys.HOSTNAME}"
 
 _FIELD = "spec.devices.requests"
@@ -54,7 +55,7 @@ _RESULTS = "status.allocation.devices.results"
 _PRODUCT = re.compile(r"\.productName\s*==\s*(['\"])(?P<product>[^'\"]+)\1")
 _PROFILE = re.compile(r"\.profile\s*==\s*(['\"])(?P<profile>[^'\"]+)\1")
 _TYPE = re.compile(r"\.type\s*==\s*(['\"])[a-z-]+\1")
-_DRIVER = re.compile(r"device\.driver\s*==\s*(['\"])[a-z0-9.-]+\1")
+_DRIVER = re.compile(r"device\.driver\s*==\s*(['\"])(?P<driver>[a-z0-9.-]+)\1")
 _ACCESS = re.compile(r"device\.attributes\[(['\"])[a-z0-9.-]+\1\]")
 
 
@@ -67,6 +68,7 @@ class _Ask:
     memory_mib: int = 0
     models: tuple[str, ...] = ()
     device_class: str = ""
+    served_by: str = keys.RESOURCE_SLICES  # or those of one driver
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,11 @@ class _Part:
 def claimed_cards(node: NodeFacts) -> Cards | None:
     """Reads the GPUs of a node from its ResourceSlices."""
     listed = node.inventory.cards(node.name)
-    cards = [card for card in listed if not card.is_tainted]
-    if len(cards) < len(listed):
+    if any(card.is_tainted for card in listed):
         node.inventory.remark(TAINTED)
+    if any(card.is_held for card in listed):
+        node.inventory.remark(HELD)
+    cards = [card for card in listed if not card.is_tainted and not card.is_held]
     if not cards:
         return None
     whole = sum(any(card.part(device) == 1 for device in card.devices) for card in cards)
@@ -91,7 +95,11 @@ def claimed_cards(node: NodeFacts) -> Cards | None:
     memory_mib = min(card.memory_mib for card in cards)
     model = node.label("nvidia.com/gpu.product") or cards[0].model
     count = whole_gpus(Fraction(len(cards)), "ResourceSlice")
-    return Cards(count, model, memory_mib, bounds=bounds)
+    drivers = {device.driver for card in cards for device in card.devices}
+    serves = (keys.RESOURCE_SLICES, *(_slices_of(driver) for driver in sorted(drivers)))
+    if node.amount(keys.NVIDIA_GPU):
+        serves = (*serves, keys.KAI_SHARING)
+    return Cards(count, model, memory_mib, bounds=bounds, serves=serves)
 
 
 def claimed_share(pod: PodFacts) -> Share | None:
@@ -105,7 +113,14 @@ def claimed_share(pod: PodFacts) -> Share | None:
         return replace(found or Share(0, 0), ties=ties) if ties != UNTIED else None
     models = tuple(dict.fromkeys(model for ask in asks for model in ask.models))
     slots = tuple(sorted({slot for part in parts for slot in part.slots}))
-    return replace(_combined(pod, asks), models=models, slots=slots, ties=ties)
+    found = _combined(pod, asks)
+    served = dict.fromkeys(ask.served_by for ask in asks)
+    needs = tuple(need for name in served for need in pod.inventory.served_by(name, pod.node))
+    return replace(found, models=models, slots=slots, ties=ties, needs=found.needs + needs)
+
+
+def _slices_of(driver: str) -> str:
+    return f"{keys.RESOURCE_SLICES.partition('/')[0]}/{driver}"
 
 
 def claim_users(pods: Iterable[PodFacts]) -> dict[tuple[str, str], list[PodFacts]]:
@@ -128,10 +143,14 @@ def _claimed(pod: PodFacts) -> list[tuple[str, str]]:
 
 def is_allocated(claim: Mapping[str, Any]) -> bool:
     """Tells whether a claim holds GPUs."""
-    return any(
-        is_gpu_driver(text_of(result.get("driver"), _RESULTS)) and not _is_admin(result)
-        for result in _results(claim)
-    )
+    return any(held_devices(claim))
+
+
+def held_devices(claim: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Names the GPUs, or parts of them, that a claim was given."""
+    for result in _results(claim):
+        if is_gpu_driver(text_of(result.get("driver"), _RESULTS)) and not _is_admin(result):
+            yield _device_key(result)
 
 
 def tied(spec: PodSpec, ties: Ties, *, is_now: bool) -> PodSpec:
@@ -343,7 +362,15 @@ def _exact_asks(pod: PodFacts, request: Mapping[str, Any]) -> Iterator[_Ask]:
         memory_mib=_memory_mib(exact),
         models=tuple(product_name(m["product"]) for e in expressions for m in _PRODUCT.finditer(e)),
         device_class=name,
+        served_by=_served_by(expressions),
     )
+
+
+def _served_by(expressions: Iterable[str]) -> str:
+    """Names the ResourceSlices of the driver that selectors ask for, else those of any."""
+    found = (_DRIVER.search(text) for text in expressions)
+    drivers = [match["driver"] for match in found if match]
+    return _slices_of(drivers[0]) if drivers else keys.RESOURCE_SLICES
 
 
 def _count(pod: PodFacts, exact: Mapping[str, Any]) -> int:

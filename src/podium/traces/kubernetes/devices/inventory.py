@@ -11,7 +11,11 @@ from typing import Any
 from podium.model.cluster import NodeSpec
 from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of
 from podium.traces.kubernetes import keys
-from podium.traces.kubernetes.devices.claims import claim_users, is_allocated
+from podium.traces.kubernetes.devices.claims import (
+    claim_users,
+    held_devices,
+    is_allocated,
+)
 from podium.traces.kubernetes.devices.koordinator import described_cards
 from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.devices.products import known_memory_mib
@@ -44,6 +48,8 @@ _UNITS = {
     for name in ("gpu", "gpu-core", "gpu-memory-ratio")
 }  # of one GPU, else 1
 _MEMORY = frozenset(name for name in IN_OWN_UNITS if name.endswith(("-memory", "-mem")))
+
+_MOST_SERVED = 1_000_000  # the GPUs bound how many pods a node serves
 
 _GROUPS = ("resource.k8s.io/", "scheduling.koordinator.sh/")
 _KINDS = frozenset(
@@ -113,9 +119,13 @@ class Inventory:
     volcano_factor: int = 1  # MiB in a unit of volcano.sh/vgpu-memory
     gpushare_unit_mib: int = 0  # MiB in a unit of aliyun.com/gpu-mem, 0 = not known
     users: dict[tuple[str, str], list[PodFacts]] = field(default_factory=dict)  # of claims
+    held: set[tuple[str, ...]] = field(default_factory=set)  # devices of claims without pods
     has_hostnames: bool = True  # every node has the label by which pods find each other
     large_classes: set[str] = field(default_factory=set)  # of which a pod asks for very many
     overused: list[Overuse] = field(default_factory=list)  # devices that nodes have lost
+    serving: dict[str, set[str]] = field(default_factory=dict)  # nodes by whom they serve
+    exclusive: set[str] = field(default_factory=set)  # what only some of the GPU nodes serve
+    required: set[str] = field(default_factory=set)  # the same, as far as pods ask for it
     remarks: list[str] = field(default_factory=list)  # on the object that is being read
     plain: dict[frozenset[Any], PodFacts] = field(default_factory=dict)  # by resources alone
     known: dict[PodFacts, PodDevices] = field(default_factory=dict)
@@ -158,6 +168,7 @@ class Inventory:
         for found in (
             self.counts, self.ids, self.models, self.resources, self.memory_mib, self.groups,
             self.shared, self.listed, self.large_classes, self.remarks, self._cards,
+            self.serving, self.exclusive, self.required, self.held, self.overused,
         ):  # fmt: skip
             found.clear()
         self.users = {}
@@ -184,6 +195,18 @@ class Inventory:
         self.memory_mib.update({cards.memory_mib} - {0})
         self.shared.update(cards.shared)
         self.listed.add(frozenset(name for name in extended if self._counts(name)))
+        for name in cards.serves:
+            self.serving.setdefault(name, set()).add(node)
+
+    def served_by(self, name: str, node: str) -> tuple[tuple[str, int], ...]:
+        """Gives what keeps a pod to the nodes of its convention, where GPU nodes have several.
+
+        A pod that runs elsewhere shows that its node does serve it.
+        """
+        if name not in self.exclusive or (node and node not in self.serving.get(name, ())):
+            return ()
+        self.required.add(name)
+        return ((name, 1),)
 
     def group_slot(self, node: str, group: str) -> int:
         """Numbers the cards of a node by the groups of pods that share them.
@@ -196,7 +219,7 @@ class Inventory:
     def cards(self, node: str) -> tuple[Card, ...]:
         """Lists the cards that ResourceSlices describe on a node."""
         if node not in self._cards:
-            self._cards[node] = cards_of(self.slices.get(node, ()))
+            self._cards[node] = cards_of(self.slices.get(node, ()), self.held)
         return self._cards[node]
 
     def place_of(self, device: tuple[str, ...]) -> str:
@@ -236,9 +259,15 @@ class Inventory:
 
         Where pods that run have more devices than their node lists, those are counted.
         """
-        described, asking = list(nodes), list(pods)
+        asking = list(pods)
         self.users = claim_users(asking)
+        idle = self.allocated - self.users.keys()
+        self.held = {device for key in idle for device in held_devices(self.claims[key])}
+        self._cards.clear()
+        self._places = None
+        described = list(nodes)
         self.supposed, self.known = self.known, {}
+        self.exclusive = set(self._served_by_some())
         plugin_devices = {listed - IN_OWN_UNITS for listed in self.listed}
         scarce = self._scarce(asking) if self.listed else set()
         if len(plugin_devices) > 1 or scarce:
@@ -264,18 +293,33 @@ class Inventory:
                     self.shared.add(name)
                     self.overused.append(Overuse(spec.name, name, has, gives))
 
+    def _served_by_some(self) -> Iterator[str]:
+        for name, nodes in {keys.KAI_SHARING: set[str](), **self.serving}.items():
+            # A dump may lack what tells the nodes: ResourceSlices, or annotations.
+            is_known = bool(nodes) or name == keys.KAI_SHARING
+            if is_known and len(nodes) < len(self.counts):
+                yield name
+
     def bounding(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
-        """Says how many devices nodes have, once pods ask for more of a class than any can have."""
-        return [
-            replace(spec, extended={**spec.extended, **dict.fromkeys(self.large_classes, count)})
-            if (count := spec.gpu_count if self.slices.get(spec.name) else 0)
-            else spec
-            for spec in nodes
-        ]
+        """Says what else bounds pods, once they are read: devices of a class, conventions."""
+        if not self.large_classes and not self.required:
+            return list(nodes)
+        found = []
+        for spec in nodes:
+            count = spec.gpu_count if self.slices.get(spec.name) else 0
+            devices = dict.fromkeys(self.large_classes, count) if count else {}
+            nodes_of = self.serving
+            served = [each for each in sorted(self.required) if spec.name in nodes_of.get(each, ())]
+            extended = {**spec.extended, **devices, **dict.fromkeys(served, _MOST_SERVED)}
+            found.append(replace(spec, extended=extended))
+        return found
 
     def idle_claims(self) -> int:
-        """Counts claims that hold devices for no pod of the dump."""
-        return len(self.allocated - self.users.keys())
+        """Counts claims that hold parts of GPUs, or unknown ones, for no pod of the dump."""
+        cards = [card for node in self.slices for card in self.cards(node) if card.is_held]
+        left_out = {device.key for card in cards for device in card.devices}
+        idle = self.allocated - self.users.keys()
+        return sum(not left_out.issuperset(held_devices(self.claims[key])) for key in idle)
 
     def _counts(self, resource: str) -> bool:
         return resource in IN_OWN_UNITS or is_counted(resource, self.class_resources)

@@ -25,7 +25,8 @@ def kai_share(pod: PodFacts) -> Share | None:
     count = whole_of(pod.annotations.get(keys.KAI_DEVICES, "1"), field, 1, MOST_GPUS)
     field = f"metadata.annotations.{keys.KAI_FRACTION if memory is None else keys.KAI_MEMORY}"
     found = share_of(count, fraction or Fraction(0), field, int(memory or 0))
-    return Share(found.count, found.milli, found.memory_mib, slots=_slots(pod))
+    needs = pod.inventory.served_by(keys.KAI_SHARING, pod.node)
+    return Share(found.count, found.milli, found.memory_mib, slots=_slots(pod), needs=needs)
 
 
 def is_reservation(namespace: str, labels: Mapping[str, str]) -> bool:

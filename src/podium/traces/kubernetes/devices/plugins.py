@@ -60,6 +60,7 @@ def nvidia_cards(node: NodeFacts) -> Cards | None:
         memory_mib=_nvidia_memory_mib(node, replicas),
         replicas=replicas,
         shared=NVIDIA if is_shared else (),
+        serves=(keys.KAI_SHARING,) if devices else (),
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -53,6 +53,12 @@ class Card:
     memory_mib: int
     model: str
     devices: tuple[Device, ...]
+    is_held: bool = False  # by a claim that no pod uses
+
+    def holding(self, held: Set[tuple[str, ...]]) -> Card:
+        """Marks the card if some device that is all of it was given to a claim without a pod."""
+        whole = (device for device in self.devices if self.part(device) == 1)
+        return replace(self, is_held=any(device.key in held for device in whole))
 
     @property
     def is_tainted(self) -> bool:
@@ -93,7 +99,7 @@ def read_slices(value: Mapping[str, Any]) -> list[Slice]:
     return [Slice(driver, name, generation, node, tuple(each)) for node, each in nodes.items()]
 
 
-def cards_of(slices: Iterable[Slice]) -> tuple[Card, ...]:
+def cards_of(slices: Iterable[Slice], held: Set[tuple[str, ...]] = frozenset()) -> tuple[Card, ...]:
     """Gathers the cards of one node, in the order of their index where every one has it."""
     listed = list(slices)
     newest: dict[tuple[str, str], int] = {}
@@ -106,12 +112,12 @@ def cards_of(slices: Iterable[Slice]) -> tuple[Card, ...]:
         if each.generation == newest[each.driver, each.pool]:
             for device in each.devices:
                 groups.setdefault(device.card, []).append(device)
-    cards = [_card(devices) for devices in groups.values()]
+    cards = [_card(devices).holding(held) for devices in groups.values()]
     numbers = [_number(card) for card in cards]
     if len(set(numbers)) == len(numbers) and None not in numbers:
         cards.sort(key=lambda card: _number(card) or 0)
     # Cards that nobody gets any more come last, so that the slots of others stay in a row.
-    return tuple(sorted(cards, key=lambda card: card.is_tainted))
+    return tuple(sorted(cards, key=lambda card: card.is_tainted or card.is_held))
 
 
 def _device(value: Mapping[str, Any], driver: str, pool: str) -> Device | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.model.records import GPU_MILLI as WHOLE_GPU
 from podium.traces.fields import FieldError
+from podium.traces.kubernetes import keys
 
 if TYPE_CHECKING:
     from podium.traces.kubernetes.devices.inventory import Inventory
@@ -121,6 +122,7 @@ class Cards:
     ids: tuple[str, ...] = ()  # names of the cards in the order of their slots
     shared: tuple[str, ...] = ()  # resources that count devices, several on a card
     bounds: Mapping[str, int] = field(default_factory=dict)  # of resources that status lacks
+    serves: tuple[str, ...] = (keys.KAI_SHARING,)  # conventions of pods that ask for no resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,10 @@ SPLIT_BY_TEN = (
     f"{keys.VOLCANO_NUMBER} without the annotation {keys.VOLCANO_REGISTER} "
     "is read as ten vGPUs a GPU"
 )
+UNKNOWN_REGISTER = (
+    f"the annotation {keys.VOLCANO_REGISTER} lists no healthy GPU in a form that is known, so "
+    f"{keys.VOLCANO_NUMBER} is read as ten vGPUs a GPU"
+)
 
 _DEFAULT_SPLIT = 10  # deviceSplitCount of the Volcano vGPU device plugin
 
@@ -73,7 +77,8 @@ def hami_cards(node: NodeFacts) -> Cards | None:
     cards = [] if is_gone else _registered(node, HAMI)
     if not cards or not node.amount(keys.NVIDIA_GPU):
         return None
-    return _cards(node, cards, memory_factor=1, shared=keys.NVIDIA_GPU)
+    found = _cards(node, cards, memory_factor=1, shared=keys.NVIDIA_GPU)
+    return replace(found, serves=(*found.serves, keys.HAMI_REGISTER))
 
 
 def volcano_cards(node: NodeFacts) -> Cards | None:
@@ -96,12 +101,11 @@ def hami_share(pod: PodFacts) -> Share | None:
     """Reads GPUs with memory or cores as HAMi's webhook does."""
     found = _share(pod, HAMI, memory_factor=1)
     models = _models(pod)
-    if not models:
-        return found
-    if found is None:
+    if found is None and models:
         whole = pod.resources.get(keys.NVIDIA_GPU, Fraction(0))
         found = Share(asked_gpus(whole, keys.NVIDIA_GPU), WHOLE_GPU) if whole else None
-    return found and replace(found, models=models)
+    needs = pod.inventory.served_by(keys.HAMI_REGISTER, pod.node)
+    return found and replace(found, models=models, needs=needs)
 
 
 def _models(pod: PodFacts) -> tuple[str, ...]:
@@ -189,7 +193,8 @@ def _unregistered(node: NodeFacts, number: Fraction) -> int:
     if label:
         return whole_of(label, f"metadata.labels.{keys.NVIDIA_COUNT}", 1, MOST_GPUS)
     if number % _DEFAULT_SPLIT == 0:
-        node.inventory.remark(SPLIT_BY_TEN)
+        is_there = keys.VOLCANO_REGISTER in node.annotations
+        node.inventory.remark(UNKNOWN_REGISTER if is_there else SPLIT_BY_TEN)
         number /= _DEFAULT_SPLIT
     return whole_gpus(number, keys.VOLCANO_NUMBER)
 

@@ -420,12 +420,24 @@ def test_pods_of_a_claim_may_part_where_nodes_have_no_host_names(read):
     assert placed_on(found) == ["a", "a"]
 
 
-def test_claims_that_hold_gpus_for_nobody_are_noted(read):
+def test_claims_hold_gpus_for_nobody_too(read):
     idle = allocated(claim("c", exactly()), "gpu-0")
-    admin = allocated(claim("monitor", exactly()), "gpu-0", adminAccess=True)
-    found = read(node("a"), resource_slice("a", "gpu-0"), idle, admin, pod("p"))
+    admin = allocated(claim("monitor", exactly()), "gpu-1", adminAccess=True)
+    gpus = resource_slice("a", "gpu-0", "gpu-1")
+    found = read(node("a"), gpus, idle, admin, claim("two", exactly(count=2)), claiming("p", "two"))
+    assert found.cluster.specs()[0].gpu_count == 1
+    assert placed_on(found) == [""]
     assert found.notes == (
-        "resource claims that were given GPUs, but no pod of the dump, hold none here: 1 claim",
+        "GPUs that were given to a resource claim, but to no pod of the dump, are left out: 1 node",
+    )
+
+
+def test_claims_that_hold_unknown_gpus_for_nobody_are_noted(read):
+    idle = allocated(claim("c", exactly()), "gpu-7")
+    found = read(node("a"), resource_slice("a", "gpu-0"), idle, pod("p"))
+    assert found.cluster.specs()[0].gpu_count == 1
+    assert found.notes == (
+        "parts of GPUs, or unknown ones, of resource claims without a pod count as free: 1 claim",
     )
 
 
@@ -575,3 +587,75 @@ def test_a_claim_is_where_the_first_of_its_known_devices_is(read):
         strayed, claiming("p", "c"),
     )  # fmt: skip
     assert feasible_nodes(found.cluster, found.workload, "p") == ["b"]
+
+
+def device_class(name, driver):
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{driver}'"}}]},
+    }
+
+
+def test_claims_are_served_by_the_slices_of_their_driver(read):
+    found = read(
+        node("plug", **{"nvidia.com/gpu": "2"}),
+        *hosts("nv", "amd"),
+        resource_slice("nv", "gpu-0"),
+        resource_slice("amd", "gpu-0", driver="gpu.amd.com"),
+        device_class("gpu.nvidia.com", "gpu.nvidia.com"),
+        device_class("gpu.amd.com", "gpu.amd.com"),
+        claim("a", exactly("gpu.amd.com")),
+        claim("n", exactly()),
+        claim("any", exactly("some-gpu")),
+        claiming("on-amd", "a"),
+        claiming("on-nv", "n"),
+        claiming("on-either", "any"),
+    )
+    asked = {name: feasible_nodes(found.cluster, found.workload, name) for name in
+             ("on-amd", "on-nv", "on-either")}  # fmt: skip
+    assert asked == {"on-amd": ["amd"], "on-nv": ["nv"], "on-either": ["nv", "amd"]}
+
+
+def test_conventions_bound_nobody_where_all_nodes_share_one_or_none_is_known(read):
+    hami = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}
+    whole = {"nvidia.com/gpu.memory": "16384"}
+    unregistered = read(node("a", whole, **{"nvidia.com/gpu": "1"}), pod("p", limits=hami))
+    claimed = read(
+        *hosts("d"), resource_slice("d", "gpu-0"), claim("c", exactly()), claiming("p", "c")
+    )
+    for found in (unregistered, claimed):
+        assert not any(spec.extended for spec in found.cluster.specs())
+        assert not found.workload.specs()[0].constraints.extended
+
+
+def test_a_pod_that_runs_on_a_node_of_another_convention_stays_there(read):
+    register = {"hami.io/node-nvidia-register": "GPU-a,10,32768,100,NVIDIA-V100,0,true:"}
+    asked = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"}
+    found = read(
+        node("hami", None, register, **{"nvidia.com/gpu": "10"}),
+        node("whole", {"nvidia.com/gpu.memory": "40960"}, **{"nvidia.com/gpu": "1"}),
+        pod("runs", limits=asked, nodeName="whole"),
+        pod("waits", limits=asked),
+    )
+    runs, waits = found.workload.specs()
+    assert (runs.node, dict(runs.constraints.extended)) == ("whole", {"nvidia.com/gpu": 1})
+    assert feasible_nodes(found.cluster, found.workload, waits.name) == ["hami"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "told"),
+    [
+        ({}, "volcano.sh/vgpu-number without the annotation volcano.sh/node-vgpu-register is"),
+        (
+            {"volcano.sh/node-vgpu-register": "GPU-a,10,32768,100,NVIDIA-V100,0,true:"},
+            "the annotation volcano.sh/node-vgpu-register lists no healthy GPU in a form that is",
+        ),
+    ],
+)
+def test_a_register_of_another_form_is_told_from_none(read, marks, told):
+    found = read(node("a", None, marks, **{"volcano.sh/vgpu-number": "20"}))
+    (note,) = found.notes
+    assert note.startswith(told)
+    assert found.cluster.specs()[0].gpu_count == 2
