@@ -75,6 +75,10 @@ class Extender:
         default=False,
         metadata=about("answer POST /extender/bind: bind pods, and note the GPUs chosen for them"),
     )
+    loopback_only: bool = field(
+        default=False,
+        metadata=about("answer POST /extender/* only to callers on a loopback address"),
+    )
     recent_pods: int = field(
         default=100, metadata=about("recent pods whose scores can be explained", at_least=1)
     )
