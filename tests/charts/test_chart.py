@@ -247,6 +247,12 @@ def test_kinds_of_the_prometheus_operator_are_made_where_the_cluster_has_them(tm
     assert {"ServiceMonitor", "PrometheusRule"} <= kinds
 
 
+@pytest.mark.parametrize(("mode", "told"), [("scheduler", "true"), ("extender", None)])
+def test_beside_its_kube_scheduler_podium_scores_for_nobody_else(mode, told, tmp_path):
+    settings = settings_of(rendered({"mode": mode}, tmp_path))
+    assert settings.get("PODIUM_EXTENDER_LOOPBACK_ONLY") == told
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

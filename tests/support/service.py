@@ -105,7 +105,7 @@ class Service:
         messages = [{"type": "http.request", "body": body, "more_body": False}]
         return await self.exchange(method, path, headers or {}, messages)
 
-    async def exchange(self, method, path, headers, messages):
+    async def exchange(self, method, path, headers, messages, client="127.0.0.1"):
         """Runs the application over messages that arrive."""
         waiting, sent = list(messages), []
 
@@ -117,7 +117,8 @@ class Service:
         async def send(message):
             sent.append(message)
 
-        await self.app(scope_of(method, path, headers), receive, send)
+        scope = scope_of(method, path, headers) | {"client": (client, 4711)}
+        await self.app(scope, receive, send)
         if not sent:
             return None
         given = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

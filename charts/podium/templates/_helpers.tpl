@@ -96,6 +96,10 @@ labels:
 {{- $extender := dict "policy" $policy "shadow" (join "," .Values.policy.shadow)
       "filter" .Values.extender.filter "bind" .Values.extender.bind
       "events" .Values.extender.events -}}
+{{- if eq .Values.mode "scheduler" -}}
+{{- /* Its kube-scheduler asks inside the pod; who comes for metrics must not. */ -}}
+{{- $extender = merge $extender (dict "loopback_only" true) -}}
+{{- end -}}
 {{- $made := dict "serve" $serve "extender" $extender
       "compile" (dict "cache" "/var/cache/podium/compiled") -}}
 {{- if .Values.learning.enabled -}}

@@ -60,6 +60,7 @@ class BytesRoute:
     answer: Callable[[bytes], bytes | Awaitable[bytes]]
     max_body_bytes: int
     examples: Mapping[str, Any] = field(default_factory=dict)  # bodies by title
+    is_loopback_only: bool = False  # callers from elsewhere get status 403
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,10 @@ class Extender:
         default=False,
         metadata=about("write an Event on each pod that was scored, once it is bound"),
     )
+    loopback_only: bool = field(
+        default=False,
+        metadata=about("answer POST /extender/* only to callers on a loopback address"),
+    )
     recent_pods: int = field(
         default=100, metadata=about("recent pods whose scores can be explained", at_least=1)
     )

@@ -18,7 +18,7 @@ from podium.sim.history import Evictions
 from podium.sim.interrupt import insistent
 from podium.sim.kernel import preempter
 from podium.sim.kernel.loop import PREEMPTING
-from podium.sim.kernel.preemption import SPACE
+from podium.sim.kernel.preemption import NOBODY_RUNS, SPACE
 from podium.sim.kernel.waiting import NOBODY
 from podium.sim.plan import Plan
 from podium.sim.state import State, connect
@@ -44,6 +44,7 @@ class Preemption:
         budgets = _budgets(plan.arrivals, len(plan.bound))
         self._connect(_pods(plan.arrivals) | _lists(plan, state) | budgets)
         self._record["num_budgets"] = len(plan.arrivals.budgets)
+        self._record["num_levels"] = len(self._arrays["level_priority"])
         self._make_private(plan)
 
     def play(self, core: Callable[[Any], int]) -> int:
@@ -70,7 +71,7 @@ class Preemption:
         arrays = self._state.arrays
         private: Arrays = {name: arrays[name].copy() for name in ("gang_of", "duration")}
         private["late"] = np.zeros(len(plan.arrivals), np.int64)
-        connect(self._state, private, {"has_preemption": 1})
+        connect(self._state, private, {"has_preemption": 1, "lowest_running": NOBODY_RUNS})
 
     def _make_room(self) -> None:
         """Lets the lists of changes and evictions grow: one call evicts each pod once at most."""
@@ -111,6 +112,7 @@ def _pods(arrivals: Workload) -> Arrays:
         "may_preempt": ~never,
         "age": age,
         "level_of": level_of.astype(np.int64).ravel(),
+        "level_priority": levels,
         "running_at": np.zeros(len(levels), np.int64),
     }
 

@@ -9,7 +9,7 @@ from podium.model.constraints import PodSelector, Requirement
 from podium.model.disruption import DisruptionBudget
 from podium.reports.explanation import explain
 from podium.reports.summary import summarise
-from podium.sim import Replay, Result, Rounds, Setup, simulate
+from podium.sim import Replay, Result, Rounds, Setup, preemption, simulate
 from podium.sim.audit import audit
 from podium.sim.feasible import moment_at
 from podium.sim.recount import recount
@@ -230,3 +230,28 @@ def test_the_lists_are_private_to_a_run():
     digests = {simulate(cluster, workload, "first-fit", PREEMPTING).digest for _ in range(2)}
     assert len(digests) == 1
     assert workload.duration_s.tolist() == [10.0, 10.0]
+
+
+def test_victims_are_not_looked_for_where_nobody_lower_runs(monkeypatch):
+    asked, compiled = [], preemption.preempter()
+
+    def counted(run, space):
+        asked.append(int(run["offered"][0]))
+        return compiled(run, space)
+
+    monkeypatch.setattr(preemption, "preempter", lambda: counted)
+    pods = [pod(f"p{i}", float(i), i, gpus=1, duration_s=1000.0) for i in range(60)]
+    result = run(pods)
+    # Whoever comes evicts the lowest; those evicted before are refused without a question.
+    assert len(result.evicted) == len(asked) == 58
+    assert result.decisions > 1500
+
+
+def test_victims_are_looked_for_again_where_somebody_lower_has_begun():
+    nodes = [NODE, replace(NODE, name="m")]
+    result = run(
+        [pod("top", 0.0, 9, duration_s=99.0), pod("mid", 1.0, 5, duration_s=4.0),
+         pod("next", 2.0, 5), pod("low", 3.0, 1, duration_s=50.0), pod("last", 20.0, 5)],
+        nodes,
+    )  # fmt: skip
+    assert evicted(result) == [("low", "last")]

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol
 
@@ -102,7 +103,8 @@ class Extender(Component):
         listed = [_verb("prioritize", verbs.prioritize)]
         listed += [_verb("filter", verbs.filter)] if own.filter else []
         listed += [_verb("bind", verbs.bind)] if own.bind else []
-        return [*listed, self._explanations()]
+        answered = [replace(each, is_loopback_only=own.loopback_only) for each in listed]
+        return [*answered, self._explanations()]
 
     def collectors(self) -> Sequence[Collector]:
         """Lists durations and counts, and figures of the state."""

@@ -30,7 +30,7 @@ from podium.settings import Serve
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorReply, "description": name}
     for status, name in CODES.items()
-    if status not in (404, 405, 500)
+    if status not in (403, 404, 405, 500)
 }
 _READING = {"GET", "HEAD"}
 

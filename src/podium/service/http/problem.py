@@ -14,6 +14,7 @@ from podium.service.components import Readiness
 CODES: Mapping[int, str] = {
     400: "malformed",
     401: "unauthorized",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
     408: "timeout",

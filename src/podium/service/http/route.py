@@ -7,6 +7,8 @@ sent.
 
 from __future__ import annotations
 
+import functools
+import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -54,6 +56,8 @@ def bytes_app(route: BytesRoute, reader: BodyReader) -> ASGIApp:
     answer = route.answer
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if route.is_loopback_only:
+            _check_loopback(scope)
         try:
             raw = await reader.read(scope, receive)
         except Gone:
@@ -62,6 +66,28 @@ def bytes_app(route: BytesRoute, reader: BodyReader) -> ASGIApp:
         await _send_json(await given if isinstance(given, Awaitable) else given, send)
 
     return app
+
+
+def _check_loopback(scope: Scope) -> None:
+    client = scope.get("client")
+    if client is None or not is_loopback(client[0]):
+        raise Problem(
+            403,
+            "only callers on a loopback address are answered here",
+            hint="ask from the same pod, or set extender.loopback_only to false",
+            headers={"connection": "close"},
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    """Tells whether an address never leaves its machine or pod; IPv4 may come mapped into IPv6."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
 
 
 async def _send_json(body: bytes, send: Send) -> None:

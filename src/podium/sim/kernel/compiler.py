@@ -21,7 +21,7 @@ from numba.core.untyped_passes import InlineInlinables
 
 FLAGS = (
     *("has_constraints", "has_shares", "has_spreads", "has_gangs"),
-    *("trial_gang", "trial_level", "late_members"),
+    *("trial_gang", "trial_level", "late_members", "has_preemption"),
 )
 """Numbers that are 0 throughout a plain run: whatever they lead to does not happen there."""
 

@@ -25,7 +25,6 @@ _NUMBERS = (
     *("gpu_choice", "has_memo", "is_cached"),
     # the protocol and its bounds
     *("protocol", "hold_limit", "max_holds", "max_rounds", "is_dropping", "has_departures"),
-    "has_preemption",
     # sizes of the memo and the index
     *("bucket_mask", "key_mask", "max_states", "num_levels", "num_tops"),
     # what changes during a run
@@ -51,6 +50,8 @@ _OPTIONAL_NUMBERS = (
     # gangs
     *("has_gangs", "first_gang_line", "num_domains", "trial_gang", "trial_level", "trial_home"),
     *("trial_domain", "trial_pod", "trial_left", "trial_size", "is_trial_held", "late_members"),
+    # preemption: no pod of a lower priority than this runs, after so many of the changes
+    *("has_preemption", "lowest_running", "noted_changes"),
 )
 
 _ARRAYS = {

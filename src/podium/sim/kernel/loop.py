@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.sim.kernel.layout import i8, inner
+from podium.sim.kernel.layout import i4, i8, inner
 from podium.sim.kernel.offers import apply, may_hold, next_offer
 from podium.sim.kernel.ranking import FAILED, NOWHERE, best_node
 from podium.sim.kernel.scores import NO_SLOT, best_slot, is_one_share
@@ -25,10 +25,26 @@ def play(runs: Any) -> int:
         if node == FAILED:
             run.error_pod = run.offered
             return FAILED
-        if node == NOWHERE and run.has_preemption and not run.trial_gang:
+        if node == NOWHERE and run.has_preemption and not run.trial_gang and _may_evict(run):
             return PREEMPTING
         apply(run, node, _slot(run, shape, node))
     return 0
+
+
+@inner
+def _may_evict(run):
+    """Tells whether pods of lower priority may run, so that it is worth asking for victims.
+
+    Most pods that wait in an overloaded cluster are among the lowest, and are refused here. Who
+    has left since others were evicted still counts.
+    """
+    priority, line_of = i8(run.priority), i8(run.line_of)
+    while run.noted_changes < run.changes:
+        entry = np.int64(i4(run.change)[run.noted_changes])
+        if entry > 0:
+            run.lowest_running = min(run.lowest_running, priority[line_of[entry - 1]])
+        run.noted_changes += 1
+    return priority[line_of[run.offered]] > run.lowest_running
 
 
 @inner

@@ -24,10 +24,14 @@ from podium.sim.kernel.scores import NO_SLOT, best_slot, is_one_share, score_nod
 from podium.sim.kernel.waiting import NOBODY, ROOM, insert
 from podium.sim.kernel.world import allocate, fits, node_of, pod_of, record_on, release
 
+NOBODY_RUNS = 1 << 62
+"""Stands for the lowest priority of all that run, while nobody does."""
+
 _NUMBERS = (
     # changes of the run that the lists of running pods contain, and pods evicted so far
     *("seen_changes", "evictions"),
-    "num_budgets",
+    *("num_budgets", "num_levels"),
+    "lowest_level",  # no pod of a lower one runs
     # the victims on the node that is looked at, and what they are compared by
     *("num_victims", "violations", "highest", "priority_sum"),
     # the same of the best node so far
@@ -37,8 +41,9 @@ SPACE_ARRAYS = {
     "priority": "int64 (num_pods)",
     "may_preempt": "uint8 (num_pods): its preemptionPolicy is not Never",
     "age": "float64 (num_pods): how long a pod had run when the run began",
-    "level_of": "int64 (num_pods): index of its priority among all of them, the lowest first",
-    "running_at": "int64 (num_priorities): running pods of each priority",
+    "level_of": "int64 (num_pods): index of its priority among the levels",
+    "level_priority": "int64 (num_levels): every priority once, the lowest first",
+    "running_at": "int64 (num_levels): running pods of each priority",
     "first": "int64 (num_nodes): a pod that runs there",
     "behind": "int64 (num_pods): the next one on its node",
     "ahead": "int64 (num_pods): the one before it on its node",
@@ -74,6 +79,7 @@ def preempt(runs: Any, spaces: Any) -> int:
     """Decides the offered pod, which fits nowhere: others leave, or it waits; gives FAILED or 0."""
     run, space = runs[0], spaces[0]
     _catch_up(run, space)
+    _note_lowest(run, space)
     node = _best_node(run, space, run.offered)
     slot = NO_SLOT
     if node >= 0:
@@ -127,17 +133,32 @@ def _unlink(space, pod, node):
 
 @inner
 def _count_running(space, pod, sign):
-    i8(space.running_at)[i8(space.level_of)[pod]] += sign
+    level = i8(space.level_of)[pod]
+    i8(space.running_at)[level] += sign
+    space.lowest_level = min(space.lowest_level, level)
     if u1(space.is_healthy)[pod]:
         for i in range(i8(space.budget_start)[pod], i8(space.budget_start)[pod + 1]):
             i8(space.healthy)[i8(space.budget_of)[i]] += sign
 
 
 @inner
+def _note_lowest(run, space):
+    """Says below which priority nobody runs: the core asks for no victims there."""
+    running_at = i8(space.running_at)
+    while space.lowest_level < space.num_levels and not running_at[space.lowest_level]:
+        space.lowest_level += 1
+    run.lowest_running = NOBODY_RUNS
+    if space.lowest_level < space.num_levels:
+        run.lowest_running = i8(space.level_priority)[space.lowest_level]
+    run.noted_changes = run.changes
+
+
+@inner
 def _best_node(run, space, pod):
     """Finds the node on which evictions for a pod cost least, and its victims; or NOWHERE."""
     best = np.int64(NOWHERE)
-    if not u1(space.may_preempt)[pod] or not _is_above_others(space, pod):
+    is_above_others = space.lowest_level < i8(space.level_of)[pod]
+    if not u1(space.may_preempt)[pod] or not is_above_others:
         return best
     line = i8(run.line_of)[pod]
     # Without constraints, a node that has not changed since is as barren as it was.
@@ -151,14 +172,6 @@ def _best_node(run, space, pod):
     if best < 0:
         i8(space.barren_at)[line] = run.changes
     return best
-
-
-@inner
-def _is_above_others(space, pod):
-    for level in range(i8(space.level_of)[pod]):
-        if i8(space.running_at)[level]:
-            return True
-    return False
 
 
 @inner

@@ -12,6 +12,7 @@ from podium.service.http.logs import Log
 from podium.service.start import compose
 from podium.settings import load_settings
 from podium.store import open_store
+from support.extender import args
 from support.kubelike import gpu_node, gpu_pod, live
 from support.served_extender import Cluster, Served
 from support.service import JSON
@@ -198,3 +199,28 @@ def test_all_components_fit_behind_one_address(tmp_path):
         paths = app.openapi()["paths"]
     assert {"/v1/score", "/score", "/extender/prioritize"} <= set(paths)
     log.close()
+
+
+@pytest.mark.parametrize(
+    ("client", "status"),
+    [
+        ("127.0.0.1", 200), ("127.8.0.1", 200), ("::1", 200), ("::ffff:127.0.0.1", 200),
+        ("10.0.0.7", 403), ("fd00::7", 403), ("::ffff:10.0.0.7", 403), ("somebody", 403),
+    ],
+)  # fmt: skip
+def test_verbs_can_be_kept_to_callers_on_a_loopback_address(tmp_path, client, status):
+    sent = [{"type": "http.request", "body": args(gpu_pod("p", 1), "abc"), "more_body": False}]
+    with Served(tmp_path, Cluster(*NODES), loopback_only=True).start() as served:
+        asked = served.exchange("POST", "/extender/prioritize", JSON, sent, client)
+        reply = served.runner.run(asked)
+        probe = served.exchange("GET", "/readyz", {}, [{"type": "http.request"}], client)
+        assert (reply.status, served.runner.run(probe).status) == (status, 200)
+    if status == 403:
+        assert (reply.error.code, "loopback" in reply.error.message) == ("forbidden", True)
+
+
+def test_verbs_are_answered_to_anybody_unless_that_is_set(tmp_path):
+    sent = [{"type": "http.request", "body": args(gpu_pod("p", 1), "abc"), "more_body": False}]
+    with Served(tmp_path, Cluster(*NODES)).start() as served:
+        asked = served.exchange("POST", "/extender/prioritize", JSON, sent, "10.0.0.7")
+        assert served.runner.run(asked).status == 200
