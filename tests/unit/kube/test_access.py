@@ -1,6 +1,7 @@
 """Whoever cannot reach a cluster is told why, and what to do."""
 
 import asyncio
+import gc
 import json
 
 import pytest
@@ -162,6 +163,9 @@ def test_a_kubeconfig_of_aliases_that_stand_for_gigabytes_is_refused(tmp_path):
         loaded(Target(file))
 
 
+# The library keeps the process to itself; whoever collects its transport ends it, and warns.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_plugin_that_hangs_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(access_module, "PLUGIN_S", 0.3)
     plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["30"]}
@@ -169,3 +173,5 @@ def test_a_plugin_that_hangs_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     with pytest.raises(MissingError, match=r"did not come within 0\.3 s") as error:
         loaded(Target(file))
     assert "exec:" in error.value.hint
+    del error
+    gc.collect()
