@@ -42,7 +42,7 @@ def test_a_policy_of_the_catalogue_keeps_the_contract(name):
     assert_keeps_the_contract(load(name))
 
 
-@pytest.mark.parametrize("name", every(4, CONFIGURATIONS))
+@pytest.mark.parametrize("name", every(8, CONFIGURATIONS))
 def test_a_policy_made_of_a_configuration_keeps_the_contract(tmp_path, name):
     body, version = CONFIGURATIONS[name]
     assert_keeps_the_contract(load(str(write_config(tmp_path, body, version))))

@@ -19,7 +19,7 @@ from podium.search.program.reader import parse
 from podium.search.program.writer import write
 from podium.search.promotion import policy_file
 from podium.search.promotion.reduction import Reduced
-from support.depth import every
+from support.depth import with_deep
 from support.hostile_text import hostile_texts, was_run
 
 HARMLESS = "harmless"
@@ -84,7 +84,11 @@ GENERATORS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("generate", every(3, GENERATORS), ids=lambda each: each.__name__)
+# A whole configuration is compiled for every text.
+CASES = with_deep([each for each in GENERATORS if each is not scheduler_name], [scheduler_name])
+
+
+@pytest.mark.parametrize("generate", CASES, ids=lambda each: each.__name__)
 @settings(max_examples=120, deadline=None)
 @given(text=hostile_texts)
 def test_a_text_adds_no_code(generate, text):
@@ -94,7 +98,7 @@ def test_a_text_adds_no_code(generate, text):
     assert not was_run()
 
 
-@pytest.mark.parametrize("generate", every(3, GENERATORS), ids=lambda each: each.__name__)
+@pytest.mark.parametrize("generate", CASES, ids=lambda each: each.__name__)
 @settings(max_examples=120, deadline=None)
 @given(text=hostile_texts)
 def test_a_text_arrives_as_it_was_or_without_the_space_around_it(generate, text):
