@@ -303,4 +303,4 @@ def test_both_containers_work_with_the_rights_of_their_account(plane, api, tmp_p
 
 def account_plane(plane, access, folder):
     """Gives a control plane whose programs act with another account."""
-    return ControlPlane(plane.programs, folder, access, KubeApi(access), plane.feature_gates)
+    return ControlPlane(plane.programs, folder, access, plane.feature_gates, api=KubeApi(access))

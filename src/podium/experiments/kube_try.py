@@ -256,7 +256,8 @@ class _Runs:
             seen = self.api.get(manifest)
             if seen["spec"].get("nodeName"):
                 return True
-            if unschedulable(seen):
+            # An error on the way, such as a bind that came too late, is tried again.
+            if (unschedulable(seen) or "").startswith("Unschedulable:"):
                 return False
             time.sleep(POLL_S)
         raise MissingError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
@@ -26,6 +27,9 @@ from podium.settings import Extender
 
 MOST_NAMED = 1000
 """Problems of pods that are logged once each, for as long as they are among the latest."""
+
+LATEST_S, LOOK_AGAIN_S = 1.0, 0.005
+"""How long a bind waits for the watch to show its pod, and how often it looks."""
 
 LONGEST_PROBLEM = 300
 
@@ -103,6 +107,7 @@ class Verbs:
         if self.bind_pod is None or self.prioritizer is None:
             self._fall_open("bind", Neutral("not-ready", "no API server is known yet"))
             return wire.bound("the extender is not ready")
+        await _until_seen(args.pod_uid, self.prioritizer.state)
         problem = _unbindable(args, self.prioritizer.state)
         slots = None if problem else self._claim(args)
         if not problem and slots is None and self._settings.filter:
@@ -239,6 +244,13 @@ class Verbs:
         """Forgets where a pod was to go that could not be bound."""
         if self.prioritizer is not None:
             self.prioritizer.assumed.drop(args.pod_uid)
+
+
+async def _until_seen(uid: str, state: LiveState) -> None:
+    """Waits for a pod that kube-scheduler has seen before the watch did."""
+    deadline_s = time.monotonic() + LATEST_S
+    while state.pod(uid) is None and time.monotonic() < deadline_s:
+        await asyncio.sleep(LOOK_AGAIN_S)
 
 
 def _unbindable(args: wire.BindingArgs, state: LiveState) -> str:
