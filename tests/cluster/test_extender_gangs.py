@@ -48,24 +48,22 @@ def test_a_gang_goes_to_one_rack(plane, api, tmp_path, member):
     api.create_all(racks(4, 3))
     if member is grouped:
         api.create(group("native", 3))
-    with (
-        podium(plane, tmp_path, policy="worst-fit") as process,
-        plane.scheduler(configuration(process.url)),
-    ):
+    with podium(plane, tmp_path, policy="worst-fit") as process:
+        # Of a gang that labels alone tell of, Podium knows the members that the watch has shown.
         api.create_all(members)
-        found = wait_until_decided(api, members)
+        with plane.scheduler(configuration(process.url)):
+            found = wait_until_decided(api, members)
     assert len({node[:6] for node in found.values()}) == 1, found
 
 
 def test_a_gang_that_no_rack_holds_goes_to_as_few_as_possible(plane, api, tmp_path):
     members = [labelled(f"member-{i}") for i in range(5)]
     api.create_all(racks(4, 3))
-    with (
-        podium(plane, tmp_path, policy="worst-fit") as process,
-        plane.scheduler(configuration(process.url)),
-    ):
+    with podium(plane, tmp_path, policy="worst-fit") as process:
+        # Of a gang that labels alone tell of, Podium knows the members that the watch has shown.
         api.create_all(members)
-        found = wait_until_decided(api, members)
+        with plane.scheduler(configuration(process.url)):
+            found = wait_until_decided(api, members)
     assert len({node[:6] for node in found.values()}) == 2, found
 
 
