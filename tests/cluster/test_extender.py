@@ -296,6 +296,7 @@ class Broken(threading.Thread):
                 self.asked += 1
                 if self.answer is None:
                     time.sleep(30)
+                    return
                 connection.sendall(self.answer)
 
 

@@ -223,7 +223,10 @@ def undecided(api):
 
 
 def is_unheard(pod):
-    return bool(pod["spec"].get("schedulingGates")) or unschedulable(pod) is None
+    told = unschedulable(pod) or ""
+    # A pod whose gates are gone says so until kube-scheduler has looked at it.
+    is_gated = pod["spec"].get("schedulingGates") or told.startswith("SchedulingGated")
+    return bool(is_gated) or not told
 
 
 def running(found):
