@@ -79,11 +79,11 @@ def test_a_bar_follows_the_arrivals(monkeypatch):
 def test_a_failing_run_leaves_no_thread_behind():
     Path("zero.py").write_text("def score(pod, node):\n    return 1 / 0\n")
     case = load_case(load_settings({}), Inputs(nodes=2, pods=2))
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with pytest.raises(PolicyError) as caught:
         run_watched(SCREEN, case, load("zero.py"))
     assert caught.value.hint == "podium policies check zero.py finds out what is wrong"
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_first_start_is_announced(capsys, monkeypatch, tmp_path):

@@ -288,7 +288,8 @@ def _written(
 ) -> dict[str, Any]:
     """Writes a pod as it arrives, or as it runs when the recording begins."""
     value = run.pod.value
-    is_there = run.start_s is not None and run.start_s < 0
+    age_s = _age_s(run)
+    is_there = age_s > 0
     stays = run.standing.stays
     metadata = {**value["metadata"], "name": run.name}
     metadata.pop("deletionTimestamp", None)
@@ -301,9 +302,21 @@ def _written(
         duration_s = _duration_s(run, times, recording)
         if duration_s is not None:
             annotations[keys.DURATION_S] = repr(duration_s)
+    if is_there and not stays:
+        # Its times are told from the beginning on, whenever the last object was written.
+        metadata.pop("creationTimestamp", None)
+        annotations[keys.AGE_S] = repr(age_s)
     status = {"phase": "Running"} if is_there or stays else {}
     metadata["annotations"] = annotations
     return {**value, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _age_s(run: _Run) -> float:
+    """Gives how long a pod had run when the recording began.
+
+    Pods tell whole seconds: one that started in the second of the beginning came after it.
+    """
+    return -run.start_s if run.start_s is not None and run.start_s <= -1 else 0.0
 
 
 def _duration_s(
@@ -312,7 +325,7 @@ def _duration_s(
     """Gives the time that a pod runs from its arrival on, or from the recording's beginning."""
     start_s = run.start_s
     ended_s = recording.ended_s - recording.begun_s
-    before_s = max(0.0, -start_s) if start_s is not None else 0.0
+    before_s = _age_s(run)
     if run.exit in keys.KNOWN_EXITS and start_s is not None and run.end_s is not None:
         return run.end_s - start_s - before_s
     last_s = run.end_s if run.end_s is not None else ended_s

@@ -27,7 +27,10 @@ def test_an_object_that_cannot_be_read_is_logged_once_and_counted(tmp_path, monk
                 {"extender.kubeconfig": str(config)}, environ={}, folder=tmp_path
             )
             async with follow_cluster(settings, LiveState(), log.logger) as cluster:
-                await asyncio.sleep(0.2)
+                async with asyncio.timeout(20):
+                    while not cluster.unreadable() or "ml/odd" not in lines.getvalue():
+                        await asyncio.sleep(0.01)
+                await asyncio.sleep(3 * following.SAID_S)  # time to say it twice
                 return cluster.unreadable(), cluster.problems()
 
     counted = asyncio.run(whole())
