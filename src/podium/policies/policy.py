@@ -127,7 +127,8 @@ class PairPolicy:
             ) from error
         try:
             found = np.asarray(given)
-            is_numbers, told = found.dtype.kind in "biuf", reprlib.repr(given)
+            is_numbers = found.dtype.kind in "biuf"
+            told = "" if is_numbers else reprlib.repr(given)
         except (TypeError, ValueError, OverflowError) as error:
             is_numbers, told = False, str(error)
         if not is_numbers:

@@ -240,7 +240,7 @@ def _expected_nodes(plan: Plan, state: State) -> npt.NDArray[Any]:
     if isinstance(plan.protocol, Replay):
         return nodes
     placed = np.flatnonzero(state.arrays["status"] == PLACED)
-    at, slots = state.arrays["node"][placed], state.arrays["slots"][placed]
-    arrivals = plan.arrivals.taken(placed)
-    pods = placed_records(arrivals, plan.rank_order[at], slots, plan.cluster)
-    return occupied(nodes, pods, at, slots)
+    at, slots = state.arrays["node"], state.arrays["slots"]
+    where = plan.rank_order[np.maximum(at, 0)]
+    pods = placed_records(plan.arrivals, where, slots, plan.cluster)
+    return occupied(nodes, pods[placed], at[placed], slots[placed])
