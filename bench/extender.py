@@ -147,8 +147,8 @@ def in_process(
             started = clock()
             answer = component.verbs.prioritize(body)
             latencies.append((clock() - started) * 1000)
-            best = max(json.loads(answer), key=lambda each: each["Score"])
-            if best["Score"]:
+            best = max(json.loads(answer), key=lambda each: each["Score"], default=None)
+            if best and best["Score"]:
                 component.state.apply("Pod", "MODIFIED", bound(pod, best["Host"]))
             await asyncio.sleep(0)
         await component.stop()

@@ -1,13 +1,14 @@
 """Measures how many pods a second a real kube-scheduler places with the extender and without it.
 
     KUBEBUILDER_ASSETS=FOLDER python bench/extender_throughput.py [--nodes 1500] [--pods 200]
-        [--rounds 10] [--policy fgd] [--json]
+        [--rounds 10] [--policy fgd] [--qps 50] [--json]
 
 The nodes have 8 GPUs. kube-scheduler scores all of them (percentageOfNodesToScore 100), without
 batching, which any extender would switch off. Rounds with and without the extender take turns in
 one run. In each, the pods are there before kube-scheduler starts; the rate is that between the
 first and the last tenth of them, as kube-scheduler itself counts. While Podium is not asked, it
-stands still.
+stands still. kube-scheduler may send as many requests as it can; --qps limits them, with a burst of
+twice as many: 50 is its default.
 """
 
 from __future__ import annotations
@@ -127,18 +128,28 @@ def standing_still(process: Any) -> Any:
         process.process.send_signal(signal.SIGCONT)
 
 
+def limited(plane: ControlPlane, qps: int | None) -> dict[str, Any]:
+    """Limits how many requests kube-scheduler sends to the API server."""
+    if qps is None:
+        return {}
+    limits = {"qps": qps, "burst": 2 * qps}
+    return {"clientConnection": {"kubeconfig": str(plane.kubeconfig), **limits}}
+
+
 def measured(given: argparse.Namespace) -> dict[str, Any]:
     """Runs the rounds in turn; the first of each kind is thrown away."""
-    alone = {"percentageOfNodesToScore": 100, "profiles": [{"schedulerName": "default-scheduler"}]}
     rows: dict[str, list[dict[str, float]]] = {"without": [], "with": []}
     used_ms: list[float] = []
     with (
         tempfile.TemporaryDirectory() as folder,
         control_plane(find_programs(), ("OpportunisticBatching=false",)) as plane,
     ):
+        limits = limited(plane, given.qps)
+        profiles = [{"schedulerName": "default-scheduler"}]
+        alone = {"percentageOfNodesToScore": 100, "profiles": profiles, **limits}
         plane.api.create_all(nodes(given.nodes))
         with podium(plane, Path(folder), policy=given.policy) as process:
-            asked = configuration(process.url, httpTimeout="200ms")
+            asked = {**configuration(process.url, httpTimeout="200ms"), **limits}
             for _ in range(given.rounds + 1):
                 with standing_still(process):
                     rows["without"].append(drained(plane, alone, given.pods))
@@ -186,6 +197,7 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--policy", default="fgd")
+    parser.add_argument("--qps", type=int)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     try:

@@ -150,17 +150,21 @@ def test_who_runs_already_runs_on_where_it_is(cluster):
 def test_who_ran_before_the_beginning_runs_as_long_as_it_did_after_it(cluster):
     cluster.create(None, "before", -20)
     cluster.start(None, "before", -10)
-    cluster.create(None, "same-second", -0.5)
-    cluster.start(None, "same-second", -0.5)
+    cluster.create(None, "just-before", -0.5)
+    cluster.start(None, "just-before", -0.5, "n1")
+    cluster.create(None, "just-after", -0.5)
     with cluster.recorder() as recorder:
         begin(cluster, recorder)
         cluster.list_all(recorder)
+        cluster.start(recorder, "just-after", -0.5)  # as whole seconds have it
         cluster.finish(recorder, "before", 3)
-        cluster.finish(recorder, "same-second", 7)
+        cluster.finish(recorder, "just-before", 6)
+        cluster.finish(recorder, "just-after", 7)
         cluster.create(recorder, "last", 500)
     _, pods = pods_of(cluster.path)
     assert (pods["before"].node, pods["before"].duration_s, pods["before"].age_s) == ("n0", 3, 10)
-    assert (pods["same-second"].node, pods["same-second"].duration_s) == ("", 7.5)
+    assert (pods["just-before"].node, pods["just-before"].duration_s) == ("n1", 6)
+    assert (pods["just-after"].node, pods["just-after"].duration_s) == ("", 7.5)
 
 
 def test_runs_without_an_end_are_estimated_and_noted(cluster):

@@ -122,6 +122,8 @@ class History:
 def _compact(decision: Decision, names: Sequence[str]) -> Decision:
     """Keeps each node once under the name that is there anyway, and few that nobody knows."""
     at, given = decision.at, decision.node_names
+    if len(at) and at.min() >= 0 and np.bincount(at).max() == 1:  # as kube-scheduler asks
+        return replace(decision, node_names=list(map(names.__getitem__, at.tolist())))
     first = np.unique(at, return_index=True)[1]
     unknown = np.flatnonzero(at < 0)[:MOST_UNKNOWN]
     kept = np.union1d(first[at[first] >= 0], unknown)

@@ -24,6 +24,10 @@ LEAST = 1
 MOST = 1000
 """Points of the best node."""
 
+FOREMOST = 128
+"""Places in the order beyond which no node can win: a place is worth at least 10 of the 1,200
+points that kube-scheduler's own plugins give."""
+
 
 def scaled(scores: Scores, scale: Scale = "rank", ties: Ties = "order", most: int = MOST) -> Points:
     """Gives nodes their points; they stand in the order that breaks ties.
@@ -37,6 +41,14 @@ def scaled(scores: Scores, scale: Scale = "rank", ties: Ties = "order", most: in
     if len(accepted):
         points[accepted] = _SCALES[scale](scores[accepted], ties == "equal", most)
     return points
+
+
+def foremost(points: Points) -> npt.NDArray[np.int64]:
+    """Finds the nodes that can still win where points go by rank, equal ones all of them."""
+    if len(points) <= FOREMOST:
+        return np.arange(len(points))
+    least = np.partition(points, -FOREMOST)[-FOREMOST]
+    return np.flatnonzero(points >= max(least, LEAST))
 
 
 def _ranked(scores: Scores, is_equal: bool, most: int) -> Points:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,7 @@ from podium.service.extender.gangs import GangDomain
 from podium.service.extender.history import REFUSED, Entry, History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Decision, Neutral, Prioritizer, scores_of
+from podium.service.extender.scale import foremost
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.shortage import SHORTAGES, shortages
 from podium.service.extender.window import RecentPods
@@ -75,7 +76,7 @@ class Verbs:
             return wire.neutral([])
         decision = self._decide("prioritize", args)
         if isinstance(decision, Decision):
-            answer = wire.priorities(self._hosts(decision), decision.points.tolist())
+            answer = self._priorities(decision)
             self._assumed(decision)
         else:
             answer = wire.neutral(args.node_names)
@@ -154,11 +155,17 @@ class Verbs:
             self._fall_open(verb, decision, "a pod" if is_known else "an unknown pod")
         return decision
 
-    def _hosts(self, decision: Decision) -> Iterable[bytes]:
+    def _priorities(self, decision: Decision) -> bytes:
+        """Writes the points of all nodes, or of those that can win: the others have none then."""
         assert self.prioritizer is not None
-        if (decision.at < 0).any():
-            return map(wire.host, decision.node_names)
-        return map(self.prioritizer.names.hosts.__getitem__, decision.at.tolist())
+        is_cut = self._settings.scale == "rank" and decision.target is None
+        kept = foremost(decision.points) if is_cut else np.arange(len(decision.points))
+        at = decision.at[kept]
+        if (at < 0).any():
+            hosts = map(wire.host, map(decision.node_names.__getitem__, kept.tolist()))
+        else:
+            hosts = map(self.prioritizer.names.hosts.__getitem__, at.tolist())
+        return wire.priorities(hosts, decision.points[kept].tolist())
 
     def _fall_open(self, verb: str, neutral: Neutral, whose: str = "no pod") -> None:
         self._metrics.neutral(verb, neutral.reason)

@@ -53,6 +53,7 @@ class RecordedPod:
     """Is what was seen of one pod."""
 
     value: dict[str, Any]
+    was_bound: bool = False  # when it was first seen
     ungated_s: float | None = None  # when its last gate was seen to be gone
     gone_s: float | None = None
     is_lost: bool = False  # it went while nobody looked
@@ -93,7 +94,7 @@ class Recording:
         uid = value["metadata"]["uid"]
         known = self.pods.get(uid)
         if known is None:
-            self.pods[uid] = RecordedPod(value)
+            self.pods[uid] = RecordedPod(value, was_bound=bool(value["spec"].get("nodeName")))
             return
         self._see_gates(known, value, at_s)
         known.value, known.gone_s, known.is_lost = value, None, False
@@ -312,11 +313,11 @@ def _written(
 
 
 def _age_s(run: _Run) -> float:
-    """Gives how long a pod had run when the recording began.
+    """Gives how long a pod had run when the recording began; 0: it came after that.
 
-    Pods tell whole seconds: one that started in the second of the beginning came after it.
+    Pods tell whole seconds: one that was first seen without a node came later than it says.
     """
-    return -run.start_s if run.start_s is not None and run.start_s <= -1 else 0.0
+    return -run.start_s if run.pod.was_bound and run.start_s and run.start_s < 0 else 0.0
 
 
 def _duration_s(
