@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from podium.model.fit import held_gpus
 from podium.model.records import POD
 from podium.model.state import occupied
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,10 @@ class AssumedPods:
 
     def applied(
         self,
-        nodes: npt.NDArray[Any],
+        nodes: Array,
         index: Callable[[str], int | None],
         without: Collection[str] = (),
-    ) -> npt.NDArray[Any]:
+    ) -> Array:
         """Returns nodes on which assumed pods run, but for some, such as the one being scored."""
         self._drop_old()
         placed = [
@@ -86,7 +89,11 @@ class AssumedPods:
             return nodes
         records = np.frombuffer(b"".join([each.record for each, _ in placed]), POD)
         at = np.array([number for _, number in placed])
-        return occupied(nodes, records, at, np.array([each.slots for each, _ in placed]))
+        slots = np.array([each.slots for each, _ in placed])
+        found = occupied(nodes, records, at, slots)
+        if (found["gpu_milli_left"] >= np.minimum(nodes["gpu_milli_left"], 0)).all():
+            return found
+        return occupied(nodes, records, at, _apart(nodes, records, at, slots))
 
     def _drop_old(self) -> None:
         now_s = self._clock()
@@ -95,3 +102,22 @@ class AssumedPods:
             if self._pods[uid].until_s > now_s:
                 return
             del self._pods[uid]
+
+
+def _apart(nodes: Array, records: Array, at: Array, slots: Array) -> Array:
+    """Moves assumed pods to GPUs that are free.
+
+    The watch shows that a pod was bound, seldom to which GPUs: those that are taken for its own
+    may be the ones on which another pod is assumed.
+    """
+    left = nodes["gpu_milli_left"].tolist()
+    found = slots.copy()
+    for i, (record, node) in enumerate(zip(records, at.tolist(), strict=True)):
+        count, milli = int(record["gpu_count"]), int(record["gpu_milli"])
+        chosen = [slot for slot in range(len(left[node])) if slots[i] >> slot & 1]
+        if any(left[node][slot] < milli for slot in chosen):
+            held = held_gpus(count, milli, left[node])
+            chosen, found[i] = [*held.slots], held.mask
+        for slot in chosen:
+            left[node][slot] -= milli
+    return found

@@ -46,6 +46,15 @@ def test_a_pod_counts_on_the_node_where_it_probably_went(assumed):
     assert left(NODES) == ([8000, 8000], [[1000, 1000]] * 2)
 
 
+def test_it_moves_to_a_free_gpu_where_the_watch_shows_another_pod_on_its_own(assumed):
+    nodes = NODES.copy()
+    nodes["gpu_milli_left"][0, 0] = 0  # a pod was bound, and nobody said to which GPU
+    assumed.assume("u1", pod(gpu_milli=1000), "a", 0b01)
+    assert left(assumed.applied(nodes, INDEX))[1] == [[0, 0], [1000, 1000]]
+    assumed.assume("u2", pod(gpu_milli=300), "b", 0b01)
+    assert left(assumed.applied(nodes, INDEX))[1] == [[0, 0], [700, 1000]]
+
+
 def test_it_does_not_count_when_it_is_scored_again(assumed):
     assumed.assume("u1", pod(), "a", 1)
     assert assumed.applied(NODES, INDEX, without=("u1",)) is NODES
