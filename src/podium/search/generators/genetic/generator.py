@@ -11,6 +11,7 @@ import numpy as np
 from podium.errors import PolicyError
 from podium.search.generators.generator import Cost, Exemplar, Proposal, Request
 from podium.search.generators.genetic.breeding import (
+    DRAWN,
     BreedingSettings,
     Offspring,
     breed,
@@ -48,17 +49,23 @@ class GeneticGenerator:
         began = time.perf_counter()
         rng = np.random.default_rng(request.seed)
         fresh = max(self._fresh, STAGNANT) if request.is_stagnant else self._fresh
-        parents = [found for each in request.parents if (found := _program(each)) is not None]
-        if not parents or rng.random() < fresh:
-            offspring = Offspring(random_program(rng, self._settings), ("random_program",))
+        read = [(each.number, found) for each in request.parents if (found := _program(each))]
+        if not read or rng.random() < fresh:
+            offspring = Offspring(random_program(rng, self._settings), DRAWN)
         else:
-            offspring = breed(rng, parents, self._settings)
-        cost = Cost(seconds=time.perf_counter() - began)
-        text = write(offspring.program)
-        return Proposal(text, self.name, operators=offspring.operators, cost=cost)
+            parents = [program for _, program in read]
+            offspring = breed(rng, parents, self._settings, request.operator_weights)
+        return Proposal(
+            write(offspring.program),
+            self.name,
+            operators=offspring.operators,
+            cost=Cost(seconds=time.perf_counter() - began),
+            operator=offspring.operator,
+            parents=tuple(read[index][0] for index in offspring.parents),
+        )
 
     def learn(self, source: str, gain: float | None, cost: Cost) -> None:
-        """Ignores results: breeding draws operators by fixed weights."""
+        """Ignores results: who asks says how often operators are used."""
 
     def state(self) -> Mapping[str, Any]:
         """Returns an empty state: breeding keeps none."""

@@ -2,7 +2,10 @@ from podium.policies import load
 from podium.search.candidate.gates import Candidate, read_candidate
 from podium.search.generators.generator import Exemplar, Request
 from podium.search.generators.genetic.breeding import BreedingSettings
+from podium.search.generators.genetic.crossover import CROSSOVERS
 from podium.search.generators.genetic.generator import FROM_NOTHING, STAGNANT, GeneticGenerator
+from podium.search.generators.genetic.growth import GROWTHS
+from podium.search.generators.genetic.mutation import MUTATIONS
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.program import complexity
 from podium.search.program.reader import parse
@@ -60,6 +63,26 @@ def test_parents_that_are_no_single_function_are_passed_over():
     alone = [each.text for each in proposals(8, parents=PARENTS[:1])]
     among = [each.text for each in proposals(8, parents=(helpers, PARENTS[0], broken))]
     assert alone == among
+
+
+def test_a_proposal_names_the_parents_whose_material_it_has():
+    crossovers = {each.__name__ for each in CROSSOVERS}
+    for found in proposals(60):
+        is_crossed = found.operators[0] in crossovers
+        count = 0 if found.operators == DRAWN else 1 + is_crossed
+        assert len(found.parents) == count
+        assert found.parents[:1] in ((), (PARENTS[0].number,))
+        assert found.operator == found.operators[0]
+    assert {len(each.parents) for each in proposals(60)} >= {1, 2}
+    assert proposals(1, parents=())[0].parents == ()
+
+
+def test_operators_are_used_as_often_as_is_asked_for():
+    names = {each.__name__ for each in (*MUTATIONS, *GROWTHS, *CROSSOVERS)}
+    alone = {**dict.fromkeys(names, 0.0), "insert_term": 1.0}
+    assert {each.operator for each in proposals(20, operator_weights=alone)} == {"insert_term"}
+    usual = [each.text for each in proposals(20)]
+    assert [each.text for each in proposals(20, operator_weights={"hoist": 1.0})] == usual
 
 
 def test_programs_stay_as_small_as_is_asked_for():
