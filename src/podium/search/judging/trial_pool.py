@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from podium.evaluation.cases import TrainingSet
+from podium.evaluation.measures import Values
 from podium.evaluation.waste import Losses
-from podium.search.judging.fitness import Outcome
-from podium.search.judging.report import TrialReport, TuningReport, Wants, anything
+from podium.search.judging.report import (
+    Racing,
+    TrialReport,
+    TuningReport,
+    Wants,
+    anything,
+    unopposed,
+)
 from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.pool import Pool
 from podium.search.sandbox.worker import Worker
@@ -43,13 +50,18 @@ class TrialPool(Pool):
         return list(self.facts.get("losses", ()))
 
     def run(
-        self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything, *,
+        self, text: str, wants: Wants = anything, racing: Racing = unopposed, *,
         may_hold: bool = True,
     ) -> TrialReport:  # fmt: skip
         """Tries a candidate in the next free worker."""
-        return self.lend(
-            lambda worker: ask_trial(worker, self._kinds, text, race, wants, may_hold=may_hold)
-        )
+
+        def ask(worker: Worker) -> TrialReport:
+            report = TrialReport(
+                self._kinds, wants, tuple(worker.facts.get("bounds", ())), racing=racing
+            )
+            return ask_trial(worker, report, text, self.baseline, may_hold=may_hold)
+
+        return self.lend(ask)
 
     def tune(
         self, text: str, evaluations: int, seed: int, *, may_hold: bool = True
@@ -64,13 +76,10 @@ class TrialPool(Pool):
 
 
 def ask_trial(
-    worker: Worker, kinds: tuple[str, ...], text: str, race: Sequence[Outcome] = (),
-    wants: Wants = anything, *, may_hold: bool = True,
-) -> TrialReport:  # fmt: skip
-    """Tries a candidate; whatever happens to the process, a report comes back."""
-    outcomes = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
-    request = {"text": text, "race": outcomes, "may_hold": may_hold}
-    report = TrialReport(kinds, wants, tuple(worker.facts.get("bounds", ())))
+    worker: Worker, report: TrialReport, text: str, baseline: Sequence[Values], *, may_hold: bool
+) -> TrialReport:
+    """Tries a candidate; whatever happens to the process, the report comes back."""
+    request = {"text": text, "baseline": baseline, "may_hold": may_hold}
     limits = worker.limits
     return worker.ask(request, report, limits.time_s, limits.trial_s)
 
