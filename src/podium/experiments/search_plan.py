@@ -62,8 +62,9 @@ class SearchRequest:
     islands: int = 4
     batch: int = 24
     largest: int = 120  # nodes of a program's syntax tree
-    tune_every: int = 3
+    tune_every: int = 1
     tune_evaluations: int = 60
+    ahead: int = 8  # batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SIL
     """Builds the plan; reports what is wrong with the request before anything is stored."""
     from podium.search.judging.fitness import fitness_named
     from podium.search.population.archive import IslandSettings
-    from podium.search.run.plan import RunPlan, Tuning
+    from podium.search.run.plan import Pipeline, RunPlan, Tuning
 
     writers, fitness = request.writers, request.cases.fitness
     check_names(writers.names)
@@ -96,7 +97,7 @@ def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SIL
         IslandSettings(islands=request.islands),
         Tuning(request.tune_every, request.tune_evaluations),
         request.may_hold or fitness_named(fitness).may_hold, request.largest,
-        generator_options(settings, writers),
+        generator_options(settings, writers), Pipeline(ahead=request.ahead),
     )  # fmt: skip
 
 

@@ -64,14 +64,23 @@ def run(
     ] = 120,
     tune_every: Annotated[
         int,
-        typer.Option("--tune-every", help="Tune constants every N batches; 0: never.", min=0),
-    ] = 3,
+        typer.Option("--tune-every", help="Tune constants in every Nth batch; 0: never.", min=0),
+    ] = 1,
     tune_evaluations: Annotated[
         int,
         typer.Option(
             "--tune-evaluations", help="Evaluations spent on tuning one candidate.", min=10
         ),
     ] = 60,
+    ahead: Annotated[
+        int,
+        typer.Option(
+            "--ahead",
+            help="Batches between asking a model and judging its answer.",
+            min=0,
+            max=1000,
+        ),
+    ] = 8,
     models: options.ModelOptions,
     price: options.Prices = None,
     replay: options.Replay = None,
@@ -92,7 +101,7 @@ def run(
     )  # fmt: skip
     request = search_plan.SearchRequest(
         cases.request(), writers, seed, start, tuple(policy or ()), origin, may_hold, islands,
-        batch, largest, tune_every, tune_evaluations,
+        batch, largest, tune_every, tune_evaluations, ahead,
     )  # fmt: skip
     with watching(Screen(settings.display)) as listener:
         plan = search_plan.plan_of(settings, request, listener)

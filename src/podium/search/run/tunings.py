@@ -8,12 +8,8 @@ a run again, batch by batch, gives the same strategies.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 from podium.errors import PolicyError
 from podium.evaluation.measures import Values
@@ -24,6 +20,7 @@ from podium.search.program.parameters import with_tunables
 from podium.search.program.reader import parse
 from podium.search.program.writer import write
 from podium.search.run.plan import RunPlan
+from podium.search.run.strategy import CmaEs, Floats
 from podium.store import CandidateRecord
 
 SIGMA, AGAIN = 0.25, 0.1
@@ -64,15 +61,15 @@ class Subject:
     island: int
     text: str
     constants: tuple[Constant, ...]
-    strategy: Any  # of the package cma, which has no types
+    strategy: CmaEs
     best: float
     rival: tuple[Values, ...]
     spent: int = 0
-    pending: dict[int, Sequence[float]] = field(default_factory=dict)  # points by number
+    pending: dict[int, Floats] = field(default_factory=dict)  # points by number
 
-    def values(self, point: Sequence[float]) -> dict[str, float]:
+    def values(self, point: Floats) -> dict[str, float]:
         """Turns a point of the unit cube into constants with few digits."""
-        pairs = zip(self.constants, point, strict=False)
+        pairs = zip(self.constants, point.tolist(), strict=True)
         return {constant.name: value_at(constant, part) for constant, part in pairs}
 
 
@@ -97,9 +94,7 @@ class Tunings:
             if not subject.pending or not all(number in rows for number in subject.pending):
                 continue
             told = [rows[number] for number in subject.pending]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                subject.strategy.tell(list(subject.pending.values()), [loss_of(e) for e in told])
+            subject.strategy.tell(list(subject.pending.values()), [loss_of(e) for e in told])
             subject.pending = {}
             for row in told:
                 if row.fitness is not None and row.fitness > subject.best:
@@ -113,10 +108,7 @@ class Tunings:
         subject = ready or self._begin(archive, len(numbers))
         if subject is None:
             return {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            points = subject.strategy.ask()
-        subject.pending = dict(zip(numbers, points, strict=True))
+        subject.pending = dict(zip(numbers, subject.strategy.ask(), strict=True))
         subject.spent += len(numbers)
         self.points += len(numbers)
         return {
@@ -136,10 +128,8 @@ class Tunings:
         self._begun.append(member.number)
         constants = constants_of(text)
         start = [part_of(each) for each in constants]
-        # CMA-ES wants two dimensions at least; a second one that means nothing does no harm.
-        padded = start if len(start) > 1 else [*start, 0.5]
         seed = (self._plan.seed, member.number, times, _STREAM)
-        strategy = _strategy(padded, AGAIN if times else SIGMA, points, seed)
+        strategy = CmaEs(start, AGAIN if times else SIGMA, points, seed)
         subject = Subject(
             member.number, island.index, text, constants, strategy, member.fitness, member.cases
         )
@@ -218,20 +208,4 @@ def loss_of(record: CandidateRecord) -> float:
 def _is_done(subject: Subject, most: int) -> bool:
     if subject.pending:
         return False
-    is_spent = subject.spent + int(subject.strategy.popsize) > most
-    return is_spent or bool(subject.strategy.stop())
-
-
-def _strategy(start: Sequence[float], sigma: float, points: int, seed: Sequence[int]) -> Any:
-    """Opens CMA-ES with random numbers of its own: those of NumPy belong to everybody."""
-    rng = np.random.default_rng(seed)
-    options = {
-        "bounds": [0, 1], "seed": math.nan, "popsize": points,
-        "randn": lambda *shape: rng.standard_normal(shape),
-        "verbose": -9, "verb_disp": 0, "verb_log": 0, "verb_filenameprefix": "",
-    }  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import cma
-
-        return cma.CMAEvolutionStrategy(list(start), sigma, options)
+    return subject.spent + subject.strategy.points > most or subject.strategy.is_done

@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from podium.search.generators.generator import Proposal, Spent
 from podium.search.run.batch import Sample
 
-MOST_AT_ONCE = 32
+MOST_AT_ONCE = 64
 """Requests that are under way at a time; a generator may allow fewer."""
 
 Write = Callable[[Sample], Proposal | Spent]

@@ -111,9 +111,7 @@ def test_generators_are_drawn_by_their_weights():
     plan = replace(PLAN, generators=(("genetic", 3.0), ("llm", 1.0)), batch=400)
     assert plan.ahead == 0
     names = [
-        each.generator
-        for part in (next_batch, asked_ahead)
-        for each in part(plan, archive_of(), 1)
+        each.generator for part in (next_batch, asked_ahead) for each in part(plan, archive_of(), 1)
     ]
     assert 60 <= names.count("llm") <= 140
     assert names.count("genetic") == 400 - names.count("llm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -80,7 +81,12 @@ class GeneticGenerator:
 
 def _program(exemplar: Exemplar) -> Program | None:
     """Reads a parent; what a language model wrote may be beyond breeding."""
+    return _parsed(exemplar.text)
+
+
+@functools.lru_cache(maxsize=512)
+def _parsed(text: str) -> Program | None:
     try:
-        return parse(exemplar.text)
+        return parse(text)
     except PolicyError:
         return None
