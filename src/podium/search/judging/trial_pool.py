@@ -54,12 +54,10 @@ class TrialPool(Pool):
         may_hold: bool = True,
     ) -> TrialReport:  # fmt: skip
         """Tries a candidate in the next free worker."""
+        baseline = self.baseline
 
         def ask(worker: Worker) -> TrialReport:
-            report = TrialReport(
-                self._kinds, wants, tuple(worker.facts.get("bounds", ())), racing=racing
-            )
-            return ask_trial(worker, report, text, self.baseline, may_hold=may_hold)
+            return ask_trial(worker, self._kinds, text, baseline, wants, racing, may_hold=may_hold)
 
         return self.lend(ask)
 
@@ -76,10 +74,12 @@ class TrialPool(Pool):
 
 
 def ask_trial(
-    worker: Worker, report: TrialReport, text: str, baseline: Sequence[Values], *, may_hold: bool
-) -> TrialReport:
-    """Tries a candidate; whatever happens to the process, the report comes back."""
-    request = {"text": text, "baseline": baseline, "may_hold": may_hold}
+    worker: Worker, kinds: tuple[str, ...], text: str, baseline: Sequence[Values] = (),
+    wants: Wants = anything, racing: Racing = unopposed, *, may_hold: bool = True,
+) -> TrialReport:  # fmt: skip
+    """Tries a candidate; whatever happens to the process, a report comes back."""
+    request = {"text": text, "baseline": list(baseline), "may_hold": may_hold}
+    report = TrialReport(kinds, wants, tuple(worker.facts.get("bounds", ())), racing=racing)
     limits = worker.limits
     return worker.ask(request, report, limits.time_s, limits.trial_s)
 

@@ -305,6 +305,8 @@ class Search:
         writing = self._writers.numbers
         waiting = sorted({*self.history.asked, *self._repairs})
         for batch in [each for each in waiting if self.archive.batches <= each < batches]:
+            if self._is_beyond(batch, budget):
+                return
             for sample in (*self.history.asked.get(batch, ()), *self._repairs.get(batch, ())):
                 if sample.number in {*writing, *self._unwritten, *self._open}:
                     continue
@@ -312,6 +314,17 @@ class Search:
                     return
                 self._writers.ask(sample)
                 writing.add(sample.number)
+
+    def _is_beyond(self, batch: int, budget: Budget) -> bool:
+        """Returns whether the evaluations of a run will be used up before a later batch.
+
+        If they are not after all, it is asked for when the batch is next.
+        """
+        whole = self.archive.batches
+        if budget.evaluations is None or batch <= whole + self.plan.pipeline.lag or not whole:
+            return False
+        by_then = self._done.evaluations / whole * batch
+        return by_then > budget.evaluations
 
     def _is_in_time(self, budget: Budget) -> bool:
         """Returns whether an answer can be expected before the time of a run is over."""
