@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from podium.evaluation.cases import TrainingSet
@@ -54,12 +55,11 @@ class TrialPool(Pool):
         may_hold: bool = True,
     ) -> TrialReport:  # fmt: skip
         """Tries a candidate in the next free worker."""
-        baseline = self.baseline
-
-        def ask(worker: Worker) -> TrialReport:
-            return ask_trial(worker, self._kinds, text, baseline, wants, racing, may_hold=may_hold)
-
-        return self.lend(ask)
+        self.get_ready()
+        terms = RaceTerms(racing, self.baseline)
+        return self.lend(
+            lambda worker: ask_trial(worker, self._kinds, text, wants, terms, may_hold=may_hold)
+        )
 
     def tune(
         self, text: str, evaluations: int, seed: int, *, may_hold: bool = True
@@ -73,13 +73,25 @@ class TrialPool(Pool):
         return self.lend(lambda worker: ask_tuning(worker, text, tuning))
 
 
+@dataclass(frozen=True, slots=True)
+class RaceTerms:
+    """What candidates race against, and what fgd reaches on each case."""
+
+    racing: Racing = unopposed
+    baseline: Sequence[Values] = ()
+
+
+NO_TERMS = RaceTerms()
+
+
 def ask_trial(
-    worker: Worker, kinds: tuple[str, ...], text: str, baseline: Sequence[Values] = (),
-    wants: Wants = anything, racing: Racing = unopposed, *, may_hold: bool = True,
+    worker: Worker, kinds: tuple[str, ...], text: str, wants: Wants = anything,
+    terms: RaceTerms = NO_TERMS, *, may_hold: bool = True,
 ) -> TrialReport:  # fmt: skip
     """Tries a candidate; whatever happens to the process, a report comes back."""
-    request = {"text": text, "baseline": list(baseline), "may_hold": may_hold}
-    report = TrialReport(kinds, wants, tuple(worker.facts.get("bounds", ())), racing=racing)
+    request = {"text": text, "baseline": list(terms.baseline), "may_hold": may_hold}
+    bounds = tuple(worker.facts.get("bounds", ()))
+    report = TrialReport(kinds, wants, bounds, racing=terms.racing)
     limits = worker.limits
     return worker.ask(request, report, limits.time_s, limits.trial_s)
 
