@@ -34,7 +34,7 @@ from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
 from podium.sim.engine import make_plan
 from podium.sim.plan import Plan
-from podium.traces.catalogue import EMBEDDED, EMBEDDED_16, LoadOptions, is_name, load_trace
+from podium.traces.catalogue import EMBEDDED, LoadOptions, is_drawn, is_name, load_trace
 from podium.traces.trace import Trace
 
 LEFT_OUT = 0.1
@@ -88,7 +88,7 @@ class Case:
     @property
     def is_drawn(self) -> bool:
         """Returns whether the trace is drawn afresh for every seed."""
-        return self.trace in (EMBEDDED, EMBEDDED_16)
+        return is_drawn(self.trace)
 
     @property
     def is_own(self) -> bool:
