@@ -25,6 +25,7 @@ from podium.evaluation.splits import (
     Purpose,
     Split,
     check_seed,
+    selection_seed,
     validation_seed,
 )
 from podium.evaluation.windows import as_demand, between, check_times, drawn
@@ -78,6 +79,11 @@ class Case:
         """Names trace and cluster without their folders."""
         trace, cluster = _short(self.trace), _short(self.cluster)
         return f"{trace} on {cluster}" if cluster else trace
+
+    @property
+    def family(self) -> str:
+        """Names what cases that differ in size, seed or perturbation have in common."""
+        return f"{self.trace} on {self.cluster}" if self.cluster else self.trace
 
     @property
     def _part(self) -> str:
@@ -216,6 +222,11 @@ class TrainingSet:
         """Returns the same cases with validation seeds, and the arrivals that are held out."""
         moved = [case.held_out() for case in self.cases]
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
+
+    def selection(self) -> TrainingSet:
+        """Returns the same cases with the seeds on which a winner is chosen."""
+        moved = [replace(case, seed=selection_seed(case.seed)) for case in self.cases]
+        return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "selection")
 
     def as_object(self) -> dict[str, Any]:
         """Describes the set as JSON types."""

@@ -149,7 +149,7 @@ def work_on(
         warn_of_walls(listener, search.missing_walls)
         listener.status(f"run {record.id} in {record.folder}")
         search.go(budget)
-        summary, best = search.progress().summary(), search.archive.best
+        summary, best = search.progress().summary(), search.best
     text = None if best is None else best.text
     return SearchOutcome(record.id, record.folder, search.ending, summary, text)
 

@@ -64,8 +64,7 @@ def try_candidate(
     results: list[tuple[Result, Values]] = []
     for index, values in enumerate(_measured(fixtures, form, parent, results)):
         if index < len(race):
-            incumbent = race[index]
-            found.append(Outcome(incumbent.kind, values, incumbent.baseline))
+            found.append(replace(race[index], values=values))
             check_race(found, race, fitness)
         if index + 1 == len(race):
             tell({"gate": TRAINING})

@@ -68,7 +68,7 @@ def ask_trial(
     wants: Wants = anything, *, may_hold: bool = True,
 ) -> TrialReport:  # fmt: skip
     """Tries a candidate; whatever happens to the process, a report comes back."""
-    outcomes = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
+    outcomes = [(each.kind, dict(each.values), dict(each.baseline), each.family) for each in race]
     request = {"text": text, "race": outcomes, "may_hold": may_hold}
     report = TrialReport(kinds, wants, tuple(worker.facts.get("bounds", ())))
     limits = worker.limits

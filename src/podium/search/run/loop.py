@@ -14,20 +14,22 @@ from typing import Any
 
 from podium.search.generators.generator import Generator, Proposal, Spent
 from podium.search.judging.fitness import Outcome, fitness_named
-from podium.search.population import Archive
+from podium.search.population import Archive, Member
 from podium.search.run.batch import Sample, as_written, first_batch, next_batch, repair_of
 from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Context, Executor
 from podium.search.run.folder import BEST, STATE, SearchFolder
 from podium.search.run.notes import RunNotes
 from podium.search.run.plan import Budget, RunPlan
-from podium.search.run.progress import Progress, Tally, Validated
+from podium.search.run.progress import Chosen, Progress, Tally, Validated
 from podium.search.run.records import BatchJudge, proposed, report_gains
+from podium.search.run.selection import Finalist, chosen_of, finalists_of
 from podium.store import CandidateRecord, Store
 from podium.store.run_status import Stopwatch
 
 Watch = Callable[[Progress], None]
 Validate = Callable[[int, str], Validated | None]
+Measure = Callable[[int, str], Finalist]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Parts:
     generators: Mapping[str, Generator]
     starters: Sequence[tuple[str, str]] = ()
     validate: Validate = lambda _number, _text: None
+    measure: Measure | None = None  # on the selection set
     watch: Watch = lambda _progress: None
     clock: Callable[[], float] = time.monotonic
 
@@ -54,6 +57,7 @@ class Search:
     tally: Tally = field(default_factory=Tally)
     notes: RunNotes | None = None  # where a generator reads prompts
     validated: Validated | None = None
+    chosen: Chosen | None = None  # on the selection set, once a session is over
     missing_walls: tuple[str, ...] = ()  # of the sandbox, in any session
     archive: Archive = field(init=False)
     _end: Ending = field(init=False)
@@ -63,6 +67,8 @@ class Search:
     _baseline_fitness: float = field(init=False, default=0.0)
     _done: Tally = field(default_factory=Tally)  # of whole batches alone
     _open: dict[int, CandidateRecord] = field(default_factory=dict)
+    _whole: int = 0  # batches that no budget has cut
+    _measured: dict[int, Finalist] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan, state = self.plan, self.parts.folder.state()
@@ -94,7 +100,28 @@ class Search:
         self.get_ready()
         while not self._is_over(budget):
             self.step(budget)
+        self.choose()
         self._show()
+
+    def choose(self) -> None:
+        """Chooses the winner on the selection set; what was measured there before is known."""
+        finalists = finalists_of(self.archive, self.plan.finalists)
+        if self.parts.measure is None or not finalists:
+            return
+        for each in finalists:
+            if each.number not in self._measured:
+                self._measured[each.number] = self.parts.measure(each.number, each.text)
+        measured = [self._measured[each.number] for each in finalists]
+        self.chosen = chosen_of(finalists, measured)
+        if self.best is not None:
+            self._keep_best(self.best)
+        self._save_state(self._whole)
+        self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
+
+    @property
+    def best(self) -> Member | None:
+        """Returns the winner so far: the chosen one, else the best by training."""
+        return self.chosen.member if self.chosen else self.archive.best
 
     def step(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
         """Runs one batch, or as much of it as the budget allows."""
@@ -119,7 +146,7 @@ class Search:
         """Returns the progress of the run at this moment."""
         return Progress(
             self.run_id, self.seconds, self._stopwatch.rate(self.tally.evaluations), self.tally,
-            self.archive, self._baseline_fitness, self.validated, self.missing_walls,
+            self.archive, self._baseline_fitness, self.validated, self.missing_walls, self.chosen,
         )  # fmt: skip
 
     @property
@@ -148,6 +175,8 @@ class Search:
         with self.parts.folder.reading(STATE):
             self.validated = Validated(**state["validated"]) if state.get("validated") else None
             self.missing_walls = tuple(state.get("missing_walls", ()))
+            found = [Finalist(**each) for each in state.get("finalists", ())]
+            self._measured = {each.number: each for each in found}
             for name, saved in state.get("generators", {}).items():
                 if name in self.parts.generators:
                     self.parts.generators[name].restore(saved)
@@ -157,7 +186,8 @@ class Search:
         batches: dict[int, list[CandidateRecord]] = {}
         for record in records:
             batches.setdefault(record.batch, []).append(record)
-        for batch in range(state.get("batches", 0)):
+        self._whole = state.get("batches", 0)
+        for batch in range(self._whole):
             rows = batches.pop(batch, [])
             self._fold(rows)
             self._judge.fingerprints |= {each.fingerprint for each in rows}
@@ -224,11 +254,17 @@ class Search:
         self._open.clear()
         best = self.archive.best
         if best is not None and best is not before:
-            self.parts.folder.write_text(BEST, best.text)
-            self.validated = self.parts.validate(best.number, best.text) or self.validated
-        self._save_state(self.archive.batches - (not is_whole))
+            self.chosen = None
+            self._keep_best(best)
+        self._whole = self.archive.batches - (not is_whole)
+        self._save_state(self._whole)
         self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
         self._show()
+
+    def _keep_best(self, best: Member) -> None:
+        self.parts.folder.write_text(BEST, best.text)
+        if self.validated is None or self.validated.number != best.number:
+            self.validated = self.parts.validate(best.number, best.text) or self.validated
 
     def _report_gains(self, samples: Sequence[Sample], rows: Sequence[CandidateRecord]) -> None:
         known = self.parts.generators
@@ -258,7 +294,9 @@ class Search:
         self._note_walls()
         self.parts.folder.write(STATE, {"batches": whole, "generators": states,
                                         "seconds": self.seconds, "validated": checked,
-                                        "missing_walls": list(self.missing_walls)})  # fmt: skip
+                                        "missing_walls": list(self.missing_walls),
+                                        "finalists": [asdict(each) for each in
+                                                      self._measured.values()]})  # fmt: skip
 
     def _context(self) -> Context:
         best = self.archive.best
