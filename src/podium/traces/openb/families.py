@@ -87,6 +87,14 @@ def weights_of(profile: Profile, family: Family) -> Weights:
     return _with_part(weights, np.ones_like(demand), ~has_gpu, cpu_only)
 
 
+def pods_asking(profile: Profile, name: str, gpus: float) -> int:
+    """Returns how many pods of a trace, by its name, ask for so many GPUs on average."""
+    counts: Weights = profile.pod_counts.astype(np.float64)
+    weights = weights_of(profile, FAMILIES[name]) if name in FAMILIES else counts
+    asked = float(weights @ gpu_demand(profile.pods)) / float(weights.sum())
+    return round(gpus * GPU_MILLI / asked)
+
+
 def _with_part(
     weights: Weights, amounts: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_], part: float
 ) -> Weights:
