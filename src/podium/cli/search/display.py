@@ -108,6 +108,8 @@ def facts_of_summary(summary: dict[str, Any]) -> dict[str, str]:
         "validation": _validation(summary),
         "time": figures.duration(summary["seconds"]),
     }
+    if summary.get("ranking"):
+        facts["ranking"] = _ranking(summary["ranking"])
     if summary.get("missing_walls"):
         facts["missing walls"] = ", ".join(summary["missing_walls"])
     if summary["calls"]:
@@ -220,6 +222,17 @@ def _selection(summary: dict[str, Any]) -> str:
     if summary["best"] == summary["best_by_training"]:
         return f"{told} and by training"
     return f"{told}; by training it was #{summary['best_by_training']}"
+
+
+def _ranking(ranking: dict[str, Any]) -> str:
+    """Describes how well the training cases rank."""
+    if ranking["correlation"] is None:
+        return f"unknown: {ranking.get('reason', 'all programs are alike')}"
+    traces = figures.counted(len(ranking["traces"]), "trace")
+    return (
+        f"{ranking['correlation']:.2f} rank correlation of training with full size, on "
+        f"{ranking['programs']} programs and {traces}"
+    )
 
 
 def _validation(summary: dict[str, Any]) -> str:

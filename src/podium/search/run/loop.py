@@ -14,11 +14,12 @@ from typing import Any
 
 from podium.search.generators.generator import Generator, Proposal, Spent
 from podium.search.judging.fitness import Outcome, fitness_named
+from podium.search.judging.panel import Ranking, rank_training
 from podium.search.population import Archive, Member
 from podium.search.run.batch import Sample, as_written, first_batch, next_batch, repair_of
 from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Context, Executor
-from podium.search.run.folder import BEST, STATE, SearchFolder
+from podium.search.run.folder import BEST, RANKING, STATE, SearchFolder
 from podium.search.run.notes import RunNotes
 from podium.search.run.plan import Budget, RunPlan
 from podium.search.run.progress import Chosen, Progress, Tally, Validated
@@ -59,6 +60,7 @@ class Search:
     validated: Validated | None = None
     chosen: Chosen | None = None  # on the selection set, once a session is over
     missing_walls: tuple[str, ...] = ()  # of the sandbox, in any session
+    ranking: Ranking | None = None  # how well the training set ranks
     archive: Archive = field(init=False)
     _end: Ending = field(init=False)
     _stopwatch: Stopwatch = field(init=False)
@@ -94,6 +96,17 @@ class Search:
         """Records permanently that candidates ran less confined than they should."""
         known = {*self.missing_walls, *self.parts.executor.missing_walls()}
         self.missing_walls = tuple(sorted(known))
+
+    def rank(self, jobs: int) -> Ranking:
+        """Measures once in a run how well its training set ranks."""
+        folder = self.parts.folder
+        if self.ranking is None and folder.has(RANKING):
+            with folder.reading(RANKING):
+                self.ranking = Ranking.from_object(folder.read(RANKING))
+        if self.ranking is None:
+            self.ranking = rank_training(self.plan.training, fitness_named(self.plan.fitness), jobs)
+            folder.write(RANKING, self.ranking.as_object())
+        return self.ranking
 
     def go(self, budget: Budget) -> None:
         """Searches until the budget or a generator is used up."""
@@ -147,6 +160,7 @@ class Search:
         return Progress(
             self.run_id, self.seconds, self._stopwatch.rate(self.tally.evaluations), self.tally,
             self.archive, self._baseline_fitness, self.validated, self.missing_walls, self.chosen,
+            self.ranking,
         )  # fmt: skip
 
     @property

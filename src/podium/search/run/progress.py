@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from podium.search.judging.panel import Ranking
 from podium.search.population import Archive, Member
 from podium.store import CandidateRecord
 from podium.store.records import JUDGED
@@ -87,6 +88,7 @@ class Progress:
     validated: Validated | None = None
     missing_walls: tuple[str, ...] = ()  # of the sandbox, in any session
     chosen: Chosen | None = None  # None: not yet, so that the best by training stands for it
+    ranking: Ranking | None = None  # how well the training set ranks; None: nobody asked
 
     def summary(self) -> dict[str, Any]:
         """Describes the moment as JSON types."""
@@ -116,6 +118,7 @@ class Progress:
             "validated": checked.number if checked else None,
             "validation_fitness": checked.fitness if checked else None,
             "validation_fitness_fgd": checked.baseline if checked else None,
+            **({"ranking": self.ranking.as_object()} if self.ranking else {}),
             "missing_walls": list(self.missing_walls),
             "islands": [_island(each) for each in self.archive.islands],
             "transfers": self.archive.transfers[-50:],
