@@ -90,7 +90,7 @@ def show(
     with experiments.open_runs(settings) as opened:
         record = experiments.standing(_found(opened, run))
         count = opened.candidates.count(record.id)
-        found = opened.candidates.best(record.id, best)
+        found = experiments.best_candidates(opened, record, best)
         lineage = _lineage(opened, record, found)
     if is_json:
         print_json({**plain(record), "candidates": count, "best": found})
@@ -225,7 +225,7 @@ def _ask(records: list[RunRecord], count: int) -> None:
 
 
 def _listed(opened: Store, run: RunRecord) -> dict[str, Any]:
-    best = opened.candidates.best(run.id, 1)
+    best = experiments.best_candidates(opened, run, 1)
     result = experiments.headline(run)
     return {
         "id": run.id,

@@ -25,6 +25,7 @@ from podium.evaluation.splits import (
     Purpose,
     Split,
     check_seed,
+    selection_seed,
     validation_seed,
 )
 from podium.evaluation.windows import as_demand, between, check_times, drawn
@@ -34,7 +35,7 @@ from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
 from podium.sim.engine import make_plan
 from podium.sim.plan import Plan
-from podium.traces.catalogue import EMBEDDED, EMBEDDED_16, LoadOptions, is_name, load_trace
+from podium.traces.catalogue import EMBEDDED, LoadOptions, is_drawn, is_name, load_trace
 from podium.traces.trace import Trace
 
 LEFT_OUT = 0.1
@@ -80,6 +81,11 @@ class Case:
         return f"{trace} on {cluster}" if cluster else trace
 
     @property
+    def family(self) -> str:
+        """Names what cases that differ in size, seed or perturbation have in common."""
+        return f"{self.trace} on {self.cluster}" if self.cluster else self.trace
+
+    @property
     def _part(self) -> str:
         if self.since:
             return f" (last {100 - 100 * self.since:g} % of the arrivals)"
@@ -88,7 +94,7 @@ class Case:
     @property
     def is_drawn(self) -> bool:
         """Returns whether the trace is drawn afresh for every seed."""
-        return self.trace in (EMBEDDED, EMBEDDED_16)
+        return is_drawn(self.trace)
 
     @property
     def is_own(self) -> bool:
@@ -216,6 +222,11 @@ class TrainingSet:
         """Returns the same cases with validation seeds, and the arrivals that are held out."""
         moved = [case.held_out() for case in self.cases]
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
+
+    def selection(self) -> TrainingSet:
+        """Returns the same cases with the seeds on which a winner is chosen."""
+        moved = [replace(case, seed=selection_seed(case.seed)) for case in self.cases]
+        return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "selection")
 
     def as_object(self) -> dict[str, Any]:
         """Describes the set as JSON types."""

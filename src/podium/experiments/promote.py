@@ -188,12 +188,13 @@ def nominees_of(
     store: Store, record: RunRecord, plan: RunPlan, request: PromotionRequest
 ) -> list[Nominee]:
     """Lists the candidates that are nominated, with where they were found."""
+    from podium.experiments.runs import best_candidates
     from podium.search.promotion.promote import Nominee
 
     if request.candidates:
         found = [store.candidates.get(record.id, number) for number in request.candidates]
     else:
-        found = store.candidates.best(record.id, request.best)
+        found = best_candidates(store, record, request.best)
     if not found:
         raise UsageError(
             f"run {record.id} has no accepted candidate",

@@ -111,7 +111,7 @@ def _trial(
         settled(store, record, listener),
     ):
         search.go(budget)
-        summary, best = search.progress().summary(), search.archive.best
+        summary, best = search.progress().summary(), search.best
     assert best is not None  # a run whose beginning is of no use stops at once
     scores = held_out_scores(plan, means, best.text)
     return StrategyRun(

@@ -53,7 +53,7 @@ def test_stages_described_in_json_are_the_same_stages():
     ids=["gap", "overlap", "too short", "too long", "nobody", "last drops", "nan", "not whole"],
 )
 def test_stages_that_do_not_part_the_cases_are_refused(stages):
-    with pytest.raises(ValueError, match="stage|share"):
+    with pytest.raises(ValueError, match=r"stage|share"):
         TrainingSet(demo_cases(["inflation"], 4), stages=stages)
 
 

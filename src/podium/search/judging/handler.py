@@ -117,13 +117,14 @@ def _warm_up(fixtures: Fixtures) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
     by_kind = {(plan.protocol.name, plan.variant): plan for plan in fixtures.plans}
     plans = (fixtures.tiny, *by_kind.values())
-    few = replace(fixtures, plans=plans, median_pods=(MedianPod(),) * len(plans))
+    count = len(plans)
+    few = replace(fixtures, plans=plans, median_pods=(MedianPod(),) * count, families=("",) * count)
     _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))
     if form_as_written(read_policy(PLAIN), fixtures.plans, fixtures.is_compiled).is_compiled:
         _try_all(replace(few, is_compiled=True), (RICH, BY_GPU, FAILING))
     # CMA-ES opens files when it is imported, and some more when it is first used. In plain Python:
     # compiling each variant would load nothing new, and take as long as all the rest.
-    tiny = replace(fixtures, plans=(fixtures.tiny,), is_compiled=False)
+    tiny = replace(fixtures, plans=(fixtures.tiny,), is_compiled=False, families=("",))
     tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(fixtures.tiny.protocol.name, {})]), 30, 1)
 
 

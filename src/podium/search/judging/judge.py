@@ -122,19 +122,21 @@ class Judge:
 
     def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:
         """Pairs measurements with those of fgd on the same cases."""
-        protocols = [case.protocol for case in self.training.cases[: len(cases)]]
-        rows = zip(protocols, cases, self.pool.baseline, strict=False)
-        return [Outcome(kind, values, baseline) for kind, values, baseline in rows]
+        rows = zip(self.training.cases, cases, self.pool.baseline, strict=False)
+        return [Outcome(case.protocol, own, fgd, case.family) for case, own, fgd in rows]
+
+    def baseline_fitness(self) -> float:
+        """Returns the fitness of fgd; known once a candidate was judged."""
+        return self.fitness.score(self.outcomes(self.pool.baseline))
 
     def scores(self, cases: Sequence[Values]) -> dict[str, Any]:
         """Returns the fitness, its terms, the figures they are made of, and each case."""
         outcomes = self.outcomes(cases)
-        baseline = self.outcomes(self.pool.baseline)
         return {
             "fitness": self.fitness.score(outcomes),
             **self.fitness.terms(outcomes),
             "mean": mean_values(cases),
-            BASELINE: {"fitness": self.fitness.score(baseline), **mean_values(self.pool.baseline)},
+            BASELINE: {"fitness": self.baseline_fitness(), **mean_values(self.pool.baseline)},
             "cases": [
                 {"case": case.name, "score": self.fitness.score([outcome]), **outcome.values}
                 for case, outcome in zip(self.training.cases, outcomes, strict=True)

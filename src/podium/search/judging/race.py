@@ -109,7 +109,9 @@ class Race:
 
     def as_object(self) -> dict[str, Any]:
         """Describes the race as JSON types."""
-        rival = [(each.kind, dict(each.values), dict(each.baseline)) for each in self.rival]
+        rival = [
+            (each.kind, dict(each.values), dict(each.baseline), each.family) for each in self.rival
+        ]
         return {"rival": rival, "bars": [asdict(each) for each in self.bars]}
 
     @classmethod

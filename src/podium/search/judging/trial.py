@@ -66,8 +66,8 @@ def try_candidate(
     results: list[tuple[Result, Values]] = []
     for index, values in enumerate(_measured(fixtures, form, parent, results)):
         if index < last:
-            kind = fixtures.plans[index].protocol.name
-            found.append(Outcome(kind, values, baseline[index]))
+            kind, family = fixtures.plans[index].protocol.name, fixtures.families[index]
+            found.append(Outcome(kind, values, baseline[index], family))
             race.check(found, fitness)
         if index + 1 == last:
             tell({"gate": TRAINING})

@@ -80,11 +80,13 @@ class Tuner:
         policy = read_policy(text)
         form = form_for(text, policy, self.fixtures.plans, self.fixtures.is_compiled)
         outcomes: list[Outcome] = []
-        for plan, (kind, baseline) in zip(self.fixtures.plans, self.baseline, strict=True):
+        fixtures = self.fixtures
+        rows = zip(fixtures.plans, fixtures.families, self.baseline, strict=True)
+        for plan, family, (kind, baseline) in rows:
             run = replace(plan, policy=form.policy, tier=form.tier(plan))
             result = execute(run)  # counted again when the best of all is judged
             check_held(result, may_hold=self.may_hold)
-            outcomes.append(Outcome(kind, measure_case(result), baseline))
+            outcomes.append(Outcome(kind, measure_case(result), baseline, family))
             scores.append(self.fitness.score(outcomes[-1:]))
             apart = [own - best for own, best in zip(scores, self.best_scores, strict=False)]
             if apart and hopeful(apart) < -MARGIN:

@@ -17,15 +17,16 @@ from typing import Any
 
 from podium.search.generators.generator import Generator, Proposal, Spent
 from podium.search.judging.fitness import Outcome, fitness_named
+from podium.search.judging.panel import Ranking, rank_training
 from podium.search.population import Archive, Member
 from podium.search.population.member import REPAIR
 from podium.search.run.batch import Sample, repair_of
 from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Executor
-from podium.search.run.folder import BEST, MOST_BATCHES, STATE, SearchFolder
+from podium.search.run.folder import BEST, MOST_BATCHES, RANKING, STATE, SearchFolder
 from podium.search.run.history import History
 from podium.search.run.plan import Budget, RunPlan
-from podium.search.run.progress import Progress, Tally, Validated
+from podium.search.run.progress import Chosen, Progress, Tally, Validated
 from podium.search.run.records import (
     Known,
     judged,
@@ -35,6 +36,7 @@ from podium.search.run.records import (
     report_gains,
     task_of,
 )
+from podium.search.run.selection import Finalist, chosen_of, finalists_of
 from podium.search.run.writers import Writers
 from podium.store import CandidateRecord, Store
 from podium.store.records import JUDGED
@@ -42,6 +44,7 @@ from podium.store.run_status import Stopwatch
 
 Watch = Callable[[Progress], None]
 Validate = Callable[[int, str], Validated | None]
+Measure = Callable[[int, str], Finalist]
 
 LOOK_S = 0.25
 """The longest wait before the clock is looked at again."""
@@ -63,6 +66,7 @@ class Parts:
     generators: Mapping[str, Generator]
     starters: Sequence[tuple[str, str]] = ()
     validate: Validate = lambda _number, _text: None
+    measure: Measure | None = None  # on the selection set
     watch: Watch = lambda _progress: None
     clock: Callable[[], float] = time.monotonic
 
@@ -76,7 +80,9 @@ class Search:
     parts: Parts
     tally: Tally = field(default_factory=Tally)
     validated: Validated | None = None
+    chosen: Chosen | None = None  # on the selection set, once a session is over
     missing_walls: tuple[str, ...] = ()  # of the sandbox, in any session
+    ranking: Ranking | None = None  # how well the training set ranks
     history: History = field(init=False)
     _end: Ending = field(init=False)
     _stopwatch: Stopwatch = field(init=False)
@@ -90,6 +96,7 @@ class Search:
     _sent: dict[int, Sample] = field(default_factory=dict)  # to workers, not judged yet
     _unwritten: set[int] = field(default_factory=set)  # that no generator will write any more
     _repairs: dict[int, list[Sample]] = field(default_factory=dict)  # by the batch they join
+    _measured: dict[int, Finalist] = field(default_factory=dict)
     _last: int | None = None  # batches to be whole before a run ends whose generator is spent
 
     def __post_init__(self) -> None:
@@ -111,15 +118,31 @@ class Search:
         if not self._baseline:
             self._baseline = self.parts.executor.baseline()
             self._note_walls()
-            kinds = [case.protocol for case in self.plan.training.cases]
-            rows = zip(kinds, self._baseline, self._baseline, strict=True)
-            outcomes = [Outcome(*row) for row in rows]
+            cases = self.plan.training.cases
+            rows = zip(cases, self._baseline, self._baseline, strict=True)
+            outcomes = [Outcome(case.protocol, own, fgd, case.family) for case, own, fgd in rows]
             self._baseline_fitness = fitness_named(self.plan.fitness).score(outcomes)
 
     def _note_walls(self) -> None:
         """Records permanently that candidates ran less confined than they should."""
         known = {*self.missing_walls, *self.parts.executor.missing_walls()}
         self.missing_walls = tuple(sorted(known))
+
+    def rank(self, jobs: int) -> Ranking:
+        """Measures once in a run how well its training set ranks."""
+        folder = self.parts.folder
+        if self.ranking is None and folder.has(RANKING):
+            with folder.reading(RANKING):
+                self.ranking = Ranking.from_object(folder.read(RANKING))
+        if self.ranking is None:
+            self.ranking = rank_training(self.plan.training, fitness_named(self.plan.fitness), jobs)
+            folder.write(RANKING, self.ranking.as_object())
+        return self.ranking
+
+    @property
+    def best(self) -> Member | None:
+        """Returns the winner so far: the chosen one, else the best by training."""
+        return self.chosen.member if self.chosen else self.archive.best
 
     def go(self, budget: Budget) -> None:
         """Searches until the budget or a generator is used up."""
@@ -150,7 +173,8 @@ class Search:
         self.validated = self._checks.last() or self.validated
         return Progress(
             self.run_id, self.seconds, self._stopwatch.rate(self.tally.evaluations), self.tally,
-            self.archive, self._baseline_fitness, self.validated, self.missing_walls,
+            self.archive, self._baseline_fitness, self.validated, self.missing_walls, self.chosen,
+            self.ranking,
         )  # fmt: skip
 
     @property
@@ -193,6 +217,8 @@ class Search:
         with self.parts.folder.reading(STATE):
             self.validated = Validated(**state["validated"]) if state.get("validated") else None
             self.missing_walls = tuple(state.get("missing_walls", ()))
+            found = [Finalist(**each) for each in state.get("finalists", ())]
+            self._measured = {each.number: each for each in found}
             for name, saved in state.get("generators", {}).items():
                 if name in self.parts.generators:
                     self.parts.generators[name].restore(saved)
@@ -433,8 +459,26 @@ class Search:
     def _take_best(self, before: Member | None) -> None:
         best = self.archive.best
         if best is not None and best is not before:
-            self.parts.folder.write_text(BEST, best.text)
+            self.chosen = None
+            self._keep_best(best)
+
+    def _keep_best(self, best: Member) -> None:
+        self.parts.folder.write_text(BEST, best.text)
+        if self.validated is None or self.validated.number != best.number:
             self._checks.check(best)
+
+    def _choose(self) -> None:
+        """Chooses the winner on the selection set; what was measured there before is known."""
+        finalists = finalists_of(self.archive, self.plan.finalists)
+        if self.parts.measure is None or not finalists:
+            return
+        for each in finalists:
+            if each.number not in self._measured:
+                self._measured[each.number] = self.parts.measure(each.number, each.text)
+        measured = [self._measured[each.number] for each in finalists]
+        self.chosen = chosen_of(finalists, measured)
+        if self.best is not None:
+            self._keep_best(self.best)
 
     def _conclude(self) -> None:
         """Ends a session: what was judged of batches that are not whole counts for the best too."""
@@ -446,6 +490,7 @@ class Search:
         for batch in sorted(batches):
             self.history.add(sorted(batches[batch], key=lambda each: each.number))
         self._take_best(before)
+        self._choose()
         self._checks.finish()
         self._save_state(whole)
         self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
@@ -463,7 +508,9 @@ class Search:
         self._note_walls()
         self.parts.folder.write(STATE, {"batches": whole, "generators": states,
                                         "seconds": self.seconds, "validated": checked,
-                                        "missing_walls": list(self.missing_walls)})  # fmt: skip
+                                        "missing_walls": list(self.missing_walls),
+                                        "finalists": [asdict(each) for each in
+                                                      self._measured.values()]})  # fmt: skip
 
 
 class BestCheck:

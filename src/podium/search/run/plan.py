@@ -10,7 +10,7 @@ from typing import Any
 from podium.errors import InputError, UsageError, advice_on
 from podium.evaluation.cases import TrainingSet
 from podium.files.excerpt import escaped, excerpt
-from podium.search.judging.fitness import fitness_named
+from podium.search.judging.fitness import as_begun, fitness_named
 from podium.search.population.archive import IslandSettings
 
 SEEDS, RANDOM = "seeds", "random"
@@ -72,6 +72,7 @@ class RunPlan:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of generators
     pipeline: Pipeline = field(default_factory=Pipeline)
     method: int = METHOD
+    finalists: int = 8  # of the best by training, one is chosen on other seeds; 0: the very best
 
     def __post_init__(self) -> None:
         fitness_named(self.fitness)
@@ -100,7 +101,9 @@ class RunPlan:
 
     def as_object(self) -> dict[str, Any]:
         """Describes the plan as JSON types."""
-        simple = ("fitness", "seed", "start", "batch", "may_hold", "largest", "method")
+        simple = (
+            "fitness", "seed", "start", "batch", "may_hold", "largest", "finalists", "method",
+        )  # fmt: skip
         return {
             "training": self.training.as_object(),
             **{name: getattr(self, name) for name in simple},
@@ -130,6 +133,8 @@ class RunPlan:
     def _read(cls, given: Mapping[str, Any]) -> RunPlan:
         _check(given)
         parts = dict(given)
+        if "finalists" not in given:  # begun by an earlier Podium, which is repeated as it was
+            parts |= {"finalists": 0, "fitness": as_begun(given["fitness"])}
         parts["training"] = TrainingSet.from_object(given["training"])
         parts["generators"] = tuple((name, weight) for name, weight in given["generators"])
         parts["starters"] = tuple((name, text) for name, text in given["starters"])
@@ -198,7 +203,7 @@ _Checks = Mapping[str, Callable[[object], bool]]
 
 _PLAN: _Checks = {
     "fitness": _is_text, "start": _is_text, "seed": _is_count, "batch": _is_small,
-    "largest": _is_small, "may_hold": lambda value: isinstance(value, bool),
+    "largest": _is_small, "finalists": _is_count, "may_hold": lambda value: isinstance(value, bool),
     "generators": _is_generators, "starters": _is_starters, "method": _is_count,
 }  # fmt: skip
 _CUSTOMS: _Checks = dict.fromkeys(

@@ -21,6 +21,7 @@ from podium.search.run.executor import Executor, local_executor, ray_executor
 from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search, Watch
 from podium.search.run.plan import GENERATORS, METHOD, SEEDS, RunPlan
+from podium.search.run.selection import Selector
 from podium.search.run.trust import Options, check_place, trusted, whole, without_secrets
 from podium.search.run.validator import Validator
 from podium.search.sandbox.limits import Limits
@@ -92,9 +93,11 @@ def open_search(
         stack.callback(executor.close)
         validator = Validator(plan.training, plan.fitness, means.limits, may_hold=plan.may_hold)
         stack.callback(validator.close)
+        selector = Selector(plan.training, plan.fitness, means.limits, may_hold=plan.may_hold)
+        stack.callback(selector.close)
         parts = Parts(
             store, folder, executor, generators, starters_of(plan),
-            validator.check if means.is_validating else _unchecked, watch,
+            validator.check if means.is_validating else _unchecked, selector.measure, watch,
         )  # fmt: skip
         yield Search(record.id, plan, parts)
 
