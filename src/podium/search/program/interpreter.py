@@ -20,7 +20,7 @@ from podium.policies import PairPolicy
 from podium.policies.policy import from_trusted_function
 from podium.search.program import interpreter as do
 from podium.search.program.expression import HOLD, REDUCTIONS, Expression
-from podium.search.program.program import Block, Program, Term, roots
+from podium.search.program.program import Block, Function, Program, Term, roots
 from podium.search.program.units import FIELDS
 
 NUMBER, FIELD, LOAD, STORE = 0, 1, 2, 3
@@ -64,7 +64,8 @@ _FIELDS = {title: index for index, title in enumerate(FIELDS)}
 
 def assembled(program: Program) -> npt.NDArray[np.float64]:
     """Returns one row of operation and operand per instruction."""
-    assembler = _Assembler({each.name: each.value for each in program.constants})
+    constants = {each.name: each.value for each in program.constants}
+    assembler = _Assembler(constants, {each.name: each for each in program.functions})
     assembler.block(program.block)
     if len(assembler.places) > do.TERMS or assembler.deepest > do.STACK:
         raise PolicyError("the program has too many terms, or is nested too deeply, to interpret")
@@ -74,10 +75,12 @@ def assembled(program: Program) -> npt.NDArray[np.float64]:
 @dataclass(slots=True)
 class _Assembler:
     constants: dict[str, float]
+    functions: dict[str, Function]
     code: list[tuple[int, float]] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     depth: int = 0
     deepest: int = 0
+    parameters: dict[str, int] = field(default_factory=dict)  # places, within a function
 
     def block(self, block: Block) -> None:
         for statement in block.statements:
@@ -143,11 +146,28 @@ class _Assembler:
             for part in arguments:
                 self._push(part)
             self._emit(do.SELECT, 0, -2)
+        elif head == "call":
+            self._call(self.functions[expression.value], arguments)
         else:
             self._operate(head, arguments)
 
+    def _call(self, function: Function, arguments: tuple[Expression, ...]) -> None:
+        """Stores the arguments, all computed before, and computes the function in place."""
+        for argument in arguments:
+            self._push(argument)
+        places: dict[str, int] = {}
+        for title in reversed(function.parameters):
+            own = f"{function.name}({title})"
+            places[title] = do.STACK + self.places.setdefault(own, len(self.places))
+            self._emit(do.STORE, places[title], -1)
+        outer, self.parameters = self.parameters, places
+        self._push(function.expression)
+        self.parameters = outer
+
     def _name(self, title: str) -> None:
-        if title in self.constants:
+        if title in self.parameters:
+            self._emit(do.LOAD, self.parameters[title], 1)
+        elif title in self.constants:
             self._emit(do.NUMBER, self.constants[title], 1)
         else:
             self._emit(do.LOAD, do.STACK + self.places[title], 1)

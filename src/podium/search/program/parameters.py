@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from podium.search.program.expression import Expression, apply, name
+from podium.search.program.expression import Expression, apply, name, with_arguments
 from podium.search.program.program import (
     Constant,
     Program,
@@ -86,9 +86,4 @@ def _mapped(part: Expression, change: Callable[[Expression], Expression]) -> Exp
     if part.head == "if":
         arguments = (part.arguments[0], *arguments[1:])
     same = arguments == part.arguments
-    return change(part if same else replace_arguments(part, arguments))
-
-
-def replace_arguments(part: Expression, arguments: tuple[Expression, ...]) -> Expression:
-    """Applies the head of an expression to other arguments."""
-    return apply(part.head, *arguments)
+    return change(part if same else with_arguments(part, arguments))

@@ -82,8 +82,14 @@ _LIKE = frozenset(["+", "-", "min", "max", "%", "neg", "abs", "sum", "smallest",
 
 
 def units_of(program: Program) -> dict[str, Unit]:
-    """Finds the unit of every constant and term."""
+    """Finds the unit of every constant and term, and of what functions return.
+
+    A parameter carries its unit in its name, as a constant does.
+    """
     units = {constant.name: unit_of_name(constant.name) for constant in program.constants}
+    for function in program.functions:
+        given = {each: unit_of_name(each) for each in function.parameters}
+        units[function.name] = unit_of(function.expression, units | given)
     for term in terms(program.block):
         units[term.name] = unit_of(term.expression, units)
     return units
@@ -100,7 +106,7 @@ def _unit(expression: Expression, units: Units) -> Unit | None:
         return None
     if head == "field":
         return FIELDS[expression.value].unit
-    if head == "name":
+    if head in ("name", "call"):
         return units.get(expression.value, RATIO)
     if head in _BOOLEAN:
         return BOOLEAN

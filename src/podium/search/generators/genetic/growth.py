@@ -1,4 +1,4 @@
-"""Makes a program larger: another term, bonus, loop, branch, or a look at each GPU."""
+"""Makes a program larger: another term, a bonus, a worth of GPU, or a look at each GPU."""
 
 from __future__ import annotations
 
@@ -10,32 +10,17 @@ from podium.search.generators.genetic.choice import chance, pick
 from podium.search.generators.genetic.mutation import Mutation
 from podium.search.generators.genetic.positions import (
     Draft,
-    Site,
     draft_at,
     put,
     result_sites,
     visible_names,
 )
-from podium.search.generators.genetic.sampling import (
-    NUMBERS,
-    draw,
-    draw_class,
-    draw_reduction,
-    draw_term,
-)
+from podium.search.generators.genetic.sampling import NUMBERS, draw, draw_term
+from podium.search.generators.genetic.worth import WORTH_GROWTHS
 from podium.search.program.expression import apply, name, number
 from podium.search.program.ingredients import GPU_INGREDIENTS
-from podium.search.program.program import (
-    Block,
-    Guard,
-    Program,
-    Statement,
-    Term,
-    fresh,
-    roots,
-    with_result,
-)
-from podium.search.program.units import BOOLEAN, is_number, unit_of, units_of
+from podium.search.program.program import Program, with_result
+from podium.search.program.units import BOOLEAN, units_of
 
 DEPTH = 3
 
@@ -68,39 +53,6 @@ def reward_equality(rng: np.random.Generator, program: Program) -> Program | Non
     return draft.taken_up(put(program, site, apply("+", site.part, reward)))
 
 
-def insert_loop(rng: np.random.Generator, program: Program) -> Program | None:
-    """Adds a loop over GPU slots and uses it, as a ratio, in the score."""
-    site = Site(len(list(roots(program.block))) - 1, (), program.block.result, False)
-    if site.part.head == "hold":
-        return None
-    draft, units = draft_at(program, site)
-    loop = draw_reduction(rng, draft)
-    title = fresh(
-        "slots_seen" if is_number(unit_of(loop, units)) else "gpu_milli_seen", draft.taken
-    )
-    draft.taken.add(title)
-    part = name(title) if title.startswith("slots") else apply("/", name(title), number(1000))
-    weight = draft.constant("WEIGHT", float(f"{rng.normal(0.0, 1.0):.2g}"), -10.0, 10.0)
-    term = apply("*", weight, part)
-    statements: tuple[Statement, ...] = (*program.block.statements, Term(title, loop))
-    grown = replace(program, block=Block(statements, apply("+", site.part, term)))
-    return draft.taken_up(grown)
-
-
-def branch(rng: np.random.Generator, program: Program) -> Program | None:
-    """Scores one class of pods apart from the others, at first almost alike."""
-    draft = Draft.at(program, visible_names(program)[-1], units_of(program))
-    result = program.block.result
-    if result.head == "hold":
-        return None
-    other = draw_term(rng, draft, DEPTH) if chance(rng, 0.5) else number(0)
-    if chance(rng, 0.5) and other.head != "number":
-        other = apply(pick(rng, ("+", "-")), result, other)
-    guard = Guard(draw_class(rng), Block((), other))
-    statements: tuple[Statement, ...] = (*program.block.statements, guard)
-    return draft.taken_up(replace(program, block=Block(statements, result)))
-
-
 def see_gpu(rng: np.random.Generator, program: Program) -> Program | None:
     """Scores each GPU for a share pod, by what is left on it."""
     if program.block.result.head == "hold":
@@ -115,5 +67,5 @@ def see_gpu(rng: np.random.Generator, program: Program) -> Program | None:
 
 
 GROWTHS: dict[Mutation, float] = {
-    insert_term: 4.0, reward_equality: 1.5, insert_loop: 1.0, branch: 1.0, see_gpu: 0.7,
+    insert_term: 4.0, reward_equality: 1.5, see_gpu: 0.7, **WORTH_GROWTHS,
 }  # fmt: skip

@@ -191,8 +191,23 @@ def draft_at(program: Program, site: Site) -> tuple[Draft, dict[str, Unit]]:
     return (draft.in_loop() if site.in_loop else draft), units
 
 
+def function_sites(program: Program) -> list[Site]:
+    """Lists every part of functions; their roots are counted down from -1."""
+    return [
+        Site(-1 - index, path, part, False)
+        for index, function in enumerate(program.functions)
+        for path, part in _free_parts(function.expression)
+    ]
+
+
 def put(program: Program, site: Site, part: Expression) -> Program:
     """Replaces the part at a site."""
+    if site.root < 0:
+        functions = list(program.functions)
+        own = functions[-1 - site.root]
+        changed = replaced(own.expression, site.path, part)
+        functions[-1 - site.root] = replace(own, expression=changed)
+        return replace(program, functions=tuple(functions))
     root = list(roots(program.block))[site.root]
     return with_root(program, site.root, replaced(root, site.path, part))
 

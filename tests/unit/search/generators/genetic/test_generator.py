@@ -1,4 +1,3 @@
-from podium.policies import load
 from podium.search.candidate.gates import Candidate, read_candidate
 from podium.search.generators.generator import Exemplar, Request
 from podium.search.generators.genetic.breeding import BreedingSettings
@@ -15,6 +14,12 @@ PARENTS = tuple(
     Exemplar(number, write(program), 90.0) for number, program in enumerate(seeds().values())
 )
 DRAWN = ("random_program",)
+HELPED = (
+    "def worth(milli):\n    if milli < 300:\n        return 0\n    return milli\n\n\n"
+    "def score(pod, node):\n    before = 0\n    for slot in range(node.gpu_count):\n"
+    "        before += worth(node.gpu_milli_left[slot])\n"
+    "    return -before / 1000 - pod.gpu_count * worth(pod.gpu_milli) / 1000\n"
+)
 
 
 def request(number, parents=PARENTS[:3], **others):
@@ -56,13 +61,23 @@ def test_fresh_blood_is_rare_and_comes_more_often_where_an_island_stands_still()
     assert STAGNANT / 2 * count < standing < 2 * STAGNANT * count
 
 
-def test_parents_that_are_no_single_function_are_passed_over():
-    helpers = Exemplar(1, load("funsearch-4901").source.text, 95.0)
+def test_parents_that_no_program_can_hold_are_passed_over():
+    beyond = Exemplar(1, "def score(pod, node):\n    while 1 > 0:\n        return 1\n", 95.0)
     broken = Exemplar(2, "def score(", 95.0)
-    assert {each.operators for each in proposals(8, parents=(helpers, broken))} == {DRAWN}
+    assert {each.operators for each in proposals(8, parents=(beyond, broken))} == {DRAWN}
     alone = [each.text for each in proposals(8, parents=PARENTS[:1])]
-    among = [each.text for each in proposals(8, parents=(helpers, PARENTS[0], broken))]
+    among = [each.text for each in proposals(8, parents=(beyond, PARENTS[0], broken))]
     assert alone == among
+
+
+def test_parents_with_functions_of_their_own_are_bred_and_keep_them():
+    person = Exemplar(1, HELPED, 95.0)
+    found = proposals(20, parents=(person, *PARENTS[:2]))
+    assert all(each.parents[:1] == (1,) for each in found if each.operators != DRAWN)
+    kept = [each for each in found if "def worth(milli):" in each.text]
+    assert len(kept) > 5
+    for each in found:
+        assert isinstance(read_candidate(each.text), Candidate), each.text
 
 
 def test_a_proposal_names_the_parents_whose_material_it_has():
