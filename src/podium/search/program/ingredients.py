@@ -208,7 +208,8 @@ _DESCRIBED: tuple[tuple[str, Expression, str], ...] = (
     ),
 )
 
-GPU_INGREDIENTS = frozenset(["gpu_milli_here", "gpu_milli_behind_here"])
+HERE = "gpu_milli_here"
+GPU_INGREDIENTS = frozenset([HERE, "gpu_milli_behind_here"])
 """Known only to score(pod, node, gpu)."""
 
 

@@ -39,7 +39,7 @@ SELECT = 28
 ACCUMULATE, KEEP_SMALLEST, KEEP_LARGEST = 29, 30, 31
 """Take a number into a term."""
 
-JUMP_IF_FALSE, LOOP, NEXT, RETURN = 32, 33, 34, 35
+JUMP_IF_FALSE, JUMP, LOOP, NEXT, RETURN = 32, 33, 34, 35, 36
 """Say where to go on. LOOP and NEXT name a place below zero where all slots are meant."""
 
 STACK, TERMS = 32, 64
@@ -143,13 +143,26 @@ class _Assembler:
         elif head == "name":
             self._name(expression.value)
         elif head == "if":
-            for part in arguments:
-                self._push(part)
-            self._emit(do.SELECT, 0, -2)
+            self._choose(*arguments)
         elif head == "call":
             self._call(self.functions[expression.value], arguments)
         else:
             self._operate(head, arguments)
+
+    def _choose(self, condition: Expression, then: Expression, otherwise: Expression) -> None:
+        self._push(condition)
+        if then.is_leaf and otherwise.is_leaf:
+            self._push(then)
+            self._push(otherwise)
+            self._emit(do.SELECT, 0, -2)
+            return
+        skip = self._later(do.JUMP_IF_FALSE)
+        self._push(then)
+        end = self._later(do.JUMP)
+        self.depth -= 1  # one of the two is on the stack in the end
+        self._land(skip)
+        self._push(otherwise)
+        self._land(end)
 
     def _call(self, function: Function, arguments: tuple[Expression, ...]) -> None:
         """Stores the arguments, all computed before, and computes the function in place."""
@@ -246,6 +259,8 @@ def run(pod: Any, node: Any, gpu: int, table: Any) -> float:
         elif operation == JUMP_IF_FALSE:
             at = int(operand) if memory[top] == 0 else at
             top -= 1
+        elif operation == JUMP:
+            at = int(operand)
         else:
             slot = slot + 1 if operation == NEXT else 0
             has_more = slot < (node.gpu_count if operand > 0 else len(node.gpu_milli_left))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from podium.search.program.expression import Expression
 
@@ -72,6 +72,8 @@ class Program:
     settings: tuple[tuple[str, str], ...] = ()  # TIES, GPU_CHOICE
     summary: str = SUMMARY
     functions: tuple[Function, ...] = ()  # each calls only those before it
+    # Whether breeding may give it quantities that people thought of; says nothing about the text.
+    draws_ingredients: bool = field(default=True, compare=False)
 
 
 def program_of(result: Expression, *terms: Term, constants: tuple[Constant, ...] = ()) -> Program:

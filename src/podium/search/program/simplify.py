@@ -285,6 +285,8 @@ _RULES: dict[str, _Rule] = {
     "neg": _negation,
     "abs": _size,
     "int": _whole,
+    "floor": _whole,
+    "ceil": _whole,
     "min": _extreme,
     "max": _extreme,
     "and": _junction,

@@ -114,6 +114,8 @@ def _closures() -> dict[str, set[str]]:
 
 def available(program: Program) -> list[str]:
     """Lists the numeric ingredients that a program has, or may get without a clash of names."""
+    if not program.draws_ingredients:
+        return []
     given = {term.name: term.expression for term in terms(program.block)}
     constants = {constant.name for constant in program.constants}
     clashes = CONSTANTS.keys() & given.keys() | {

@@ -46,6 +46,9 @@ def draw_quantity(rng: np.random.Generator, draft: Draft, unit: Unit, depth: int
     leaves = draft.leaves.get(unit[:3], [])
     if leaves and (depth <= 0 or chance(rng, 0.7)):
         return pick(rng, leaves)
+    if not leaves and unit.gpu < 0:  # for each GPU
+        top = draw_quantity(rng, draft, Unit(unit.cpu, unit.memory), depth - 1)
+        return apply("/", top, draw_quantity(rng, draft, GPU, depth - 1))
     if not leaves or chance(rng, 0.2):
         scaled = draw_ratio(rng, draft, depth - 2)
         return apply("*", scaled, pick(rng, leaves)) if leaves else scaled

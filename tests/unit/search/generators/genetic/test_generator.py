@@ -6,7 +6,8 @@ from podium.search.generators.genetic.generator import FROM_NOTHING, STAGNANT, G
 from podium.search.generators.genetic.growth import GROWTHS
 from podium.search.generators.genetic.mutation import MUTATIONS
 from podium.search.generators.genetic.seeds import seeds
-from podium.search.program.program import complexity
+from podium.search.program.ingredients import HERE, INGREDIENTS
+from podium.search.program.program import complexity, terms
 from podium.search.program.reader import parse
 from podium.search.program.writer import write
 
@@ -98,6 +99,18 @@ def test_operators_are_used_as_often_as_is_asked_for():
     assert {each.operator for each in proposals(20, operator_weights=alone)} == {"insert_term"}
     usual = [each.text for each in proposals(20)]
     assert [each.text for each in proposals(20, operator_weights={"hoist": 1.0})] == usual
+
+
+def test_without_ingredients_programs_are_made_of_fields_arithmetic_and_loops_alone():
+    plain = GeneticGenerator(BreedingSettings(draws_ingredients=False))
+    people = [Exemplar(n, each.text, 1.0) for n, each in enumerate(proposals(9, plain, parents=()))]
+    texts = [each.text for each in proposals(60, plain, parents=tuple(people[:3]))]
+    for text in (*texts, *(each.text for each in people)):
+        assert isinstance(read_candidate(text), Candidate), text
+        program = parse(text)
+        assert {term.name for term in terms(program.block)} & INGREDIENTS.keys() <= {HERE}
+        assert not program.functions
+    assert any("for slot in range" in text for text in texts)
 
 
 def test_programs_stay_as_small_as_is_asked_for():
