@@ -17,12 +17,14 @@ from podium.search.generators.genetic.mutation import MUTATIONS
 from podium.search.generators.genetic.positions import Draft
 from podium.search.generators.genetic.protection import protect
 from podium.search.generators.genetic.sampling import draw_term
+from podium.search.program.algebra import condensed
 from podium.search.program.bounds import is_sound
 from podium.search.program.expression import apply, number
 from podium.search.program.program import (
     Block,
     Program,
     complexity,
+    guards,
     names_given,
     program_of,
     with_result,
@@ -183,7 +185,9 @@ def finished(program: Program, settings: BreedingSettings | None = None) -> Prog
         holds(program) and not settings.may_hold
     ):
         return None
-    program = simplify(protect(with_ingredients(program)))
+    program = simplify(condensed(simplify(protect(with_ingredients(program)))))
+    if program.block.result.head == "number" and not any(guards(program.block)):
+        return None  # all nodes are alike to it
     program = with_short_lines(without_idle_gpu(with_ingredients(program)))
     if complexity(program) > settings.largest or (program.takes_gpu and not settings.may_take_gpu):
         return None

@@ -154,7 +154,7 @@ def test_a_program_without_anything_to_mutate_grows():
 
 def test_a_term_that_only_borrows_the_name_of_an_ingredient_keeps_its_meaning():
     parent = parse(
-        "def score(pod, node):\n    gpu_milli_free = 2 * pod.gpu_milli\n"
+        "def score(pod, node):\n    gpu_milli_free = node.rack * pod.gpu_milli\n"
         "    gpu_milli_wanted = pod.gpu_count * pod.gpu_milli\n"
         "    gpu_milli_after = gpu_milli_free - gpu_milli_wanted\n"
         "    return gpu_milli_after + gpu_milli_free\n"
