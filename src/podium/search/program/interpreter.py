@@ -343,6 +343,8 @@ def read_rare(pod: Any, node: Any, which: int) -> float:
         return float(node.rack)
     if which == 15:
         return float(node.gpu_classes)
+    if which == 18:
+        return float(pod.gpu_models)
     return float(pod.priority) if which == 16 else float(pod.gang)
 
 

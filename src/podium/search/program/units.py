@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from podium.model.records import GPU_MILLI
+from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS
 from podium.search.program.expression import COMPARISONS, JUNCTIONS, Expression, number
 from podium.search.program.program import Program, terms
 
@@ -202,6 +202,8 @@ FIELDS = {
     "node.gpu_classes": Field(RATIO, -(2**31), 2**31, "the classes of pods on the node"),
     "pod.priority": Field(RATIO, -(2**31), 2**31, "the pod's priority"),
     "pod.gang": Field(RATIO, -(2**31), 2**31, "the pod's gang"),
+    # A mask with a bit for each model that the pod accepts; all bits, -1, stand for any.
+    "pod.gpu_models": Field(RATIO, ANY_MODEL, 2**MAX_MODELS - 1, "the pod's GPU models"),
 }
 """By the way they are written; `left` is `node.gpu_milli_left[slot]` inside a loop over slots."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from podium.model.records import GPU_MILLI
+from podium.model.records import ANY_MODEL, GPU_MILLI
 from podium.search.generators.genetic.choice import chance, pick, weighted
 from podium.search.generators.genetic.positions import Draft
 from podium.search.program.expression import (
@@ -157,8 +157,9 @@ CLASSES = (
     apply("<", field("pod.gpu_milli"), number(GPU_MILLI)),
     apply("==", field("pod.gpu_milli"), number(GPU_MILLI)),
     apply(">", field("pod.gpu_count"), number(1)),
+    apply("!=", field("pod.gpu_models"), number(ANY_MODEL)),
 )
-"""CPU-only pods, GPU pods; those without whole GPUs, those with; several GPUs."""
+"""CPU-only pods, GPU pods; those without whole GPUs, those with; several GPUs; some models only."""
 
 
 def draw_class(rng: np.random.Generator) -> Expression:

@@ -37,7 +37,7 @@ from podium.search.program.expression import (
     part_at,
     reduction,
 )
-from podium.search.program.ingredients import INGREDIENTS
+from podium.search.program.ingredients import INGREDIENTS, STARVED, WORTH
 from podium.search.program.program import (
     Function,
     Program,
@@ -56,15 +56,6 @@ CPUS_PER_GPU = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)
 """Levels of CPU for each GPU to begin with; OpenB's pods take 4 to 16, most of them 8 to 12."""
 
 _MILLI = "gpu_milli"
-WORTH = "Values a free part of a GPU, in steps: by what can still be placed on it."
-STARVED = Function(
-    "starved",
-    (_MILLI, "cpu_milli", "cpus_per_gpu"),
-    apply("max", number(0), apply("-", name(_MILLI), apply("/", name("cpu_milli"),
-                                                           name("cpus_per_gpu")))),
-    "Returns the free GPU that lacks CPU, for pods that take so much CPU with each GPU.",
-)  # fmt: skip
-
 Pair = tuple[Expression, Expression]
 """A quantity before the pod is placed, and after."""
 
