@@ -54,11 +54,11 @@ def test_without_parents_and_for_mere_drawing_programs_are_drawn():
     assert {each.source for each in found} == {"random"}
 
 
-def test_fresh_blood_is_rare_and_comes_more_often_where_an_island_stands_still():
+def test_fresh_blood_comes_where_an_island_stands_still():
     count = 300
     usually = sum(each.operators == DRAWN for each in proposals(count))
     standing = sum(each.operators == DRAWN for each in proposals(count, is_stagnant=True))
-    assert usually < 3 * FROM_NOTHING * count
+    assert usually < 0.01 * count + FROM_NOTHING * count
     assert STAGNANT / 2 * count < standing < 2 * STAGNANT * count
 
 
