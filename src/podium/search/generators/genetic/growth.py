@@ -35,7 +35,7 @@ def insert_term(rng: np.random.Generator, program: Program) -> Program | None:
     term = draw_term(rng, draft, DEPTH)
     if chance(rng, 0.5):
         weight = float(f"{np.exp(rng.normal(0.0, 1.5)):.2g}")
-        term = apply("*", draft.constant("WEIGHT", weight, 0.0, 100.0), term)
+        term = apply("*", draft.constant("WEIGHT", weight, 0.001, 100.0), term)
     head = "+" if chance(rng, 0.5) else "-"
     return draft.taken_up(put(program, site, apply(head, site.part, term)))
 

@@ -26,7 +26,7 @@ from podium.search.program.units import DRAWN, FIELDS, Unit, unit_of, unit_of_na
 
 LIKELY = {
     "stranded_gpu_milli_more": 2, "starved_gpu_milli_more": 4, "lost_gpu_milli": 2,
-    "cpu_per_gpu_total": 2,
+    "cpu_per_gpu_total": 2, "gpu_milli_behind": 2,
 }  # fmt: skip
 """How many times as often as others some ingredients are drawn."""
 

@@ -171,7 +171,7 @@ def draw_worth(rng: np.random.Generator, draft: Draft) -> Function:
     levels = [0, *limits[:-1]]
     steps = []
     for limit, level in zip(limits, levels, strict=True):
-        part = draft.constant("STEP_GPU_MILLI", float(limit), 1.0, float(GPU_MILLI))
+        part = draft.constant("STEP_GPU_MILLI", float(limit), 0.0, float(GPU_MILLI))
         value = _level(rng, draft, level) if level else number(0)
         steps.append((apply("<", name(_MILLI), part), value))
     return Function(title, (_MILLI,), _chain(steps, name(_MILLI)), WORTH)
@@ -190,7 +190,7 @@ def _limit_of(condition: Expression, values: Mapping[str, float]) -> float:
 def _step(
     rng: np.random.Generator, draft: Draft, function: Function, limit: float
 ) -> tuple[Expression, Expression]:
-    constant = draft.constant("STEP_GPU_MILLI", limit, 1.0, float(GPU_MILLI))
+    constant = draft.constant("STEP_GPU_MILLI", limit, 0.0, float(GPU_MILLI))
     condition = apply("<", name(function.parameters[0]), constant)
     return condition, _level(rng, draft, limit / 2)
 
@@ -331,7 +331,7 @@ def _added(
     rng: np.random.Generator, program: Program, draft: Draft, loss: Expression
 ) -> Program | None:
     """Adds a loss of GPU to a quantity of GPU in the score, or takes it from the score."""
-    weight = draft.constant("WEIGHT", float(f"{np.exp(rng.normal(-0.5, 0.8)):.2g}"), 0.0, 10.0)
+    weight = draft.constant("WEIGHT", float(f"{np.exp(rng.normal(-0.5, 0.8)):.2g}"), 0.01, 10.0)
     weighed = apply("*", weight, loss)
     places = _quantities(program)
     if places and chance(rng, 0.7):
