@@ -15,6 +15,10 @@ from podium.search.population.archive import IslandSettings
 
 SEEDS, RANDOM = "seeds", "random"
 STARTS = (SEEDS, RANDOM)
+ALL, NONE = "all", "none"
+INGREDIENTS = (ALL, NONE)
+"""What breeding may draw: quantities that people thought of, or fields of the records alone."""
+
 GENERATORS = ("genetic", "random", "llm", "command")
 ROOM = 16
 """Numbers of a batch beside those that are bred, for variants of what is being tuned."""
@@ -68,8 +72,9 @@ class RunPlan:
     customs: IslandSettings = field(default_factory=IslandSettings)
     tuning: Tuning = field(default_factory=Tuning)
     may_hold: bool = False
-    largest: int = 120  # parts of a bred program
+    largest: int = 160  # parts of a bred program
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of generators
+    ingredients: str = ALL
     pipeline: Pipeline = field(default_factory=Pipeline)
     method: int = METHOD
     finalists: int = 8  # of the best by training, one is chosen on other seeds; 0: the very best
@@ -78,6 +83,9 @@ class RunPlan:
         fitness_named(self.fitness)
         if self.start not in STARTS:
             raise UsageError(f'unknown start: "{self.start}"', hint=advice_on(self.start, STARTS))
+        if self.ingredients not in INGREDIENTS:
+            hint = advice_on(self.ingredients, INGREDIENTS)
+            raise UsageError(f'unknown ingredients: "{self.ingredients}"', hint=hint)
         if self.batch < self.customs.islands:
             raise UsageError(
                 f"a batch of {self.batch} does not reach all {self.customs.islands} islands",
@@ -102,7 +110,8 @@ class RunPlan:
     def as_object(self) -> dict[str, Any]:
         """Describes the plan as JSON types."""
         simple = (
-            "fitness", "seed", "start", "batch", "may_hold", "largest", "finalists", "method",
+            "fitness", "seed", "start", "batch", "may_hold", "largest", "ingredients", "finalists",
+            "method",
         )  # fmt: skip
         return {
             "training": self.training.as_object(),
@@ -202,9 +211,10 @@ def _is_prices(value: object) -> bool:
 _Checks = Mapping[str, Callable[[object], bool]]
 
 _PLAN: _Checks = {
-    "fitness": _is_text, "start": _is_text, "seed": _is_count, "batch": _is_small,
-    "largest": _is_small, "finalists": _is_count, "may_hold": lambda value: isinstance(value, bool),
-    "generators": _is_generators, "starters": _is_starters, "method": _is_count,
+    "fitness": _is_text, "start": _is_text, "ingredients": _is_text, "seed": _is_count,
+    "batch": _is_small, "largest": _is_small, "finalists": _is_count, "method": _is_count,
+    "may_hold": lambda value: isinstance(value, bool),
+    "generators": _is_generators, "starters": _is_starters,
 }  # fmt: skip
 _CUSTOMS: _Checks = dict.fromkeys(
     ("islands", "capacity", "migrate_every", "respawn_after"), _is_small

@@ -20,7 +20,7 @@ from podium.search.program.writer import write
 from podium.search.run.executor import Executor, local_executor, ray_executor
 from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search, Watch
-from podium.search.run.plan import GENERATORS, METHOD, SEEDS, RunPlan
+from podium.search.run.plan import ALL, GENERATORS, METHOD, SEEDS, RunPlan
 from podium.search.run.selection import Selector
 from podium.search.run.trust import Options, check_place, trusted, whole, without_secrets
 from podium.search.run.validator import Validator
@@ -140,7 +140,11 @@ def _generator(name: str, plan: RunPlan, folder: SearchFolder, means: Means) -> 
     if name == "command":
         options["command"] = whole("command", options["command"], means.command)
         return open_command(CommandSettings(**options), means.environ)
-    settings = BreedingSettings(largest=plan.largest, may_hold=plan.may_hold)
+    settings = BreedingSettings(
+        largest=plan.largest,
+        may_hold=plan.may_hold,
+        draws_ingredients=plan.ingredients == ALL,
+    )
     return GeneticGenerator(settings, name, **({"fresh": 1.0} if name == "random" else {}))
 
 

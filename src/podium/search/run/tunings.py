@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from podium.errors import PolicyError
 from podium.evaluation.measures import Values
-from podium.search.candidate.constants import Constant, read_constants, with_constants
+from podium.search.candidate.constants import Constant, with_constants
+from podium.search.judging.tuning import cost_of, tunables
 from podium.search.population import Archive, Island, Member
 from podium.search.population.member import TUNED
 from podium.search.program.parameters import with_tunables
@@ -33,7 +34,6 @@ SEEDS_FIRST = 3
 """So many of the seeds are tuned before anything that was bred from them."""
 
 MOST_RESTARTS = 3
-MOST_CONSTANTS = 24
 DIGITS = 4
 LOG_FROM = 10.0
 """Bounds of positive constants that are so many times apart are searched on a log scale."""
@@ -64,6 +64,7 @@ class Subject:
     strategy: CmaEs
     best: float
     rival: tuple[Values, ...]
+    most: int  # evaluations
     spent: int = 0
     pending: dict[int, Floats] = field(default_factory=dict)  # points by number
 
@@ -99,8 +100,7 @@ class Tunings:
             for row in told:
                 if row.fitness is not None and row.fitness > subject.best:
                     subject.best, subject.rival = row.fitness, tuple(row.cases)
-        most = self._plan.tuning.evaluations
-        self._subjects = [each for each in self._subjects if not _is_done(each, most)]
+        self._subjects = [each for each in self._subjects if not _is_done(each)]
 
     def generation(self, archive: Archive, numbers: Sequence[int]) -> dict[int, Variant]:
         """Draws the next generation of a tuning for the given numbers; nothing if none is left."""
@@ -126,13 +126,17 @@ class Tunings:
         island, member, text = found
         times = self._begun.count(member.number)
         self._begun.append(member.number)
-        constants = constants_of(text)
+        constants = tunables(text)
         start = [part_of(each) for each in constants]
         seed = (self._plan.seed, member.number, times, _STREAM)
         strategy = CmaEs(start, AGAIN if times else SIGMA, points, seed)
+        most = self._plan.tuning.evaluations
+        if self._plan.generators:  # who only tunes has all the time
+            most = max(points, cost_of(text, most))
         subject = Subject(
-            member.number, island.index, text, constants, strategy, member.fitness, member.cases
-        )
+            member.number, island.index, text, constants, strategy, member.fitness, member.cases,
+            most,
+        )  # fmt: skip
         self._subjects.append(subject)
         return subject
 
@@ -146,13 +150,13 @@ class Tunings:
                 return islands[0], member, text
         for island in (turn, *islands):
             for member in sorted(island.members, key=island.key, reverse=True):
-                if not self._is_known(archive, member) and constants_of(member.text):
+                if not self._is_known(archive, member) and tunables(member.text):
                     return island, member, member.text
         best = archive.best
         is_often = best is not None and self._begun.count(best.number) > MOST_RESTARTS
         if best is None or (is_often and self._plan.generators):  # who only tunes goes on
             return None
-        return (islands[0], best, best.text) if constants_of(best.text) else None
+        return (islands[0], best, best.text) if tunables(best.text) else None
 
     def _is_known(self, archive: Archive, member: Member) -> bool:
         return member.number in archive.tuned or member.number in self._begun
@@ -160,18 +164,13 @@ class Tunings:
 
 def tunable_text(member: Member) -> str:
     """Returns a text with constants to tune; numbers of a seed that declares none become some."""
-    if constants_of(member.text):
+    if tunables(member.text):
         return member.text
     try:
         text = write(with_tunables(parse(member.text)))
     except PolicyError:
         return ""
-    return text if constants_of(text) else ""
-
-
-def constants_of(text: str) -> tuple[Constant, ...]:
-    """Lists the constants of a text that can be tuned."""
-    return tuple(c for c in read_constants(text) if c.high > c.low)[:MOST_CONSTANTS]
+    return text if tunables(text) else ""
 
 
 def value_at(constant: Constant, part: float) -> float:
@@ -205,7 +204,7 @@ def loss_of(record: CandidateRecord) -> float:
     return -1e3 * len(scores) - mean
 
 
-def _is_done(subject: Subject, most: int) -> bool:
+def _is_done(subject: Subject) -> bool:
     if subject.pending:
         return False
-    return subject.spent + subject.strategy.points > most or subject.strategy.is_done
+    return subject.spent + subject.strategy.points > subject.most or subject.strategy.is_done

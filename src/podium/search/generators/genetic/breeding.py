@@ -9,17 +9,26 @@ from types import MappingProxyType
 
 import numpy as np
 
-from podium.search.generators.genetic.choice import chance, weighted
+from podium.search.generators.genetic.choice import chance, pick, weighted
 from podium.search.generators.genetic.crossover import CROSSOVERS, HOLDING_CROSSOVERS
-from podium.search.generators.genetic.growth import GROWTHS
+from podium.search.generators.genetic.growth import GROWTHS, PLAIN_GROWTHS, draw_loop
 from podium.search.generators.genetic.holding import HOLDINGS, holds
 from podium.search.generators.genetic.mutation import MUTATIONS
 from podium.search.generators.genetic.positions import Draft
 from podium.search.generators.genetic.protection import protect
 from podium.search.generators.genetic.sampling import draw_term
+from podium.search.program.algebra import condensed
 from podium.search.program.bounds import is_sound
 from podium.search.program.expression import apply, number
-from podium.search.program.program import Program, complexity, program_of, with_result
+from podium.search.program.program import (
+    Block,
+    Program,
+    complexity,
+    guards,
+    names_given,
+    program_of,
+    with_result,
+)
 from podium.search.program.shape import (
     with_ingredients,
     with_new_names,
@@ -27,6 +36,7 @@ from podium.search.program.shape import (
     without_idle_gpu,
 )
 from podium.search.program.simplify import simplify
+from podium.search.program.units import units_of
 
 TRIES = 40
 HOPELESS = 1.5
@@ -47,11 +57,12 @@ NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
 class BreedingSettings:
     """Limits on the offspring of breeding."""
 
-    largest: int = 120  # nodes of a program, with the ingredients that it refers to
+    largest: int = 160  # nodes of a program, with the ingredients that it refers to
     crossing: float = 0.35  # the share of offspring with two parents
     growing: float = 0.3  # the share of mutations that make a program larger
     repeating: float = 0.35  # the chance of one more mutation after each
     may_take_gpu: bool = True
+    draws_ingredients: bool = True  # quantities that people thought of; else fields alone
     may_hold: bool = False
     holding: float = 0.35  # the share of mutations that are about holding, where it may be
 
@@ -74,8 +85,8 @@ def random_program(rng: np.random.Generator, settings: BreedingSettings | None =
     """Draws a program from nothing: a sum of a few terms."""
     settings = settings or BreedingSettings()
     for _ in range(TRIES):
-        empty = program_of(number(0))
-        draft = Draft.at(empty, set(), {})
+        empty = _empty(rng, settings)
+        draft = Draft.at(empty, names_given(empty), units_of(empty))
         result = draw_term(rng, draft, 3)
         while chance(rng, 0.5):
             result = apply("+" if chance(rng, 0.5) else "-", result, draw_term(rng, draft, 2))
@@ -83,6 +94,16 @@ def random_program(rng: np.random.Generator, settings: BreedingSettings | None =
         if found is not None and found.block.result.head != "number":
             return found
     return program_of(number(0))
+
+
+def _empty(rng: np.random.Generator, settings: BreedingSettings) -> Program:
+    """Begins a program: without ingredients, with what loops see of the GPUs."""
+    empty = replace(program_of(number(0)), draws_ingredients=settings.draws_ingredients)
+    if settings.draws_ingredients:
+        return empty
+    draft = Draft.at(empty, set(), {})
+    loops = [draw_loop(rng, draft) for _ in range(pick(rng, (1, 2, 2, 3)))]
+    return draft.taken_up(replace(empty, block=Block(tuple(loops), number(0))))
 
 
 def breed(
@@ -95,10 +116,11 @@ def breed(
     settings = settings or BreedingSettings()
     first = _scaled(_operators(settings, is_paired=len(parents) > 1), weights)
     later = _scaled(_operators(settings, is_paired=False), weights)
+    begin = replace(parents[0], draws_ingredients=settings.draws_ingredients)
     for _ in range(TRIES):
         operators: list[str] = []
         used = [0]
-        child: Program | None = parents[0]
+        child: Program | None = begin
         while child is not None and (not operators or chance(rng, settings.repeating)):
             operator = weighted(rng, later if operators else first)
             operators.append(operator.__name__)
@@ -139,7 +161,7 @@ def _operators(settings: BreedingSettings, *, is_paired: bool) -> dict[Operator,
     groups: tuple[tuple[float, Mapping[Operator, float]], ...] = (
         (crossing, HOLDING_CROSSOVERS if settings.may_hold else CROSSOVERS),
         (holding, HOLDINGS),
-        (rest * settings.growing, GROWTHS),
+        (rest * settings.growing, GROWTHS if settings.draws_ingredients else PLAIN_GROWTHS),
         (rest * (1 - settings.growing), MUTATIONS),
     )
     return {
@@ -163,7 +185,9 @@ def finished(program: Program, settings: BreedingSettings | None = None) -> Prog
         holds(program) and not settings.may_hold
     ):
         return None
-    program = simplify(protect(with_ingredients(program)))
+    program = simplify(condensed(simplify(protect(with_ingredients(program)))))
+    if program.block.result.head == "number" and not any(guards(program.block)):
+        return None  # all nodes are alike to it
     program = with_short_lines(without_idle_gpu(with_ingredients(program)))
     if complexity(program) > settings.largest or (program.takes_gpu and not settings.may_take_gpu):
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from podium.errors import PolicyError
-from podium.search.generators.generator import Cost, Exemplar, Proposal, Request
+from podium.search.generators.generator import Cost, Proposal, Request
 from podium.search.generators.genetic.breeding import (
     DRAWN,
     BreedingSettings,
@@ -22,11 +22,18 @@ from podium.search.program.program import Program
 from podium.search.program.reader import parse
 from podium.search.program.writer import write
 
-FROM_NOTHING = 0.04
-"""The share of candidates that have no parents: fresh blood. With 1 breeding is mere drawing."""
+FROM_NOTHING = 0.0
+"""The share of candidates that have no parents: with 1 breeding is mere drawing.
 
-STAGNANT = 0.2
-"""The same on an island that has stagnated."""
+Where there are parents, what is drawn from nothing was never better than they.
+"""
+
+STAGNANT = 0.1
+"""The same on an island that has stagnated: fresh blood."""
+
+
+MOST_READ = 512
+"""How many parents are remembered once they are read: they are asked for again and again."""
 
 
 class GeneticGenerator:
@@ -50,7 +57,7 @@ class GeneticGenerator:
         began = time.perf_counter()
         rng = np.random.default_rng(request.seed)
         fresh = max(self._fresh, STAGNANT) if request.is_stagnant else self._fresh
-        read = [(each.number, found) for each in request.parents if (found := _program(each))]
+        read = [(each.number, found) for each in request.parents if (found := _program(each.text))]
         if not read or rng.random() < fresh:
             offspring = Offspring(random_program(rng, self._settings), DRAWN)
         else:
@@ -79,7 +86,8 @@ class GeneticGenerator:
         """Does nothing: breeding opens no resources."""
 
 
-def _program(exemplar: Exemplar) -> Program | None:
+@functools.lru_cache(maxsize=MOST_READ)
+def _program(text: str) -> Program | None:
     """Reads a parent; what a language model wrote may be beyond breeding."""
     return _parsed(exemplar.text)
 
