@@ -89,11 +89,6 @@ class GeneticGenerator:
 @functools.lru_cache(maxsize=MOST_READ)
 def _program(text: str) -> Program | None:
     """Reads a parent; what a language model wrote may be beyond breeding."""
-    return _parsed(exemplar.text)
-
-
-@functools.lru_cache(maxsize=512)
-def _parsed(text: str) -> Program | None:
     try:
         return parse(text)
     except PolicyError:
