@@ -77,9 +77,7 @@ def test_who_does_not_take_a_bar_is_stopped_exactly_there():
     assert race.cases == 2
     race.check(outcomes([40.0]), FITNESS)
     race.check(outcomes([19.0, 19.0]), FITNESS)
-    with pytest.raises(
-        Rejected, match=r"after 2 cases: fitness 80\.00, and 81\.00 is needed"
-    ):
+    with pytest.raises(Rejected, match=r"after 2 cases: fitness 80\.00, and 81\.00 is needed"):
         race.check(outcomes([20.0, 20.0]), FITNESS)
     race.check(outcomes([20.0, 20.0, 20.0]), FITNESS)
     assert race.is_stopped(outcomes([20.0, 20.0]), FITNESS)
