@@ -62,10 +62,11 @@ def _refuse_unused(request: CasesRequest) -> None:
 def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) -> list[Case]:
     """Builds one case for every trace and protocol."""
     from podium.evaluation.cases import Case
-    from podium.evaluation.measures import REPLAY
+    from podium.evaluation.measures import FUNSEARCH, INFLATION, REPLAY, TIMED
 
-    replays = REPLAY in kinds
-    if request.load is not None and not replays:
+    protocols = dict.fromkeys(kind if kind in TIMED else INFLATION for kind in kinds)
+    is_timed = not protocols.keys().isdisjoint(TIMED)
+    if request.load is not None and not is_timed:
         raise UsageError(
             f"--load has no effect on the fitness {request.fitness}",
             hint="leave it out, or choose --fitness waiting",
@@ -74,15 +75,17 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
     place, speed = folder_of(settings), 1.0 if request.load is None else request.load
     found = []
     for trace in traces:
-        split = _split(trace, request.held_out, is_replayed=replays)
+        split = _split(trace, request.held_out, is_replayed=REPLAY in protocols)
         plain = Case(
             trace, request.nodes, folder=place, cluster=cluster,
             until=round(1 - split.time_share, 9),
         )  # fmt: skip
-        if set(kinds) != {REPLAY}:
+        if INFLATION in protocols:
             found.append(replace(plain, protocol="inflation"))
-        if replays:
+        if REPLAY in protocols:
             found.append(replace(plain, protocol="replay", load=speed))
+        if FUNSEARCH in protocols:
+            found.append(replace(plain, protocol="funsearch", load=speed))
     return [read_as(settings, case) for case in found]
 
 

@@ -135,8 +135,12 @@ def resume(
     repeated = search_plan.GeneratorRequest(
         (), tuple(price or ()), replay, command, tuple(command_env or ())
     )
+    request = replace(
+        request, usd=models.usd, tokens=models.tokens,
+        answering=search_plan.changed_answering(settings),
+    )  # fmt: skip
     means = replace(
-        search_plan.means_of(settings, replace(request, usd=models.usd, tokens=models.tokens)),
+        search_plan.means_of(settings, request),
         given=search_plan.repeated_options(settings, repeated),
     )
     with open_runs(settings) as runs:

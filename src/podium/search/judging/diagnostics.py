@@ -18,6 +18,11 @@ FIGURE_WORDS = {
     "fragmentation": "fragmented",
     "wait_mean_s": "mean wait",
     "wait_p95_s": "95th percentile of waits",
+    "funsearch_score": "score of FunSearch x 100",
+    "funsearch_score_without_retries": "the same without retries",
+    "funsearch_fragmentation": "fragmented at failed attempts",
+    "funsearch_waited": "pods that waited",
+    "funsearch_wait_mean_s": "mean wait",
 }
 LOSS_WORDS = {STRANDED: "stranded without CPU", BROKEN: "broken", IDLE: "idle"}
 CLASS_WORDS = {

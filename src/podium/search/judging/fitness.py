@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from podium.errors import UnknownName, UsageError
-from podium.evaluation.measures import HOLDING, INFLATION, REPLAY, Values
+from podium.evaluation.measures import FUNSEARCH, HOLDING, INFLATION, REPLAY, Values
 
 BASELINE = "fgd"
 """The policy that candidates are measured beside."""
@@ -33,6 +34,15 @@ They ask for no GPU: a policy that never placed one would look the better for it
 PATIENCE_S = 60.0
 """Added to every wait before two are compared, so that seconds do not decide."""
 
+MAX_WAIT_S = 40.0
+"""The mean wait up to which the FunSearch score counts in full, where a rule names no other."""
+
+WAITING_PENALTY = 2.0
+"""Points of the FunSearch score lost for each doubling of the mean wait beyond what is allowed."""
+
+MOST_WAITING_PENALTY = 10.0
+"""The most that waiting can cost on a case: on some, pods wait whatever the policy does."""
+
 RULES = {
     "inflation": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, less "
     f"{PENALTY:g} points for each point by which the mean at 100 % is more than {TOLERANCE:g} "
@@ -47,10 +57,15 @@ RULES = {
     "(percent of all GPUs) by which fragmentation while pods arrive is below that of fgd",
     "fragmentation": "100 less the mean fragmentation (percent of all GPUs) after each arrival "
     "under inflation",
+    "funsearch:SECONDS": "100 times the score of the FunSearch simulator by its own rules, with or "
+    "without its failed attempts as events, whichever is less, averaged over the cases; on each "
+    f"less {WAITING_PENALTY:g} points for each doubling of the mean wait beyond SECONDS s, and "
+    f"{MOST_WAITING_PENALTY:g} at most",
 }
-EXAMPLES = ("holding:93", "mix:inflation=0.7,waiting=0.3")
+EXAMPLES = ("holding:93", "funsearch", "funsearch:40", "mix:inflation=0.7,waiting=0.3")
 NEEDS = {
     "inflation": INFLATION, "holding": INFLATION, "waiting": REPLAY, "fragmentation": INFLATION,
+    "funsearch": FUNSEARCH,
 }  # fmt: skip
 """The protocol whose runs a rule looks at."""
 
@@ -101,7 +116,7 @@ class Fitness:
             base, floor = _split(rule)
             found = [each for each in outcomes if each.kind == NEEDS[base]]
             if found:
-                terms[rule] = _holding(found, float(floor)) if floor else _RULES[base](found)
+                terms[rule] = _term(base, floor, found)
         return terms
 
 
@@ -141,6 +156,8 @@ def _check_rule(rule: str) -> None:
     base, floor = _split(rule)
     if base == HOLDING:
         _check_floor(rule, floor)
+    elif base == FUNSEARCH:
+        _check_wait(rule, floor)
     elif rule not in RULES:
         known = [name for name in RULES if ":" not in name]
         raise UnknownName.among("fitness", rule, [*known, *EXAMPLES])
@@ -158,15 +175,37 @@ def _check_floor(rule: str, floor: str) -> None:
         )
 
 
+def _check_wait(rule: str, limit: str) -> None:
+    try:
+        is_time = 0 < float(limit or MAX_WAIT_S) < float("inf")
+    except ValueError:
+        is_time = False
+    if not is_time or rule.endswith(":"):
+        raise UsageError(
+            f'"{rule}" names no limit on the mean wait',
+            hint="write seconds, as in funsearch:40",
+        )
+
+
 def _split(rule: str) -> tuple[str, str]:
-    """Parts a rule from its floor, which is empty where it has none."""
+    """Parts a rule from its number, which is empty where it has none."""
     base, _, floor = rule.partition(":")
     return base, floor
 
 
 def _words(rule: str) -> str:
-    base, floor = _split(rule)
-    return RULES[f"{base}:FLOOR"].replace("FLOOR", floor) if floor else RULES[rule]
+    base, number = _split(rule)
+    if base == FUNSEARCH:
+        return RULES["funsearch:SECONDS"].replace("SECONDS", number or f"{MAX_WAIT_S:g}")
+    return RULES[f"{base}:FLOOR"].replace("FLOOR", number) if number else RULES[rule]
+
+
+def _term(base: str, number: str, outcomes: Sequence[Outcome]) -> float:
+    if base == HOLDING:
+        return _holding(outcomes, float(number))
+    if base == FUNSEARCH:
+        return _funsearch(outcomes, float(number or MAX_WAIT_S))
+    return _RULES[base](outcomes)
 
 
 def _mean(outcomes: Sequence[Outcome], key: str) -> float:
@@ -205,6 +244,17 @@ def _share(outcome: Outcome, key: str) -> float:
 
 def _fragmentation(outcomes: Sequence[Outcome]) -> float:
     return 100.0 - _mean(outcomes, "fragmentation")
+
+
+def _funsearch(outcomes: Sequence[Outcome], max_wait_s: float) -> float:
+    # Failed attempts sample full clusters more often: nobody gains by them here.
+    scores = ("funsearch_score", "funsearch_score_without_retries")
+    found = []
+    for each in outcomes:
+        counted = min(each.values[key] for key in scores)
+        beyond = max(1.0, each.values["funsearch_wait_mean_s"] / max_wait_s)
+        found.append(counted - min(MOST_WAITING_PENALTY, WAITING_PENALTY * math.log2(beyond)))
+    return sum(found) / len(found)
 
 
 _RULES = {"inflation": _inflation, "waiting": _waiting, "fragmentation": _fragmentation}

@@ -14,7 +14,9 @@ from typing import Any
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import bounds_of
 from podium.evaluation.waste import MedianPod
+from podium.policies import load
 from podium.search.candidate.verdict import Decisions, Rejected
+from podium.search.judging.case_run import run_baseline
 from podium.search.judging.fitness import Fitness, Outcome, fitness_named
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import form_as_written
@@ -97,12 +99,15 @@ class TrialHandler:
 def open_handler(setup: dict[str, Any]) -> TrialHandler:
     """Builds what candidates are tried on, and loads all that they need."""
     fixtures = Fixtures.of(TrainingSet.from_object(setup["training"]))
-    baseline = fixtures.baseline() if setup["needs_baseline"] else []
+    baseline = run_baseline(fixtures) if setup["needs_baseline"] else []
     _warm_up(fixtures)
     facts = {
         "baseline": [figures for figures, _ in baseline],
         "losses": [losses for _, losses in baseline],
-        "bounds": [bounds_of(plan) for plan in fixtures.plans],
+        "bounds": [
+            {} if other else bounds_of(plan)
+            for plan, other in zip(fixtures.plans, fixtures.by_funsearch, strict=True)
+        ],
     }
     return TrialHandler(fixtures, fitness_named(setup["fitness"]), facts)
 
@@ -111,13 +116,18 @@ def _warm_up(fixtures: Fixtures) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
     by_kind = {(plan.protocol.name, plan.variant): plan for plan in fixtures.plans}
     plans = (fixtures.tiny, *by_kind.values())
-    few = replace(fixtures, plans=plans, median_pods=(MedianPod(),) * len(plans))
+    few = replace(
+        fixtures, plans=plans, median_pods=(MedianPod(),) * len(plans),
+        by_funsearch=(None,) * len(plans),
+    )  # fmt: skip
+    for case in [each for each in fixtures.by_funsearch if each][:1]:
+        case.run(load("first-fit"))
     _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))
     if form_as_written(read_policy(PLAIN), fixtures.plans, fixtures.is_compiled).is_compiled:
         _try_all(replace(few, is_compiled=True), (RICH, BY_GPU, FAILING))
     # CMA-ES opens files when it is imported, and some more when it is first used. In plain Python:
     # compiling each variant would load nothing new, and take as long as all the rest.
-    tiny = replace(fixtures, plans=(fixtures.tiny,), is_compiled=False)
+    tiny = replace(few, plans=(fixtures.tiny,), by_funsearch=(None,), is_compiled=False)
     tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(fixtures.tiny.protocol.name, {})]), 30, 1)
 
 

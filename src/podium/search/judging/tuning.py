@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from podium.errors import PodiumError
-from podium.evaluation.measures import Values, measure_case
+from podium.evaluation.measures import Values
 from podium.search.candidate.constants import Constant, read_constants, with_constants
 from podium.search.candidate.verdict import Rejected
+from podium.search.judging.case_run import run_case
 from podium.search.judging.fitness import Fitness, Outcome
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import form_for
 from podium.search.judging.race import hopeful
-from podium.search.judging.scrutiny import check_held
 from podium.search.judging.trial import read_policy
-from podium.sim.execution import execute
 
 SIGMA = 0.25
 """The first steps, as a part of the distance between the bounds."""
@@ -80,11 +79,10 @@ class Tuner:
         policy = read_policy(text)
         form = form_for(text, policy, self.fixtures.plans, self.fixtures.is_compiled)
         outcomes: list[Outcome] = []
-        for plan, (kind, baseline) in zip(self.fixtures.plans, self.baseline, strict=True):
-            run = replace(plan, policy=form.policy, tier=form.tier(plan))
-            result = execute(run)  # counted again when the best of all is judged
-            check_held(result, may_hold=self.may_hold)
-            outcomes.append(Outcome(kind, measure_case(result), baseline))
+        for index, (kind, baseline) in enumerate(self.baseline):
+            # Counted again when the best of all is judged.
+            run = run_case(self.fixtures, index, form, may_hold=self.may_hold)
+            outcomes.append(Outcome(kind, run.values, baseline))
             scores.append(self.fitness.score(outcomes[-1:]))
             apart = [own - best for own, best in zip(scores, self.best_scores, strict=False)]
             if apart and hopeful(apart) < -MARGIN:

@@ -15,7 +15,14 @@ from typing import Any
 from podium.search.generators.generator import Generator, Proposal, Spent
 from podium.search.judging.fitness import Outcome, fitness_named
 from podium.search.population import Archive
-from podium.search.run.batch import Sample, as_written, first_batch, next_batch, repair_of
+from podium.search.run.batch import (
+    Sample,
+    as_written,
+    first_batch,
+    losses_of,
+    next_batch,
+    repair_of,
+)
 from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Context, Executor
 from podium.search.run.folder import BEST, STATE, SearchFolder
@@ -204,7 +211,8 @@ class Search:
             return Proposal(sample.text, sample.name or sample.kind)
         notes = self.notes.text if self.notes else ""
         formula = fitness_named(self.plan.fitness).text
-        request = replace(sample.request, fitness=formula, notes=notes)
+        best = losses_of(self.archive.best)
+        request = replace(sample.request, fitness=formula, notes=notes, best=best)
         return self.parts.generators[sample.generator].propose(request)
 
     def _repairs(self, samples: Sequence[Sample], rows: Sequence[CandidateRecord]) -> list[Sample]:

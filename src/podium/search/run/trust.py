@@ -36,7 +36,14 @@ KEY_BYTES = 32
 FOLDER = "folder"
 """The option that says where a command runs."""
 
-APART = frozenset(["usd", "tokens", FOLDER])
+ANSWERING = {
+    "temperature": "--temperature", "max_tokens": "--max-tokens",
+    "reasoning_effort": "--reasoning-effort", "timeout_s": "--model-timeout",
+    "concurrency": "--model-calls", "parameters": "--model-parameters",
+}  # fmt: skip
+"""Options of how models answer, with the flags that set them."""
+
+APART = frozenset(["usd", "tokens", FOLDER, *ANSWERING])
 """Options in which flags may differ from an unsealed plan: the flags win."""
 
 Options = Mapping[str, Mapping[str, Any]]
@@ -171,17 +178,27 @@ def _flags(name: str, options: Mapping[str, Any]) -> Iterator[str]:
         yield from ("--command", str(options.get("command", "")))
         for variable in options.get("keep") or ():
             yield from ("--command-env", str(variable))
+        yield from (["--prompts", str(options["prompts"])] if options.get("prompts") else [])
         return
     for model in options.get("models") or ():
         yield from ("--model", str(model))
     single = (("base_url", "--base-url"), ("usd", "--usd"), ("tokens", "--tokens"),
-              ("cassette", "--replay"))  # fmt: skip
+              ("cassette", "--replay"), ("prompts", "--prompts"))  # fmt: skip
     for key, flag in single:
         if options.get(key):
             yield from (flag, str(options[key]))
+    for key, flag in ANSWERING.items():
+        if key in options:
+            yield from (flag, _as_flag(options[key]))
     prices = options.get("prices")
     for model, price in prices.items() if isinstance(prices, dict) else ():
         yield from ("--price", f"{model}={','.join(map(str, price[:2]))}")
+
+
+def _as_flag(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "none"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 def _agree(
