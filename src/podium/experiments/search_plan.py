@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from podium.errors import UnknownName, UsageError
 from podium.experiments.listener import SILENT, Listener
 from podium.experiments.places import blaming, place_of
-from podium.experiments.training import CasesRequest, training_set
+from podium.experiments.training import DEFAULT_FITNESS, CasesRequest, fitness_of, training_set
 from podium.files.text_file import read_text
 from podium.policies.loaders import MOST_BYTES
 
@@ -262,9 +262,13 @@ def generator_options(settings: Settings, request: GeneratorRequest) -> dict[str
     return found
 
 
-def repeated_options(settings: Settings, request: GeneratorRequest) -> dict[str, dict[str, Any]]:
-    """Returns the options of generators that are given again to resume a run."""
+def repeated_options(
+    settings: Settings, request: GeneratorRequest, objective: Path | None = None
+) -> dict[str, dict[str, Any]]:
+    """Returns what is given again to resume a run: options of generators, an objective."""
     found: dict[str, dict[str, Any]] = {}
+    if objective is not None:
+        found["objective"] = {"fitness": fitness_of(DEFAULT_FITNESS, objective)}
     if settings.search.models.strip(", "):
         found["llm"] = _described(settings, request)
     if request.command:

@@ -19,17 +19,35 @@ if TYPE_CHECKING:
     from podium.sim.plan import Plan
 
 
+DEFAULT_FITNESS = "inflation"
+
+
 @dataclass(frozen=True, slots=True)
 class CasesRequest:
     """Describes the cases that candidates are trained on, and what they are worth there."""
 
-    fitness: str = "inflation"
+    fitness: str = DEFAULT_FITNESS
     traces: tuple[str, ...] = ()  # none: small cases of the embedded profile
     seeds: int = 8  # cases of each trace or kind
     nodes: int | None = None  # drawn of a trace's cluster
     cluster: str | None = None  # the nodes of another trace
     load: float | None = None  # of replays
     held_out: str | None = None  # seed, or time:SHARE; None: as the fitness needs
+
+
+def fitness_of(rule: str, objective: Path | None) -> str:
+    """Names the fitness: a rule, or the file of an objective as it is now."""
+    from podium.search.judging.objective import Objective
+
+    if objective is None:
+        return rule
+    if rule != DEFAULT_FITNESS:
+        raise UsageError(
+            "--fitness and --objective exclude each other", where="flag --objective",
+            hint="leave one of them out",
+        )  # fmt: skip
+    with blaming("flag --objective"):
+        return Objective.at(objective).name
 
 
 def training_set(

@@ -6,11 +6,12 @@ from podium.cli.group import new_app
 from podium.cli.search.compare import compare
 from podium.cli.search.evaluate import evaluate
 from podium.cli.search.promote import promote
+from podium.cli.search.prompt import prompt
 from podium.cli.search.run import resume, run
 from podium.cli.search.status import status
 from podium.cli.signals import stoppable
 
 app = new_app(__doc__)
 
-for verb in (run, resume, status, compare, promote, evaluate):
+for verb in (run, resume, status, compare, promote, evaluate, prompt):
     app.command()(stoppable(verb))

@@ -10,11 +10,23 @@ import typer
 
 from podium.cli.options import DumpOptions, Duration, State, StoreUrl, Topology, TracesFolder
 from podium.experiments.search_plan import MeansRequest
-from podium.experiments.training import CasesRequest
+from podium.experiments.training import CasesRequest, fitness_of
 
 FitnessName = Annotated[
     str,
-    typer.Option("--fitness", help="inflation, waiting, fragmentation, holding:84, mix:A=1,B=2."),
+    typer.Option(
+        "--fitness",
+        help="inflation, waiting, fragmentation, holding:84, funsearch:40, mix:A=1,B=2.",
+    ),
+]
+ObjectiveFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--objective",
+        metavar="FILE.py",
+        help="Python file of your own with objective(run), instead of --fitness.",
+        show_default=False,
+    ),
 ]
 Traces = Annotated[
     list[str] | None,
@@ -204,6 +216,7 @@ class CasesOptions:
     """The options of what candidates are trained on."""
 
     fitness: FitnessName = "inflation"
+    objective: ObjectiveFile = None
     trace: Traces = None
     cluster: Cluster = None
     seeds: Seeds = 8
@@ -221,8 +234,8 @@ class CasesOptions:
     def request(self) -> CasesRequest:
         """Describes the training cases."""
         return CasesRequest(
-            self.fitness, tuple(self.trace or ()), self.seeds, self.nodes, self.cluster, self.load,
-            self.held_out,
+            fitness_of(self.fitness, self.objective), tuple(self.trace or ()), self.seeds,
+            self.nodes, self.cluster, self.load, self.held_out,
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from podium.errors import UnknownName, UsageError
 from podium.evaluation.measures import FUNSEARCH, HOLDING, INFLATION, REPLAY, Values
+from podium.search.judging.objective import PREFIX, Loaded, Objective
 
 BASELINE = "fgd"
 """The policy that candidates are measured beside."""
@@ -120,14 +121,48 @@ class Fitness:
         return terms
 
 
+class ObjectiveFitness(Fitness):
+    """Leaves what runs are worth to an objective of the user's; its file is run when needed."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Lists the kinds of training cases that the file names."""
+        return self._loaded.kinds
+
+    @property
+    def may_hold(self) -> bool:
+        """Returns whether the file wants candidates that hold pods."""
+        return self._loaded.may_hold
+
+    @property
+    def text(self) -> str:
+        """Shows what the file says of itself."""
+        return self._loaded.text
+
+    def score(self, outcomes: Sequence[Outcome]) -> float:
+        """Returns what the objective makes of runs."""
+        return self._loaded.score([(each.kind, each.values, each.baseline) for each in outcomes])
+
+    def terms(self, outcomes: Sequence[Outcome]) -> dict[str, float]:
+        """Returns the same: an objective has no parts."""
+        return {"objective": self.score(outcomes)}
+
+    @property
+    def _loaded(self) -> Loaded:
+        return Objective.named(self.name).loaded()
+
+
 def fitness_named(name: str) -> Fitness:
-    """Finds a fitness: a rule, or `mix:RULE=WEIGHT,RULE=WEIGHT`.
+    """Finds a fitness: a rule, `mix:RULE=WEIGHT,RULE=WEIGHT`, or an objective's name.
 
     >>> fitness_named("holding:84").may_hold
     True
     >>> fitness_named("mix:inflation=3,waiting=1").weights
     (('inflation', 0.75), ('waiting', 0.25))
     """
+    if name.startswith(PREFIX):
+        Objective.named(name)
+        return ObjectiveFitness(name, ((name, 1.0),))
     kind, _, mixture = name.partition(":")
     if kind != "mix" or not mixture:
         _check_rule(name)

@@ -35,6 +35,7 @@ class Fixtures:
     probed: tuple[View, ...]  # the states of the probe
     median_pods: tuple[MedianPod, ...]  # what pods of each case ask for
     by_funsearch: tuple[FunsearchCase | None, ...]  # the case, where those rules play it
+    is_detailed: bool = False  # figures of a case include what was lost and placed
 
     @classmethod
     def of(cls, training: TrainingSet) -> Fixtures:

@@ -7,8 +7,8 @@ from typing import Any
 
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.waste import Losses
-from podium.search.judging.fitness import Outcome
-from podium.search.judging.report import TrialReport, TuningReport, Wants, anything
+from podium.search.judging.fitness import ObjectiveFitness, Outcome, fitness_named
+from podium.search.judging.report import Score, TrialReport, TuningReport, Wants, anything
 from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.pool import Pool
 from podium.search.sandbox.worker import Worker
@@ -30,6 +30,8 @@ class TrialPool(Pool):
         }  # fmt: skip
         most = MOST_COMPILED if training.is_compiled else MOST_PLAIN
         self._kinds = tuple(case.protocol for case in training.cases)
+        chosen = fitness_named(fitness)
+        self._score = chosen.score if isinstance(chosen, ObjectiveFitness) else None
         super().__init__(setup, size, limits, most_requests=most, first={"needs_baseline": True})
 
     @property
@@ -48,7 +50,9 @@ class TrialPool(Pool):
     ) -> TrialReport:  # fmt: skip
         """Tries a candidate in the next free worker."""
         return self.lend(
-            lambda worker: ask_trial(worker, self._kinds, text, race, wants, may_hold=may_hold)
+            lambda worker: ask_trial(
+                worker, self._kinds, text, race, wants, may_hold=may_hold, score=self._score
+            )
         )
 
     def tune(
@@ -60,23 +64,25 @@ class TrialPool(Pool):
         tuning = {
             "evaluations": evaluations, "seed": seed, "baseline": baseline, "may_hold": may_hold,
         }  # fmt: skip
-        return self.lend(lambda worker: ask_tuning(worker, text, tuning))
+        return self.lend(lambda worker: ask_tuning(worker, text, tuning, self._score))
 
 
-def ask_trial(
+def ask_trial(  # noqa: PLR0913 - what a candidate is tried with
     worker: Worker, kinds: tuple[str, ...], text: str, race: Sequence[Outcome] = (),
-    wants: Wants = anything, *, may_hold: bool = True,
+    wants: Wants = anything, *, may_hold: bool = True, score: Score | None = None,
 ) -> TrialReport:  # fmt: skip
     """Tries a candidate; whatever happens to the process, a report comes back."""
     outcomes = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
     request = {"text": text, "race": outcomes, "may_hold": may_hold}
-    report = TrialReport(kinds, wants, tuple(worker.facts.get("bounds", ())))
+    report = TrialReport(kinds, wants, tuple(worker.facts.get("bounds", ())), score)
     limits = worker.limits
     return worker.ask(request, report, limits.time_s, limits.trial_s)
 
 
-def ask_tuning(worker: Worker, text: str, tuning: dict[str, Any]) -> TuningReport:
+def ask_tuning(
+    worker: Worker, text: str, tuning: dict[str, Any], score: Score | None = None
+) -> TuningReport:
     """Tunes a candidate's constants with so many evaluations at most."""
     request = {"text": text, "tuning": tuning}
     limit_s = worker.limits.tuning_s
-    return worker.ask(request, TuningReport(tuning["evaluations"]), limit_s, limit_s)
+    return worker.ask(request, TuningReport(tuning["evaluations"], score), limit_s, limit_s)

@@ -22,11 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, MissingError, UsageError
+from podium.search.judging.objective import PREFIX, Objective
 from podium.search.run.folder import RunFolder
 from podium.search.run.plan import RunPlan
 from podium.settings import MASK, Secrets, hidden_command, without_password
 from podium.settings.about import data_folder
 from podium.store import RunRecord
+
+OBJECTIVE = "objective"
+"""Names, among options that are given again, the user's own fitness."""
 
 REACHING = ("llm", "command")
 """Generators that start programs, send keys or spend money."""
@@ -111,6 +115,7 @@ def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options)
     Raises:
         UsageError: it would start a program or call a service that this user never named.
     """
+    check_objective(folder, record, plan, given)
     reaching = [name for name, _ in plan.generators if name in REACHING]
     if not reaching:
         return plan
@@ -125,6 +130,27 @@ def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options)
     if not was_sealed and all(_agree(plan.options[name], given[name]) for name in reaching):
         seal(folder, record.id, plan)
     return replace(plan, options=options)
+
+
+def check_objective(
+    folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options | None = None
+) -> None:
+    """Refuses to run an objective, a Python file, that this user never named.
+
+    Raises:
+        UsageError: nothing shows that this user did.
+    """
+    own = (given or {}).get(OBJECTIVE, {})
+    if not plan.fitness.startswith(PREFIX) or own.get("fitness") == plan.fitness:
+        return
+    if not is_sealed(folder, record.id, plan):
+        path = Objective.named(plan.fitness).path
+        raise UsageError(
+            f"run {record.id} runs a Python file, and nothing shows that you asked for it",
+            where=path,
+            hint="to allow it: "
+            + shlex.join(["podium", "search", "resume", record.id, "--objective", path]),
+        )
 
 
 def _is_placed(plan: RunPlan, reaching: list[str]) -> bool:
@@ -227,6 +253,7 @@ def _digest(key: bytes, folder: RunFolder, run_id: str, plan: RunPlan) -> str:
         {
             "run": run_id, "folder": str(folder.path.resolve()), "generators": reaching,
             "options": {name: plan.options.get(name, {}) for name in reaching},
+            **({OBJECTIVE: plan.fitness} if plan.fitness.startswith(PREFIX) else {}),
         },
         sort_keys=True,
     )  # fmt: skip
