@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,16 @@ import numpy.typing as npt
 
 from podium.errors import PodiumError, PolicyError
 from podium.model.cluster import Cluster
-from podium.model.records import ANY_MODEL, GPU_MILLI, Pod, pod_view
+from podium.model.records import ANY_MODEL, GPU_MILLI
 from podium.model.workload import Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy
-from podium.sim.funsearch.metrics import FunsearchResult, Meter
+from podium.sim.funsearch.metrics import SNAPSHOT_STEP, Amounts, FunsearchResult, Meter
 from podium.sim.funsearch.simulation import times_of
 
 if TYPE_CHECKING:
     from podium.policies.abi import Native
     from podium.sim.callback import ClusterCallback, PairCallback
+    from podium.sim.funsearch.events import Log
 
 MOST_EVENTS = 64
 """Events for each pod after which a run is given up: pods fail again and again."""
@@ -30,7 +32,7 @@ class FunsearchCase:
 
     cluster: Cluster
     workload: Workload
-    views: tuple[Pod, ...]  # of the pods, in order
+    asked: npt.NDArray[np.int64]  # (num_pods, 4) of CPU, memory, GPUs and GPU milli, as Amounts
 
     @classmethod
     def of(cls, cluster: Cluster, workload: Workload, load: float = 1.0) -> FunsearchCase:
@@ -41,7 +43,7 @@ class FunsearchCase:
         """
         arrival_s, _ = times_of(workload)
         aligned = replace(workload.on(cluster), arrival_s=arrival_s / load)
-        return cls(cluster, aligned, tuple(map(pod_view, _records(aligned))))
+        return cls(cluster, aligned, _asked(aligned))
 
     def run(self, policy: Policy) -> FunsearchResult:
         """Runs a policy, compiled where it compiles."""
@@ -196,23 +198,53 @@ class _Attempt:
         return failure
 
     def measured(self) -> FunsearchResult:
-        """Measures what happened, event by event."""
+        """Measures what happened."""
+        events, count = self._events, self._count
+        log = events.Log(*(column[:count] for column in self._log))
         meter = Meter.of(self._case.cluster, len(self._pods))
-        views, events, count = self._case.views, self._events, self._count
-        arrival_s, _ = times_of(self._case.workload)
-        total = max(1, meter.total.gpu_milli)
-        rows = zip(*(column[:count].tolist() for column in self._log), strict=True)
-        for time_s, pod, kind, _node, lost_milli in rows:
-            meter.advance(time_s)
-            if kind in (events.FAILED, events.HELD):
-                meter.held += kind == events.HELD
-                meter.count_failure(lost_milli / total)
-                continue
-            if kind == events.CREATED:
-                meter.waits_s.append(time_s - arrival_s[pod])
-            meter.add(views[pod], -1 if kind == events.DELETED else 1)
-            meter.count_event()
+        if count:
+            self._fill(meter, log)
         return meter.result()
+
+    def _fill(self, meter: Meter, log: Log) -> None:
+        """Fills a meter as if it had counted event by event, to the last digit."""
+        events, workload = self._events, self._case.workload
+        is_failed = (log.kind == events.FAILED) | (log.kind == events.HELD)
+        is_created = log.kind == events.CREATED
+        sign = np.where(is_created, 1, np.where(is_failed, 0, -1))
+        used = np.cumsum(sign[:, None] * self._case.asked[log.pod], axis=0)
+        arrival_s, _ = times_of(workload)
+        total = max(1, meter.total.gpu_milli)
+        meter.events, meter.held = len(sign), int((log.kind == events.HELD).sum())
+        meter.snapshots = _snapshots(used, meter.pods)
+        meter.served_snapshots = _snapshots(used[~is_failed], meter.pods)
+        meter.fragmentation = (log.lost_milli[is_failed] / total).tolist()
+        placed = log.pod[is_created]
+        meter.waits_s = (log.time_s[is_created] - arrival_s[placed]).tolist()
+        meter.first_s, meter.last_s = float(log.time_s[0]), float(log.time_s[-1])
+        passed_s = np.diff(log.time_s)
+        meter.cpu_milli_s = sum((used[:-1, 0] * passed_s).tolist())
+        meter.gpu_s = sum((used[:-1, 2] * passed_s).tolist())
+
+
+def _snapshots(used: npt.NDArray[np.int64], pods: int) -> list[Amounts]:
+    """Takes what is in use whenever events pass another share of the number of pods."""
+    found, threshold, done = [], SNAPSHOT_STEP, 0
+    while True:
+        done = max(done + 1, math.floor(threshold * pods))
+        while done <= len(used) and done / pods < threshold:
+            done += 1
+        if done > len(used):
+            return found
+        found.append(Amounts(*used[done - 1].tolist()))
+        threshold += SNAPSHOT_STEP
+
+
+def _asked(workload: Workload) -> npt.NDArray[np.int64]:
+    pods = workload.pods
+    gpu_milli = pods["gpu_count"].astype(np.int64) * pods["gpu_milli"]
+    columns = (pods["cpu_milli"], pods["memory_mib"], pods["gpu_count"], gpu_milli)
+    return np.stack(columns, axis=1).astype(np.int64)
 
 
 def _records(workload: Workload) -> npt.NDArray[Any]:

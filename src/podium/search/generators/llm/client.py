@@ -142,13 +142,14 @@ class Client:
         tries: list[Try] = []
         failures = 0
         while failures < self._settings.tries:
-            refusal = self._unbounded(ask.model)
-            if not refusal and not self._budget.reserve(self.most(ask)):
-                refusal = self._budget.refusal(self.most(ask))
-            if refusal:
-                return tries, refusal
-            made = self._try(ask)
-            tries.append(made)
+            with self._turns:
+                refusal = self._refusal(ask)
+                if refusal:
+                    return tries, refusal
+                made = self._try(ask)
+                tries.append(made)
+                if not made.reply.problem:
+                    self._heed_length(made)
             refused = _refused_parameters(made)
             if refused:  # and never sent again, so that this comes to an end
                 self.drop(ask.model, refused)
@@ -167,9 +168,7 @@ class Client:
         sent = self._parameters(ask)
         spent = most  # what is not known to have ended is charged in full
         try:
-            with self._turns:
-                began = self._pace.clock()
-                reply = self._transport.send(_body(ask, sent), self._settings.timeout_s)
+            reply = self._transport.send(_body(ask, sent), self._settings.timeout_s)
             spent = charge_of(reply, most, price)
         finally:
             self._budget.settle(most, spent)
@@ -186,6 +185,13 @@ class Client:
         sent = {name: value for name, value in given.items() if name not in dropped}
         limit = next((name for name in LIMITS if name not in dropped), None)
         return sent | ({limit: settings.max_tokens} if limit else {})
+
+    def _refusal(self, ask: Ask) -> str:
+        """Explains why a model is not asked: it was stopped meanwhile, or costs too much."""
+        refusal = self.stopped.get(ask.model, "") or self._unbounded(ask.model)
+        if not refusal and not self._budget.reserve(self.most(ask)):
+            refusal = self._budget.refusal(self.most(ask))
+        return refusal
 
     def _unbounded(self, model: str) -> str:
         if not self._dropped_of(model) >= set(LIMITS):
@@ -205,8 +211,6 @@ class Client:
             is_gone = self._unreached >= MOST_UNREACHED
         if last.reply.stop:
             self._stop(last.model, last.reply.stop)
-        if not last.reply.problem:
-            self._heed_length(last)
         for model in self._settings.models if is_gone else ():
             self._stop(model, "the service cannot be reached")
 
