@@ -229,7 +229,8 @@ class _Attempt:
 
 def _snapshots(used: npt.NDArray[np.int64], pods: int) -> list[Amounts]:
     """Takes what is in use whenever events pass another share of the number of pods."""
-    found, threshold, done = [], SNAPSHOT_STEP, 0
+    found: list[Amounts] = []
+    threshold, done = SNAPSHOT_STEP, 0
     while True:
         done = max(done + 1, math.floor(threshold * pods))
         while done <= len(used) and done / pods < threshold:
