@@ -176,11 +176,14 @@ def _on(cluster: str | None, cases: list[Case]) -> list[Case]:
 
 def _nominated(settings: Settings, request: PromotionRequest) -> tuple[RunPlan, list[Nominee]]:
     from podium.experiments.runs import find_search, open_runs
+    from podium.search.run.folder import RunFolder
+    from podium.search.run.trust import check_objective
 
     with open_runs(settings) as store:
         with blaming("argument RUN"):
             record = find_search(store, request.run)
         plan = _plan_of(record)
+        check_objective(RunFolder(Path(record.folder)), record, plan)
         return plan, nominees_of(store, record, plan, request)
 
 
