@@ -131,6 +131,6 @@ def test_a_prompt_is_printed_as_it_would_be_sent(runner):
     given = ["--seeds", "1", "--policy", "policy.py", "--prompts", "own"]
     result = runner.invoke(app, ["search", "prompt", *given])
     assert result.exit_code == 0, result.stderr
-    assert "and 32 nodes with" in result.stdout
+    assert "and 200 nodes with" in result.stdout
     assert "Aim at:\n1 x (mean GPU allocation" in result.stdout
     assert result.stdout.rstrip().endswith("    return 1.0\n```")

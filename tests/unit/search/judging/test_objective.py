@@ -1,5 +1,4 @@
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -173,7 +172,7 @@ def test_candidates_are_judged_raced_and_tuned_by_asking_the_user_s_process(writ
 
 def test_an_objective_that_fails_on_a_candidate_ends_the_search_with_its_line(written):
     name = written("def objective(run):\n    return run.nothing\n")
-    one = replace(TRAINING, cases=TRAINING.cases[:1])
+    one = TrainingSet(TRAINING.cases[:1])
     with Judge(one, name, 1, LIMITS) as judge, pytest.raises(InputError, match="has no nothing"):
         judge.judge("def score(pod, node):\n    return node.cpu_milli_left\n")
 
