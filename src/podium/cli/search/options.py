@@ -56,6 +56,18 @@ HeldOut = Annotated[
         show_default=False,
     ),
 ]
+ValidationSeeds = Annotated[
+    int, typer.Option("--seeds", help="Validation seeds per case.", min=1, max=20)
+]
+ValidationTraces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trace",
+        help="Validate on this trace only, by name or file; repeatable. [default: what was "
+        "held out of your own traces, else those of OpenB]",
+        show_default=False,
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", help="Worker processes; 0: one per core.", min=0, show_default=False),
@@ -109,7 +121,7 @@ Target = Annotated[
     float | None, typer.Option("--target", help="Stop at this fitness.", show_default=False)
 ]
 Start = Annotated[
-    str, typer.Option("--start", help="Start from seeds (published formulas) or random (nothing).")
+    str, typer.Option("--start", help="Start from seeds (formulas that people wrote) or random.")
 ]
 Models = Annotated[
     list[str] | None,

@@ -1,6 +1,23 @@
 """Holds large shares of a GPU back where CPU is scarce or plentiful beside them.
 
-Found by a search (run 28d21fb5, candidate 13445, generator genetic, seed 4, 6,550 evaluations,
+It refuses a node to large shares of a GPU where little CPU would be left for each free GPU, and
+where much would be: these nodes are kept for other pods. Among the others it avoids nodes that
+are left with GPU without CPU, and then prefers a GPU that the pod nearly fills.
+
+People wrote the formula fed, which it is nearest to, and the quantities gpu_milli_free,
+tightest_gpu_milli, gpu_milli_wanted, gpu_milli_after, cpu_milli_after, gpu_milli_behind,
+cpu_per_gpu_after and stranded_gpu_milli_after. The search changed:
+
+    added     if SHARE_GPU_MILLI_2 < pod.gpu_milli < MILLI and cpu_per_gpu_after <
+              CPU_MILLI_LIMIT_PER_GPU_2
+    added     if SHARE_GPU_MILLI < pod.gpu_milli < MILLI and cpu_per_gpu_after >
+              CPU_MILLI_LIMIT_PER_GPU
+    added     lost_gpu_milli / MILLI
+    added     stranded_gpu_milli_after
+
+People also listed what a refusal can look at: which pods, and CPU, GPU or memory of the node.
+
+Tuned by a search (run 28d21fb5, candidate 13445, generator genetic, seed 4, 6,550 evaluations,
 301 s, 10 generations of ancestors), and reduced from 203 parts to 159. Fitness: 1 x (for
 candidates that may hold pods: mean GPU allocation (percent) when 130 % of the GPUs were asked
 for, less 0.3 points for each point by which the mean at 100 % is below 94, and less 0.1 for
