@@ -37,12 +37,17 @@ Origin = Literal["written", "tuned", "found"]
 FEWEST = 10
 """Evaluations below which CMA-ES tells nothing."""
 
-RESTART = 80
-"""Evaluations that a restart gets, or more."""
+MOST_TRIED = 4
+"""Formulas that are tuned at all: the best as they were written."""
 
-MOST_RESTARTS = 6
-MOST_SEEDS = 3
-"""Formulas that are tuned again from other numbers: the best of those that were tuned once."""
+RESTART = 150
+"""Evaluations of a restart, or more; CMA-ES needs about as many for a handful of numbers."""
+
+TURNS = (0, 1, 0, 0, 2, 0, 1, 0)
+"""Which of the best formulas is tuned again: the best of all every other time."""
+
+SPREAD = 0.15
+"""How far a restart begins from the best numbers, as a part of the distance between bounds."""
 
 
 def written_seeds(plan: RunPlan) -> dict[str, str]:
@@ -76,36 +81,45 @@ def random_plan(plan: RunPlan, evaluations: int) -> RunPlan:
     return replace(plan_of("random", plan, evaluations), options={})
 
 
-def tuning_plan(plan: RunPlan, evaluations: int) -> RunPlan:
-    """Plans the first round of tuning: every formula once, with half of the evaluations."""
-    texts = [(title, tunable_text(text)) for title, text in written_seeds(plan).items()]
-    count = sum(bool(read_constants(text)) for _, text in texts)
-    each = (evaluations // 2 - len(texts)) // max(1, count) - 1
-    return _tuning(plan, texts, max(FEWEST, each))
+def tuning_plan(plan: RunPlan, evaluations: int, fitness: Mapping[str, float]) -> RunPlan:
+    """Plans the first round of tuning: the best formulas, with a third of the evaluations.
+
+    Args:
+        plan: of the search.
+        evaluations: of both rounds.
+        fitness: of formulas as they were written, where the search judged them.
+    """
+    texts = written_seeds(plan)
+    unknown = [title for title in texts if title not in fitness]
+    ranked = sorted(texts.keys() - set(unknown), key=lambda title: (-fitness[title], title))
+    chosen = [(each, tunable_text(texts[each])) for each in (*ranked[:MOST_TRIED], *unknown)]
+    count = sum(bool(read_constants(text)) for _, text in chosen)
+    each = (evaluations // 3 - len(chosen)) // max(1, count) - 1
+    return _tuning(plan, chosen, max(FEWEST, each))
 
 
 def restart_plan(
     plan: RunPlan, rows: Sequence[CandidateRecord], evaluations: int
 ) -> RunPlan | None:
-    """Plans the second round: the best formulas again, with other numbers to begin with.
+    """Plans the second round: the best formulas again, from around where they are; the best most.
 
     Args:
         plan: of the search.
         rows: what the first round judged.
         evaluations: that are left.
     """
-    leaders = _leaders(rows)[:MOST_SEEDS]
-    starts = min(MOST_RESTARTS, evaluations // RESTART) or 1
+    leaders = _leaders(rows)
+    starts = max(1, min(len(TURNS), evaluations // RESTART))
     each = evaluations // starts - 2
     if not leaders or each < FEWEST:
         return None
     rng = np.random.default_rng([plan.seed, len(rows)])
-    texts = []
-    for number in range(starts):
-        title, text = leaders[number % len(leaders)]
-        restarted = text if number < len(leaders) else _elsewhere(text, rng)
-        texts.append((f"{title}~{number // len(leaders) + 1}", restarted))
-    return _tuning(plan, texts, each)
+    texts: dict[str, str] = {}
+    for turn in TURNS[:starts]:
+        title, text = leaders[min(turn, len(leaders) - 1)]
+        again = sum(known.startswith(f"{title}~") for known in texts)
+        texts[f"{title}~{again + 1}"] = _moved(text, rng) if again else text
+    return _tuning(plan, list(texts.items()), each)
 
 
 def _tuning(plan: RunPlan, texts: Sequence[tuple[str, str]], evaluations: int) -> RunPlan:
@@ -146,14 +160,14 @@ def root_of(row: CandidateRecord, by_number: Mapping[int, CandidateRecord]) -> C
     return row
 
 
-def _elsewhere(text: str, rng: np.random.Generator) -> str:
-    drawn = {
-        each.name: float(f"{each.low + rng.random() * (each.high - each.low):.4g}")
-        for each in read_constants(text)
-    }
-    kept = {each.name: min(each.high, max(each.low, drawn[each.name])) for each in
-            read_constants(text)}  # fmt: skip
-    return with_constants(text, kept)
+def _moved(text: str, rng: np.random.Generator) -> str:
+    """Moves every constant by a part of the distance between its bounds."""
+    found = {}
+    for each in read_constants(text):
+        step = SPREAD * float(rng.standard_normal()) * (each.high - each.low)
+        moved = float(f"{each.value + step:.4g}")
+        found[each.name] = min(each.high, max(each.low, moved))
+    return with_constants(text, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from podium.search.program.expression import HOLD, Expression, walk
+from podium.search.program.expression import HOLD, Expression, mapped, number, walk
 from podium.search.program.ingredients import NOTES
-from podium.search.program.program import Guard, Program, guards, terms
+from podium.search.program.layout import text_of
+from podium.search.program.program import Program, guards, terms
 from podium.search.program.writer import phrase
 from podium.search.promotion.ablation import addends
 from podium.search.promotion.lineage import Lineage
@@ -14,57 +15,80 @@ from podium.search.promotion.lineage import Lineage
 MOST = 3
 """Quantities of one term that are named; more explain nothing."""
 
+Definitions = Mapping[str, Expression]
+
 
 def described(program: Program, lineage: Lineage | None) -> str:
     """Says what counts against and for a node, when pods are held, and which formula is behind."""
-    against: list[str] = []
-    favour: list[str] = []
+    counted: dict[int, list[str]] = {-1: [], 1: []}
     for words, sign in _terms(program):
-        (favour if sign > 0 else against).append(words)
-    told = [f"Against a node counts {'; and '.join(against)}"] if against else []
-    told += (
-        [f"{'for it' if told else 'For a node counts'} {'; and '.join(favour)}"] if favour else []
-    )
-    first = "; ".join(told)
+        counted[sign].append(words)
+    told = [
+        f"{side} a node counts {'; and '.join(counted[sign])}"
+        for side, sign in (("Against", -1), ("For", 1))
+        if counted[sign]
+    ]
+    refused = _refusals(program)
+    told += [f"It refuses a node if {', or if '.join(refused)}"] if refused else []
+    if lineage is not None and lineage.kept and lineage.summary:
+        told.append(f"The reason is that of {lineage.seed}: {_lower(lineage.summary)}")
+    return " ".join(f"{each}." for each in told)
+
+
+def _refusals(program: Program) -> list[str]:
+    """Writes the conditions under which a node is refused, with their numbers."""
+    values = {each.name: number(_short(each.value)) for each in program.constants}
+
+    def change(part: Expression) -> Expression:
+        return values.get(str(part.value), part) if part.head == "name" else part
+
     held = [each for each in guards(program.block) if each.block.result == HOLD]
-    if held:
-        first += ("; " if first else "") + f"it refuses a node where {_conditions(held)}"
-    second = ""
-    if lineage is not None and lineage.seed and lineage.summary:
-        second = f" The reason is that of {lineage.seed}: {_lower(lineage.summary)}."
-    return (first + "." if first else "") + second
+    return [text_of(mapped(each.condition, change)) for each in held]
 
 
-def _conditions(held: list[Guard]) -> str:
-    return ", or ".join(phrase(each.condition) for each in held)
+def _short(value: float) -> float:
+    return int(value) if float(value).is_integer() else value
 
 
 def _terms(program: Program) -> Iterator[tuple[str, int]]:
+    """Lists the terms of the score in words, each with its sign."""
     definitions = {each.name: each.expression for each in terms(program.block)}
     values = {each.name: float(each.value) for each in program.constants}
-    for _, addend, sign in addends(program.block.result):
-        whole = definitions.get(addend.value, addend) if addend.head == "name" else addend
-        own = addend if whole in NOTES else whole
-        for _, part, turned in addends(own) if own.head in ("+", "-", "neg") else [((), own, 1)]:
-            if part.head != "number" and part != HOLD:
-                words = _quantities(part, definitions)
-                yield words, sign * turned * _sign(part, values)
+    for part, sign in _summands(program.block.result, definitions):
+        if part.head != "number" and part != HOLD:
+            yield _words(part, definitions), sign * _sign(part, values)
 
 
-def _quantities(part: Expression, definitions: dict[str, Expression]) -> str:
+def _summands(
+    expression: Expression, definitions: Definitions, sign: int = 1
+) -> Iterator[tuple[Expression, int]]:
+    for _, addend, turned in addends(expression):
+        meant = definitions.get(str(addend.value)) if addend.head == "name" else None
+        if meant is None or meant in NOTES or meant.head in ("sum", "smallest", "largest"):
+            yield addend, sign * turned
+        else:
+            yield from _summands(meant, definitions, sign * turned)
+
+
+def _words(part: Expression, definitions: Definitions) -> str:
     """Names what a term is made of, in the words of the notes."""
-    found: dict[str, None] = {}
+    found = dict.fromkeys(_quantities(part, definitions))
+    is_stepped = any(each.head == "int" for _, each in walk(part))
+    words = " and ".join(list(found)[:MOST]) or phrase(part)
+    return f"{words} (in whole steps)" if is_stepped else words
+
+
+def _quantities(part: Expression, definitions: Definitions) -> Iterator[str]:
     for _, each in walk(part):
-        note = NOTES.get(definitions[each.value], "") if each.value in definitions else ""
-        if each.head == "name" and note:
-            found[_lower(note)] = None
-        elif each.head == "field":
-            found[phrase(each)] = None
-    steps = "whole steps of " if any(each.head == "int" for _, each in walk(part)) else ""
-    return steps + (" and ".join(list(found)[:MOST]) or phrase(part))
+        if each.head == "field":
+            yield phrase(each)
+        elif each.head == "name" and each.value in definitions:
+            meant = definitions[each.value]
+            note = NOTES.get(meant)
+            yield from [_lower(note)] if note else _quantities(meant, definitions)
 
 
-def _sign(part: Expression, values: dict[str, float]) -> int:
+def _sign(part: Expression, values: Mapping[str, float]) -> int:
     """Returns the sign of the numbers that a term is multiplied with."""
     if part.head == "neg":
         return -_sign(part.arguments[0], values)

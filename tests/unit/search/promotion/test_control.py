@@ -48,18 +48,27 @@ def test_people_wrote_the_seeds_and_the_files_that_a_run_began_with():
 
 def test_arms_keep_the_training_set_and_the_rule_of_the_run():
     plan = replace(PLAN_OF_TESTS, options={"command": {"command": "secret"}}, may_hold=True)
-    for arm in (random_plan(plan, 400), tuning_plan(plan, 400)):
+    for arm in (random_plan(plan, 400), tuning_plan(plan, 400, {})):
         same = ("training", "fitness", "seed", "may_hold", "largest")
         assert all(getattr(arm, name) == getattr(plan, name) for name in same)
         assert arm.options == {}
     assert random_plan(plan, 400).generators == (("random", 1.0),)
 
 
-def test_the_first_round_tunes_every_formula_within_half_of_the_evaluations():
-    plan = tuning_plan(PLAN_OF_TESTS, 1000)
+def test_the_first_round_tunes_the_best_formulas_with_a_third_of_the_evaluations():
+    fitness = {title: 50.0 + i for i, title in enumerate(sorted(seeds()))}
+    plan = tuning_plan(PLAN_OF_TESTS, 1000, fitness)
+    assert {title for title, _ in plan.starters} == set(sorted(seeds())[-4:])
     count = sum(bool(read_constants(text)) for _, text in plan.starters)
-    assert count >= 5
-    assert len(plan.starters) + count * (1 + plan.tuning.evaluations) <= 500
+    assert len(plan.starters) + count * (1 + plan.tuning.evaluations) <= 334
+    assert plan.tuning.evaluations >= 60
+
+
+def test_formulas_that_the_search_did_not_judge_are_tried_too():
+    plan = tuning_plan(PLAN_OF_TESTS, 1000, {})
+    assert {title for title, _ in plan.starters} == set(seeds())
+    count = sum(bool(read_constants(text)) for _, text in plan.starters)
+    assert len(plan.starters) + count * (1 + plan.tuning.evaluations) <= 334
     assert plan.tuning.evaluations >= 10
 
 
@@ -80,14 +89,15 @@ def rows():
     ]
 
 
-def test_the_second_round_restarts_the_best_from_where_they_are_and_from_elsewhere():
-    plan = restart_plan(PLAN_OF_TESTS, rows(), 340)
-    assert [title for title, _ in plan.starters] == ["good~1", "bad~1", "good~2", "bad~2"]
+def test_the_second_round_restarts_the_best_from_where_they_are_and_from_around_there():
+    plan = restart_plan(PLAN_OF_TESTS, rows(), 600)
+    assert [title for title, _ in plan.starters] == ["good~1", "bad~1", "good~2", "good~3"]
     values = {title: read_constants(text)[0].value for title, text in plan.starters}
     assert (values["good~1"], values["bad~1"]) == (3.5, 2.0)
-    assert values["good~2"] not in (1.0, 3.5)
-    assert len(plan.starters) * (2 + plan.tuning.evaluations) <= 340
-    assert restart_plan(PLAN_OF_TESTS, rows(), 340) == plan
+    assert len({values[f"good~{i}"] for i in (1, 2, 3)}) == 3
+    assert len(plan.starters) * (2 + plan.tuning.evaluations) <= 600
+    assert restart_plan(PLAN_OF_TESTS, rows(), 600) == plan
+    assert len(restart_plan(PLAN_OF_TESTS, rows(), 60).starters) == 1
     assert restart_plan(PLAN_OF_TESTS, rows(), 11) is None
 
 
