@@ -17,6 +17,7 @@ from podium.experiments.promote import PromotionRequest
 from podium.experiments.promote import control as measure_control
 
 if TYPE_CHECKING:
+    from podium.evaluation.paired import Difference
     from podium.search.promotion.control import Comparison
 
 _ORIGINS = {
@@ -82,18 +83,24 @@ def show_controls(screen: Screen, beside: Sequence[Comparison], name: str) -> No
 
     figure, unit = FIGURE_NAMES[beside[0].figure]
     titles = ["policy", "made of", "evaluations", "training", "held out", f"lead of {name}", "p",
-              "runs"]  # fmt: skip
-    own = (name, "", "", "", figures.decimal(beside[0].own, 2), "", "", "")
+              "at 100 %", "runs"]  # fmt: skip
+    own = (name, "", "", "", figures.decimal(beside[0].own, 2), "", "", "", "")
     screen.table(titles, [own, *(_line(each) for each in beside)])
     print()
     screen.note(f"held out: {figure} ({unit})")
 
 
 def _line(each: Comparison) -> tuple[object, ...]:
-    control, lead = each.control, each.lead
+    control = each.control
     return (
         control.title, control.source, figures.count(control.evaluations),
         figures.decimal(control.fitness, 3), figures.decimal(each.its, 2),
-        figures.Figure(f"{lead.mean:+.2f} [{lead.low:+.2f}, {lead.high:+.2f}]"),
-        figures.decimal(each.p_value, 4), " ".join(control.runs),
+        _lead(each.lead), figures.decimal(each.p_value, 4), _lead(each.lead_100),
+        " ".join(control.runs),
     )  # fmt: skip
+
+
+def _lead(lead: Difference | None) -> figures.Figure:
+    if lead is None:
+        return figures.Figure(figures.MISSING)
+    return figures.Figure(f"{lead.mean:+.2f} [{lead.low:+.2f}, {lead.high:+.2f}]")

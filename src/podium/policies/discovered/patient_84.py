@@ -22,10 +22,13 @@ People also listed what a refusal can look at: which pods, and CPU, GPU or memor
 On held-out seeds, GPU allocation at 130 % arrived load is 98.83 (percent). Its controls:
 
     tuned seed (fed)           95.55  lead +3.28 (+3.24 to +3.32), p = 0.0020, 578 evaluations
+                                     at 100 % -11.57 (-11.62 to -11.53)
     random drawing             95.62  lead +3.21 (+3.18 to +3.25), p = 0.0020, 600 evaluations
+                                     at 100 % -11.64 (-11.68 to -11.59)
 
 It is called found: it beats its tuned seed by more than chance. No formula that people wrote
 holds pods.
+
 The controls were run after the search, on its training cases, with fewer evaluations than it
 had; they are compared on 10 seeds of the traces below.
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from podium.evaluation.measures import INFLATION
+from podium.evaluation.paired import Difference
 from podium.evaluation.validation import GroupResults, own_parts
 from podium.search.judging.fitness import mean_values
 from podium.search.promotion.ablation import Part
@@ -180,7 +181,7 @@ def _controls(card: Card) -> str:
         return ""
     figure, unit = FIGURE_NAMES[beside[0].figure]
     first = f"On held-out seeds, {figure} is {beside[0].own:.2f} ({unit}). Its controls:"
-    lines = [_control_line(each) for each in beside]
+    lines = [line for each in beside for line in _control_lines(each)]
     return "\n".join([*textwrap.wrap(first, WIDTH), "", *lines, "", *_verdict(card)])
 
 
@@ -196,14 +197,19 @@ def _verdict(card: Card) -> list[str]:
     return textwrap.wrap(told, WIDTH)
 
 
-def _control_line(each: Comparison) -> str:
-    control, lead = each.control, each.lead
+def _control_lines(each: Comparison) -> list[str]:
+    control = each.control
     source = f" ({control.source})" if control.arm == "tuned" else ""
-    return (
-        f"{_INDENT}{control.title + source:<25}{each.its:7.2f}  lead {lead.mean:+.2f} "
-        f"({lead.low:+.2f} to {lead.high:+.2f}), p = {each.p_value:.4f}, "
-        f"{control.evaluations:,} evaluations"
+    first = (
+        f"{_INDENT}{control.title + source:<25}{each.its:7.2f}  lead {_spread(each.lead)}, "
+        f"p = {each.p_value:.4f}, {control.evaluations:,} evaluations"
     )
+    early = each.lead_100
+    return [first] if early is None else [first, " " * 37 + f"at 100 % {_spread(early)}"]
+
+
+def _spread(lead: Difference) -> str:
+    return f"{lead.mean:+.2f} ({lead.low:+.2f} to {lead.high:+.2f})"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -197,6 +197,7 @@ class Comparison:
     its: float
     lead: Difference  # above 0 is better, whatever the figure
     p_value: float  # corrected for the number of policies that are compared
+    lead_100: Difference | None = None  # in allocation at 100 % arrived load, where that is known
 
     def is_beyond_chance(self, risk: float) -> bool:
         """Returns whether the policy is better by more than chance gives."""
@@ -205,12 +206,16 @@ class Comparison:
     def as_object(self) -> dict[str, Any]:
         """Describes the comparison as JSON types."""
         told = {key: value for key, value in asdict(self.control).items() if key != "text"}
-        lead = [round(each, 4) for each in (self.lead.mean, self.lead.low, self.lead.high)]
         return {
             **told, "runs": list(self.control.runs), "fitness": round(self.control.fitness, 4),
             "figure": self.figure, "held_out": round(self.its, 4), "own": round(self.own, 4),
-            "lead": lead, "p_value": self.p_value,
+            "lead": _rounded(self.lead), "p_value": self.p_value,
+            **({"lead_100": _rounded(self.lead_100)} if self.lead_100 is not None else {}),
         }  # fmt: skip
+
+
+def _rounded(lead: Difference) -> list[float]:
+    return [round(each, 4) for each in (lead.mean, lead.low, lead.high)]
 
 
 def compared(
@@ -225,12 +230,23 @@ def compared(
         for name, p_value in zip(names, holm(raw), strict=True):
             lead = Difference.of(gains[name], random)
             own, its = (_mean(results, each, rule) for each in (name, control.title))
-            found[name].append(Comparison(control, rule.figure, own, its, lead, p_value))
+            early = _early_lead(results, name, control.title, rule, random)
+            found[name].append(Comparison(control, rule.figure, own, its, lead, p_value, early))
     return {name: tuple(each) for name, each in found.items()}
 
 
 def _is_plain(group: Group, rule: Rule) -> bool:
     return group.protocol == rule.protocol and not group.is_perturbed
+
+
+def _early_lead(
+    results: ValidationResults, name: str, other: str, rule: Rule, random: np.random.Generator
+) -> Difference | None:
+    """Measures what a lead at 130 % costs at 100 %, where policies are judged by the former."""
+    if rule.figure != "allocation_130":
+        return None
+    gains = results.seed_gains(name, other, "allocation_100", lambda group: _is_plain(group, rule))
+    return Difference.of(gains, random) if len(gains) else None
 
 
 def _gains(results: ValidationResults, name: str, other: str, rule: Rule) -> Any:

@@ -121,8 +121,8 @@ def test_found_is_what_has_terms_of_its_own_and_beats_the_tuned_seed(lineage, co
 def results(own, its):
     cases = tuple(Case(seed=2000 + i) for i in range(len(own)))
     values = {
-        "mine": tuple({"allocation_130": each} for each in own),
-        "tuned seed": tuple({"allocation_130": each} for each in its),
+        "mine": tuple({"allocation_130": each, "allocation_100": each - 2} for each in own),
+        "tuned seed": tuple({"allocation_130": each, "allocation_100": each} for each in its),
     }
     return ValidationResults(cases, values)
 
@@ -139,5 +139,6 @@ def test_policies_are_compared_with_an_arm_pair_by_pair():
     assert only.p_value == pytest.approx(2 / 2**10)
     assert only.own - only.its == pytest.approx(0.25)
     assert only.is_beyond_chance(0.05)
+    assert only.lead_100.mean == pytest.approx(-1.75)
     assert only.as_object()["arm"] == "tuned"
     assert "text" not in only.as_object()
