@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _ORIGINS = {
     "found": "found: it beats the tuned seed beyond chance",
-    "tuned": "tuned: it does not beat the tuned seed beyond chance, or is one",
+    "tuned": "tuned: it does not beat the tuned seed beyond chance, or people wrote its terms",
     "written": "written: it is a formula of people as they wrote it",
 }
 

@@ -151,7 +151,7 @@ def _lineage(standing: Standing) -> dict[str, object]:
     if lineage is None:
         return {}
     return {
-        "people wrote": ", ".join([f"the formula {lineage.seed}"] * bool(lineage.seed))
+        "people wrote": (lineage.title if lineage.seed else "")
         + (" and " if lineage.seed and lineage.ingredients else "")
         + figures.counted(len(lineage.ingredients), "ingredient"),
         "search added": "; ".join(lineage.added) or "no term",

@@ -24,6 +24,8 @@ On held-out seeds, GPU allocation at 130 % arrived load is 93.95 (percent). Its 
 
     tuned seed (typical)       94.01  lead -0.06 (-0.08 to -0.05), p = 0.0020, 883 evaluations
                                      at 100 % -0.14 (-0.16 to -0.11)
+    random drawing             93.63  lead +0.32 (+0.31 to +0.34), p = 0.0020, 900 evaluations
+                                     at 100 % +0.41 (+0.38 to +0.44)
 
 It is called tuned: it does not beat its tuned seed by more than chance.
 

@@ -4,15 +4,14 @@ It refuses a node to large shares of a GPU where little CPU would be left for ea
 where much would be: these nodes are kept for other pods. Among the others it avoids nodes that
 are left with GPU without CPU, and then prefers a GPU that the pod nearly fills.
 
-People wrote the formula fed, which it is nearest to, and the quantities gpu_milli_free,
-tightest_gpu_milli, gpu_milli_wanted, gpu_milli_after, cpu_milli_after, gpu_milli_behind,
-cpu_per_gpu_after and stranded_gpu_milli_after. The search changed:
+People wrote the ingredient lost_gpu_milli, which it is nearest to, and the quantities
+gpu_milli_free, tightest_gpu_milli, gpu_milli_wanted, gpu_milli_after, cpu_milli_after,
+gpu_milli_behind, cpu_per_gpu_after and stranded_gpu_milli_after. The search changed:
 
     added     if SHARE_GPU_MILLI_2 < pod.gpu_milli < MILLI and cpu_per_gpu_after <
               CPU_MILLI_LIMIT_PER_GPU_2
     added     if SHARE_GPU_MILLI < pod.gpu_milli < MILLI and cpu_per_gpu_after >
               CPU_MILLI_LIMIT_PER_GPU
-    added     lost_gpu_milli / MILLI
     added     stranded_gpu_milli_after
 
 People also listed what a refusal can look at: which pods, and CPU, GPU or memory of the node.

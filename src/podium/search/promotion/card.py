@@ -160,9 +160,9 @@ def _lineage(card: Card) -> str:
     lineage = card.standing.lineage
     if lineage is None:
         return ""
-    wrote = [f"the formula {lineage.seed}, which it is nearest to"] if lineage.seed else []
-    if lineage.ingredients:
-        wrote.append(f"the quantities {_listed(lineage.ingredients)}")
+    wrote = [f"{lineage.title}, which it is nearest to"] if lineage.seed else []
+    others = [each for each in lineage.ingredients if each != lineage.seed]
+    wrote += [f"the quantities {_listed(others)}"] if others else []
     told = f"People wrote {', and '.join(wrote)}." if wrote else "People wrote no part of it."
     changes = [(f"{title} = {here:g}, {old:g} in {lineage.seed}", "tuned")
                for title, old, here in lineage.constants]  # fmt: skip

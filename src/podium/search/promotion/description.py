@@ -30,7 +30,7 @@ def described(program: Program, lineage: Lineage | None) -> str:
     ]
     refused = _refusals(program)
     told += [f"It refuses a node if {', or if '.join(refused)}"] if refused else []
-    if lineage is not None and lineage.kept and lineage.summary:
+    if lineage is not None and lineage.kept and not lineage.is_ingredient:
         told.append(f"The reason is that of {lineage.seed}: {_lower(lineage.summary)}")
     return " ".join(f"{each}." for each in told)
 

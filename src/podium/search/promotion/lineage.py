@@ -7,10 +7,18 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-from podium.search.program.expression import HOLD, Expression, mapped, number, walk, with_arguments
-from podium.search.program.ingredients import CONSTANTS, INGREDIENTS, NOTES
+from podium.search.program.expression import (
+    HOLD,
+    Expression,
+    mapped,
+    name,
+    number,
+    walk,
+    with_arguments,
+)
+from podium.search.program.ingredients import CONSTANTS, INGREDIENTS, NOTES, needed
 from podium.search.program.layout import text_of
-from podium.search.program.program import Program, guards, terms
+from podium.search.program.program import Block, Program, guards, terms
 from podium.search.promotion.ablation import addends
 
 _ANY = number(0)
@@ -24,10 +32,10 @@ _COMMUTING = ("+", "*", "and", "or", "min", "max")
 class Lineage:
     """A formula beside the nearest one that people wrote."""
 
-    seed: str  # the name of that formula; empty: none has anything in common with it
+    seed: str  # that formula, a seed or an ingredient; empty: none has anything in common with it
     summary: str  # what that formula does, in its author's words
     ingredients: tuple[str, ...]  # quantities that people named and defined
-    kept: tuple[str, ...]  # terms and guards that are the seed's, but for numbers
+    kept: tuple[str, ...]  # terms and guards that are the seed's, but for numbers and left-outs
     added: tuple[str, ...]  # those that are not
     dropped: tuple[str, ...]  # terms and guards of the seed that are gone
     constants: tuple[tuple[str, float, float], ...]  # that differ: name, in the seed, and here
@@ -37,6 +45,16 @@ class Lineage:
     def is_written(self) -> bool:
         """Returns whether people wrote all of it but the numbers."""
         return bool(self.seed) and not self.added
+
+    @property
+    def is_ingredient(self) -> bool:
+        """Returns whether the nearest formula is an ingredient."""
+        return self.seed in INGREDIENTS
+
+    @property
+    def title(self) -> str:
+        """Names the nearest formula."""
+        return f"the {'ingredient' if self.is_ingredient else 'formula'} {self.seed}"
 
     def as_object(self) -> dict[str, Any]:
         """Describes the lineage as JSON types."""
@@ -53,25 +71,51 @@ class Lineage:
 
 
 def lineage_of(program: Program, seeds: Mapping[str, Program]) -> Lineage:
-    """Finds the formula of people that has most in common with a program, and the difference."""
+    """Finds the formula of people that has most in common with a program, and the difference.
+
+    An ingredient is a formula of people too: a search may end with one and nothing else.
+    """
     own = _Anatomy.of(program)
-    known = {title: _Anatomy.of(each) for title, each in seeds.items()}
-    nearest = max(known, key=lambda title: own.shared(known[title]), default="")
-    used = own.ingredients
-    is_foreign = own.parts and own.shared(known[nearest])[:2] == (0, 0) if nearest else True
-    if is_foreign:
-        return Lineage("", "", used, (), tuple(own.parts.values()), (), ())
-    seed = known[nearest].parts
-    named = _changed(seeds[nearest], program)
-    changed = (*named, *_numbers(known[nearest], own, {each[1:] for each in named}))
-    kept = tuple(text for key, text in own.parts.items() if key in seed)
+    written = {**_alone(), **seeds}
+    formulas = {title: _Anatomy.of(each) for title, each in seeds.items()}
+    known = formulas | _ingredient_anatomies()  # of equals the first
+    nearest = max(known, key=lambda title: own.shared(known[title]))
+    if own.parts and own.shared(known[nearest])[:2] == (0, 0):
+        return Lineage("", "", own.ingredients, (), tuple(own.parts.values()), (), ())
+    seed = known[nearest]
+    kept = [key for key in own.parts if seed.has(key)]
+    left = [each for each in seed.parts if not any(_is_trimmed(key, each) for key in kept)]
+    named = _changed(written[nearest], program)
+    changed = (*named, *_numbers(seed, own, {each[1:] for each in named}))
     return Lineage(
-        nearest, seeds[nearest].summary.strip().split("\n")[0], used,
-        kept,
-        tuple(text for key, text in own.parts.items() if key not in seed),
-        tuple(text for key, text in seed.items() if key not in own.parts) if kept else (),
-        changed, known[nearest].exact == own.exact and not changed,
+        nearest, written[nearest].summary.strip().split("\n")[0], own.ingredients,
+        tuple(own.parts[key] for key in kept),
+        tuple(text for key, text in own.parts.items() if key not in kept),
+        tuple(seed.parts[key] for key in left) if kept else (), changed,
+        is_unchanged=seed.exact == own.exact and not changed,
     )  # fmt: skip
+
+
+@functools.cache
+def _alone() -> dict[str, Program]:
+    """Makes a program of every ingredient, whose score it is."""
+    return {
+        title: Program(
+            Block(tuple(needed({title})), name(title)),
+            tuple(each for each in CONSTANTS.values() if each.name in _constants(title)),
+            summary=NOTES[INGREDIENTS[title]],
+        )
+        for title in INGREDIENTS
+    }
+
+
+def _constants(title: str) -> set[str]:
+    return set().union(*(each.expression.names for each in needed({title}))) & CONSTANTS.keys()
+
+
+@functools.cache
+def _ingredient_anatomies() -> dict[str, _Anatomy]:
+    return {title: _Anatomy.of(each) for title, each in _alone().items()}
 
 
 def _numbers(
@@ -133,20 +177,18 @@ class _Anatomy:
     @property
     def ingredients(self) -> tuple[str, ...]:
         """Lists the quantities of people in it, in their order."""
-        return tuple(title for title, form in _forms().items() if form in self.pieces)
+        forms = {title: next(iter(each.parts)) for title, each in _ingredient_anatomies().items()}
+        return tuple(title for title, form in forms.items() if form in self.pieces)
+
+    def has(self, part: Expression) -> bool:
+        """Returns whether a part is one of these, or what is left of one."""
+        return any(_is_trimmed(part, each) for each in self.parts)
 
     def shared(self, other: _Anatomy) -> tuple[int, int, int]:
         """Measures what two programs have in common: whole parts first, then pieces."""
-        whole = sum(key.size for key in self.parts if key in other.parts)
+        whole = sum(key.size for key in self.parts if other.has(key))
         pieces = sum(each.size for each in self.pieces & other.pieces if each.head != "field")
         return whole, pieces, -sum(key.size for key in other.parts)
-
-
-@functools.cache
-def _forms() -> dict[str, Expression]:
-    """Writes every ingredient out, without numbers."""
-    values = INGREDIENTS | {title: number(each.value) for title, each in CONSTANTS.items()}
-    return {title: _numberless(_filled(each, values)) for title, each in INGREDIENTS.items()}
 
 
 def _listed(program: Program, named: Mapping[str, Expression]) -> Iterator[tuple[Expression, str]]:
@@ -200,6 +242,32 @@ def _numberless(expression: Expression) -> Expression:
         return part
 
     return mapped(expression, change)
+
+
+def _is_trimmed(part: Expression, whole: Expression) -> bool:
+    """Returns whether a part is a whole of which pieces may have been left out, not the root.
+
+    Reduction leaves out what makes no difference on the training cases: the rest is as much the
+    work of whoever wrote the whole.
+    """
+    if part == whole:
+        return True
+    if part.head != whole.head or part.is_leaf or part.value != whole.value:
+        return False
+    return _are_within(part.arguments, whole.arguments)
+
+
+def _are_within(parts: tuple[Expression, ...], wholes: tuple[Expression, ...]) -> bool:
+    if len(parts) == len(wholes):
+        return all(map(_is_within, parts, wholes))
+    return all(any(_is_within(part, whole) for whole in wholes) for part in parts)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _is_within(part: Expression, whole: Expression) -> bool:
+    if part.size > whole.size:
+        return False
+    return _is_trimmed(part, whole) or any(_is_within(part, each) for each in whole.arguments)
 
 
 def _order(expression: Expression) -> tuple[Any, ...]:

@@ -69,7 +69,39 @@ def test_what_was_left_out_of_a_seed_is_listed_too():
 
 def test_a_formula_that_shares_nothing_has_no_seed():
     program = parse_inlined("def score(pod, node):\n    return -pod.gang\n")
-    lineage = lineage_of(program, {"typical": seeds()["typical"]})
+    lineage = lineage_of(program, seeds())
     assert lineage.seed == ""
     assert lineage.added == ("pod.gang",)
     assert lineage.as_object()["ingredients"] == []
+
+
+INGREDIENT = """def score(pod, node):
+    gpu_milli_free = 0
+    for slot in range(node.gpu_count):
+        gpu_milli_free += node.gpu_milli_left[slot]
+    gpu_milli_after = gpu_milli_free - pod.gpu_count * pod.gpu_milli
+    cpu_milli_after = node.cpu_milli_left - pod.cpu_milli
+    before = max(0, gpu_milli_free - node.cpu_milli_left / 14.5)
+    after = max(0, gpu_milli_after - cpu_milli_after / 14.5)
+    return -2 * (after - before)
+"""
+
+
+def test_an_ingredient_by_itself_is_a_formula_of_people():
+    lineage = lineage_of(parse_inlined(INGREDIENT), seeds())
+    assert lineage.title == "the ingredient stranded_gpu_milli_more"
+    assert lineage.is_written
+
+
+def test_what_is_left_of_an_ingredient_is_still_theirs():
+    trimmed = INGREDIENT.replace(" - pod.gpu_count * pod.gpu_milli", "")
+    lineage = lineage_of(parse_inlined(trimmed), seeds())
+    assert lineage.title == "the ingredient stranded_gpu_milli_more"
+    assert lineage.is_written
+
+
+def test_another_term_beside_an_ingredient_was_added():
+    text = INGREDIENT.replace("(after - before)", "(after - before) - 3 * node.gpu_count")
+    lineage = lineage_of(parse_inlined(text), seeds())
+    assert lineage.added == ("3 * node.gpu_count",)
+    assert not lineage.is_written
