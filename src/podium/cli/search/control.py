@@ -84,7 +84,8 @@ def show_controls(screen: Screen, beside: Sequence[Comparison], name: str) -> No
     figure, unit = FIGURE_NAMES[beside[0].figure]
     titles = ["policy", "made of", "evaluations", "training", "held out", f"lead of {name}", "p",
               "at 100 %", "runs"]  # fmt: skip
-    own = (name, "", "", "", figures.decimal(beside[0].own, 2), "", "", "", "")
+    none = figures.Figure("")
+    own = (name, "", none, none, figures.decimal(beside[0].own, 2), none, none, none, "")
     screen.table(titles, [own, *(_line(each) for each in beside)])
     print()
     screen.note(f"held out: {figure} ({unit})")

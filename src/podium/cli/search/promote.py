@@ -150,10 +150,11 @@ def _lineage(standing: Standing) -> dict[str, object]:
     lineage = standing.lineage
     if lineage is None:
         return {}
+    others = [each for each in lineage.ingredients if each != lineage.seed]
+    wrote = [lineage.title] if lineage.seed else []
+    wrote += [figures.counted(len(others), "other ingredient")] if others else []
     return {
-        "people wrote": (lineage.title if lineage.seed else "")
-        + (" and " if lineage.seed and lineage.ingredients else "")
-        + figures.counted(len(lineage.ingredients), "ingredient"),
+        "people wrote": " and ".join(wrote) or "no part of it",
         "search added": "; ".join(lineage.added) or "no term",
     }
 
