@@ -52,7 +52,8 @@ def _plan() -> RunPlan:
     from podium.evaluation.cases import TrainingSet, demo_cases
     from podium.search.run.plan import RANDOM, RunPlan
 
-    return RunPlan(TrainingSet(demo_cases(["inflation"], CASES)), seed=SEED, start=RANDOM)
+    training = TrainingSet(demo_cases(["inflation"], CASES))
+    return RunPlan(training, seed=SEED, start=RANDOM, finalists=0)
 
 
 def _texts() -> dict[str, str]:

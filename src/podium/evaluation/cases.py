@@ -25,6 +25,7 @@ from podium.evaluation.splits import (
     Purpose,
     Split,
     check_seed,
+    selection_seed,
     validation_seed,
 )
 from podium.evaluation.windows import as_demand, between, check_times, drawn
@@ -34,7 +35,7 @@ from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
 from podium.sim.engine import make_plan
 from podium.sim.plan import Plan
-from podium.traces.catalogue import EMBEDDED, EMBEDDED_16, LoadOptions, is_name, load_trace
+from podium.traces.catalogue import EMBEDDED, LoadOptions, is_drawn, is_name, load_trace
 from podium.traces.trace import Trace
 
 LEFT_OUT = 0.1
@@ -80,6 +81,11 @@ class Case:
         return f"{trace} on {cluster}" if cluster else trace
 
     @property
+    def family(self) -> str:
+        """Names what cases that differ in size, seed or perturbation have in common."""
+        return f"{self.trace} on {self.cluster}" if self.cluster else self.trace
+
+    @property
     def _part(self) -> str:
         if self.since:
             return f" (last {100 - 100 * self.since:g} % of the arrivals)"
@@ -88,7 +94,7 @@ class Case:
     @property
     def is_drawn(self) -> bool:
         """Returns whether the trace is drawn afresh for every seed."""
-        return self.trace in (EMBEDDED, EMBEDDED_16)
+        return is_drawn(self.trace)
 
     @property
     def is_own(self) -> bool:
@@ -177,18 +183,35 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """Some of the cases in a row, and which of the candidates that were run on them go on.
+
+    The cases of a stage are `cases[first:stop]`; of the candidates that were run on all of them,
+    the best `keep` (a share from 0 to 1) are run on those of the next stage too.
+    """
+
+    first: int
+    stop: int
+    keep: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingSet:
     """The cases that a candidate is judged on, in order, and how it is run."""
 
     cases: tuple[Case, ...]
     is_compiled: bool = False  # run as machine code whatever that costs
     purpose: Purpose = "training"
+    stages: tuple[Stage, ...] = ()  # from cheap cases to dear ones; none given: all in one
 
     def __post_init__(self) -> None:
         if not self.cases:
             raise UsageError(f"a {self.purpose} set has no cases", hint="give at least one")
         for case in self.cases:
             check_seed(case.seed, self.purpose)
+        if not self.stages:
+            object.__setattr__(self, "stages", (Stage(0, len(self.cases)),))
+        _check_stages(self.stages, len(self.cases))
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -200,10 +223,18 @@ class TrainingSet:
         moved = [case.held_out() for case in self.cases]
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
 
+    def selection(self) -> TrainingSet:
+        """Returns the same cases with the seeds on which a winner is chosen."""
+        moved = [replace(case, seed=selection_seed(case.seed)) for case in self.cases]
+        return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "selection")
+
     def as_object(self) -> dict[str, Any]:
         """Describes the set as JSON types."""
         cases = [_as_object(case) for case in self.cases]
-        return {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
+        told = {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
+        if len(self.stages) == 1:  # as it always was
+            return told
+        return {**told, "stages": [[each.first, each.stop, each.keep] for each in self.stages]}
 
     @classmethod
     def from_object(cls, given: Mapping[str, Any]) -> TrainingSet:
@@ -218,7 +249,26 @@ class TrainingSet:
             _check(case, f"cases[{number}]")
         if given["purpose"] not in get_args(Purpose):
             raise ValueError(f"purpose is {excerpt(given['purpose'])}")
-        return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"])
+        stages = tuple(Stage(*each) for each in given.get("stages", ()))
+        return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"], stages)
+
+
+def _check_stages(stages: Sequence[Stage], cases: int) -> None:
+    """Refuses stages that leave a case out, or let nobody go on.
+
+    Raises:
+        ValueError: the stages are none of so many cases.
+    """
+    ends = [0, *(stage.stop for stage in stages)]
+    for stage, begin in zip(stages, ends, strict=False):
+        are_whole = type(stage.first) is int and type(stage.stop) is int
+        if not are_whole or stage.first != begin or stage.stop <= begin or stage.stop > cases:
+            told = f"from case {excerpt(stage.first)} to {excerpt(stage.stop)} of {cases}"
+            raise ValueError(f"a stage goes {told}, after one that ends at {begin}")
+        if not _is_number(stage.keep, math.ulp(0), 1):
+            raise ValueError(f"the share that goes on is {excerpt(stage.keep)}")
+    if ends[-1] != cases or stages[-1].keep != 1:
+        raise ValueError(f"the last stage ends at case {ends[-1]} of {cases}, or drops candidates")
 
 
 def _is_number(value: object, least: float, most: float) -> bool:

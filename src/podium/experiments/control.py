@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.errors import InputError, UsageError
 from podium.experiments.listener import SILENT, Listener
-from podium.experiments.runs import SEARCH, standing
+from podium.experiments.runs import SEARCH, best_candidates, standing
 from podium.experiments.search import Entry, begin, work_on
 from podium.files.excerpt import excerpt
 
@@ -56,12 +56,12 @@ def controls_of(
 
 
 def best_of_run(store: Store, record: RunRecord, count: int = 1) -> list[CandidateRecord]:
-    """Lists the best candidates of a run.
+    """Lists the best candidates of a run, the winner that was chosen first.
 
     Raises:
         UsageError: none was accepted.
     """
-    found = store.candidates.best(record.id, count)
+    found = best_candidates(store, record, count)
     if not found:
         raise UsageError(
             f"run {record.id} has no accepted candidate",

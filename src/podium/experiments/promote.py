@@ -88,7 +88,7 @@ def control(
     from podium.evaluation.validation import validate
     from podium.search.candidate.gates import checked_policy
     from podium.search.promotion.control import compared, origin_of
-    from podium.search.promotion.promote import lineage_in
+    from podium.search.promotion.promote import authorship_in
 
     wanted = _arms(arms)
     with _opened(settings, request) as searched:
@@ -104,7 +104,7 @@ def control(
     results = validate(policies, cases, partial(listener.progress, "validate"), request.jobs)
     rule = rule_of(plan, request)
     beside = compared(results, [name], controls, rule, np.random.default_rng(0))[name]
-    called = origin_of(lineage_in(best.text, plan), beside, rule.risk)
+    called = origin_of(authorship_in(best.text, plan), beside, rule.risk)
     return Controlled(record.id, best.number, evaluations, best.fitness, beside, called)
 
 

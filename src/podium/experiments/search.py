@@ -21,6 +21,7 @@ from podium.files.html import html_code
 
 if TYPE_CHECKING:
     from podium.policies import Policy
+    from podium.search.judging.panel import Ranking
     from podium.search.run.plan import Budget, RunPlan
     from podium.search.run.progress import Progress
     from podium.search.run.setup import Means
@@ -149,10 +150,21 @@ def work_on(
         search.get_ready()
         warn_of_walls(listener, search.missing_walls)
         listener.status(f"run {record.id} in {record.folder}")
+        warn_of_ranking(listener, search.rank(means.workers))
         search.go(budget)
-        summary, best = search.progress().summary(), search.archive.best
+        summary, best = search.progress().summary(), search.best
     text = None if best is None else best.text
     return SearchOutcome(record.id, record.folder, search.ending, summary, text)
+
+
+def warn_of_ranking(listener: Listener, ranking: Ranking) -> None:
+    """Warns that what is good in training may not be good at full size."""
+    if ranking.is_low:
+        listener.warn(
+            f"the training cases rank programs unlike full size: rank correlation "
+            f"{ranking.correlation:.2f} on {ranking.programs} programs; train on more nodes "
+            "(--nodes), more traces (--trace) or more seeds (--seeds)"
+        )
 
 
 def warn_of_walls(listener: Listener, missing: Sequence[str]) -> None:

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from podium.sim.plan import Plan
 
 
+TRACE_SEEDS = 8
+"""Cases of each trace that somebody names."""
+
+
 @dataclass(frozen=True, slots=True)
 class CasesRequest:
     """Describes the cases that candidates are trained on, and what they are worth there."""
 
     fitness: str = "inflation"
-    traces: tuple[str, ...] = ()  # none: small cases of the embedded profile
-    seeds: int = 8  # cases of each trace or kind
+    traces: tuple[str, ...] = ()  # none: workload families of the embedded profile
+    seeds: int | None = None  # cases of each trace or family; None: as many as are usual
     nodes: int | None = None  # drawn of a trace's cluster
     cluster: str | None = None  # the nodes of another trace
     load: float | None = None  # of replays
@@ -36,17 +40,18 @@ def training_set(
     settings: Settings, request: CasesRequest, listener: Listener = SILENT
 ) -> TrainingSet:
     """Builds the training cases; what is held out of a trace is never among them."""
-    from podium.evaluation.cases import TrainingSet, demo_cases, trace_cases
+    from podium.evaluation.cases import TrainingSet, trace_cases
+    from podium.evaluation.default_cases import default_training
     from podium.search.judging.fitness import fitness_named
 
     with blaming("flag --fitness"):
         kinds = fitness_named(request.fitness).kinds
     if not request.traces and request.cluster is None:
         _refuse_unused(request)
-        return TrainingSet(demo_cases(kinds, request.seeds))
+        return default_training(kinds, request.seeds)
     noted = Notes(listener)
     templates = [with_digest(each, noted) for each in _templates(settings, request, kinds)]
-    cases = trace_cases(templates, request.seeds)
+    cases = trace_cases(templates, request.seeds or TRACE_SEEDS)
     _check(cases[: len(templates)])
     return TrainingSet(cases)
 

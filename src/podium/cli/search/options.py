@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ import typer
 
 from podium.cli.options import DumpOptions, Duration, State, StoreUrl, Topology, TracesFolder
 from podium.experiments.search_plan import MeansRequest
-from podium.experiments.training import CasesRequest
+from podium.experiments.training import TRACE_SEEDS, CasesRequest
 
 FitnessName = Annotated[
     str,
@@ -23,7 +23,14 @@ Traces = Annotated[
     ),
 ]
 Seeds = Annotated[
-    int, typer.Option("--seeds", help="Training cases per trace or kind.", min=1, max=900)
+    int | None,
+    typer.Option(
+        "--seeds",
+        help="Training cases per trace. [default: 8; without --trace 1 per workload family]",
+        min=1,
+        max=890,
+        show_default=False,
+    ),
 ]
 Nodes = Annotated[
     int | None,
@@ -121,7 +128,20 @@ Target = Annotated[
     float | None, typer.Option("--target", help="Stop at this fitness.", show_default=False)
 ]
 Start = Annotated[
-    str, typer.Option("--start", help="Start from seeds (formulas that people wrote) or random.")
+    str | None,
+    typer.Option(
+        "--start",
+        help="Start from seeds (formulas of people) or random (nothing); seeds by default, random "
+        "with --ingredients none.",
+        show_default=False,
+    ),
+]
+Ingredients = Annotated[
+    str,
+    typer.Option(
+        "--ingredients",
+        help="What breeding may draw: all, or none (no quantities and functions of people).",
+    ),
 ]
 Models = Annotated[
     list[str] | None,
@@ -161,7 +181,7 @@ class CasesOptions:
     fitness: FitnessName = "inflation"
     trace: Traces = None
     cluster: Cluster = None
-    seeds: Seeds = 8
+    seeds: Seeds = None
     nodes: Nodes = None
     load: Load = None
     held_out: HeldOut = None
@@ -183,9 +203,12 @@ class CasesOptions:
 
 @dataclass(frozen=True, slots=True)
 class FewCasesOptions(CasesOptions):
-    """The same options for one candidate."""
+    """The same options for one candidate: half as many cases of a trace."""
 
-    seeds: Seeds = 4
+    def request(self) -> CasesRequest:
+        """Describes the cases."""
+        asked, is_given = CasesOptions.request(self), bool(self.trace or self.cluster)
+        return replace(asked, seeds=TRACE_SEEDS // 2) if is_given and not self.seeds else asked
 
 
 @dataclass(frozen=True, slots=True)

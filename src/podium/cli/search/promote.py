@@ -107,10 +107,10 @@ def _object(outcome: Outcome) -> dict[str, Any]:
 
 
 def _standing(standing: Standing) -> dict[str, Any]:
-    lineage = standing.lineage
+    authorship = standing.authorship
     return {
         "origin": standing.origin,
-        "lineage": None if lineage is None else lineage.as_object(),
+        "authorship": None if authorship is None else authorship.as_object(),
         "control": [each.as_object() for each in standing.controls],
     }
 
@@ -133,7 +133,7 @@ def _show(screen: Screen, outcome: Outcome) -> None:
                 "p": figures.decimal(each.p_value, 4),
                 "holds": each.holds,
                 "parts": f"{reduced.size_before} reduced to {reduced.size}",
-                **_lineage(standing),
+                **_authorship(standing),
             }
         )
         print()
@@ -145,17 +145,17 @@ def _show(screen: Screen, outcome: Outcome) -> None:
         print(f"written: {path} and {path.with_suffix('.json').name}")
 
 
-def _lineage(standing: Standing) -> dict[str, object]:
+def _authorship(standing: Standing) -> dict[str, object]:
     """Says what people wrote of a policy, and what the search added."""
-    lineage = standing.lineage
-    if lineage is None:
+    authorship = standing.authorship
+    if authorship is None:
         return {}
-    others = [each for each in lineage.ingredients if each != lineage.seed]
-    wrote = [lineage.title] if lineage.seed else []
+    others = [each for each in authorship.ingredients if each != authorship.seed]
+    wrote = [authorship.title] if authorship.seed else []
     wrote += [figures.counted(len(others), "other ingredient")] if others else []
     return {
         "people wrote": " and ".join(wrote) or "no part of it",
-        "search added": "; ".join(lineage.added) or "no term",
+        "search added": "; ".join(authorship.added) or "no term",
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,8 +36,8 @@ PATIENCE_S = 60.0
 
 RULES = {
     "inflation": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, less "
-    f"{PENALTY:g} points for each point by which the mean at 100 % is more than {TOLERANCE:g} "
-    "below that of fgd",
+    f"{PENALTY:g} points for each point by which, on any of the traces, the mean at 100 % is more "
+    f"than {TOLERANCE:g} below that of fgd; the points of several traces are added",
     "holding:FLOOR": "for candidates that may hold pods: mean GPU allocation (percent) when 130 % "
     f"of the GPUs were asked for, less {FLOOR_PENALTY:g} points for each point by which the mean "
     f"at 100 % is below FLOOR, and less {STARVING:g} for each percent of the CPU-only pods that "
@@ -48,9 +49,17 @@ RULES = {
     "fragmentation": "100 less the mean fragmentation (percent of all GPUs) after each arrival "
     "under inflation",
 }
+OLDER = {
+    "inflation-overall": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, "
+    f"less {PENALTY:g} points for each point by which the mean at 100 % over all traces together "
+    f"is more than {TOLERANCE:g} below that of fgd",
+}
+"""Rules that runs of an earlier Podium began with, by the name that they have now."""
+
 EXAMPLES = ("holding:93", "mix:inflation=0.7,waiting=0.3")
 NEEDS = {
     "inflation": INFLATION, "holding": INFLATION, "waiting": REPLAY, "fragmentation": INFLATION,
+    "inflation-overall": INFLATION,
 }  # fmt: skip
 """The protocol whose runs a rule looks at."""
 
@@ -62,6 +71,7 @@ class Outcome:
     kind: str  # the protocol of the case
     values: Values
     baseline: Values
+    family: str = ""  # of the case: its trace, on its cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +132,15 @@ def fitness_named(name: str) -> Fitness:
     return Fitness(name, tuple((rule, weight / total) for rule, weight in weights.items()))
 
 
+def as_begun(name: str) -> str:
+    """Names the fitness by which a run of an earlier Podium was judged.
+
+    >>> as_begun("mix:inflation=0.7,waiting=0.3")
+    'mix:inflation-overall=0.7,waiting=0.3'
+    """
+    return re.sub(r"(?<![\w-])inflation(?![\w-])", "inflation-overall", name)
+
+
 def _weight(part: str) -> tuple[str, float]:
     rule, _, written = part.partition("=")
     _check_rule(rule.strip())
@@ -141,7 +160,7 @@ def _check_rule(rule: str) -> None:
     base, floor = _split(rule)
     if base == HOLDING:
         _check_floor(rule, floor)
-    elif rule not in RULES:
+    elif rule not in RULES and rule not in OLDER:
         known = [name for name in RULES if ":" not in name]
         raise UnknownName.among("fitness", rule, [*known, *EXAMPLES])
 
@@ -166,7 +185,7 @@ def _split(rule: str) -> tuple[str, str]:
 
 def _words(rule: str) -> str:
     base, floor = _split(rule)
-    return RULES[f"{base}:FLOOR"].replace("FLOOR", floor) if floor else RULES[rule]
+    return RULES[f"{base}:FLOOR"].replace("FLOOR", floor) if floor else (RULES | OLDER)[rule]
 
 
 def _mean(outcomes: Sequence[Outcome], key: str) -> float:
@@ -178,9 +197,18 @@ def _baseline(outcomes: Sequence[Outcome], key: str) -> float:
 
 
 def _inflation(outcomes: Sequence[Outcome]) -> float:
+    families = dict.fromkeys(each.family for each in outcomes)
+    parts = [[each for each in outcomes if each.family == family] for family in families]
+    return _mean(outcomes, "allocation_130") - PENALTY * sum(map(_shortfall, parts))
+
+
+def _shortfall(outcomes: Sequence[Outcome]) -> float:
     floor = _baseline(outcomes, "allocation_100") - TOLERANCE
-    shortfall = max(0.0, floor - _mean(outcomes, "allocation_100"))
-    return _mean(outcomes, "allocation_130") - PENALTY * shortfall
+    return max(0.0, floor - _mean(outcomes, "allocation_100"))
+
+
+def _inflation_overall(outcomes: Sequence[Outcome]) -> float:
+    return _mean(outcomes, "allocation_130") - PENALTY * _shortfall(outcomes)
 
 
 def _holding(outcomes: Sequence[Outcome], floor: float) -> float:
@@ -207,7 +235,10 @@ def _fragmentation(outcomes: Sequence[Outcome]) -> float:
     return 100.0 - _mean(outcomes, "fragmentation")
 
 
-_RULES = {"inflation": _inflation, "waiting": _waiting, "fragmentation": _fragmentation}
+_RULES = {
+    "inflation": _inflation, "waiting": _waiting, "fragmentation": _fragmentation,
+    "inflation-overall": _inflation_overall,
+}  # fmt: skip
 
 
 def mean_values(values: Sequence[Mapping[str, float]]) -> dict[str, float]:

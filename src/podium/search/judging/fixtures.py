@@ -36,6 +36,7 @@ class Fixtures:
     probe: Probe
     probed: tuple[View, ...]  # the states of the probe
     median_pods: tuple[MedianPod, ...]  # what pods of each case ask for
+    families: tuple[str, ...]  # of each case
 
     @classmethod
     def of(cls, training: TrainingSet) -> Fixtures:
@@ -50,8 +51,9 @@ class Fixtures:
         probed = tuple(probe.states.views())
         median_pods = tuple(MedianPod.of(plan.trace) for plan in plans)
         return cls(
-            tiny, plans, training.is_compiled, states, views, wide_views, probe, probed, median_pods
-        )
+            tiny, plans, training.is_compiled, states, views, wide_views, probe, probed,
+            median_pods, tuple(case.family for case in training.cases),
+        )  # fmt: skip
 
     def baseline(self) -> Sequence[tuple[Values, Losses]]:
         """Measures fgd on every case, and what it loses there."""

@@ -15,9 +15,10 @@ from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import bounds_of
 from podium.evaluation.waste import MedianPod
 from podium.search.candidate.verdict import Decisions, Rejected
-from podium.search.judging.fitness import Fitness, Outcome, fitness_named
+from podium.search.judging.fitness import Fitness, fitness_named
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import form_as_written
+from podium.search.judging.race import Race
 from podium.search.judging.trial import CANDIDATE, Parent, read_policy, try_candidate
 from podium.search.judging.tuning import Tuner, tune
 from podium.search.sandbox.channel import Channel
@@ -80,17 +81,22 @@ class TrialHandler:
         return {"tuned": dict(values), "evaluations": tuner.evaluations}
 
     def _try(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
+        reply: dict[str, Any] = {}
+
         def wants(decisions: Decisions) -> bool:
             channel.send({"signature": decisions.signature, "behaviour": decisions.behaviour})
-            return bool(channel.receive()["is_wanted"])
+            reply.update(channel.receive())
+            return bool(reply["is_wanted"])
 
         def tell(message: dict[str, Any]) -> None:
             # Time limits go by the gate, so it is told at once; figures wait for the next word.
             (channel.send if "gate" in message else channel.put)(message)
 
-        race = [Outcome(*each) for each in request["race"]]
-        parent = Parent(tell, wants, bool(request["may_hold"]))
-        try_candidate(self.fixtures, request["text"], race, self.fitness, parent)
+        def race() -> Race:
+            return Race.from_object(reply["race"])
+
+        parent = Parent(tell, wants, bool(request["may_hold"]), race)
+        try_candidate(self.fixtures, request["text"], request["baseline"], self.fitness, parent)
         return {}
 
 
@@ -111,13 +117,14 @@ def _warm_up(fixtures: Fixtures) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
     by_kind = {(plan.protocol.name, plan.variant): plan for plan in fixtures.plans}
     plans = (fixtures.tiny, *by_kind.values())
-    few = replace(fixtures, plans=plans, median_pods=(MedianPod(),) * len(plans))
+    count = len(plans)
+    few = replace(fixtures, plans=plans, median_pods=(MedianPod(),) * count, families=("",) * count)
     _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))
     if form_as_written(read_policy(PLAIN), fixtures.plans, fixtures.is_compiled).is_compiled:
         _try_all(replace(few, is_compiled=True), (RICH, BY_GPU, FAILING))
     # CMA-ES opens files when it is imported, and some more when it is first used. In plain Python:
     # compiling each variant would load nothing new, and take as long as all the rest.
-    tiny = replace(fixtures, plans=(fixtures.tiny,), is_compiled=False)
+    tiny = replace(fixtures, plans=(fixtures.tiny,), is_compiled=False, families=("",))
     tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(fixtures.tiny.protocol.name, {})]), 30, 1)
 
 

@@ -13,10 +13,10 @@ from podium.evaluation.paired import Difference
 from podium.evaluation.validation import GroupResults, own_parts
 from podium.search.judging.fitness import mean_values
 from podium.search.promotion.ablation import Part
+from podium.search.promotion.authorship import Authorship
 from podium.search.promotion.control import Comparison, Origin
 from podium.search.promotion.decision import Promotion
 from podium.search.promotion.description import described
-from podium.search.promotion.lineage import Lineage
 from podium.search.promotion.reduction import Reduced
 from podium.settings import hidden_command
 
@@ -66,7 +66,7 @@ class Standing:
     """Whose a policy is, and what shows that."""
 
     origin: Origin = "tuned"  # found is what was shown to be more
-    lineage: Lineage | None = None  # None: it does not read as a program
+    authorship: Authorship | None = None  # None: it does not read as a program
     controls: tuple[Comparison, ...] = ()
 
 
@@ -95,19 +95,19 @@ class Card:
         given = " ".join(self.describe.split())
         if given or self.reduced.program is None:
             return given
-        return described(self.reduced.program, self.standing.lineage)
+        return described(self.reduced.program, self.standing.authorship)
 
     def docstring(self) -> str:
         """Returns the docstring of the policy's file."""
         paragraphs = [
-            self.summary, "\n".join(textwrap.wrap(self.description, WIDTH)), _lineage(self),
+            self.summary, "\n".join(textwrap.wrap(self.description, WIDTH)), _authorship(self),
             _controls(self), _origin(self), _validation(self), _parts(self.parts),
         ]  # fmt: skip
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def as_object(self, text: str) -> dict[str, Any]:
         """Returns the card as JSON types; `text` is that of the policy's file."""
-        promotion, lineage = self.promotion, self.standing.lineage
+        promotion, authorship = self.promotion, self.standing.authorship
         gain = promotion.gain
         return {
             "name": self.name,
@@ -118,7 +118,7 @@ class Card:
             "holds": promotion.holds,
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
             "provenance": self.provenance.as_object(),
-            **({"lineage": lineage.as_object()} if lineage is not None else {}),
+            **({"authorship": authorship.as_object()} if authorship is not None else {}),
             "control": [each.as_object() for each in self.standing.controls],
             "reduction": {
                 "fitness": round(self.reduced.fitness, 4),
@@ -155,19 +155,19 @@ def summary_of(words: str, origin: Origin = "tuned") -> str:
     return _UNTOLD[origin]
 
 
-def _lineage(card: Card) -> str:
+def _authorship(card: Card) -> str:
     """Says what people wrote of the formula, and what the search changed in it."""
-    lineage = card.standing.lineage
-    if lineage is None:
+    authorship = card.standing.authorship
+    if authorship is None:
         return ""
-    wrote = [f"{lineage.title}, which it is nearest to"] if lineage.seed else []
-    others = [each for each in lineage.ingredients if each != lineage.seed]
+    wrote = [f"{authorship.title}, which it is nearest to"] if authorship.seed else []
+    others = [each for each in authorship.ingredients if each != authorship.seed]
     wrote += [f"the quantities {_listed(others)}"] if others else []
     told = f"People wrote {', and '.join(wrote)}." if wrote else "People wrote no part of it."
-    changes = [(f"{title} = {here:g}, {old:g} in {lineage.seed}", "tuned")
-               for title, old, here in lineage.constants]  # fmt: skip
-    changes += [(code, "added") for code in lineage.added]
-    changes += [(code, "left out") for code in lineage.dropped]
+    changes = [(f"{title} = {here:g}, {old:g} in {authorship.seed}", "tuned")
+               for title, old, here in authorship.constants]  # fmt: skip
+    changes += [(code, "added") for code in authorship.added]
+    changes += [(code, "left out") for code in authorship.dropped]
     head = textwrap.wrap(told + (" The search changed:" if changes else ""), WIDTH,
                          break_on_hyphens=False)  # fmt: skip
     lines = [line for code, kind in changes for line in _hanging(f"{kind:<10}{code}", 10)]
@@ -186,10 +186,10 @@ def _controls(card: Card) -> str:
 
 
 def _verdict(card: Card) -> list[str]:
-    origin, lineage = card.standing.origin, card.standing.lineage
+    origin, authorship = card.standing.origin, card.standing.authorship
     beats = "beats" if origin == "found" else "does not beat"
     because = f"it {beats} its tuned seed by more than chance"
-    if lineage is not None and lineage.is_written:
+    if authorship is not None and authorship.is_written:
         because = "people wrote all of it but the numbers"
     told = f"It is called {origin}: {because}."
     if card.promotion.may_hold:

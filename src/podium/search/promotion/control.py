@@ -21,8 +21,8 @@ from podium.search.program.parameters import with_tunables
 from podium.search.program.program import Program
 from podium.search.program.reader import parse_inlined
 from podium.search.program.writer import write
+from podium.search.promotion.authorship import Authorship
 from podium.search.promotion.decision import SENSES, Rule
-from podium.search.promotion.lineage import Lineage
 from podium.search.run.plan import RANDOM, RunPlan, Tuning
 from podium.search.run.strategies import plan_of
 from podium.store import CandidateRecord
@@ -260,13 +260,13 @@ def _mean(results: ValidationResults, name: str, rule: Rule) -> float:
     return float(np.mean(means))
 
 
-def origin_of(lineage: Lineage | None, beside: Sequence[Comparison], risk: float) -> Origin:
+def origin_of(authorship: Authorship | None, beside: Sequence[Comparison], risk: float) -> Origin:
     """Decides what a promoted policy is called.
 
     Found is what has a structure of its own and beats the best formula of people, with its
     numbers tuned as long, by more than chance. Whatever does not is called tuned.
     """
-    if lineage is not None and lineage.is_written:
-        return "written" if lineage.is_unchanged else "tuned"
+    if authorship is not None and authorship.is_written:
+        return "written" if authorship.is_unchanged else "tuned"
     is_better = any(each.control.arm == "tuned" and each.is_beyond_chance(risk) for each in beside)
     return "found" if is_better else "tuned"

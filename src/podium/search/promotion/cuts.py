@@ -68,7 +68,8 @@ def cuts(program: Program) -> list[Cut]:
     """Lists cuts, the largest first."""
     found: list[Cut] = []
     seen: Counter[tuple[str, str]] = Counter()
-    for was, becomes, smaller, saved in (*_part_cuts(program), *_guard_cuts(program)):
+    every = (*_part_cuts(program), *_function_cuts(program), *_guard_cuts(program))
+    for was, becomes, smaller, saved in every:
         found.append(Cut((was, becomes, seen[was, becomes]), smaller, saved))
         seen[was, becomes] += 1
     return sorted(found, key=lambda cut: (-cut.saved, cut.key))
@@ -85,6 +86,18 @@ def _part_cuts(program: Program) -> Iterator[tuple[str, str, Program, int]]:
                 smaller = with_root(program, index, replaced(root, path, other))
                 saved = part.size - other.size + goes_too
                 yield _shown(part), _shown(other), smaller, saved
+
+
+def _function_cuts(program: Program) -> Iterator[tuple[str, str, Program, int]]:
+    for index, function in enumerate(program.functions):
+        for path, part in walk(function.expression):
+            if is_fixed(function.expression, path):
+                continue
+            for other in _replacements(part):
+                new = replace(function, expression=replaced(function.expression, path, other))
+                functions = (*program.functions[:index], new, *program.functions[index + 1 :])
+                smaller = replace(program, functions=functions)
+                yield _shown(part), _shown(other), smaller, part.size - other.size
 
 
 def _defined(program: Program) -> dict[str, int]:
@@ -197,7 +210,8 @@ def decimals(program: Program) -> list[float]:
     Small whole numbers count something.
     """
     found = [constant.value for constant in program.constants]
-    parts = (part for root in roots(program.block) for _, part in walk(root))
+    whole = (*roots(program.block), *(each.expression for each in program.functions))
+    parts = (part for root in whole for _, part in walk(root))
     found += [part.value for part in parts if part.head == "number"]
     return [value for value in found if _has_digits(value)]
 
@@ -213,7 +227,11 @@ def _with_decimals(program: Program, numbers: list[float]) -> Program:
         for each in program.constants
     )
     changed = [_with_own(root, left) for root in roots(program.block)]
-    return replace(program, constants=constants, block=with_roots(program.block, iter(changed)))
+    functions = tuple(
+        replace(each, expression=_with_own(each.expression, left)) for each in program.functions
+    )
+    block = with_roots(program.block, iter(changed))
+    return replace(program, constants=constants, block=block, functions=functions)
 
 
 def _with_own(root: Expression, left: Iterator[float]) -> Expression:

@@ -10,7 +10,7 @@ from podium.search.program.layout import text_of
 from podium.search.program.program import Program, guards, terms
 from podium.search.program.writer import phrase
 from podium.search.promotion.ablation import addends
-from podium.search.promotion.lineage import Lineage
+from podium.search.promotion.authorship import Authorship
 
 MOST = 3
 """Quantities of one term that are named; more explain nothing."""
@@ -18,7 +18,7 @@ MOST = 3
 Definitions = Mapping[str, Expression]
 
 
-def described(program: Program, lineage: Lineage | None) -> str:
+def described(program: Program, authorship: Authorship | None) -> str:
     """Says what counts against and for a node, when pods are held, and which formula is behind."""
     counted: dict[int, list[str]] = {-1: [], 1: []}
     for words, sign in _terms(program):
@@ -30,8 +30,8 @@ def described(program: Program, lineage: Lineage | None) -> str:
     ]
     refused = _refusals(program)
     told += [f"It refuses a node if {', or if '.join(refused)}"] if refused else []
-    if lineage is not None and lineage.kept and not lineage.is_ingredient:
-        told.append(f"The reason is that of {lineage.seed}: {_lower(lineage.summary)}")
+    if authorship is not None and authorship.kept and not authorship.is_ingredient:
+        told.append(f"The reason is that of {authorship.seed}: {_lower(authorship.summary)}")
     return " ".join(f"{each}." for each in told)
 
 

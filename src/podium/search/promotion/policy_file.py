@@ -86,14 +86,14 @@ def _title(addend: Expression) -> str:
 
 def _with_helpers(program: Program, notes: dict[str, str], bare: Program) -> str:
     """Writes loops over GPUs as functions with a docstring each, and the rest below them."""
-    given = {term.name for term in terms(program.block)}
+    given, taken = {term.name for term in terms(program.block)}, names_given(program)
     meant = {term.name: term.expression for term in terms(bare.block)}
     helpers: list[str] = []
     statements: list[Statement] = []
     for each in program.block.statements:
         if isinstance(each, Term) and _is_helper(each, given):
             told = notes.pop(each.name, "") or comment_on(meant.get(each.name, each.expression))
-            call, lines = _helper(each, told or "Looks at every GPU of the node.")
+            call, lines = _helper(each, told or "Looks at every GPU of the node.", taken)
             if max(map(len, lines)) <= WIDTH:
                 helpers += ["", "", *lines]
                 each = Term(each.name, name(call))
@@ -107,14 +107,16 @@ def _is_helper(term: Term, given: set[str]) -> bool:
     return term.expression.head in REDUCTIONS and not term.expression.names & given
 
 
-def _helper(term: Term, note: str) -> tuple[str, list[str]]:
+def _helper(term: Term, note: str, taken: set[str]) -> tuple[str, list[str]]:
     """Writes a loop as a function; returns the call, and the lines of the function."""
     value, condition, start = term.expression.arguments
     is_sum = term.expression.head == "sum"
     fields = term.expression.fields
     takes = [each for each in ("pod", "gpu") if any(f.split(".")[0] == each for f in fields)]
     arguments = ", ".join(sorted({"node", *takes}, key=["pod", "node", "gpu"].index))
-    call = f"{'sum' if is_sum else 'find'}_{term.name}({arguments})"
+    title = fresh(f"{'sum' if is_sum else 'find'}_{term.name}", taken)
+    taken.add(title)
+    call = f"{title}({arguments})"
     lines = [f"def {call}:", f'    """{note}"""', f"    found = {text_of(start)}"]
     lines.append(f"    for slot in range({SPANS[term.expression.value]}):")
     if "left" in fields:

@@ -30,10 +30,10 @@ from podium.search.judging.judge import Judge
 from podium.search.program.program import Program
 from podium.search.program.reader import parse_inlined
 from podium.search.promotion.ablation import ablate
+from podium.search.promotion.authorship import Authorship, authorship_of
 from podium.search.promotion.card import Card, Provenance, Standing
 from podium.search.promotion.control import Control, compared, origin_of, seed_programs
 from podium.search.promotion.decision import Promotion, Rule, decide
-from podium.search.promotion.lineage import Lineage, lineage_of
 from podium.search.promotion.policy_file import policy_text
 from podium.search.promotion.reduction import Reduced, ReductionSettings, Score, reduce
 from podium.search.run.plan import RunPlan
@@ -156,16 +156,16 @@ def _standings(
     found = {}
     for entry in entries:
         program = entry.reduced.program
-        lineage = None if program is None else lineage_of(program, settings.seeds)
-        origin = origin_of(lineage, beside[entry.name], settings.rule.risk)
-        found[entry.name] = Standing(origin, lineage, beside[entry.name])
+        authorship = None if program is None else authorship_of(program, settings.seeds)
+        origin = origin_of(authorship, beside[entry.name], settings.rule.risk)
+        found[entry.name] = Standing(origin, authorship, beside[entry.name])
     return found
 
 
-def lineage_in(text: str, plan: RunPlan) -> Lineage | None:
+def authorship_in(text: str, plan: RunPlan) -> Authorship | None:
     """Finds what of a text people wrote; None where it does not read as a program."""
     try:
-        return lineage_of(parse_inlined(text), seed_programs(plan))
+        return authorship_of(parse_inlined(text), seed_programs(plan))
     except PolicyError:
         return None
 

@@ -8,6 +8,7 @@ from podium.evaluation.paired import Difference
 from podium.evaluation.validation import ValidationResults
 from podium.search.candidate.constants import read_constants
 from podium.search.generators.genetic.seeds import seeds
+from podium.search.promotion.authorship import Authorship
 from podium.search.promotion.control import (
     Comparison,
     Control,
@@ -19,7 +20,6 @@ from podium.search.promotion.control import (
     written_seeds,
 )
 from podium.search.promotion.decision import Rule
-from podium.search.promotion.lineage import Lineage
 from podium.store import CandidateRecord
 from support.searches import PLAN_OF_TESTS
 
@@ -32,7 +32,7 @@ def score(pod, node):
     return W * pod.gang
 """
 TUNED = Control("tuned", "", "typical", ("a",), 100, 94.0)
-THEIRS = Lineage("typical", "Packs.", (), ("int(x)",), (), (), (("W", 1.0, 2.0),))
+THEIRS = Authorship("typical", "Packs.", (), ("int(x)",), (), (), (("W", 1.0, 2.0),))
 BRED = replace(THEIRS, added=("pod.gang",))
 
 
@@ -102,7 +102,7 @@ def test_the_second_round_restarts_the_best_from_where_they_are_and_from_around_
 
 
 @pytest.mark.parametrize(
-    ("lineage", "comparisons", "origin"),
+    ("authorship", "comparisons", "origin"),
     [
         (BRED, [beside(0.5, 0.3, 0.002)], "found"),
         (BRED, [beside(0.5, 0.3, 0.06)], "tuned"),
@@ -114,8 +114,10 @@ def test_the_second_round_restarts_the_best_from_where_they_are_and_from_around_
         (replace(THEIRS, is_unchanged=True), [beside(0.5, 0.3, 0.002)], "written"),
     ],
 )
-def test_found_is_what_has_terms_of_its_own_and_beats_the_tuned_seed(lineage, comparisons, origin):
-    assert origin_of(lineage, comparisons, 0.05) == origin
+def test_found_is_what_has_terms_of_its_own_and_beats_the_tuned_seed(
+    authorship, comparisons, origin
+):
+    assert origin_of(authorship, comparisons, 0.05) == origin
 
 
 def results(own, its):

@@ -2,8 +2,8 @@ import pytest
 
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.reader import parse_inlined
+from podium.search.promotion.authorship import authorship_of
 from podium.search.promotion.description import described
-from podium.search.promotion.lineage import lineage_of
 
 HOLDING = '''"""Any."""
 
@@ -33,7 +33,7 @@ def test_signs_decide_what_counts_against_and_what_for_a_node():
 @pytest.mark.parametrize("name", sorted(set(seeds()) - {"first-fit"}))
 def test_every_seed_is_described_and_its_reason_given(name):
     program = seeds()[name]
-    told = described(program, lineage_of(program, seeds()))
+    told = described(program, authorship_of(program, seeds()))
     assert told.endswith(".")
     assert f"The reason is that of {name}: " in told
 

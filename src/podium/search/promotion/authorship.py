@@ -16,9 +16,10 @@ from podium.search.program.expression import (
     walk,
     with_arguments,
 )
+from podium.search.program.functions import substituted
 from podium.search.program.ingredients import CONSTANTS, INGREDIENTS, NOTES, needed
 from podium.search.program.layout import text_of
-from podium.search.program.program import Block, Program, guards, terms
+from podium.search.program.program import Block, Function, Program, guards, terms
 from podium.search.promotion.ablation import addends
 
 _ANY = number(0)
@@ -29,7 +30,7 @@ _COMMUTING = ("+", "*", "and", "or", "min", "max")
 
 
 @dataclass(frozen=True, slots=True)
-class Lineage:
+class Authorship:
     """A formula beside the nearest one that people wrote."""
 
     seed: str  # that formula, a seed or an ingredient; empty: none has anything in common with it
@@ -57,7 +58,7 @@ class Lineage:
         return f"the {'ingredient' if self.is_ingredient else 'formula'} {self.seed}"
 
     def as_object(self) -> dict[str, Any]:
-        """Describes the lineage as JSON types."""
+        """Describes the authorship as JSON types."""
         lists = ("ingredients", "kept", "added", "dropped")
         return {
             "seed": self.seed,
@@ -70,7 +71,7 @@ class Lineage:
         }
 
 
-def lineage_of(program: Program, seeds: Mapping[str, Program]) -> Lineage:
+def authorship_of(program: Program, seeds: Mapping[str, Program]) -> Authorship:
     """Finds the formula of people that has most in common with a program, and the difference.
 
     An ingredient is a formula of people too: a search may end with one and nothing else.
@@ -81,13 +82,13 @@ def lineage_of(program: Program, seeds: Mapping[str, Program]) -> Lineage:
     known = formulas | _ingredient_anatomies()  # of equals the first
     nearest = max(known, key=lambda title: own.shared(known[title]))
     if own.parts and own.shared(known[nearest])[:2] == (0, 0):
-        return Lineage("", "", own.ingredients, (), tuple(own.parts.values()), (), ())
+        return Authorship("", "", own.ingredients, (), tuple(own.parts.values()), (), ())
     seed = known[nearest]
     kept = [key for key in own.parts if seed.has(key)]
     left = [each for each in seed.parts if not any(_is_trimmed(key, each) for key in kept)]
     named = _changed(written[nearest], program)
     changed = (*named, *_numbers(seed, own, {each[1:] for each in named}))
-    return Lineage(
+    return Authorship(
         nearest, written[nearest].summary.strip().split("\n")[0], own.ingredients,
         tuple(own.parts[key] for key in kept),
         tuple(text for key, text in own.parts.items() if key not in kept),
@@ -165,8 +166,9 @@ class _Anatomy:
         inner = named | {each.name: number(each.value) for each in program.constants}
         parts: dict[Expression, str] = {}
         exact: dict[Expression, Expression] = {}
+        called = {each.name: each for each in program.functions}
         for expression, shown in _listed(program, named):
-            whole = _filled(expression, inner)
+            whole = _filled(expression, inner, called)
             bare = _numberless(whole)
             exact.setdefault(bare, whole)
             parts.setdefault(bare, shown)
@@ -215,14 +217,21 @@ def _is_loop(expression: Expression) -> bool:
     return expression.head in ("sum", "smallest", "largest")
 
 
-def _filled(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """Writes the definitions of names into their places, until none is left."""
+def _filled(
+    expression: Expression, values: Mapping[str, Expression], called: Mapping[str, Function]
+) -> Expression:
+    """Writes the definitions of names and functions into their places, until none is left."""
 
     def change(part: Expression) -> Expression:
-        is_given = part.head == "name" and part.value in values
-        return _filled(values[part.value], values) if is_given else part
+        if part.head == "name" and part.value in values:
+            return _filled(values[part.value], values, called)
+        if part.head == "call":
+            function = called[part.value]
+            given = dict(zip(function.parameters, part.arguments, strict=True))
+            return _filled(substituted(function.expression, given), values, called)
+        return part
 
-    return expression if expression.names.isdisjoint(values) else mapped(expression, change)
+    return mapped(expression, change)
 
 
 def _numberless(expression: Expression) -> Expression:
