@@ -123,13 +123,19 @@ def _words(seconds: float) -> str:
 
 def _tuned(searched: Searched, listener: Listener) -> Control:
     """Tunes every formula of people once, and the best of them again from other numbers."""
-    from podium.search.promotion.control import Control, restart_plan, root_of, tuning_plan
+    from podium.search.promotion.control import (
+        Control,
+        first_round,
+        restart_plan,
+        root_of,
+        tuning_plan,
+    )
 
     most, known = searched.evaluations, searched.store.candidates.of(searched.record.id)
     judged = {each.source: each.fitness for each in known if each.kind == "seed"}
     fitness = {title: value for title, value in judged.items() if value is not None}
     begun = tuning_plan(searched.plan, most, fitness)
-    first = _run(searched, ("tuned", 1), begun, most, listener)
+    first = _run(searched, ("tuned", 1), begun, first_round(begun, most), listener)
     rows = searched.store.candidates.of(first.id)
     used = int(first.summary["evaluations"])
     again = restart_plan(searched.plan, rows, most - used)

@@ -98,6 +98,11 @@ def tuning_plan(plan: RunPlan, evaluations: int, fitness: Mapping[str, float]) -
     return _tuning(plan, chosen, max(FEWEST, each))
 
 
+def first_round(plan: RunPlan, evaluations: int) -> int:
+    """Returns the evaluations of the first round: a third, or what its formulas need at least."""
+    return min(evaluations, max(evaluations // 3, len(plan.starters) + FEWEST + 1))
+
+
 def restart_plan(
     plan: RunPlan, rows: Sequence[CandidateRecord], evaluations: int
 ) -> RunPlan | None:

@@ -52,6 +52,9 @@ LOOK_S = 0.25
 POLL_S = 0.02
 """The longest wait for workers while a model may answer too."""
 
+SPARE = 2
+"""Batches beyond the expected end of a run that models are still asked for."""
+
 WRITTEN_AT_ONCE = 8
 """Candidates that are stored together before workers get them."""
 
@@ -349,8 +352,8 @@ class Search:
         whole = self.archive.batches
         if budget.evaluations is None or batch <= whole + self.plan.pipeline.lag or not whole:
             return False
-        by_then = self._done.evaluations / whole * batch
-        return by_then > budget.evaluations
+        usual = self._done.evaluations / whole
+        return usual * (batch - SPARE) > budget.evaluations
 
     def _is_in_time(self, budget: Budget) -> bool:
         """Returns whether an answer can be expected before the time of a run is over."""

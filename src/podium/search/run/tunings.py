@@ -35,9 +35,6 @@ SEEDS_FIRST = 3
 
 MOST_RESTARTS = 3
 DIGITS = 4
-LOG_FROM = 10.0
-"""Bounds of positive constants that are so many times apart are searched on a log scale."""
-
 WORST = 1e9  # the loss of a variant that was refused before its first case
 
 _STREAM = 5  # of random numbers, for the points of a generation
@@ -192,7 +189,7 @@ def part_of(constant: Constant) -> float:
 
 
 def _is_log(constant: Constant) -> bool:
-    return constant.low > 0 and constant.high >= LOG_FROM * constant.low
+    return constant.low > 0
 
 
 def loss_of(record: CandidateRecord) -> float:

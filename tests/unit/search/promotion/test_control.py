@@ -13,6 +13,7 @@ from podium.search.promotion.control import (
     Comparison,
     Control,
     compared,
+    first_round,
     origin_of,
     random_plan,
     restart_plan,
@@ -60,8 +61,9 @@ def test_the_first_round_tunes_the_best_formulas_with_a_third_of_the_evaluations
     plan = tuning_plan(PLAN_OF_TESTS, 1000, fitness)
     assert {title for title, _ in plan.starters} == set(sorted(seeds())[-4:])
     count = sum(bool(read_constants(text)) for _, text in plan.starters)
-    assert len(plan.starters) + count * (1 + plan.tuning.evaluations) <= 334
+    assert len(plan.starters) + count * (1 + plan.tuning.evaluations) <= first_round(plan, 1000)
     assert plan.tuning.evaluations >= 60
+    assert (first_round(plan, 1000), first_round(plan, 30), first_round(plan, 9)) == (333, 15, 9)
 
 
 def test_formulas_that_the_search_did_not_judge_are_tried_too():
