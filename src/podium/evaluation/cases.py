@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError, UsageError
-from podium.evaluation.measures import HOLDING, INFLATION, REPLAY
+from podium.evaluation.measures import FUNSEARCH, HOLDING, INFLATION, TIMED
 from podium.evaluation.splits import (
     BY_SEED,
     FIRST_SEED,
@@ -53,7 +53,7 @@ class Case:
     trace: str = EMBEDDED
     nodes: int | None = None  # of an embedded trace; of others, so many nodes are drawn
     pods: int | None = None
-    protocol: Literal["inflation", "replay"] = "inflation"
+    protocol: Literal["inflation", "replay", "funsearch"] = "inflation"
     ratio: float = 1.3
     load: float = 1.0
     seed: int = FIRST_SEED
@@ -168,15 +168,21 @@ class Case:
         return make_plan(cluster, workload, policy, self._protocol(), setup)
 
     def _workload(self, workload: Workload, cluster: Cluster) -> Workload:
-        if self.protocol != REPLAY and self.split == BY_SEED:
+        is_timed = self.protocol in TIMED
+        if not is_timed and self.split == BY_SEED:
             return workload.housed(cluster)
         # Arrivals that are parted by time begin on empty nodes.
         own = as_demand(workload)
-        if self.protocol == REPLAY:
+        if is_timed:
             check_times(own)
         if self.split != BY_SEED:
             own = between(own, self.since, self.until)
-        return drawn(own, self.seed) if self.protocol == REPLAY and not self.is_drawn else own
+        return drawn(own, self.seed) if is_timed and not self._is_recorded else own
+
+    @property
+    def _is_recorded(self) -> bool:
+        # FunSearch's own search had the recorded trace; further seeds draw from it, as elsewhere.
+        return self.is_drawn or (self.protocol == FUNSEARCH and self.seed == FIRST_SEED)
 
     def _protocol(self) -> Protocol:
         return Inflation(self.ratio) if self.protocol == "inflation" else Replay(self.load)
@@ -284,7 +290,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(_TEXTS, lambda value: isinstance(value, str)),
     "nodes": _is_size,
     "pods": _is_size,
-    "protocol": lambda value: value in (INFLATION, REPLAY),
+    "protocol": lambda value: value in (INFLATION, *TIMED),
     "state": lambda value: value in ("now", "empty", ""),
     "ratio": lambda value: _is_number(value, math.ulp(0), 100),
     "load": lambda value: _is_number(value, math.ulp(0), sys.float_info.max),
@@ -381,6 +387,9 @@ def _demo_case(kind: str, index: int) -> Case:
     if kind == HOLDING:
         # Clusters below a hundred nodes rank policies that hold pods otherwise than large ones.
         return Case(nodes=128, pods=860, seed=seed)
+    if kind == FUNSEARCH:
+        # The load at which few pods wait under a good policy, and some under any.
+        return Case("openb:16", pods=2000, protocol="funsearch", load=7.0, seed=seed)
     # The load at which packing policies keep the queue busy two fifths of the time.
     return Case("openb:16", pods=400, protocol="replay", load=50.0, seed=seed)
 

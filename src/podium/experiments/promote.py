@@ -121,12 +121,15 @@ def _arms(names: Sequence[str]) -> tuple[Arm, ...]:
 def _opened(settings: Settings, request: PromotionRequest) -> Iterator[Searched]:
     """Opens the store for a block, and the run in it that is asked for."""
     from podium.experiments.runs import find_search, open_runs
+    from podium.search.run.folder import RunFolder
+    from podium.search.run.trust import check_objective
 
     means = means_of(settings, MeansRequest(request.jobs or None, time_limit_s=CANDIDATE_S))
     with open_runs(settings) as store:
         with blaming("argument RUN"):
             record = find_search(store, request.run)
         plan, evaluations = _plan_of(record), spent(store, record)
+        check_objective(RunFolder(Path(record.folder)), record, plan)
         yield Searched(store, settings, record, plan, means, evaluations)
 
 

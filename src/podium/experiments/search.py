@@ -91,7 +91,8 @@ def begin(
     listener: Listener = SILENT,
 ) -> SearchOutcome:  # fmt: skip
     """Enters a new run and works on it until the budget is spent."""
-    own = replace(means, given=plan.options, root=entry.settings.search.folder)
+    given = {**plan.options, "objective": {"fitness": plan.fitness}}
+    own = replace(means, given=given, root=entry.settings.search.folder)
     with entered(store, entry, plan, budget) as record:
         return work_on(store, record, own, budget, listener)
 

@@ -10,11 +10,23 @@ import typer
 
 from podium.cli.options import DumpOptions, Duration, State, StoreUrl, Topology, TracesFolder
 from podium.experiments.search_plan import MeansRequest
-from podium.experiments.training import TRACE_SEEDS, CasesRequest
+from podium.experiments.training import TRACE_SEEDS, CasesRequest, fitness_of
 
 FitnessName = Annotated[
     str,
-    typer.Option("--fitness", help="inflation, waiting, fragmentation, holding:84, mix:A=1,B=2."),
+    typer.Option(
+        "--fitness",
+        help="inflation, waiting, fragmentation, holding:84, funsearch:40, mix:A=1,B=2.",
+    ),
+]
+ObjectiveFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--objective",
+        metavar="FILE.py",
+        help="Python file of your own with objective(run), instead of --fitness.",
+        show_default=False,
+    ),
 ]
 Traces = Annotated[
     list[str] | None,
@@ -174,11 +186,69 @@ BaseUrl = Annotated[
 ]
 
 
+Temperature = Annotated[
+    str | None,
+    typer.Option(
+        "--temperature",
+        metavar="NUMBERS",
+        help="Temperature of models, such as 1.0; of several, as in 0.7,1.2, one is drawn for "
+        "each call; none: left to the service. [default: 1.0]",
+        show_default=False,
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tokens",
+        help="Longest answer of a model, its thinking included. [default: 4096]",
+        min=1,
+        show_default=False,
+    ),
+]
+ReasoningEffort = Annotated[
+    str | None,
+    typer.Option(
+        "--reasoning-effort", help="How much a model thinks: low, high.", show_default=False
+    ),
+]
+ModelTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--model-timeout",
+        help="Seconds that a model has to answer. [default: 120]",
+        min=0.1,
+        show_default=False,
+    ),
+]
+ModelCalls = Annotated[
+    int | None,
+    typer.Option(
+        "--model-calls", help="Calls of models at a time. [default: 8]", min=1, show_default=False
+    ),
+]
+ModelParameters = Annotated[
+    str | None,
+    typer.Option(
+        "--model-parameters",
+        metavar="TABLE",
+        help="Further parameters of models: JSON, TOML, or a file.",
+        show_default=False,
+    ),
+]
+Prompts = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts", help="Folder of prompt templates to use instead.", show_default=False
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class CasesOptions:
     """The options of what candidates are trained on."""
 
     fitness: FitnessName = "inflation"
+    objective: ObjectiveFile = None
     trace: Traces = None
     cluster: Cluster = None
     seeds: Seeds = None
@@ -196,8 +266,8 @@ class CasesOptions:
     def request(self) -> CasesRequest:
         """Describes the training cases."""
         return CasesRequest(
-            self.fitness, tuple(self.trace or ()), self.seeds, self.nodes, self.cluster, self.load,
-            self.held_out,
+            fitness_of(self.fitness, self.objective), tuple(self.trace or ()), self.seeds,
+            self.nodes, self.cluster, self.load, self.held_out,
         )  # fmt: skip
 
 
@@ -228,6 +298,13 @@ class ModelOptions:
     base_url: BaseUrl = None
     usd: Usd = None
     tokens: Tokens = None
+    temperature: Temperature = None
+    max_tokens: MaxTokens = None
+    reasoning_effort: ReasoningEffort = None
+    model_timeout: ModelTimeout = None
+    model_calls: ModelCalls = None
+    model_parameters: ModelParameters = None
+    prompts: Prompts = None
 
     def settings(self) -> dict[str, Any]:
         """Returns the options by the path of their setting."""
@@ -236,12 +313,29 @@ class ModelOptions:
             "search.base_url": self.base_url,
             "search.usd": self.usd,
             "search.tokens": self.tokens,
+            **{f"search.{name}": value for name, value in self._answering().items()},
         }
 
     def flags(self) -> dict[str, Any]:
         """Returns the options by their flag."""
+        answering = {
+            f"--{name.removesuffix('_s').replace('_', '-')}": value
+            for name, value in self._answering().items()
+            if name != "prompts"  # which commands are sent as well
+        }
         return {"--model": self.model, "--base-url": self.base_url, "--usd": self.usd,
-                "--tokens": self.tokens}  # fmt: skip
+                "--tokens": self.tokens, **answering}  # fmt: skip
+
+    def _answering(self) -> dict[str, Any]:
+        return {
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "reasoning_effort": self.reasoning_effort,
+            "model_timeout_s": self.model_timeout,
+            "model_calls": self.model_calls,
+            "model_parameters": self.model_parameters,
+            "prompts": self.prompts,
+        }
 
 
 @dataclass(frozen=True, slots=True)

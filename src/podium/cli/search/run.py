@@ -108,7 +108,8 @@ def run(
         plan = search_plan.plan_of(settings, request, listener)
     means = search_plan.means_of(settings, options.means_request(judging, limits, command))
     spend = search_plan.budget_of(budget.evaluations, budget.time_span, budget.target)
-    entry = Entry(settings, name or cases.fitness, typed_command())
+    usual = cases.objective.stem if cases.objective else cases.fitness
+    entry = Entry(settings, name or usual, typed_command())
     _show(Screen(settings.display), _begun(entry, plan, means, spend), is_json=is_json)
 
 
@@ -126,6 +127,7 @@ def resume(
     evaluations: options.EvaluationsInAll = None,
     time_span: options.Time = None,
     target: options.Target = None,
+    objective: options.ObjectiveFile = None,
     models: options.ModelOptions,
     price: options.Prices = None,
     replay: options.Replay = None,
@@ -145,9 +147,13 @@ def resume(
     repeated = search_plan.GeneratorRequest(
         (), tuple(price or ()), replay, command, tuple(command_env or ())
     )
+    request = replace(
+        request, usd=models.usd, tokens=models.tokens,
+        answering=search_plan.changed_answering(settings),
+    )  # fmt: skip
     means = replace(
-        search_plan.means_of(settings, replace(request, usd=models.usd, tokens=models.tokens)),
-        given=search_plan.repeated_options(settings, repeated),
+        search_plan.means_of(settings, request),
+        given=search_plan.repeated_options(settings, repeated, objective),
     )
     with open_runs(settings) as runs:
         with blaming("argument RUN"):

@@ -37,6 +37,7 @@ class Request:
     is_stagnant: bool = False  # the island has found nothing better for long
     fitness: str = ""  # the formula in words
     notes: str = ""  # what the run has learned so far, line by line
+    best: str = ""  # where GPUs are lost under the best so far, line by line
     # How much more often than by itself a generator should use each operator; others: 1.
     operator_weights: Mapping[str, float] = field(default_factory=dict)
 

@@ -8,22 +8,21 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from podium.errors import PodiumError
-from podium.evaluation.measures import Values, measure_case
+from podium.evaluation.measures import Values
 from podium.search.candidate.constants import Constant, read_constants, with_constants
 from podium.search.candidate.verdict import Rejected
+from podium.search.judging.case_run import run_case
 from podium.search.judging.fitness import Fitness, Outcome
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import form_for
 from podium.search.judging.race import hopeful
-from podium.search.judging.scrutiny import check_held
 from podium.search.judging.trial import read_policy
-from podium.sim.execution import execute
 
 SIGMA = 0.25
 """The first steps, as a part of the distance between the bounds."""
@@ -90,13 +89,11 @@ class Tuner:
         policy = read_policy(text)
         form = form_for(text, policy, self.fixtures.plans, self.fixtures.is_compiled)
         outcomes: list[Outcome] = []
-        fixtures = self.fixtures
-        rows = zip(fixtures.plans, fixtures.families, self.baseline, strict=True)
-        for plan, family, (kind, baseline) in rows:
-            run = replace(plan, policy=form.policy, tier=form.tier(plan))
-            result = execute(run)  # counted again when the best of all is judged
-            check_held(result, may_hold=self.may_hold)
-            outcomes.append(Outcome(kind, measure_case(result), baseline, family))
+        rows = zip(self.fixtures.families, self.baseline, strict=True)
+        for index, (family, (kind, baseline)) in enumerate(rows):
+            # Counted again when the best of all is judged.
+            run = run_case(self.fixtures, index, form, may_hold=self.may_hold)
+            outcomes.append(Outcome(kind, run.values, baseline, family))
             scores.append(self.fitness.score(outcomes[-1:]))
             apart = [own - best for own, best in zip(scores, self.best_scores, strict=False)]
             if apart and hopeful(apart) < -MARGIN:

@@ -105,6 +105,13 @@ def exemplar_of(member: Member) -> Exemplar:
     return Exemplar(member.number, member.text, member.fitness, member.thought, member.diagnostics)
 
 
+def losses_of(best: Member | None) -> str:
+    """Describes where GPUs are lost under the best so far: the first line of its diagnostics."""
+    if best is None or not best.diagnostics:
+        return ""
+    return f"Under program {best.number}, the best so far: {best.diagnostics.splitlines()[0]}"
+
+
 def _bred(
     plan: RunPlan, island: Island | None, number: int, drawn: Sequence[tuple[str, float]]
 ) -> Sample:

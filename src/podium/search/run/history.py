@@ -15,6 +15,7 @@ from podium.search.run.batch import (
     Sample,
     asked_ahead,
     first_batch,
+    losses_of,
     next_batch,
     tuning_batch,
 )
@@ -125,6 +126,7 @@ class History:
         request = replace(
             sample.request, fitness=fitness_named(self.plan.fitness).text,
             notes=self.notes.text if self.notes and sample.is_prompted else "",
+            best=losses_of(self.archive.best) if sample.is_prompted else "",
             operator_weights=self.credits.weights(),
         )  # fmt: skip
         return replace(sample, request=request)

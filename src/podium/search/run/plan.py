@@ -180,6 +180,10 @@ def _is_positive(value: object) -> bool:
     return type(value) in (int, float) and 0 < value < math.inf  # type: ignore[operator]
 
 
+def _is_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(each == 0 or _is_positive(each) for each in value)
+
+
 def _is_cap(value: object) -> bool:
     return value is None or _is_positive(value)
 
@@ -224,10 +228,14 @@ _PIPELINE: _Checks = dict.fromkeys(("lag", "ahead"), _is_lead)
 _OPTIONS: Mapping[str, _Checks] = {
     "command": {
         "command": _is_text, "keep": _is_texts, "folder": _is_text, "timeout_s": _is_positive,
+        "prompts": _is_text, "prompts_digest": _is_text,
     },
     "llm": {
         "models": _is_texts, "base_url": _is_text, "usd": _is_cap, "tokens": _is_cap,
         "mode": _is_text, "cassette": _is_text, "prices": _is_prices,
+        "temperature": _is_numbers, "max_tokens": _is_small, "reasoning_effort": _is_text,
+        "timeout_s": _is_positive, "concurrency": _is_small, "prompts": _is_text,
+        "parameters": lambda value: isinstance(value, dict), "prompts_digest": _is_text,
     },
 }  # fmt: skip
 

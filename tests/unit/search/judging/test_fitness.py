@@ -151,3 +151,35 @@ def test_a_weight_is_a_positive_number(weight):
 
 def test_means_are_taken_over_the_cases_that_have_the_figure():
     assert mean_values([{"a": 1.0, "b": 2.0}, {"a": 3.0}]) == {"a": 2.0, "b": 2.0}
+
+
+def _by_funsearch(score, without_retries, wait_s):
+    values = {
+        "funsearch_score": score, "funsearch_score_without_retries": without_retries,
+        "funsearch_fragmentation": 3.0, "funsearch_waited": 1.0, "funsearch_wait_mean_s": wait_s,
+    }  # fmt: skip
+    return Outcome("funsearch", values, values)
+
+
+def test_nobody_gains_by_retries_in_the_score_of_funsearch():
+    fitness = fitness_named("funsearch")
+    assert fitness.score([_by_funsearch(49.0, 47.0, 0.0)]) == 47.0
+    assert fitness.score([_by_funsearch(44.7, 45.0, 0.0)]) == 44.7
+
+
+def test_waiting_beyond_the_limit_costs_points_and_the_more_the_longer():
+    fitness = fitness_named("funsearch:40")
+    assert fitness.score([_by_funsearch(47.0, 47.0, 40.0)]) == 47.0
+    assert fitness.score([_by_funsearch(47.0, 47.0, 80.0)]) == pytest.approx(45.0)
+    assert fitness.score([_by_funsearch(47.0, 47.0, 1e9)]) == pytest.approx(37.0)
+    both = [_by_funsearch(47.0, 47.0, 0.0), _by_funsearch(47.0, 47.0, 1e9)]
+    assert fitness.score(both) == pytest.approx(42.0)
+    assert "beyond 40 s" in fitness.text
+    assert fitness_named("funsearch").text == fitness.text
+    assert fitness.kinds == ("funsearch",)
+
+
+@pytest.mark.parametrize("name", ["funsearch:", "funsearch:soon", "funsearch:0", "funsearch:inf"])
+def test_a_limit_on_waiting_is_a_time(name):
+    with pytest.raises(UsageError, match="names no limit on the mean wait"):
+        fitness_named(name)

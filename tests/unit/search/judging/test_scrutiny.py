@@ -151,7 +151,7 @@ def test_a_candidate_that_cannot_have_run_is_refused(fixtures, monkeypatch):
         found = execute(plan)
         return replace(found, decisions=0)
 
-    monkeypatch.setattr("podium.search.judging.trial.execute", forged)
+    monkeypatch.setattr("podium.search.judging.case_run.execute", forged)
     told = []
     with pytest.raises(Rejected, match=r"^impossible: .* decisions placed or held a pod, and 0"):
         try_candidate(

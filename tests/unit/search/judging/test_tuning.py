@@ -2,6 +2,7 @@ import pytest
 
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.constants import read_constants, with_constants
+from podium.search.judging.case_run import run_baseline
 from podium.search.judging.fitness import fitness_named
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.tuning import EACH_START, POINTS, Tuner, cost_of, starts_within, tune
@@ -58,7 +59,7 @@ def fixtures():
 @pytest.fixture(scope="module")
 def baseline(fixtures):
     """Measures fgd."""
-    return [("inflation", values) for values, _ in fixtures.baseline()]
+    return [("inflation", values) for values, _ in run_baseline(fixtures)]
 
 
 def tuned(fixtures, baseline, text, evaluations=40, seed=5):
