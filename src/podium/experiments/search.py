@@ -8,9 +8,9 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ class Entry:
     name: str
     command: Sequence[str] = ()  # as it was typed; none where no command began the run
     is_resumable: bool = True
+    control: Mapping[str, Any] = field(default_factory=dict)  # what it is a control of, if any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,6 +190,7 @@ def create(store: Store, entry: Entry, plan: RunPlan, budget: Budget) -> RunReco
         **plan.as_object(), "budget": asdict(budget),
         "allow_unconfined": settings.search.allow_unconfined,
         "command": secret.hide_command(list(entry.command)), "version": podium.__version__,
+        **({"control": dict(entry.control)} if entry.control else {}),
     }  # fmt: skip
     shown = secret.hide_all(asked)
     record = RunRecord(run_id, KIND, secret.hide(entry.name), time.time(), shown, folder=folder)

@@ -75,6 +75,18 @@ HeldOut = Annotated[
         show_default=False,
     ),
 ]
+ValidationSeeds = Annotated[
+    int, typer.Option("--seeds", help="Validation seeds per case.", min=1, max=20)
+]
+ValidationTraces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trace",
+        help="Validate on this trace only, by name or file; repeatable. [default: what was "
+        "held out of your own traces, else those of OpenB]",
+        show_default=False,
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", help="Worker processes; 0: one per core.", min=0, show_default=False),

@@ -38,6 +38,9 @@ from podium.search.program.program import (
 DIGITS = (1, 2, 3)
 """Significant digits that a number is rounded to, the fewest first."""
 
+LARGE = 100
+"""Whole numbers from here on are measures, and lose digits like decimal ones."""
+
 _DIVISIONS = ("/", "//", "%")
 _CONDITIONS = (*COMPARISONS, *JUNCTIONS, "not")
 _VALUES = ("name", "field", "if", "power", *SUMS, *PRODUCTS, *CALLS, *FUNCTIONS, *REDUCTIONS)
@@ -197,29 +200,42 @@ def roundings(program: Program) -> Iterator[tuple[Program, str]]:
 
 
 def _shorter(value: float, digits: int) -> float:
-    return float(f"{value:.{digits}g}")
+    short = float(f"{value:.{digits}g}")
+    return short if isinstance(value, float) else int(short)
 
 
 def decimals(program: Program) -> list[float]:
-    """Lists the decimal numbers of a program; of a tunable constant its value, not its bounds."""
+    """Lists the numbers of a program with digits to lose; of a constant its value, not its bounds.
+
+    Small whole numbers count something.
+    """
     found = [constant.value for constant in program.constants]
-    parts = (part for root in roots(program.block) for _, part in walk(root))
+    whole = (*roots(program.block), *(each.expression for each in program.functions))
+    parts = (part for root in whole for _, part in walk(root))
     found += [part.value for part in parts if part.head == "number"]
-    return [value for value in found if isinstance(value, float)]
+    return [value for value in found if _has_digits(value)]
+
+
+def _has_digits(value: float) -> bool:
+    return abs(value) >= LARGE if type(value) is int else type(value) is float
 
 
 def _with_decimals(program: Program, numbers: list[float]) -> Program:
     left = iter(numbers)
     constants = tuple(
-        replace(each, value=next(left)) if isinstance(each.value, float) else each
+        replace(each, value=next(left)) if _has_digits(each.value) else each
         for each in program.constants
     )
     changed = [_with_own(root, left) for root in roots(program.block)]
-    return replace(program, constants=constants, block=with_roots(program.block, iter(changed)))
+    functions = tuple(
+        replace(each, expression=_with_own(each.expression, left)) for each in program.functions
+    )
+    block = with_roots(program.block, iter(changed))
+    return replace(program, constants=constants, block=block, functions=functions)
 
 
 def _with_own(root: Expression, left: Iterator[float]) -> Expression:
     for path, part in walk(root):
-        if part.head == "number" and isinstance(part.value, float):
+        if part.head == "number" and _has_digits(part.value):
             root = replaced(root, path, number(next(left)))
     return root
