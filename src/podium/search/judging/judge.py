@@ -58,7 +58,8 @@ class Judge:
         met = rivals or Rivals(tuple(incumbent))
 
         def racing(decisions: Decisions) -> Race:
-            rival, bars = met.against((float(read.complexity), *decisions.behaviour))
+            axes = (float(read.complexity), *decisions.behaviour) if met.edges else ()
+            rival, bars = met.against(axes)
             return Race(tuple(self.outcomes(rival)), bars)
 
         report = self.pool.run(read.text, wants, racing, may_hold=may_hold)
