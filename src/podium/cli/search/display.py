@@ -81,7 +81,7 @@ def line_of(progress: Progress, budget: Budget) -> str:
     left = f", {facts['time left']} left" if "time left" in facts else ""
     return (
         f"run {progress.run_id}: {part_of(progress, budget):.0%}, {facts['evaluations']} "
-        f"evaluations, best {facts['best']}{left}"
+        f"evaluations at {progress.rate:.1f}/s, best {facts['best']}{left}"
     )
 
 
