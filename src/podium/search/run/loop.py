@@ -52,6 +52,9 @@ LOOK_S = 0.25
 POLL_S = 0.02
 """The longest wait for workers while a model may answer too."""
 
+START_S, CLOSING_SHARE = 3.0, 0.1
+"""What is kept back of the time of a run to choose its winner: a start, and this share at most."""
+
 SPARE = 2
 """Batches beyond the expected end of a run that models are still asked for."""
 
@@ -192,8 +195,16 @@ class Search:
 
     def _is_over(self, budget: Budget) -> bool:
         best = self.archive.best
-        self._end.check_budget(budget, self.seconds, best.fitness if best is not None else None)
+        by_then_s = self.seconds + self._closing_s(budget)
+        self._end.check_budget(budget, by_then_s, best.fitness if best is not None else None)
         return bool(self.ending) and (self._last is None or self.archive.batches >= self._last)
+
+    def _closing_s(self, budget: Budget) -> float:
+        """Estimates how long it takes to choose the winner, which the time of a run includes."""
+        if budget.seconds is None or self.parts.measure is None:
+            return 0.0
+        needed_s = self.plan.finalists * self.tally.seconds_per_evaluation
+        return min(CLOSING_SHARE * budget.seconds, START_S + needed_s)
 
     def _turn(self, budget: Budget, batches: int) -> bool:
         """Sends what may be judged and hears what was; returns False once nothing is left to do."""

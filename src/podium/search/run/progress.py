@@ -27,11 +27,17 @@ class Tally:
     calls: int = 0
     unpriced: int = 0  # calls whose price nobody knows
     writing_s: float = 0.0  # that calls took
+    judging_s: float = 0.0  # that workers took
 
     @property
     def seconds_per_call(self) -> float:
         """Returns how long an answer takes on average."""
         return self.writing_s / self.calls if self.calls else 0.0
+
+    @property
+    def seconds_per_evaluation(self) -> float:
+        """Returns how long a worker takes on average."""
+        return self.judging_s / self.evaluations if self.evaluations else 0.0
 
     def count_proposal(self, record: CandidateRecord) -> None:
         """Counts what a proposal cost."""
@@ -47,6 +53,7 @@ class Tally:
     def count_judgement(self, record: CandidateRecord) -> None:
         """Counts a judgement and the evaluations it took."""
         self.judged += 1
+        self.judging_s += record.seconds
         self.evaluations += record.cost.get("evaluations", 0)
         self.accepted += record.accepted
         if not record.accepted:
