@@ -13,16 +13,43 @@ from podium.search.generators.genetic.positions import (
     draft_at,
     put,
     result_sites,
+    sites,
     visible_names,
 )
 from podium.search.generators.genetic.sampling import NUMBERS, draw, draw_reduction, draw_term
 from podium.search.generators.genetic.worth import WORTH_GROWTHS
-from podium.search.program.expression import apply, name, number
+from podium.search.program.expression import (
+    REDUCTIONS,
+    Expression,
+    apply,
+    field,
+    mapped,
+    name,
+    number,
+    reduction,
+)
+from podium.search.program.functions import substituted
 from podium.search.program.ingredients import GPU_INGREDIENTS, HERE
-from podium.search.program.program import Block, Program, Statement, Term, fresh, with_result
+from podium.search.program.program import (
+    Block,
+    Program,
+    Statement,
+    Term,
+    fresh,
+    terms,
+    with_result,
+)
 from podium.search.program.units import BOOLEAN, is_number, unit_of, units_of
 
 DEPTH = 3
+MOST_CHANGED = 40
+"""Parts of a quantity whose change is counted; it is written twice."""
+
+BENT = frozenset(["power", "max", "min", "abs", "int", "floor", "sqrt", "/", "if"])
+"""Operations that a change does not go through unchanged."""
+
+_TAKEN = {"node.cpu_milli_left": "pod.cpu_milli", "node.memory_mib_left": "pod.memory_mib"}
+_FREE = reduction("sum", field("left"))
 
 
 def insert_term(rng: np.random.Generator, program: Program) -> Program | None:
@@ -75,6 +102,62 @@ def draw_loop(rng: np.random.Generator, draft: Draft) -> Term:
     return Term(title, loop)
 
 
+def insert_change(rng: np.random.Generator, program: Program) -> Program | None:
+    """Adds how much placing the pod changes a quantity of the node, of the score or drawn anew."""
+    found = result_sites(program)
+    if not found:
+        return None
+    site = pick(rng, found)
+    draft, _ = draft_at(program, site)
+    part = _bent_part(rng, program)
+    if part is None or chance(rng, 0.5):
+        inner = draw_term(rng, draft, 2)
+        is_gap = chance(rng, 0.5)
+        limit = draw_term(rng, draft, 1) if is_gap else number(0)
+        part = apply("max", number(0), apply("-", inner, limit))
+        part = part if is_gap else apply("power", inner, number(2))
+    before, after = _expanded(part, program), once_placed(part, program)
+    if before == after or after.size > MOST_CHANGED:
+        return None
+    weight = draft.constant("WEIGHT", float(f"{rng.normal(0.0, 1.0):.2g}"), -10.0, 10.0)
+    change = apply("*", weight, apply("-", after, before))
+    return draft.taken_up(put(program, site, apply("+", site.part, change)))
+
+
+def _bent_part(rng: np.random.Generator, program: Program) -> Expression | None:
+    """Picks a ratio of the score whose change says more than the pod alone."""
+    units = units_of(program)
+    results = {each.root for each in result_sites(program)}
+    found = [
+        each.part
+        for each in sites(program)
+        if each.root in results and each.part.head in BENT and is_number(unit_of(each.part, units))
+    ]
+    return pick(rng, found) if found else None
+
+
+def once_placed(part: Expression, program: Program) -> Expression:
+    """Expresses a quantity as it is once the pod has taken its CPU, memory and GPU."""
+    wanted = apply("*", field("pod.gpu_count"), field("pod.gpu_milli"))
+    free = {each.name for each in terms(program.block) if each.expression == _FREE}
+
+    def change(each: Expression) -> Expression:
+        if each.head == "field" and each.value in _TAKEN:
+            return apply("-", each, field(_TAKEN[each.value]))
+        return apply("-", each, wanted) if each.head == "name" and each.value in free else each
+
+    return mapped(_expanded(part, program), change)
+
+
+def _expanded(part: Expression, program: Program) -> Expression:
+    """Writes terms into the place of their names; loops stay."""
+    known: dict[str, Expression] = {}
+    for term in terms(program.block):
+        if term.expression.head not in REDUCTIONS:
+            known[term.name] = substituted(term.expression, known)
+    return substituted(part, known)
+
+
 def see_gpu(rng: np.random.Generator, program: Program) -> Program | None:
     """Scores each GPU for a share pod, by what is left on it."""
     if program.block.result.head == "hold":
@@ -90,10 +173,10 @@ def see_gpu(rng: np.random.Generator, program: Program) -> Program | None:
 
 
 PLAIN_GROWTHS: dict[Mutation, float] = {
-    insert_term: 4.0, reward_equality: 1.5, insert_loop: 3.0, see_gpu: 0.7,
+    insert_term: 4.0, reward_equality: 1.5, insert_loop: 3.0, insert_change: 3.0, see_gpu: 0.7,
 }  # fmt: skip
 """For programs that are made of fields, arithmetic and loops over slots alone."""
 
 GROWTHS: dict[Mutation, float] = {
-    insert_term: 4.0, reward_equality: 1.5, see_gpu: 0.7, **WORTH_GROWTHS,
+    insert_term: 4.0, reward_equality: 1.5, see_gpu: 0.7, insert_change: 1.0, **WORTH_GROWTHS,
 }  # fmt: skip

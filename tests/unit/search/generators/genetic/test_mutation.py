@@ -13,7 +13,14 @@ from podium.search.generators.genetic.crossover import (
     exchange_part,
     split_by_class,
 )
-from podium.search.generators.genetic.growth import GROWTHS, insert_term, see_gpu
+from podium.search.generators.genetic.growth import (
+    GROWTHS,
+    PLAIN_GROWTHS,
+    insert_change,
+    insert_term,
+    once_placed,
+    see_gpu,
+)
 from podium.search.generators.genetic.mutation import (
     MUTATIONS,
     delete_term,
@@ -27,12 +34,13 @@ from podium.search.generators.genetic.seeds import seeds
 from podium.search.generators.genetic.worth import refine_worth
 from podium.search.program.expression import number
 from podium.search.program.ingredients import INGREDIENTS
+from podium.search.program.layout import text_of
 from podium.search.program.program import Guard, complexity, program_of, terms
 from podium.search.program.reader import parse
 from podium.search.program.writer import write
 from support.bred import brood
 
-OPERATORS = [*MUTATIONS, *GROWTHS]
+OPERATORS = list({**MUTATIONS, **GROWTHS, **PLAIN_GROWTHS})
 
 
 def _rng(seed=1):
@@ -162,3 +170,20 @@ def test_a_term_that_only_borrows_the_name_of_an_ingredient_keeps_its_meaning():
     child = finished(parent)
     assert set(child.block.statements) == set(parent.block.statements)
     assert child.block.result == parent.block.result
+
+
+def test_what_placing_the_pod_changes_is_what_it_takes():
+    program = parse(
+        "def score(pod, node):\n    free = 0\n    for slot in range(node.gpu_count):\n"
+        "        free += node.gpu_milli_left[slot]\n    cpus = node.cpu_milli_left / 1000\n"
+        "    return max(0, free / 1000 - cpus / 10)\n"
+    )
+    after = once_placed(program.block.result, program)
+    assert text_of(after) == (
+        "max(0, (free - pod.gpu_count * pod.gpu_milli) / 1000"
+        " - (node.cpu_milli_left - pod.cpu_milli) / 1000 / 10)"
+    )
+    children = [insert_change(_rng(seed), program) for seed in range(20)]
+    assert any(
+        "pod.gpu_count * pod.gpu_milli" in write(finished(each)) for each in children if each
+    )
