@@ -67,7 +67,7 @@ class Controlled:
     evaluations: int
     fitness: float | None  # on the training set
     comparisons: tuple[Comparison, ...]
-    origin: str  # what it would be called if it were promoted as it is
+    origin: str | None  # what it would be called if promoted as it is; None without tuned seeds
 
     def as_object(self) -> dict[str, Any]:
         """Describes the comparison as JSON types."""
@@ -104,7 +104,9 @@ def control(
     results = validate(policies, cases, partial(listener.progress, "validate"), request.jobs)
     rule = rule_of(plan, request)
     beside = compared(results, [name], controls, rule, np.random.default_rng(0))[name]
-    called = origin_of(authorship_in(best.text, plan), beside, rule.risk)
+    called = None
+    if "tuned" in wanted:
+        called = origin_of(authorship_in(best.text, plan), beside, rule.risk)
     return Controlled(record.id, best.number, evaluations, best.fitness, beside, called)
 
 

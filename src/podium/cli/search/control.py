@@ -63,7 +63,7 @@ def control(
             "run": found.run,
             "best": f"candidate #{found.candidate}, fitness {figures.decimal(found.fitness, 3)}",
             "evaluations": f"{found.evaluations:,}",
-            "origin": origin_words(found.origin),
+            "origin": origin_words(found.origin) if found.origin else "only --arm tuned tells",
         }
     )
     print()
