@@ -249,7 +249,7 @@ def search(  # noqa: PLR0913 - the options of the command
         duration: as for `simulate`.
         topology: as for `simulate`.
         generator: who writes candidates: genetic or random; llm where the settings name models.
-        start: begins with published formulas, or with nothing.
+        start: begins with formulas of people, or with nothing.
         may_hold: lets candidates hold pods back.
         seed: of everything random.
         workers: processes; 0 means one per core.

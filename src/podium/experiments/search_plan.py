@@ -55,15 +55,17 @@ class SearchRequest:
     cases: CasesRequest = field(default_factory=CasesRequest)
     writers: GeneratorRequest = GeneratorRequest()
     seed: int = 1000
-    start: str = "seeds"
+    start: str | None = None  # None: seeds, unless ingredients are none
     policies: tuple[Path, ...] = ()  # files to begin with too
     origin: str | None = None  # an earlier run to begin with the best of
     may_hold: bool = False
     islands: int = 4
     batch: int = 24
-    largest: int = 120  # nodes of a program's syntax tree
-    tune_every: int = 3
+    largest: int = 160  # nodes of a program's syntax tree
+    tune_every: int = 1
     tune_evaluations: int = 60
+    ingredients: str = "all"
+    ahead: int = 8  # batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +86,29 @@ def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SIL
     """Builds the plan; reports what is wrong with the request before anything is stored."""
     from podium.search.judging.fitness import fitness_named
     from podium.search.population.archive import IslandSettings
-    from podium.search.run.plan import RunPlan, Tuning
+    from podium.search.run.plan import Pipeline, RunPlan, Tuning
 
     writers, fitness = request.writers, request.cases.fitness
     check_names(writers.names)
     refuse_unused(writers)
     return RunPlan(
         training_set(settings, request.cases, listener),
-        fitness, request.seed, writers.generators, request.start,
+        fitness, request.seed, writers.generators,
+        start_of(request.start, request.ingredients),
         find_starters(settings, request.policies, request.origin), request.batch,
         IslandSettings(islands=request.islands),
         Tuning(request.tune_every, request.tune_evaluations),
         request.may_hold or fitness_named(fitness).may_hold, request.largest,
-        generator_options(settings, writers),
+        generator_options(settings, writers), request.ingredients,
+        Pipeline(ahead=request.ahead),
     )  # fmt: skip
+
+
+def start_of(start: str | None, ingredients: str) -> str:
+    """Returns what a search begins with: from nothing means without the formulas of people too."""
+    from podium.search.run.plan import NONE, RANDOM, SEEDS
+
+    return start or (RANDOM if ingredients == NONE else SEEDS)
 
 
 def means_of(settings: Settings, request: MeansRequest) -> Means:

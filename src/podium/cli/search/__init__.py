@@ -1,10 +1,11 @@
-"""Searches for policies: run, resume, compare, promote."""
+"""Searches for policies: run, resume, compare, promote, export."""
 
 from __future__ import annotations
 
 from podium.cli.group import new_app
 from podium.cli.search.compare import compare
 from podium.cli.search.evaluate import evaluate
+from podium.cli.search.export import export
 from podium.cli.search.promote import promote
 from podium.cli.search.run import resume, run
 from podium.cli.search.status import status
@@ -12,5 +13,5 @@ from podium.cli.signals import stoppable
 
 app = new_app(__doc__)
 
-for verb in (run, resume, status, compare, promote, evaluate):
+for verb in (run, resume, status, compare, promote, evaluate, export):
     app.command()(stoppable(verb))

@@ -116,7 +116,20 @@ Target = Annotated[
     float | None, typer.Option("--target", help="Stop at this fitness.", show_default=False)
 ]
 Start = Annotated[
-    str, typer.Option("--start", help="Start from seeds (published formulas) or random (nothing).")
+    str | None,
+    typer.Option(
+        "--start",
+        help="Start from seeds (formulas of people) or random (nothing); seeds by default, random "
+        "with --ingredients none.",
+        show_default=False,
+    ),
+]
+Ingredients = Annotated[
+    str,
+    typer.Option(
+        "--ingredients",
+        help="What breeding may draw: all, or none (no quantities and functions of people).",
+    ),
 ]
 Models = Annotated[
     list[str] | None,

@@ -33,7 +33,8 @@ def run(
         list[str] | None,
         typer.Option("--generator", help="genetic, llm, command, random; NAME=WEIGHT sets shares."),
     ] = None,
-    start: options.Start = "seeds",
+    start: options.Start = None,
+    ingredients: options.Ingredients = "all",
     policy: Annotated[
         list[Path] | None,
         typer.Option(
@@ -61,17 +62,26 @@ def run(
     batch: Annotated[int, typer.Option("--batch", help="Candidates per batch.", min=1)] = 24,
     largest: Annotated[
         int, typer.Option("--largest", help="Largest program, in AST nodes.", min=10, max=400)
-    ] = 120,
+    ] = 160,
     tune_every: Annotated[
         int,
-        typer.Option("--tune-every", help="Tune constants every N batches; 0: never.", min=0),
-    ] = 3,
+        typer.Option("--tune-every", help="Tune constants in every Nth batch; 0: never.", min=0),
+    ] = 1,
     tune_evaluations: Annotated[
         int,
         typer.Option(
             "--tune-evaluations", help="Evaluations spent on tuning one candidate.", min=10
         ),
     ] = 60,
+    ahead: Annotated[
+        int,
+        typer.Option(
+            "--ahead",
+            help="Batches between asking a model and judging its answer.",
+            min=0,
+            max=1000,
+        ),
+    ] = 8,
     models: options.ModelOptions,
     price: options.Prices = None,
     replay: options.Replay = None,
@@ -92,7 +102,7 @@ def run(
     )  # fmt: skip
     request = search_plan.SearchRequest(
         cases.request(), writers, seed, start, tuple(policy or ()), origin, may_hold, islands,
-        batch, largest, tune_every, tune_evaluations,
+        batch, largest, tune_every, tune_evaluations, ingredients, ahead,
     )  # fmt: skip
     with watching(Screen(settings.display)) as listener:
         plan = search_plan.plan_of(settings, request, listener)

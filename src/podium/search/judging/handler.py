@@ -15,9 +15,10 @@ from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import bounds_of
 from podium.evaluation.waste import MedianPod
 from podium.search.candidate.verdict import Decisions, Rejected
-from podium.search.judging.fitness import Fitness, Outcome, fitness_named
+from podium.search.judging.fitness import Fitness, fitness_named
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import form_as_written
+from podium.search.judging.race import Race
 from podium.search.judging.trial import CANDIDATE, Parent, read_policy, try_candidate
 from podium.search.judging.tuning import Tuner, tune
 from podium.search.sandbox.channel import Channel
@@ -80,17 +81,22 @@ class TrialHandler:
         return {"tuned": dict(values), "evaluations": tuner.evaluations}
 
     def _try(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
+        reply: dict[str, Any] = {}
+
         def wants(decisions: Decisions) -> bool:
             channel.send({"signature": decisions.signature, "behaviour": decisions.behaviour})
-            return bool(channel.receive()["is_wanted"])
+            reply.update(channel.receive())
+            return bool(reply["is_wanted"])
 
         def tell(message: dict[str, Any]) -> None:
             # Time limits go by the gate, so it is told at once; figures wait for the next word.
             (channel.send if "gate" in message else channel.put)(message)
 
-        race = [Outcome(*each) for each in request["race"]]
-        parent = Parent(tell, wants, bool(request["may_hold"]))
-        try_candidate(self.fixtures, request["text"], race, self.fitness, parent)
+        def race() -> Race:
+            return Race.from_object(reply["race"])
+
+        parent = Parent(tell, wants, bool(request["may_hold"]), race)
+        try_candidate(self.fixtures, request["text"], request["baseline"], self.fitness, parent)
         return {}
 
 

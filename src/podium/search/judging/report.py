@@ -20,6 +20,7 @@ from podium.search.candidate.verdict import (
     Decisions,
     Verdict,
 )
+from podium.search.judging.race import NO_RACE, Race
 from podium.search.sandbox.channel import ChannelGarbled
 from podium.search.sandbox.report import WorkerReport, seconds_of
 
@@ -32,9 +33,18 @@ Wants = Callable[[Decisions], bool]
 """Returns whether a candidate with these decisions is still wanted."""
 
 
+Racing = Callable[[Decisions], Race]
+"""Returns what a candidate with these decisions races against."""
+
+
 def anything(_decisions: Decisions) -> bool:
     """Accepts every candidate."""
     return True
+
+
+def unopposed(_decisions: Decisions) -> Race:
+    """Lets every candidate run to its end."""
+    return NO_RACE
 
 
 @dataclass(slots=True)
@@ -50,6 +60,8 @@ class TrialReport(WorkerReport):
     losses: list[Losses] = field(default_factory=list)  # case by case, once it is accepted
     simulated_s: float = 0.0  # processor time in the simulator, on the training cases
     decisions: Decisions | None = None
+    racing: Racing = unopposed
+    race: Race = NO_RACE  # of this candidate, once its decisions are known
 
     @property
     def verdict(self) -> Verdict:
@@ -71,7 +83,9 @@ class TrialReport(WorkerReport):
             self._take_losses(message)
         elif "signature" in message and self.decisions is None:
             self.decisions = _decisions(message)
-            return {"is_wanted": self.wants(self.decisions)}
+            self.race = self.racing(self.decisions)
+            is_wanted = self.wants(self.decisions)
+            return {"is_wanted": is_wanted, "race": self.race.as_object()}
         else:
             raise ChannelGarbled("a message of an unknown kind")
         return None

@@ -28,7 +28,7 @@ from podium.search.judging.contract import check_compiled, check_contract, decis
 from podium.search.judging.fitness import Fitness, Outcome
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import Form, form_as_written, form_for
-from podium.search.judging.race import check_race
+from podium.search.judging.race import NO_RACE, Race
 from podium.search.judging.scrutiny import check_held, check_run
 from podium.sim import Result
 from podium.sim.execution import execute
@@ -47,26 +47,29 @@ class Parent:
     tell: Tell
     wants: Callable[[Decisions], bool]  # whether a candidate with such decisions is still wanted
     may_hold: bool = True  # whether a candidate that holds pods is
+    race: Callable[[], Race] = lambda: NO_RACE  # of a candidate that is wanted
 
 
 def try_candidate(
-    fixtures: Fixtures, text: str, race: Sequence[Outcome], fitness: Fitness, parent: Parent
+    fixtures: Fixtures, text: str, baseline: Sequence[Values], fitness: Fitness, parent: Parent
 ) -> None:
     """Runs a candidate through the gates of the worker; raises Rejected where one refuses it.
 
-    `race` holds the incumbent's outcomes on the first cases, or nothing.
+    `baseline` is what fgd reaches on each case; a candidate that races against nobody needs none.
     """
     sealed = _seals(fixtures)
     form = _admitted(fixtures, text, parent)
-    tell = parent.tell
-    tell({"gate": RACE if race else TRAINING})
+    tell, race = parent.tell, parent.race()
+    last = race.cases
+    tell({"gate": RACE if last else TRAINING})
     found: list[Outcome] = []
     results: list[tuple[Result, Values]] = []
     for index, values in enumerate(_measured(fixtures, form, parent, results)):
-        if index < len(race):
-            found.append(replace(race[index], values=values))
-            check_race(found, race, fitness)
-        if index + 1 == len(race):
+        if index < last:
+            kind, family = fixtures.plans[index].protocol.name, fixtures.families[index]
+            found.append(Outcome(kind, values, baseline[index], family))
+            race.check(found, fitness)
+        if index + 1 == last:
             tell({"gate": TRAINING})
     rows = zip(results, sealed, fixtures.median_pods, strict=True)
     for index, ((result, values), seal_before, median_pod) in enumerate(rows):

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from podium.evaluation.cases import TrainingSet
+from podium.evaluation.measures import Values
 from podium.evaluation.waste import Losses
-from podium.search.judging.fitness import Outcome
-from podium.search.judging.report import TrialReport, TuningReport, Wants, anything
+from podium.search.judging.report import (
+    Racing,
+    TrialReport,
+    TuningReport,
+    Wants,
+    anything,
+    unopposed,
+)
 from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.pool import Pool
 from podium.search.sandbox.worker import Worker
@@ -43,12 +51,14 @@ class TrialPool(Pool):
         return list(self.facts.get("losses", ()))
 
     def run(
-        self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything, *,
+        self, text: str, wants: Wants = anything, racing: Racing = unopposed, *,
         may_hold: bool = True,
     ) -> TrialReport:  # fmt: skip
         """Tries a candidate in the next free worker."""
+        self.get_ready()
+        terms = RaceTerms(racing, self.baseline)
         return self.lend(
-            lambda worker: ask_trial(worker, self._kinds, text, race, wants, may_hold=may_hold)
+            lambda worker: ask_trial(worker, self._kinds, text, wants, terms, may_hold=may_hold)
         )
 
     def tune(
@@ -63,14 +73,25 @@ class TrialPool(Pool):
         return self.lend(lambda worker: ask_tuning(worker, text, tuning))
 
 
+@dataclass(frozen=True, slots=True)
+class RaceTerms:
+    """What candidates race against, and what fgd reaches on each case."""
+
+    racing: Racing = unopposed
+    baseline: Sequence[Values] = ()
+
+
+NO_TERMS = RaceTerms()
+
+
 def ask_trial(
-    worker: Worker, kinds: tuple[str, ...], text: str, race: Sequence[Outcome] = (),
-    wants: Wants = anything, *, may_hold: bool = True,
+    worker: Worker, kinds: tuple[str, ...], text: str, wants: Wants = anything,
+    terms: RaceTerms = NO_TERMS, *, may_hold: bool = True,
 ) -> TrialReport:  # fmt: skip
     """Tries a candidate; whatever happens to the process, a report comes back."""
-    outcomes = [(each.kind, dict(each.values), dict(each.baseline), each.family) for each in race]
-    request = {"text": text, "race": outcomes, "may_hold": may_hold}
-    report = TrialReport(kinds, wants, tuple(worker.facts.get("bounds", ())))
+    request = {"text": text, "baseline": list(terms.baseline), "may_hold": may_hold}
+    bounds = tuple(worker.facts.get("bounds", ()))
+    report = TrialReport(kinds, wants, bounds, racing=terms.racing)
     limits = worker.limits
     return worker.ask(request, report, limits.time_s, limits.trial_s)
 

@@ -65,7 +65,8 @@ def cuts(program: Program) -> list[Cut]:
     """Lists cuts, the largest first."""
     found: list[Cut] = []
     seen: Counter[tuple[str, str]] = Counter()
-    for was, becomes, smaller, saved in (*_part_cuts(program), *_guard_cuts(program)):
+    every = (*_part_cuts(program), *_function_cuts(program), *_guard_cuts(program))
+    for was, becomes, smaller, saved in every:
         found.append(Cut((was, becomes, seen[was, becomes]), smaller, saved))
         seen[was, becomes] += 1
     return sorted(found, key=lambda cut: (-cut.saved, cut.key))
@@ -82,6 +83,18 @@ def _part_cuts(program: Program) -> Iterator[tuple[str, str, Program, int]]:
                 smaller = with_root(program, index, replaced(root, path, other))
                 saved = part.size - other.size + goes_too
                 yield _shown(part), _shown(other), smaller, saved
+
+
+def _function_cuts(program: Program) -> Iterator[tuple[str, str, Program, int]]:
+    for index, function in enumerate(program.functions):
+        for path, part in walk(function.expression):
+            if is_fixed(function.expression, path):
+                continue
+            for other in _replacements(part):
+                new = replace(function, expression=replaced(function.expression, path, other))
+                functions = (*program.functions[:index], new, *program.functions[index + 1 :])
+                smaller = replace(program, functions=functions)
+                yield _shown(part), _shown(other), smaller, part.size - other.size
 
 
 def _defined(program: Program) -> dict[str, int]:

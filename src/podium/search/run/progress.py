@@ -26,6 +26,12 @@ class Tally:
     tokens: int = 0
     calls: int = 0
     unpriced: int = 0  # calls whose price nobody knows
+    writing_s: float = 0.0  # that calls took
+
+    @property
+    def seconds_per_call(self) -> float:
+        """Returns how long an answer takes on average."""
+        return self.writing_s / self.calls if self.calls else 0.0
 
     def count_proposal(self, record: CandidateRecord) -> None:
         """Counts what a proposal cost."""
@@ -35,6 +41,7 @@ class Tally:
         self.tokens += record.cost.get("tokens_in", 0) + record.cost.get("tokens_out", 0)
         calls = record.cost.get("calls", 0)
         self.calls += calls
+        self.writing_s += record.cost.get("seconds", 0.0) if calls else 0.0
         self.unpriced += calls if record.cost.get("usd") is None else 0
 
     def count_judgement(self, record: CandidateRecord) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from podium.evaluation.cases import TrainingSet
 from podium.search.judging.judge import Judge
 from podium.search.population import Archive, Member
-from podium.search.population.member import ROUNDED
+from podium.search.population.member import STEP
 from podium.search.run.progress import Chosen
 from podium.search.sandbox.limits import Limits
 
@@ -56,7 +56,8 @@ def finalists_of(archive: Archive, count: int) -> list[Member]:
     if archive.best is not None:
         known[archive.best.signature] = archive.best
     for member in _ranked(each for island in archive.islands for each in island.members):
-        known.setdefault(member.signature, member)
+        if member.is_whole:
+            known.setdefault(member.signature, member)
     return _ranked(known.values())[:count]
 
 
@@ -69,7 +70,7 @@ def chosen_of(members: Sequence[Member], measured: Sequence[Finalist]) -> Chosen
     ]
     return max(
         found,
-        key=lambda each: (round(each.fitness, ROUNDED), each.member.key()),
+        key=lambda each: (round(each.fitness / STEP), each.member.key()),
         default=None,
     )
 

@@ -21,6 +21,7 @@ FULL = RunPlan(
     may_hold=True,
     largest=60,
     options={"llm": {"models": ["a"], "usd": 1.5, "prices": {"a": [1.0, 2.0, 0.0]}}},
+    ingredients="none",
 )
 
 
@@ -55,6 +56,11 @@ def test_a_batch_reaches_every_island():
 def test_an_unknown_start_is_refused():
     with pytest.raises(UsageError, match="unknown start"):
         RunPlan(TRAINING, start="middle")
+
+
+def test_unknown_ingredients_are_refused():
+    with pytest.raises(UsageError, match="unknown ingredients"):
+        RunPlan(TRAINING, ingredients="some")
 
 
 def test_an_unknown_fitness_is_refused():
