@@ -14,7 +14,21 @@ GIVEN = {
     **({"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}),
 }
 STORE = ("--store", "runs.db")
-SMALL = ("--seeds", "2", "--largest", "40", "--tune-every", "0", "--evaluations", "20", *STORE)
+SMALL = (
+    "--trace",
+    "openb",
+    "--nodes",
+    "32",
+    "--seeds",
+    "2",
+    "--largest",
+    "40",
+    "--tune-every",
+    "0",
+    "--evaluations",
+    "20",
+    *STORE,
+)
 
 
 def podium(folder, *arguments):

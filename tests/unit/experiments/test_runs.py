@@ -186,7 +186,15 @@ def test_a_password_in_a_command_is_not_kept(invoke, monkeypatch):
 
 def test_searches_are_set_side_by_side(invoke):
     found = [
-        podium.search(evaluations=20, seeds=2, workers=1, seed=seed, keep=f"seed {seed}")
+        podium.search(
+            evaluations=20,
+            trace="openb",
+            nodes=32,
+            seeds=2,
+            workers=1,
+            seed=seed,
+            keep=f"seed {seed}",
+        )
         for seed in (1000, 1001)
     ]
     with open_store(str(_default_store())) as store:
