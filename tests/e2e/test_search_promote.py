@@ -14,21 +14,8 @@ GIVEN = {
     **({"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}),
 }
 STORE = ("--store", "runs.db")
-SMALL = (
-    "--trace",
-    "openb",
-    "--nodes",
-    "32",
-    "--seeds",
-    "2",
-    "--largest",
-    "40",
-    "--tune-every",
-    "0",
-    "--evaluations",
-    "20",
-    *STORE,
-)
+DRAWN = ("--trace", "openb", "--nodes", "32")  # small clusters of one workload
+SMALL = ("--seeds", "2", "--largest", "40", "--tune-every", "0", "--evaluations", "20", *STORE)
 
 
 def podium(folder, *arguments):
@@ -39,10 +26,10 @@ def podium(folder, *arguments):
 def folder(tmp_path_factory):
     """Holds a run, and another that began with what it found."""
     folder = tmp_path_factory.mktemp("promote")
-    done = podium(folder, "run", *SMALL, "--name", "first", "--json")
+    done = podium(folder, "run", *DRAWN, *SMALL, "--name", "first", "--json")
     assert done.returncode == 0, done.stderr
     first = json.loads(done.stdout)["run"]
-    done = podium(folder, "run", *SMALL, "--name", "second", "--from", first)
+    done = podium(folder, "run", *DRAWN, *SMALL, "--name", "second", "--from", first)
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -20,22 +20,8 @@ GIVEN = {
     **({"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}),
 }
 SMALL = [
-    *(
-        "--trace",
-        "openb",
-        "--nodes",
-        "32",
-        "--seeds",
-        "1",
-        "--seed",
-        "1007",
-        "--batch",
-        "16",
-        "--islands",
-        "2",
-        "--largest",
-        "40",
-    ),
+    *("--trace", "openb", "--nodes", "32", "--seeds", "1", "--seed", "1007", "--batch", "16"),
+    *("--islands", "2", "--largest", "40"),
     *("--tune-every", "2", "--tune-evaluations", "10", "--store", "runs.db", "--time-limit", "60"),
 ]
 EVALUATIONS = ["--evaluations", "70"]
@@ -364,7 +350,7 @@ def own_traces(tmp_path):
 def test_a_relative_path_leads_to_the_trace_from_the_folder_of_a_worker_too(
     own_traces, given, environ
 ):
-    few = ["--trace", "openb", "--nodes", "32", "--seeds", "1", "--store", "runs.db", "--json"]
+    few = ["--seeds", "1", "--store", "runs.db", "--json"]
     done = podium(own_traces, "run", "--evaluations", "4", *few, *given, **environ)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["evaluations"] == 4

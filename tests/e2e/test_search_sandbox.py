@@ -48,20 +48,8 @@ def score(pod, node):
     return -kept[0] * WEIGHTS[node.gpu_count % 3] + kept[1]
 """
 SMALL = [
-    "--trace",
-    "openb",
-    "--nodes",
-    "32",
-    "--seeds",
-    "1",
-    "--batch",
-    "8",
-    "--islands",
-    "1",
-    "--largest",
-    "20",
-    "--tune-every",
-    "0",
+    *("--trace", "openb", "--nodes", "32", "--seeds", "1", "--batch", "8", "--islands", "1"),
+    *("--largest", "20", "--tune-every", "0"),
 ]
 KEPT = ["--store", "runs.db"]
 WALL = "missing system calls"
