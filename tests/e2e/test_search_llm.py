@@ -25,7 +25,8 @@ GIVEN = {
 }
 MODELS = ["--generator", "llm", "--model", "small", "--model", "large"]
 SMALL = [
-    *("--seeds", "1", "--seed", "1007", "--batch", "8", "--islands", "2", "--tune-every", "0"),
+    *("--trace", "openb", "--nodes", "32", "--seeds", "1", "--seed", "1007", "--batch", "8"),
+    *("--islands", "2", "--tune-every", "0"),
     *("--store", "runs.db", "--time-limit", "60"),
 ]
 WHOLE, HALF = ["--evaluations", "50"], ["--evaluations", "25"]

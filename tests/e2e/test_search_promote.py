@@ -14,7 +14,7 @@ GIVEN = {
     **({"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}),
 }
 STORE = ("--store", "runs.db")
-TINY = ("--trace", "openb", "--nodes", "32")
+DRAWN = ("--trace", "openb", "--nodes", "32")  # small clusters of one workload
 SMALL = ("--seeds", "2", "--largest", "40", "--tune-every", "0", "--evaluations", "20", *STORE)
 
 
@@ -26,10 +26,10 @@ def podium(folder, *arguments):
 def folder(tmp_path_factory):
     """Holds a run, and another that began with what it found."""
     folder = tmp_path_factory.mktemp("promote")
-    done = podium(folder, "run", *SMALL, *TINY, "--name", "first", "--json")
+    done = podium(folder, "run", *DRAWN, *SMALL, "--name", "first", "--json")
     assert done.returncode == 0, done.stderr
     first = json.loads(done.stdout)["run"]
-    done = podium(folder, "run", *SMALL, *TINY, "--name", "second", "--from", first)
+    done = podium(folder, "run", *DRAWN, *SMALL, "--name", "second", "--from", first)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -118,7 +118,7 @@ def test_a_mistake_is_told_in_three_lines(folder, arguments, told):
 def test_arms_are_compared_on_held_out_cases(tmp_path):
     done = podium(
         tmp_path, "compare", "random", "tuned", "--runs", "1", "--evaluations", "20",
-        "--seeds", "1", *TINY, *STORE, "--json",
+        "--seeds", "1", *DRAWN, *STORE, "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

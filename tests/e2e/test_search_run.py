@@ -20,7 +20,8 @@ GIVEN = {
     **({"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}),
 }
 SMALL = [
-    *("--seeds", "1", "--seed", "1007", "--batch", "16", "--islands", "2", "--largest", "40"),
+    *("--trace", "openb", "--nodes", "32", "--seeds", "1", "--seed", "1007", "--batch", "16"),
+    *("--islands", "2", "--largest", "40"),
     *("--tune-every", "2", "--tune-evaluations", "10", "--store", "runs.db", "--time-limit", "60"),
 ]
 EVALUATIONS = ["--evaluations", "70"]

@@ -44,6 +44,16 @@ Seeds = Annotated[
         show_default=False,
     ),
 ]
+FewSeeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        help="Cases per trace. [default: 4; without --trace 1 per workload family]",
+        min=1,
+        max=890,
+        show_default=False,
+    ),
+]
 Nodes = Annotated[
     int | None,
     typer.Option(
@@ -274,6 +284,8 @@ class CasesOptions:
 @dataclass(frozen=True, slots=True)
 class FewCasesOptions(CasesOptions):
     """The same options for one candidate: half as many cases of a trace."""
+
+    seeds: FewSeeds = None
 
     def request(self) -> CasesRequest:
         """Describes the cases."""
