@@ -2,8 +2,8 @@
 
     python tools/profile_openb.py FOLDER [TARGET]
 
-FOLDER holds `openb_node_list_gpu_node.csv`, `openb_node_list_16_node.csv` and
-`openb_pod_list_default.csv`. The same files give the same bytes.
+FOLDER holds `openb_node_list_gpu_node.csv`, `openb_node_list_16_node.csv`,
+`openb_pod_list_default.csv` and `openb_pod_list_gpuspec33.csv`. The same files give the same bytes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ def main(folder: Path, target: Path = TARGET) -> None:
     nodes = read(folder / "openb_node_list_gpu_node.csv")
     small = read(folder / "openb_node_list_16_node.csv")
     pods = read(folder / "openb_pod_list_default.csv")
+    bound = read(folder / "openb_pod_list_gpuspec33.csv")
     node_types = Counter(node_type(row) for row in nodes)
     ordered = sorted(node_types, key=lambda kind: (-node_types[kind], kind))
     profile = {
         "source": "alibaba/clusterdata cluster-trace-gpu-v2023, "
-        "openb_node_list_gpu_node.csv and openb_pod_list_default.csv",
+        "openb_node_list_gpu_node.csv, openb_pod_list_default.csv and, for GPU models, "
+        "openb_pod_list_gpuspec33.csv",
         "node_types": {
             "columns": ["gpu_model", "gpu_count", "cpu_milli", "memory_mib", "nodes"],
             "rows": [[*kind, node_types[kind]] for kind in ordered],
@@ -46,6 +48,10 @@ def main(folder: Path, target: Path = TARGET) -> None:
         "pod_shapes": {
             "columns": ["cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "pods"],
             "rows": shapes(pods),
+        },
+        "accepted_models": {
+            "columns": ["gpu_count", "is_share", "gpu_models", "pods"],
+            "rows": accepted(bound),
         },
         "inter_arrival_s": quantiles(gaps(column(pods, "creation_time"))),
         "duration_s": quantiles(column(pods, "deletion_time") - column(pods, "creation_time")),
@@ -75,6 +81,24 @@ def shapes(pods: list[Row]) -> list[list[int]]:
     counts = Counter(tuple(int(row[name]) for name in names) for row in pods)
     ordered = sorted(counts, key=lambda shape: (-counts[shape], shape))
     return [[*shape, counts[shape]] for shape in ordered]
+
+
+def accepted(pods: list[Row]) -> list[list[Any]]:
+    """Counts the GPU models that pods of each class accept; an empty text is any model."""
+    with_gpu = [row for row in pods if int(row["num_gpu"])]
+    counts = Counter(
+        (int(row["num_gpu"]), int(row["gpu_milli"]) < 1000, models(row["gpu_spec"]))
+        for row in with_gpu
+    )
+    return [
+        [*kind, counts[kind]]
+        for kind in sorted(counts, key=lambda kind: (*kind[:2], -counts[kind], kind))
+    ]
+
+
+def models(written: str) -> str:
+    """Names each model once."""
+    return "|".join(sorted({each for each in written.split("|") if each}))
 
 
 def gaps(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -174,11 +174,11 @@ def exit_codes() -> str:
 def policy_table() -> str:
     """Writes a row for every policy that ships."""
     rows = [
-        (f"[`{info.name}`](#{info.name})", info.kind, "yes" if info.may_hold else "no",
-         info.summary)
+        (f"[`{info.name}`](#{info.name})", info.kind, info.origin,
+         "yes" if info.may_hold else "no", info.summary)
         for info in catalogue()
     ]  # fmt: skip
-    return table(("policy", "kind", "may hold", "summary"), rows)
+    return table(("policy", "kind", "origin", "may hold", "summary"), rows)
 
 
 def policy_sections() -> str:

@@ -9,7 +9,7 @@ from support.hostile import GOOD, hostile_candidates
 
 # Read before any test cleans its environment.
 COMPILED = cache_folder()
-QUICK = ["--seeds", "1", "--json"]
+QUICK = ["--trace", "openb", "--nodes", "32", "--seeds", "1", "--json"]
 
 
 def judged(folder, text, *options):

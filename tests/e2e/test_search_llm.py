@@ -25,7 +25,8 @@ GIVEN = {
 }
 MODELS = ["--generator", "llm", "--model", "small", "--model", "large"]
 SMALL = [
-    *("--seeds", "1", "--seed", "1007", "--batch", "8", "--islands", "2", "--tune-every", "0"),
+    *("--trace", "openb", "--nodes", "32", "--seeds", "1", "--seed", "1007", "--batch", "8"),
+    *("--islands", "2", "--tune-every", "0"),
     *("--store", "runs.db", "--time-limit", "60"),
 ]
 WHOLE, HALF = ["--evaluations", "50"], ["--evaluations", "25"]
@@ -231,3 +232,37 @@ def test_an_address_where_nobody_answers_is_an_error(tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (3, "")
     assert "the service cannot be reached" in done.stderr
+
+
+def test_a_model_that_thinks_too_long_is_told_apart_and_longer_answers_go_on(server, tmp_path):
+    def thoughtful(body):
+        if body["max_tokens"] < 9000:
+            message = {"reasoning_content": "Let me see. " * 50}
+            return Answer("", finish="length", message=message, tokens_out=body["max_tokens"])
+        return answer(body)
+
+    server.script = thoughtful
+    own = tmp_path / "prompts"
+    own.mkdir()
+    (own / "improve.md").write_text("Aim at {{fitness}}\n\n{{programs}}\n\nGo on.\n")
+    given = ["--generator", "llm", "--model", "small", "--base-url", server.url, *SMALL]
+    given += ["--tokens", "3000000", "--prompts", "prompts"]
+    given += ["--temperature", "0.4,0.9", "--reasoning-effort", "low", "--model-calls", "1"]
+    given += ["--model-parameters", '{"top_p": 0.9}']
+    done = podium(tmp_path, "run", *given, "--evaluations", "30")
+    assert done.returncode == 3, done.stderr
+    assert "3 answers in a row ended at their limit of 4,096 tokens" in done.stderr
+    assert "--max-tokens (search.max_tokens)" in done.stderr
+    assert len(server.calls) == 3
+    assert {call["temperature"] for call in server.calls} <= {0.4, 0.9}
+    assert {(call["reasoning_effort"], call["top_p"]) for call in server.calls} == {("low", 0.9)}
+    assert server.calls[0]["messages"][1]["content"].endswith("Go on.")
+    (folder,) = (tmp_path / ".data/podium/runs").glob("*")
+    more = ["--store", "runs.db", "--evaluations", "30"]
+    done = podium(tmp_path, "resume", folder.name, *more, "--max-tokens", "9000")
+    assert done.returncode == 0, done.stderr
+    assert server.calls[-1]["max_tokens"] == 9000
+    (own / "improve.md").write_text("Aim higher.\n")
+    done = podium(tmp_path, "resume", folder.name, *more)
+    assert done.returncode == 2
+    assert "the prompt templates were changed after the run had begun" in done.stderr

@@ -14,6 +14,7 @@ GIVEN = {
     **({"PODIUM_COMPILE_CACHE": str(COMPILED)} if COMPILED else {}),
 }
 STORE = ("--store", "runs.db")
+DRAWN = ("--trace", "openb", "--nodes", "32")  # small clusters of one workload
 SMALL = ("--seeds", "2", "--largest", "40", "--tune-every", "0", "--evaluations", "20", *STORE)
 
 
@@ -25,10 +26,10 @@ def podium(folder, *arguments):
 def folder(tmp_path_factory):
     """Holds a run, and another that began with what it found."""
     folder = tmp_path_factory.mktemp("promote")
-    done = podium(folder, "run", *SMALL, "--name", "first", "--json")
+    done = podium(folder, "run", *DRAWN, *SMALL, "--name", "first", "--json")
     assert done.returncode == 0, done.stderr
     first = json.loads(done.stdout)["run"]
-    done = podium(folder, "run", *SMALL, "--name", "second", "--from", first)
+    done = podium(folder, "run", *DRAWN, *SMALL, "--name", "second", "--from", first)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -62,6 +63,40 @@ def test_one_seed_proves_nothing_and_nothing_is_written(folder):
     assert not promotion["accepted"]
     assert {row["trace"] for row in promotion["table"]} == {"openb"}
     assert not list(folder.glob("found/*"))
+    assert promotion["origin"] in ("tuned", "written")  # one seed cannot show more
+    assert [each["arm"] for each in promotion["control"]] == ["tuned", "random"]
+    for row in promotion["table"]:
+        assert {"tuned seed", "random drawing"} <= set(row["differences"])
+
+
+def test_controls_have_the_budget_of_the_search_and_are_run_once(folder):
+    small = ("--seeds", "2", "--trace", "openb", *STORE)
+    done = podium(folder, "control", "first", *small, "--json")
+    assert done.returncode == 0, done.stderr
+    assert "controls with 20 evaluations each: tuned and random, about" in done.stderr
+    found = json.loads(done.stdout)
+    assert found["evaluations"] == 20
+    assert [each["arm"] for each in found["control"]] == ["tuned", "random"]
+    assert all(each["evaluations"] <= 20 for each in found["control"])
+    names = [name for name in runs(folder) if name.startswith(f"control of {found['run']}")]
+    assert len(names) == len({run for each in found["control"] for run in each["runs"]})
+    again = podium(folder, "control", "first", *small, "--arm", "random")
+    assert again.returncode == 0, again.stderr
+    assert "controls with" not in again.stderr
+    (run_id,) = found["control"][1]["runs"]
+    assert f"{run_id}\n" in again.stdout
+    assert "only --arm tuned tells" in again.stdout
+    assert "tuned seed" not in again.stdout
+
+
+def test_a_search_that_began_with_another_is_charged_for_both(folder):
+    done = podium(
+        folder, "control", "second", "--arm", "random", "--seeds", "1", "--trace", "openb", *STORE,
+        "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["evaluations"], found["origin"]) == (40, None)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +104,7 @@ def test_one_seed_proves_nothing_and_nothing_is_written(folder):
     [
         (("promote", "{first}", "--trace", "opnb"), 'held-out trace "opnb"'),
         (("promote", "{first}", "--candidate", "99999"), "99999"),
+        (("control", "{first}", "--arm", "tund"), 'arm "tund"'),
     ],
 )
 def test_a_mistake_is_told_in_three_lines(folder, arguments, told):
@@ -82,7 +118,7 @@ def test_a_mistake_is_told_in_three_lines(folder, arguments, told):
 def test_arms_are_compared_on_held_out_cases(tmp_path):
     done = podium(
         tmp_path, "compare", "random", "tuned", "--runs", "1", "--evaluations", "20",
-        "--seeds", "1", *STORE, "--json",
+        "--seeds", "1", *DRAWN, *STORE, "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -116,6 +152,11 @@ def test_a_policy_found_on_ones_own_cluster_is_promoted_by_what_was_held_out_of_
     words = " ".join((folder / "mine.py").read_text().split())
     assert f"mine-nodes.csv is the user's own trace (digest {digest[:12]})" in words
     assert "held out: the last 40 % of its arrivals" in words
+    assert card["origin"] == promotion["origin"]
+    assert [each["arm"] for each in card["control"]] == ["tuned", "random"]
+    assert f"It is called {card['origin']}: " in words
+    shown = run([*PODIUM, "policies", "show", "mine.json", "--json"], folder)
+    assert json.loads(shown.stdout)["origin"] == card["origin"]
 
 
 def test_a_trace_that_changed_since_is_no_longer_the_one_that_was_held_out(own):

@@ -47,7 +47,10 @@ def score(pod, node):
     kept = (cpu, gpus, 3)
     return -kept[0] * WEIGHTS[node.gpu_count % 3] + kept[1]
 """
-SMALL = ["--seeds", "1", "--batch", "8", "--islands", "1", "--largest", "20", "--tune-every", "0"]
+SMALL = [
+    *("--trace", "openb", "--nodes", "32", "--seeds", "1", "--batch", "8", "--islands", "1"),
+    *("--largest", "20", "--tune-every", "0"),
+]
 KEPT = ["--store", "runs.db"]
 WALL = "missing system calls"
 
@@ -77,7 +80,7 @@ def unfiltered(tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["search", "evaluate", "mine.py", "--seeds", "1"],
+        ["search", "evaluate", "mine.py", "--trace", "openb", "--nodes", "32", "--seeds", "1"],
         ["search", "run", *SMALL, *KEPT, "--evaluations", "8"],
         [
             "search",
@@ -101,7 +104,18 @@ def test_candidates_are_not_judged_where_the_kernel_does_not_confine_them(unfilt
 
 
 def test_who_asks_for_it_gets_them_judged_with_a_warning(unfiltered):
-    done = unfiltered("search", "evaluate", "mine.py", "--seeds", "1", "--allow-unconfined")
+    done = unfiltered(
+        "search",
+        "evaluate",
+        "mine.py",
+        "--trace",
+        "openb",
+        "--nodes",
+        "32",
+        "--seeds",
+        "1",
+        "--allow-unconfined",
+    )
     assert done.returncode == 0
     assert f"warning: candidates are not fully confined: {WALL}" in done.stderr
 

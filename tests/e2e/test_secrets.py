@@ -21,7 +21,8 @@ GIVEN = {
 }
 HEAD, TAIL = "Zq7xWv", "9kXjQz"
 SECRET = f"{HEAD}@:/?#[]&= %é'\"{TAIL}"
-SMALL = ("--seeds", "1", "--evaluations", "12", "--largest", "40", "--tune-every", "0",
+SMALL = ("--trace", "openb", "--nodes", "32", "--seeds", "1",
+         "--evaluations", "12", "--largest", "40", "--tune-every", "0",
          "--batch", "8", "--islands", "2")  # fmt: skip
 
 

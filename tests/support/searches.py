@@ -9,7 +9,7 @@ from podium.search.population.archive import IslandSettings
 from podium.search.program.writer import write
 from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search
-from podium.search.run.plan import RunPlan, Tuning
+from podium.search.run.plan import Pipeline, RunPlan, Tuning
 from podium.search.sandbox.limits import Limits
 from podium.store import RunRecord, open_store
 
@@ -19,8 +19,9 @@ PLAN_OF_TESTS = RunPlan(
     TRAINING,
     batch=6,
     customs=IslandSettings(islands=3, capacity=6, migrate_every=2, respawn_after=8),
-    tuning=Tuning(every=2, evaluations=10),
+    tuning=Tuning(every=1, evaluations=12),
     largest=40,
+    pipeline=Pipeline(lag=1, ahead=0),
 )
 STARTERS = [(name, write(program)) for name, program in seeds().items()][:4]
 _TIMES = ("seconds", "cost")
@@ -64,7 +65,7 @@ class Interrupting:
 
     def __init__(self, executor, after):
         self.executor, self.after = executor, after
-        self.judged = []
+        self.judged, self._left = [], []
 
     def baseline(self):
         """Gives what fgd reaches on each case."""
@@ -74,13 +75,23 @@ class Interrupting:
         """Names the walls that the executor lacks."""
         return self.executor.missing_walls()
 
-    def run(self, tasks, context):
-        """Judges so many tasks, in their order."""
-        for done in self.executor.run(tasks, context):
-            if len(self.judged) == self.after:
-                raise KeyboardInterrupt
-            self.judged.append(done.number)
-            yield done
+    def send(self, task, context):
+        """Passes a task on."""
+        self.executor.send(task, context)
+
+    def receive(self, timeout_s):
+        """Judges so many tasks."""
+        found = self._left or self.executor.receive(timeout_s)
+        self._left = found[1:]
+        if found and len(self.judged) == self.after:
+            raise KeyboardInterrupt
+        self.judged += [done.number for done in found[:1]]
+        return found[:1]
+
+    def drop(self):
+        """Passes on that nobody waits any more."""
+        self._left = []
+        self.executor.drop()
 
 
 class Counting(Interrupting):

@@ -1,4 +1,4 @@
-"""Finds a policy from nothing in a few seconds, for the demo; nothing of it stays."""
+"""Breeds a policy from random programs in a few seconds, for the demo; nothing of it stays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Found:
     text: str
 
 
-def search_from_nothing(screen: Screen, settings: Settings) -> Found:
+def search_at_random(screen: Screen, settings: Settings) -> Found:
     """Breeds programs from random ones and measures the best on validation seeds."""
     from podium.cli.search.display import following
     from podium.experiments.search import begin_in_passing
@@ -52,7 +52,8 @@ def _plan() -> RunPlan:
     from podium.evaluation.cases import TrainingSet, demo_cases
     from podium.search.run.plan import RANDOM, RunPlan
 
-    return RunPlan(TrainingSet(demo_cases(["inflation"], CASES)), seed=SEED, start=RANDOM)
+    training = TrainingSet(demo_cases(["inflation"], CASES))
+    return RunPlan(training, seed=SEED, start=RANDOM, finalists=0)
 
 
 def _texts() -> dict[str, str]:

@@ -142,7 +142,7 @@ def show_explanation(screen: Screen, found: Explanation) -> None:
         {
             "pod": found.pod,
             "asks for": words_of_request(found.request),
-            "policy": found.policy,
+            "policy": found.policy + (f" ({found.origin})" if found.origin else ""),
             "placed on": _place(found),
             "could take it": figures.counted(found.feasible, "node"),
             "could not": "; ".join(against) or "none",

@@ -167,10 +167,22 @@ def _means(group: list[Outcome]) -> list[figures.Figure]:
 
 @app.command()
 @stoppable
-def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = False) -> None:
+def funsearch(
+    ctx: typer.Context,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            help="Only these: rows of the table by their names there, or any others, by name or "
+            "file; repeatable.",
+        ),
+    ] = None,
+    traces: TracesFolder = None,
+    is_json: Json = False,
+) -> None:
     """Reproduces the FunSearch table.
 
-    Shows its policies under its own rules and under Podium's, with waiting times.
+    Shows its policies, or others, under its own rules and under Podium's, with waiting times.
     """
     settings = read_settings(ctx, {"traces.folder": traces})
     screen = Screen(settings.display)
@@ -178,7 +190,7 @@ def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = F
     from podium.experiments.published import repeat_funsearch
 
     with watching(screen) as listener:
-        views = repeat_funsearch(settings, listener)
+        views = repeat_funsearch(settings, policy or (), listener)
     if is_json:
         print_json(
             [{"policy": v.policy, "compatible": v.compatible, "true": v.true} for v in views]
@@ -190,6 +202,7 @@ def funsearch(ctx: typer.Context, traces: TracesFolder = None, is_json: Json = F
 def _show_funsearch(screen: Screen, views: list[TwoViews]) -> None:
     print("By the original's own rules (retries count as events; a share takes a whole GPU):")
     titles = ["policy", "CPU", "memory", "GPU count", "GPU milli", "frag", "score", "failed"]
+    titles += ["without retries", "mean wait"]
     rows = []
     for view in views:
         seen = view.compatible
@@ -198,7 +211,9 @@ def _show_funsearch(screen: Screen, views: list[TwoViews]) -> None:
             for share in (seen.cpu, seen.memory, seen.gpu_count, seen.gpu_milli)
         ]
         numbers = [figures.decimal(seen.fragmentation, 4), figures.decimal(seen.score, 4)]
-        rows.append((view.policy, *shares, *numbers, seen.failed_attempts))
+        served = figures.decimal(seen.score_without_retries, 4)
+        waiting = (served, figures.duration(seen.wait_mean_s))
+        rows.append((view.policy, *shares, *numbers, seen.failed_attempts, *waiting))
     screen.table(titles, rows)
     print()
     print("By Podium's rules (true sharing, FIFO queue, time-weighted use):")

@@ -14,6 +14,7 @@ from podium.cli import figures
 from podium.cli.group import new_app
 from podium.cli.options import Json, RunId, StoreUrl, read_settings
 from podium.cli.render import Screen, print_json
+from podium.cli.search.lineage import show_lineage
 from podium.cli.terminal import on_one_line
 from podium.errors import UnknownName, UsageError
 from podium.experiments import runs as experiments
@@ -22,6 +23,7 @@ from podium.experiments.plain import plain
 
 if TYPE_CHECKING:
     from podium.experiments.runs import RunDiff
+    from podium.search.run.lineage import Step
     from podium.store import CandidateRecord, RunRecord, Store
 
 app = new_app(__doc__)
@@ -83,16 +85,18 @@ def show(
     store: StoreUrl = None,
     is_json: Json = False,
 ) -> None:
-    """Shows the inputs, the progress and the best candidates of a run."""
+    """Shows the inputs, the progress, the best candidates of a run and how they came about."""
     settings = read_settings(ctx, {"store.url": store})
     with experiments.open_runs(settings) as opened:
         record = experiments.standing(_found(opened, run))
         count = opened.candidates.count(record.id)
-        found = opened.candidates.best(record.id, best)
+        found = experiments.best_candidates(opened, record, best)
+        lineage = _lineage(opened, record, found)
     if is_json:
         print_json({**plain(record), "candidates": count, "best": found})
     else:
         _show(Screen(settings.display), record, count, found)
+        show_lineage(Screen(settings.display), lineage)
 
 
 @app.command()
@@ -154,6 +158,17 @@ def delete(
         _show_deleted(screen, chosen, counts)
 
 
+def _lineage(opened: Store, record: RunRecord, best: list[CandidateRecord]) -> list[Step]:
+    """Follows the best candidate of a search back to where it began."""
+    if not best or not best[0].parents:
+        return []
+    from podium.search.run.lineage import lineage_of
+
+    number = record.summary.get("best")
+    chosen = number if isinstance(number, int) else best[0].number
+    return lineage_of(opened.candidates.of(record.id), chosen)
+
+
 def _check_kind(kind: str | None, opened: Store | None = None) -> None:
     """Refuses a kind that is neither Podium's nor that of a run in the store."""
     if kind is None or kind in experiments.KINDS:
@@ -210,7 +225,7 @@ def _ask(records: list[RunRecord], count: int) -> None:
 
 
 def _listed(opened: Store, run: RunRecord) -> dict[str, Any]:
-    best = opened.candidates.best(run.id, 1)
+    best = experiments.best_candidates(opened, run, 1)
     result = experiments.headline(run)
     return {
         "id": run.id,
@@ -259,7 +274,7 @@ def _show(screen: Screen, record: RunRecord, count: int, best: list[CandidateRec
     _show_values(screen, {"settings": record.settings, "summary": record.summary})
     if best:
         print()
-        titles = ["candidate", "fitness", "kind", "source", "complexity", "may hold"]
+        titles = ["candidate", "fitness", "kind", "source", "made by", "parts", "may hold"]
         screen.table(titles, [_candidate_line(each) for each in best])
 
 
@@ -308,7 +323,9 @@ def _cell(value: object) -> object:
 
 def _candidate_line(each: CandidateRecord) -> tuple[object, ...]:
     fitness = figures.decimal(each.fitness, 3)
-    return (each.number, fitness, each.kind, each.source, each.complexity, each.may_hold)
+    made_by = each.operators[0] if each.operators else None
+    number = f"#{each.number}"
+    return (number, fitness, each.kind, each.source, made_by, each.complexity, each.may_hold)
 
 
 def _written(value: object) -> object:

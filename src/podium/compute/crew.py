@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from podium.compute.executor import NOTHING, Call, Reply
+from podium.compute.executor import NOTHING, Call, Reply, run_all
 from podium.compute.worker import Values, Welcome, WorkerSpec, greeting_of, reply_of
 from podium.errors import MissingError, PodiumError
 
@@ -124,10 +124,10 @@ class Crew:
         member.call, member.answer = call, self.host.call(member.worker, call.task, shared)
         member.until = time.monotonic() + call.limit_s + PATIENCE_S
 
-    def listen(self) -> Iterator[Outcome]:
+    def listen(self, timeout_s: float = _LOOK_S) -> Iterator[Outcome]:
         """Waits a moment for answers; workers that died, or are silent for too long, are lost."""
         waiting = {each.answer: each for each in self.members if each.answer is not None}
-        for answer in self.host.wait(list(waiting), _LOOK_S) if waiting else ():
+        for answer in self.host.wait(list(waiting), timeout_s) if waiting else ():
             yield from self._hear(waiting[answer])
         for member in [each for each in waiting.values() if self._is_overdue(each)]:
             if not member.is_ready:
@@ -200,6 +200,10 @@ class CrewExecutor:
 
     def __init__(self, host: Host, spec: WorkerSpec, workers: int, welcome: Welcome) -> None:
         self.crew = Crew(host, spec, workers, welcome)
+        self._waiting: deque[tuple[Call, Any]] = deque()  # with what goes along, as the host has it
+        self._unanswered: dict[int, tuple[Call, Any]] = {}
+        self._attempts: Counter[int] = Counter()
+        self._shared: tuple[Values, Any] = (NOTHING, None)  # last given, and as the host has it
         try:
             self.crew.start()
         except BaseException:
@@ -212,29 +216,44 @@ class CrewExecutor:
 
     def run(self, calls: Sequence[Call], shared: Values = NOTHING) -> Iterator[Reply]:
         """Yields the reply to each call as soon as it is there."""
-        crew, attempts = self.crew, Counter[int]()
-        waiting, unanswered = deque(calls), {call.key for call in calls}
-        token = crew.host.share(shared) if calls else None
-        try:
-            found: list[Reply] = []
-            while unanswered or found:
-                for member in crew.idle()[: len(waiting)]:
-                    crew.assign(member, waiting.popleft(), token)
-                # Workers are busy again before whoever asked looks at what they found.
-                yield from found
-                found = []
-                for outcome in crew.listen() if unanswered else ():
-                    call = outcome.call
-                    attempts[call.key] += 1
-                    if outcome.values is not None:
-                        unanswered.remove(call.key)
-                        found.append(Reply(call.key, outcome.values))
-                    elif attempts[call.key] < MOST_ATTEMPTS:
-                        waiting.appendleft(call)
-                    else:
-                        raise self._given_up(outcome, attempts[call.key])
-        finally:
-            crew.drop_calls()
+        return run_all(self, calls, shared)
+
+    def send(self, call: Call, shared: Values = NOTHING) -> None:
+        """Puts a call behind those that were sent before."""
+        if self._shared[1] is None or self._shared[0] is not shared:
+            self._shared = shared, self.crew.host.share(shared)
+        self._unanswered[call.key] = call, self._shared[1]
+        self._waiting.append((call, self._shared[1]))
+        self._assign()
+
+    def receive(self, timeout_s: float) -> list[Reply]:
+        """Returns the replies that are there, after a wait for the first."""
+        self._assign()
+        found: list[Reply] = []
+        for outcome in self.crew.listen(timeout_s) if self._unanswered else ():
+            call = outcome.call
+            self._attempts[call.key] += 1
+            if outcome.values is not None:
+                del self._unanswered[call.key]
+                found.append(Reply(call.key, outcome.values))
+            elif self._attempts[call.key] < MOST_ATTEMPTS:
+                self._waiting.appendleft(self._unanswered[call.key])
+            else:
+                raise self._given_up(outcome, self._attempts[call.key])
+        # Workers are busy again before whoever asked looks at what they found.
+        self._assign()
+        return found
+
+    def drop(self) -> None:
+        """Forgets the calls that are not answered yet; workers finish what they are at."""
+        self._waiting.clear()
+        self._unanswered.clear()
+        self._attempts.clear()
+        self.crew.drop_calls()
+
+    def _assign(self) -> None:
+        for member in self.crew.idle()[: len(self._waiting)]:
+            self.crew.assign(member, *self._waiting.popleft())
 
     def processes(self) -> list[tuple[str, int]]:
         """Lists the machine and the process of every worker that is ready."""

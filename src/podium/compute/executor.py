@@ -56,9 +56,42 @@ class Executor(Protocol):
         """
         ...
 
+    def send(self, call: Call, shared: Values = NOTHING) -> None:
+        """Puts a call behind those that were sent before, and returns at once."""
+        ...
+
+    def receive(self, timeout_s: float) -> list[Reply]:
+        """Returns the replies to calls that were sent, once there is one or the time is over.
+
+        Raises:
+            PodiumError: as `run` does.
+        """
+        ...
+
+    def drop(self) -> None:
+        """Forgets the calls that were sent and are not answered yet."""
+        ...
+
     def close(self) -> None:
         """Ends all workers, whatever they are doing."""
         ...
+
+
+PATIENCE_S = 1.0  # of whoever waits for replies and has nothing else to do
+
+
+def run_all(executor: Executor, calls: Sequence[Call], shared: Values = NOTHING) -> Iterator[Reply]:
+    """Sends all calls at once, and yields each reply as soon as it is there."""
+    unanswered = len(calls)
+    try:
+        for call in calls:
+            executor.send(call, shared)
+        while unanswered:
+            for reply in executor.receive(PATIENCE_S):
+                unanswered -= 1
+                yield reply
+    finally:
+        executor.drop()
 
 
 def check_workers(workers: int) -> None:

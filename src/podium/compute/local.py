@@ -11,16 +11,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, cast
 
 from podium.compute.crew import CrewExecutor, WorkerLost
-from podium.compute.executor import NOTHING, Call, Reply, check_workers
+from podium.compute.executor import NOTHING, Call, Reply, check_workers, run_all
 from podium.compute.worker import (
     Greeting,
     HostedWorker,
@@ -48,6 +48,8 @@ class ThreadExecutor:
         self._threads = ThreadPoolExecutor(threads)
         self._welcome = welcome
         self._is_ready = False
+        self._waiting: dict[Future[Values], Call] = {}
+        self._done: SimpleQueue[Future[Values]] = SimpleQueue()
 
     def get_ready(self) -> None:
         """Starts the worker."""
@@ -58,15 +60,29 @@ class ThreadExecutor:
 
     def run(self, calls: Sequence[Call], shared: Values = NOTHING) -> Iterator[Reply]:
         """Yields the reply to each call as soon as it is there; an error is the task's own."""
-        waiting = {
-            self._threads.submit(self.worker.perform, call.task, shared): call for call in calls
-        }
-        try:
-            for future in as_completed(waiting):
-                yield Reply(waiting[future].key, future.result())
-        finally:
-            for future in waiting:
-                future.cancel()
+        return run_all(self, calls, shared)
+
+    def send(self, call: Call, shared: Values = NOTHING) -> None:
+        """Puts a call behind those that were sent before."""
+        future = self._threads.submit(self.worker.perform, call.task, shared)
+        self._waiting[future] = call
+        future.add_done_callback(self._done.put)
+
+    def receive(self, timeout_s: float) -> list[Reply]:
+        """Returns the replies that are there, after a wait for the first; an error is raised."""
+        found = []
+        with suppress(Empty):
+            found.append(self._done.get(timeout=timeout_s))
+            while True:
+                found.append(self._done.get_nowait())
+        known = [(self._waiting.pop(each), each) for each in found if each in self._waiting]
+        return [Reply(call.key, future.result()) for call, future in known]
+
+    def drop(self) -> None:
+        """Forgets all calls that are not answered yet; nobody hears of those under way."""
+        waiting, self._waiting = self._waiting, {}
+        for future in waiting:
+            future.cancel()
 
     def close(self) -> None:
         """Ends the worker."""

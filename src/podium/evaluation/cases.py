@@ -18,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError, UsageError
-from podium.evaluation.measures import HOLDING, INFLATION, REPLAY
+from podium.evaluation.measures import FUNSEARCH, HOLDING, INFLATION, TIMED
 from podium.evaluation.splits import (
     BY_SEED,
     FIRST_SEED,
     Purpose,
     Split,
     check_seed,
+    selection_seed,
     validation_seed,
 )
 from podium.evaluation.windows import as_demand, between, check_times, drawn
@@ -34,7 +35,7 @@ from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
 from podium.sim.engine import make_plan
 from podium.sim.plan import Plan
-from podium.traces.catalogue import EMBEDDED, EMBEDDED_16, LoadOptions, is_name, load_trace
+from podium.traces.catalogue import EMBEDDED, LoadOptions, is_drawn, is_name, load_trace
 from podium.traces.trace import Trace
 
 LEFT_OUT = 0.1
@@ -52,7 +53,7 @@ class Case:
     trace: str = EMBEDDED
     nodes: int | None = None  # of an embedded trace; of others, so many nodes are drawn
     pods: int | None = None
-    protocol: Literal["inflation", "replay"] = "inflation"
+    protocol: Literal["inflation", "replay", "funsearch"] = "inflation"
     ratio: float = 1.3
     load: float = 1.0
     seed: int = FIRST_SEED
@@ -80,6 +81,11 @@ class Case:
         return f"{trace} on {cluster}" if cluster else trace
 
     @property
+    def family(self) -> str:
+        """Names what cases that differ in size, seed or perturbation have in common."""
+        return f"{self.trace} on {self.cluster}" if self.cluster else self.trace
+
+    @property
     def _part(self) -> str:
         if self.since:
             return f" (last {100 - 100 * self.since:g} % of the arrivals)"
@@ -88,7 +94,7 @@ class Case:
     @property
     def is_drawn(self) -> bool:
         """Returns whether the trace is drawn afresh for every seed."""
-        return self.trace in (EMBEDDED, EMBEDDED_16)
+        return is_drawn(self.trace)
 
     @property
     def is_own(self) -> bool:
@@ -162,18 +168,37 @@ class Case:
         return make_plan(cluster, workload, policy, self._protocol(), setup)
 
     def _workload(self, workload: Workload, cluster: Cluster) -> Workload:
-        if self.protocol != REPLAY and self.split == BY_SEED:
+        is_timed = self.protocol in TIMED
+        if not is_timed and self.split == BY_SEED:
             return workload.housed(cluster)
         # Arrivals that are parted by time begin on empty nodes.
         own = as_demand(workload)
-        if self.protocol == REPLAY:
+        if is_timed:
             check_times(own)
         if self.split != BY_SEED:
             own = between(own, self.since, self.until)
-        return drawn(own, self.seed) if self.protocol == REPLAY and not self.is_drawn else own
+        return drawn(own, self.seed) if is_timed and not self._is_recorded else own
+
+    @property
+    def _is_recorded(self) -> bool:
+        # FunSearch's own search had the recorded trace; further seeds draw from it, as elsewhere.
+        return self.is_drawn or (self.protocol == FUNSEARCH and self.seed == FIRST_SEED)
 
     def _protocol(self) -> Protocol:
         return Inflation(self.ratio) if self.protocol == "inflation" else Replay(self.load)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Some of the cases in a row, and which of the candidates that were run on them go on.
+
+    The cases of a stage are `cases[first:stop]`; of the candidates that were run on all of them,
+    the best `keep` (a share from 0 to 1) are run on those of the next stage too.
+    """
+
+    first: int
+    stop: int
+    keep: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +208,16 @@ class TrainingSet:
     cases: tuple[Case, ...]
     is_compiled: bool = False  # run as machine code whatever that costs
     purpose: Purpose = "training"
+    stages: tuple[Stage, ...] = ()  # from cheap cases to dear ones; none given: all in one
 
     def __post_init__(self) -> None:
         if not self.cases:
             raise UsageError(f"a {self.purpose} set has no cases", hint="give at least one")
         for case in self.cases:
             check_seed(case.seed, self.purpose)
+        if not self.stages:
+            object.__setattr__(self, "stages", (Stage(0, len(self.cases)),))
+        _check_stages(self.stages, len(self.cases))
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -200,10 +229,18 @@ class TrainingSet:
         moved = [case.held_out() for case in self.cases]
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
 
+    def selection(self) -> TrainingSet:
+        """Returns the same cases with the seeds on which a winner is chosen."""
+        moved = [replace(case, seed=selection_seed(case.seed)) for case in self.cases]
+        return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "selection")
+
     def as_object(self) -> dict[str, Any]:
         """Describes the set as JSON types."""
         cases = [_as_object(case) for case in self.cases]
-        return {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
+        told = {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
+        if len(self.stages) == 1:  # as it always was
+            return told
+        return {**told, "stages": [[each.first, each.stop, each.keep] for each in self.stages]}
 
     @classmethod
     def from_object(cls, given: Mapping[str, Any]) -> TrainingSet:
@@ -218,7 +255,26 @@ class TrainingSet:
             _check(case, f"cases[{number}]")
         if given["purpose"] not in get_args(Purpose):
             raise ValueError(f"purpose is {excerpt(given['purpose'])}")
-        return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"])
+        stages = tuple(Stage(*each) for each in given.get("stages", ()))
+        return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"], stages)
+
+
+def _check_stages(stages: Sequence[Stage], cases: int) -> None:
+    """Refuses stages that leave a case out, or let nobody go on.
+
+    Raises:
+        ValueError: the stages are none of so many cases.
+    """
+    ends = [0, *(stage.stop for stage in stages)]
+    for stage, begin in zip(stages, ends, strict=False):
+        are_whole = type(stage.first) is int and type(stage.stop) is int
+        if not are_whole or stage.first != begin or stage.stop <= begin or stage.stop > cases:
+            told = f"from case {excerpt(stage.first)} to {excerpt(stage.stop)} of {cases}"
+            raise ValueError(f"a stage goes {told}, after one that ends at {begin}")
+        if not _is_number(stage.keep, math.ulp(0), 1):
+            raise ValueError(f"the share that goes on is {excerpt(stage.keep)}")
+    if ends[-1] != cases or stages[-1].keep != 1:
+        raise ValueError(f"the last stage ends at case {ends[-1]} of {cases}, or drops candidates")
 
 
 def _is_number(value: object, least: float, most: float) -> bool:
@@ -234,7 +290,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(_TEXTS, lambda value: isinstance(value, str)),
     "nodes": _is_size,
     "pods": _is_size,
-    "protocol": lambda value: value in (INFLATION, REPLAY),
+    "protocol": lambda value: value in (INFLATION, *TIMED),
     "state": lambda value: value in ("now", "empty", ""),
     "ratio": lambda value: _is_number(value, math.ulp(0), 100),
     "load": lambda value: _is_number(value, math.ulp(0), sys.float_info.max),
@@ -331,6 +387,9 @@ def _demo_case(kind: str, index: int) -> Case:
     if kind == HOLDING:
         # Clusters below a hundred nodes rank policies that hold pods otherwise than large ones.
         return Case(nodes=128, pods=860, seed=seed)
+    if kind == FUNSEARCH:
+        # The load at which few pods wait under a good policy, and some under any.
+        return Case("openb:16", pods=2000, protocol="funsearch", load=7.0, seed=seed)
     # The load at which packing policies keep the queue busy two fifths of the time.
     return Case("openb:16", pods=400, protocol="replay", load=50.0, seed=seed)
 

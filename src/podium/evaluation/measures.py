@@ -12,6 +12,7 @@ import numpy.typing as npt
 from podium.model.fit import fits
 from podium.model.workload import gpu_demand
 from podium.sim import Replay, Result
+from podium.sim.funsearch import FunsearchResult
 from podium.sim.load_curve import arrived_ratio
 from podium.sim.metrics import measure_waiting
 from podium.sim.plan import Plan
@@ -24,6 +25,12 @@ Held = tuple[int, int]
 """Decisions that held a pod, and all decisions of a run."""
 
 INFLATION, REPLAY = "inflation", "replay"
+FUNSEARCH = "funsearch"
+"""Replay by the rules of the FunSearch simulator, which are described in `podium.sim.funsearch`."""
+
+TIMED = (REPLAY, FUNSEARCH)
+"""Protocols in which pods come and go at their times."""
+
 HOLDING = "holding"
 """The kind of cases under inflation that are large enough to judge what holding pods is worth."""
 
@@ -32,12 +39,17 @@ FIGURES = {
     REPLAY: (
         "allocation_arriving", "fragmentation_arriving", "queue_busy", "wait_mean_s", "wait_p95_s",
     ),
+    FUNSEARCH: (
+        "funsearch_score", "funsearch_score_without_retries", "funsearch_fragmentation",
+        "funsearch_waited", "funsearch_wait_mean_s",
+    ),
 }  # fmt: skip
 """What is measured under each protocol.
 
 Waits are seconds, `queue_busy` is percent of the time, `cpu_only_placed` percent of the pods that
 want no GPU, as placed at the end; the others are percent of all GPUs. Replay is
-measured from the first arrival to the last: one job of months outlasts all that matters.
+measured from the first arrival to the last: one job of months outlasts all that matters. Scores
+of FunSearch are taken a hundredfold, and `funsearch_waited` is percent of the pods.
 """
 
 
@@ -53,6 +65,17 @@ def measure_case(result: Result) -> dict[str, float]:
         "allocation_130": _allocation(result, usage, 1.3),
         "fragmentation": 100 * float(fragments.mean()) / total,
         "cpu_only_placed": 100 * _cpu_only_placed(result),
+    }
+
+
+def measure_funsearch(result: FunsearchResult) -> dict[str, float]:
+    """Measures the figures of a run by the rules of the FunSearch simulator."""
+    return {
+        "funsearch_score": 100 * result.score,
+        "funsearch_score_without_retries": 100 * result.score_without_retries,
+        "funsearch_fragmentation": 100 * result.fragmentation,
+        "funsearch_waited": 100 * result.waited / max(1, result.placed),
+        "funsearch_wait_mean_s": result.wait_mean_s,
     }
 
 
@@ -192,6 +215,8 @@ def is_measurement(values: object, kind: str, bounds: Values | None = None) -> b
 
 
 def _are_possible_together(values: Values, kind: str, bounds: Values) -> bool:
+    if kind == FUNSEARCH:
+        return True
     if kind == REPLAY:
         both = values["allocation_arriving"] + values["fragmentation_arriving"]
         return both <= 100 + _SLACK

@@ -1,4 +1,4 @@
-"""Splits seeds and times: what may be trained on, what validates, what is only ever reported.
+"""Splits seeds and times: what may be trained on, what selects, validates, or is only reported.
 
 A policy that has seen a seed may have learned it by heart. Whatever trains or selects, a search
 or reinforcement learning, asks here first.
@@ -11,10 +11,13 @@ from typing import Literal
 
 from podium.errors import UsageError
 
-Purpose = Literal["training", "validation"]
+Purpose = Literal["training", "selection", "validation"]
 
 FIRST_SEED = 1000
 """Training seeds start here."""
+
+SELECTION = range(1900, 2000)
+"""The winner of a search is chosen on these, among the best by training."""
 
 VALIDATION = range(2000, 2020)
 """What was trained is validated on these, and nothing is chosen by them twice."""
@@ -22,7 +25,8 @@ VALIDATION = range(2000, 2020)
 PUBLISHED = range(42, 52)
 """The seeds of published experiments: results on them are reported, and decide nothing."""
 
-HELD_OUT = (PUBLISHED, VALIDATION)
+HELD_OUT = (PUBLISHED, SELECTION, VALIDATION)
+"""What nothing is trained on."""
 
 
 def check_seed(seed: int, purpose: Purpose) -> None:
@@ -32,10 +36,15 @@ def check_seed(seed: int, purpose: Purpose) -> None:
             f"seed {seed} is not for validation",
             hint=f"validate on seeds {VALIDATION.start} to {VALIDATION.stop - 1}",
         )
+    if purpose == "selection" and seed not in SELECTION:
+        raise UsageError(
+            f"seed {seed} is not for selection",
+            hint=f"select on seeds {SELECTION.start} to {SELECTION.stop - 1}",
+        )
     if purpose == "training" and any(seed in seeds for seeds in HELD_OUT):
         raise UsageError(
-            f"seed {seed} is held out for validation and tests",
-            hint=f"train on seeds from {FIRST_SEED}",
+            f"seed {seed} is held out for selection, validation or tests",
+            hint=f"train on seeds from {FIRST_SEED} to {SELECTION.start - 1}",
         )
 
 
@@ -46,6 +55,15 @@ def validation_seed(training_seed: int) -> int:
     2003
     """
     return VALIDATION[(training_seed - FIRST_SEED) % len(VALIDATION)]
+
+
+def selection_seed(training_seed: int) -> int:
+    """Finds the selection seed that stands for a training seed.
+
+    >>> selection_seed(1003)
+    1903
+    """
+    return SELECTION[(training_seed - FIRST_SEED) % len(SELECTION)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ they are; `stranded`: of the others, those on nodes with less CPU or memory than
 asks for; `idle`: the rest, which median pods could still take.
 """
 
+LOST_PREFIX, PLACED_PREFIX = "lost_", "placed_"
+"""Begin the names of losses and placed shares where they stand among other figures."""
+
 _DIGITS = 3
 _SLACK = 1e-9
 
@@ -56,6 +59,34 @@ def measure_losses(result: Result, median_pod: MedianPod) -> dict[str, float]:
     is_running, is_begun = _at_the_end(result)
     found = {**_lost(result, median_pod, is_running), **_placed(result, is_begun)}
     return {key: min(100.0, max(0.0, round(value, _DIGITS))) for key, value in found.items()}
+
+
+def details_of(losses: Losses) -> dict[str, float]:
+    """Names losses and placed shares so that they can stand among the figures of a run.
+
+    >>> details_of({"broken": 1.5, "share": 90.0})
+    {'lost_broken': 1.5, 'placed_share': 90.0}
+    """
+    return {
+        f"{LOST_PREFIX if key in LOSSES else PLACED_PREFIX}{key}": value
+        for key, value in losses.items()
+    }
+
+
+def without_details(figures: Mapping[str, float]) -> tuple[dict[str, float], Losses]:
+    """Parts the figures of a run from the losses among them."""
+    kept = {key: value for key, value in figures.items() if not is_detail(key)}
+    losses = {
+        key.removeprefix(LOST_PREFIX).removeprefix(PLACED_PREFIX): value
+        for key, value in figures.items()
+        if is_detail(key)
+    }
+    return kept, losses
+
+
+def is_detail(key: str) -> bool:
+    """Returns whether a figure is a loss, or the placed share of a class."""
+    return key.startswith((LOST_PREFIX, PLACED_PREFIX))
 
 
 def are_losses(values: object, figures: Mapping[str, float]) -> bool:

@@ -36,6 +36,8 @@ _NAMES = {"save": "keep", "skip-bad": "skip_bad=True"}
 _VARIABLES = {
     "tier": "PODIUM_COMPILE_TIER", "model": "PODIUM_SEARCH_MODELS", "usd": "PODIUM_SEARCH_USD",
     "tokens": "PODIUM_SEARCH_TOKENS", "base-url": "PODIUM_SEARCH_BASE_URL",
+    "max-tokens": "PODIUM_SEARCH_MAX_TOKENS", "temperature": "PODIUM_SEARCH_TEMPERATURE",
+    "reasoning-effort": "PODIUM_SEARCH_REASONING_EFFORT", "prompts": "PODIUM_SEARCH_PROMPTS",
 }  # fmt: skip
 """Flags that no function has as an argument, by the variables that set the same."""
 

@@ -212,7 +212,7 @@ def search(  # noqa: PLR0913 - the options of the command
     target: float | None = None,
     fitness: str = "inflation",
     trace: AnyTrace | Sequence[AnyTrace] = (),
-    seeds: int = 8,
+    seeds: int | None = None,
     nodes: int | None = None,
     cluster: str | Path | None = None,
     load: float | None = None,
@@ -238,9 +238,9 @@ def search(  # noqa: PLR0913 - the options of the command
         time: ends the search after this: "90s", "10m", "2h", or a number of seconds.
         target: ends the search at this fitness.
         fitness: inflation, waiting, fragmentation, holding:84, or mix:A=1,B=2.
-        trace: what to train on: a name, a file, a loaded trace, or a list of these; small cases
-            of the embedded one by default.
-        seeds: training cases of each trace or kind.
+        trace: what to train on: a name, a file, a loaded trace, or a list of these; families of
+            workloads of the embedded profile by default.
+        seeds: training cases of each trace, 8 by default; of each family, 1.
         nodes: draws so many nodes of a trace's cluster.
         cluster: a name or a file whose nodes are used instead, for traces without nodes.
         load: divides the time between arrivals by this, to learn waiting.
@@ -249,7 +249,7 @@ def search(  # noqa: PLR0913 - the options of the command
         duration: as for `simulate`.
         topology: as for `simulate`.
         generator: who writes candidates: genetic or random; llm where the settings name models.
-        start: begins with published formulas, or with nothing.
+        start: begins with formulas of people, or with nothing.
         may_hold: lets candidates hold pods back.
         seed: of everything random.
         workers: processes; 0 means one per core.
@@ -257,7 +257,7 @@ def search(  # noqa: PLR0913 - the options of the command
         listener: hears of progress and can cancel.
     """
     hears = arguments.listener_or_warner(listener)
-    most, count = _size("evaluations", evaluations), arguments.whole("seeds", seeds, 1)
+    most, count = _size("evaluations", evaluations), arguments.whole_or_none("seeds", seeds, 1)
     first, size = arguments.whole("seed", seed, 0), _size("nodes", nodes)
     processes = arguments.whole_or_none("workers", workers, 0)
     begins = arguments.one_of("start", start, _STARTS)

@@ -1,16 +1,21 @@
-"""Promotes what a run found: reduces, validates on held-out cases, explains, writes a policy."""
+"""Promotes what a run found: reduces, validates beside its controls, explains, writes a policy."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from podium.errors import InputError, UsageError
+from podium.errors import UnknownName, UsageError
+from podium.experiments.control import Searched, best_of_run, controls_of, corrupt, spent
 from podium.experiments.listener import SILENT, Listener, Notes, announce_compilation
 from podium.experiments.places import blaming
 from podium.experiments.search import warn_of_walls
+from podium.experiments.search_plan import MeansRequest, means_of
 from podium.experiments.training import absolute, folder_of, read_as, with_digest
 from podium.files.excerpt import excerpt
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from podium.evaluation.cases import Case
     from podium.search.judging.judge import Judge
     from podium.search.promotion.card import Provenance
+    from podium.search.promotion.control import Arm, Comparison, Control
     from podium.search.promotion.decision import Rule
     from podium.search.promotion.promote import Nominee, Outcome
     from podium.search.run.plan import RunPlan
@@ -42,13 +48,91 @@ class PromotionRequest:
     candidates: tuple[int, ...] = ()  # or these
     name: str = ""
     summary: str = ""  # what the policy does, in a line of whoever promotes it
+    describe: str = ""  # what it does and why, in sentences of whoever promotes it
     seeds: int = 20  # validation seeds of each case
     traces: tuple[str, ...] = ()  # validate on these alone
     cluster: str | None = None  # the nodes for traces that have none
     load: float | None = None  # of replays of traces that the run never saw
     loss: float = 0.02  # fitness that a shorter formula may lose
     incumbent: str = "fgd"
-    jobs: int = 0  # threads; 0: one per core
+    jobs: int = 0  # threads and workers of controls; 0: one per core
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """The best of a run beside its controls."""
+
+    run: str
+    candidate: int
+    evaluations: int
+    fitness: float | None  # on the training set
+    comparisons: tuple[Comparison, ...]
+    origin: str | None  # what it would be called if promoted as it is; None without tuned seeds
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes the comparison as JSON types."""
+        return {
+            "run": self.run, "candidate": self.candidate, "evaluations": self.evaluations,
+            "fitness": self.fitness, "origin": self.origin,
+            "control": [each.as_object() for each in self.comparisons],
+        }  # fmt: skip
+
+
+def control(
+    settings: Settings, request: PromotionRequest, arms: Sequence[str] = (),
+    listener: Listener = SILENT,
+) -> Controlled:  # fmt: skip
+    """Runs what is missing of the controls of a run, and sets its best beside them."""
+    import numpy as np
+
+    from podium.evaluation.validation import validate
+    from podium.search.candidate.gates import checked_policy
+    from podium.search.promotion.control import compared, origin_of
+    from podium.search.promotion.promote import authorship_in
+
+    wanted = _arms(arms)
+    with _opened(settings, request) as searched:
+        plan, record = searched.plan, searched.record
+        cases = held_out_cases(settings, plan, request, listener)
+        announce_compilation(listener)
+        controls = controls_of(searched, wanted, listener)
+        (best,) = best_of_run(searched.store, record)
+        evaluations = searched.evaluations
+    name = f"candidate {best.number}"
+    texts = {name: best.text, **{each.title: each.text for each in controls}}
+    policies = {title: checked_policy(text, title) for title, text in texts.items()}
+    results = validate(policies, cases, partial(listener.progress, "validate"), request.jobs)
+    rule = rule_of(plan, request)
+    beside = compared(results, [name], controls, rule, np.random.default_rng(0))[name]
+    called = None
+    if "tuned" in wanted:
+        called = origin_of(authorship_in(best.text, plan), beside, rule.risk)
+    return Controlled(record.id, best.number, evaluations, best.fitness, beside, called)
+
+
+def _arms(names: Sequence[str]) -> tuple[Arm, ...]:
+    from podium.search.promotion.control import ARMS
+
+    for each in names:
+        if each not in ARMS:
+            raise UnknownName.among("arm", each, ARMS, where="flag --arm")
+    return tuple(each for each in ARMS if not names or each in names)
+
+
+@contextmanager
+def _opened(settings: Settings, request: PromotionRequest) -> Iterator[Searched]:
+    """Opens the store for a block, and the run in it that is asked for."""
+    from podium.experiments.runs import find_search, open_runs
+    from podium.search.run.folder import RunFolder
+    from podium.search.run.trust import check_objective
+
+    means = means_of(settings, MeansRequest(request.jobs or None, time_limit_s=CANDIDATE_S))
+    with open_runs(settings) as store:
+        with blaming("argument RUN"):
+            record = find_search(store, request.run)
+        plan, evaluations = _plan_of(record), spent(store, record)
+        check_objective(RunFolder(Path(record.folder)), record, plan)
+        yield Searched(store, settings, record, plan, means, evaluations)
 
 
 def promote(settings: Settings, request: PromotionRequest, listener: Listener = SILENT) -> Outcome:
@@ -60,14 +144,17 @@ def promote(settings: Settings, request: PromotionRequest, listener: Listener = 
     check_summary(request.summary)
     with blaming("flag --to"):
         check_folder(request.folder)
-    plan, nominees = _nominated(settings, request)
-    announce_compilation(listener)
-    cases = held_out_cases(settings, plan, request, listener)
+    with _opened(settings, request) as searched:
+        plan = searched.plan
+        nominees = nominees_of(searched.store, searched.record, plan, request)
+        cases = held_out_cases(settings, plan, request, listener)
+        announce_compilation(listener)
+        controls = controls_of(searched, _arms(()), listener)
     limits = Limits(CANDIDATE_S, allows_unconfined=settings.search.allow_unconfined)
     with Judge(plan.training, plan.fitness, 1, limits) as judge:
         judge.pool.get_ready()
         warn_of_walls(listener, judge.pool.missing_walls)
-        return _decide(request, plan, nominees, cases, judge, listener)
+        return _decide(request, plan, nominees, (cases, controls), judge, listener)
 
 
 def check_summary(summary: str) -> None:
@@ -82,17 +169,20 @@ def check_summary(summary: str) -> None:
 
 
 def _decide(
-    request: PromotionRequest, plan: RunPlan, nominees: list[Nominee], cases: tuple[Case, ...],
-    judge: Judge, listener: Listener,
+    request: PromotionRequest, plan: RunPlan, nominees: list[Nominee],
+    beside: tuple[tuple[Case, ...], tuple[Control, ...]], judge: Judge, listener: Listener,
 ) -> Outcome:  # fmt: skip
+    from podium.search.promotion.control import seed_programs
     from podium.search.promotion.promote import Settings as PromotionSettings
     from podium.search.promotion.promote import promote as promote_all
     from podium.search.promotion.promote import scorer
     from podium.search.promotion.reduction import ReductionSettings
 
+    cases, controls = beside
     wanted = PromotionSettings(
         scorer(judge, may_hold=plan.may_hold), request.folder, cases, rule_of(plan, request),
-        ReductionSettings(request.loss), jobs=request.jobs,
+        ReductionSettings(request.loss), jobs=request.jobs, controls=controls,
+        seeds=seed_programs(plan),
     )  # fmt: skip
     return promote_all(nominees, wanted, listener.progress)
 
@@ -174,16 +264,6 @@ def _on(cluster: str | None, cases: list[Case]) -> list[Case]:
     return [replace(case, cluster=absolute(cluster), digest="") for case in cases]
 
 
-def _nominated(settings: Settings, request: PromotionRequest) -> tuple[RunPlan, list[Nominee]]:
-    from podium.experiments.runs import find_search, open_runs
-
-    with open_runs(settings) as store:
-        with blaming("argument RUN"):
-            record = find_search(store, request.run)
-        plan = _plan_of(record)
-        return plan, nominees_of(store, record, plan, request)
-
-
 def nominees_of(
     store: Store, record: RunRecord, plan: RunPlan, request: PromotionRequest
 ) -> list[Nominee]:
@@ -193,18 +273,19 @@ def nominees_of(
     if request.candidates:
         found = [store.candidates.get(record.id, number) for number in request.candidates]
     else:
-        found = store.candidates.best(record.id, request.best)
-    if not found:
-        raise UsageError(
-            f"run {record.id} has no accepted candidate",
-            hint=f"podium search resume {record.id} continues the search",
-        )
+        found = best_of_run(store, record, request.best)
     if request.name and len(found) > 1:
         raise UsageError(
             "--name cannot name several policies", hint="leave --name out, or --best 1"
         )
     return [
-        Nominee(each.text, provenance_of(store, record, plan, each), request.name, request.summary)
+        Nominee(
+            each.text,
+            provenance_of(store, record, plan, each),
+            request.name,
+            request.summary,
+            request.describe,
+        )
         for each in found
     ]
 
@@ -220,13 +301,13 @@ def provenance_of(
     origin = _origin(store, found)
     seen |= {record.id}
     if origin is not None and origin[0] in seen:
-        raise _corrupt(record, f"candidate {found.number} claims to come from its own run")
+        raise corrupt(record, f"candidate {found.number} claims to come from its own run")
     if origin is not None:
         earlier, nominee = store.runs.get(origin[0]), store.candidates.get(*origin)
         return provenance_of(store, earlier, _plan_of(earlier), nominee, seen)
     command, summary = record.settings.get("command"), _figures(record)
     if command is not None and not isinstance(command, str):
-        raise _corrupt(record, "its command is not a string")
+        raise corrupt(record, "its command is not a string")
     parents = {each.number: each.parents for each in store.candidates.of(record.id)}
     return Provenance(
         run=record.id, candidate=found.number, seed=plan.seed,
@@ -237,6 +318,7 @@ def provenance_of(
         fitness=fitness_named(plan.fitness).text,
         training=tuple(case.name for case in plan.training.cases),
         ancestry=_ancestry(found.number, parents),
+        ancestor=_ancestor(store, found),
     )  # fmt: skip
 
 
@@ -264,18 +346,20 @@ def _ancestry(number: int, parents: dict[int, tuple[int, ...]]) -> int:
     return len(seen)
 
 
+def _ancestor(store: Store, found: CandidateRecord) -> str | None:
+    """Names the formula that a candidate descends from, where it is one that people wrote."""
+    from podium.search.promotion.control import root_of
+
+    by_number = {each.number: each for each in store.candidates.of(found.run_id)}
+    root = root_of(found, by_number)
+    return root.source if root.kind == "seed" and root.number != found.number else None
+
+
 def _figures(record: RunRecord) -> dict[str, Any]:
     """Reads the figures of a run out of its summary, which others may have written."""
     found = {key: record.summary.get(key) for key in ("evaluations", "seconds", "usd", "calls")}
     for key, value in found.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (is_number and 0 <= value < math.inf):
-            raise _corrupt(record, f"{key} is {excerpt(value)}")
+            raise corrupt(record, f"{key} is {excerpt(value)}")
     return found
-
-
-def _corrupt(record: RunRecord, problem: str) -> InputError:
-    return InputError(
-        f"the record of run {record.id} is corrupt: {problem}", where="the store",
-        hint="podium runs show shows its contents; promote from an intact run",
-    )  # fmt: skip

@@ -100,9 +100,15 @@ def repeat_fgd(
     return run_all(settings, material, jobs, repeat, listener)
 
 
-def repeat_funsearch(settings: Settings, listener: Listener = SILENT) -> list[TwoViews]:
-    """Repeats the table of FunSearch by its own rules and by Podium's."""
-    from podium.reports.funsearch_experiment import POLICIES, view_twice
+def repeat_funsearch(
+    settings: Settings, references: Sequence[str] = (), listener: Listener = SILENT
+) -> list[TwoViews]:
+    """Repeats the table of FunSearch by its own rules and by Podium's, or that of other policies.
+
+    A policy of the table is named as it is there; any other is one of Podium's.
+    """
+    from podium.experiments.case import named_policy
+    from podium.reports.funsearch_experiment import POLICIES, view_policy, view_twice
     from podium.traces.catalogue import EMBEDDED_16, LoadOptions, load_trace
 
     options = LoadOptions(folder=original_folder(settings))
@@ -110,11 +116,18 @@ def repeat_funsearch(settings: Settings, listener: Listener = SILENT) -> list[Tw
     workload = load_trace("openb:default", options).workload
     if cluster is None or workload is None:
         raise MissingError("the 16-node list or the default trace is empty")
+    names = list(dict.fromkeys(references)) or list(POLICIES)
+    others = {
+        name: named_policy(name, f"flag --policy {name}") for name in names if name not in POLICIES
+    }
     announce_compilation(listener)
     views: list[TwoViews] = []
-    for name in POLICIES:
-        listener.progress("repeating", len(views), len(POLICIES))
-        views.append(view_twice(name, cluster, workload))
+    for name in names:
+        listener.progress("repeating", len(views), len(names))
+        if name in others:
+            views.append(view_policy(name, others[name], cluster, workload))
+        else:
+            views.append(view_twice(name, cluster, workload))
     return views
 
 

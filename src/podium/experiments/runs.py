@@ -6,6 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from podium.experiments.case import Inputs
     from podium.experiments.compare import ComparisonRequest, PolicyComparison
     from podium.experiments.simulate import Simulation
-    from podium.store import RunRecord, Store
+    from podium.store import CandidateRecord, RunRecord, Store
 
 SEARCH, SIMULATION, COMPARISON = "search", "simulation", "comparison"
 KINDS = (SEARCH, SIMULATION, COMPARISON)
@@ -127,6 +128,18 @@ def find_search(store: Store, reference: str) -> RunRecord:
             "searches",
         )
     return record
+
+
+def best_candidates(store: Store, record: RunRecord, count: int) -> list[CandidateRecord]:
+    """Lists the best of a search: the winner that was chosen first, then by training fitness."""
+    found = store.candidates.best(record.id, count)
+    number = record.summary.get("best")
+    if count and type(number) is int and number not in [each.number for each in found[:1]]:
+        with suppress(PodiumError):  # somebody else may have written the summary
+            winner = store.candidates.get(record.id, number)
+            others = [each for each in found if each.number != number]
+            return [winner, *others][:count] if winner.accepted else found
+    return found
 
 
 def keep_simulation(

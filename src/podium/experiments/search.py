@@ -8,9 +8,9 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from podium.files.html import html_code
 
 if TYPE_CHECKING:
     from podium.policies import Policy
+    from podium.search.judging.panel import Ranking
     from podium.search.run.plan import Budget, RunPlan
     from podium.search.run.progress import Progress
     from podium.search.run.setup import Means
@@ -36,6 +37,7 @@ class Entry:
     name: str
     command: Sequence[str] = ()  # as it was typed; none where no command began the run
     is_resumable: bool = True
+    control: Mapping[str, Any] = field(default_factory=dict)  # what it is a control of, if any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +91,8 @@ def begin(
     listener: Listener = SILENT,
 ) -> SearchOutcome:  # fmt: skip
     """Enters a new run and works on it until the budget is spent."""
-    own = replace(means, given=plan.options, root=entry.settings.search.folder)
+    given = {**plan.options, "objective": {"fitness": plan.fitness}}
+    own = replace(means, given=given, root=entry.settings.search.folder)
     with entered(store, entry, plan, budget) as record:
         return work_on(store, record, own, budget, listener)
 
@@ -148,10 +151,21 @@ def work_on(
         search.get_ready()
         warn_of_walls(listener, search.missing_walls)
         listener.status(f"run {record.id} in {record.folder}")
+        warn_of_ranking(listener, search.rank(means.workers))
         search.go(budget)
-        summary, best = search.progress().summary(), search.archive.best
+        summary, best = search.progress().summary(), search.best
     text = None if best is None else best.text
     return SearchOutcome(record.id, record.folder, search.ending, summary, text)
+
+
+def warn_of_ranking(listener: Listener, ranking: Ranking) -> None:
+    """Warns that what is good in training may not be good at full size."""
+    if ranking.is_low:
+        listener.warn(
+            f"the training cases rank programs unlike full size: rank correlation "
+            f"{ranking.correlation:.2f} on {ranking.programs} programs; train on more nodes "
+            "(--nodes), more traces (--trace) or more seeds (--seeds)"
+        )
 
 
 def warn_of_walls(listener: Listener, missing: Sequence[str]) -> None:
@@ -176,6 +190,7 @@ def create(store: Store, entry: Entry, plan: RunPlan, budget: Budget) -> RunReco
         **plan.as_object(), "budget": asdict(budget),
         "allow_unconfined": settings.search.allow_unconfined,
         "command": secret.hide_command(list(entry.command)), "version": podium.__version__,
+        **({"control": dict(entry.control)} if entry.control else {}),
     }  # fmt: skip
     shown = secret.hide_all(asked)
     record = RunRecord(run_id, KIND, secret.hide(entry.name), time.time(), shown, folder=folder)

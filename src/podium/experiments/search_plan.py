@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from podium.errors import UnknownName, UsageError
 from podium.experiments.listener import SILENT, Listener
 from podium.experiments.places import blaming, place_of
-from podium.experiments.training import CasesRequest, training_set
+from podium.experiments.training import DEFAULT_FITNESS, CasesRequest, fitness_of, training_set
 from podium.files.text_file import read_text
 from podium.policies.loaders import MOST_BYTES
 
@@ -55,15 +55,17 @@ class SearchRequest:
     cases: CasesRequest = field(default_factory=CasesRequest)
     writers: GeneratorRequest = GeneratorRequest()
     seed: int = 1000
-    start: str = "seeds"
+    start: str | None = None  # None: seeds, unless ingredients are none
     policies: tuple[Path, ...] = ()  # files to begin with too
     origin: str | None = None  # an earlier run to begin with the best of
     may_hold: bool = False
     islands: int = 4
     batch: int = 24
-    largest: int = 120  # nodes of a program's syntax tree
-    tune_every: int = 3
+    largest: int = 160  # nodes of a program's syntax tree
+    tune_every: int = 1
     tune_evaluations: int = 60
+    ingredients: str = "all"
+    ahead: int = 8  # batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +80,36 @@ class MeansRequest:
     command: str = ""
     usd: float | None = None  # more to spend than the run began with
     tokens: int | None = None
+    answering: Mapping[str, Any] = field(default_factory=dict)  # of models, otherwise than it began
 
 
 def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SILENT) -> RunPlan:
     """Builds the plan; reports what is wrong with the request before anything is stored."""
     from podium.search.judging.fitness import fitness_named
     from podium.search.population.archive import IslandSettings
-    from podium.search.run.plan import RunPlan, Tuning
+    from podium.search.run.plan import Pipeline, RunPlan, Tuning
 
     writers, fitness = request.writers, request.cases.fitness
     check_names(writers.names)
     refuse_unused(writers)
     return RunPlan(
         training_set(settings, request.cases, listener),
-        fitness, request.seed, writers.generators, request.start,
+        fitness, request.seed, writers.generators,
+        start_of(request.start, request.ingredients),
         find_starters(settings, request.policies, request.origin), request.batch,
         IslandSettings(islands=request.islands),
         Tuning(request.tune_every, request.tune_evaluations),
         request.may_hold or fitness_named(fitness).may_hold, request.largest,
-        generator_options(settings, writers),
+        generator_options(settings, writers), request.ingredients,
+        Pipeline(ahead=request.ahead),
     )  # fmt: skip
+
+
+def start_of(start: str | None, ingredients: str) -> str:
+    """Returns what a search begins with: from nothing means without the formulas of people too."""
+    from podium.search.run.plan import NONE, RANDOM, SEEDS
+
+    return start or (RANDOM if ingredients == NONE else SEEDS)
 
 
 def means_of(settings: Settings, request: MeansRequest) -> Means:
@@ -115,7 +127,7 @@ def means_of(settings: Settings, request: MeansRequest) -> Means:
         means = Means(workers, request.executor, request.ray_address, limits)
     return replace(
         means, usd=request.usd, tokens=request.tokens, base_url=settings.search.base_url,
-        command=request.command, root=settings.search.folder,
+        command=request.command, root=settings.search.folder, answering=request.answering,
     )  # fmt: skip
 
 
@@ -257,24 +269,31 @@ def generator_options(settings: Settings, request: GeneratorRequest) -> dict[str
             raise UsageError("the generator command needs a command", hint="add --command PROGRAM")
         with blaming("flag --command"):
             open_command(CommandSettings(request.command, keep=request.command_env), os.environ)
-        found["command"] = _command_options(request)
+        found["command"] = _command_options(settings, request)
     return found
 
 
-def repeated_options(settings: Settings, request: GeneratorRequest) -> dict[str, dict[str, Any]]:
-    """Returns the options of generators that are given again to resume a run."""
+def repeated_options(
+    settings: Settings, request: GeneratorRequest, objective: Path | None = None
+) -> dict[str, dict[str, Any]]:
+    """Returns what is given again to resume a run: options of generators, an objective."""
     found: dict[str, dict[str, Any]] = {}
+    if objective is not None:
+        found["objective"] = {"fitness": fitness_of(DEFAULT_FITNESS, objective)}
     if settings.search.models.strip(", "):
         found["llm"] = _described(settings, request)
     if request.command:
-        found["command"] = _command_options(request)
+        found["command"] = _command_options(settings, request)
     return found
 
 
-def _command_options(request: GeneratorRequest) -> dict[str, Any]:
+def _command_options(settings: Settings, request: GeneratorRequest) -> dict[str, Any]:
     """Chooses the command to run; its folder is stored, as ./writer.sh differs elsewhere."""
     keep = list(request.command_env)
-    return {"command": request.command, "keep": keep, "folder": str(Path.cwd())}
+    return {
+        "command": request.command, "keep": keep, "folder": str(Path.cwd()),
+        **prompt_options(settings),
+    }  # fmt: skip
 
 
 def _llm_options(settings: Settings, request: GeneratorRequest) -> dict[str, Any]:
@@ -296,7 +315,56 @@ def _described(settings: Settings, request: GeneratorRequest) -> dict[str, Any]:
         "tokens": search.tokens or None, "mode": "replay" if replay else "record",
         "cassette": str(replay.absolute()) if replay else "",
         "prices": {each: [p.usd_in, p.usd_out, p.usd_request] for each, p in prices.items()},
+        **answering(settings), **prompt_options(settings),
     }  # fmt: skip
+
+
+def answering(settings: Settings) -> dict[str, Any]:
+    """Describes how models answer, where that is not usual."""
+    from podium.search.generators.llm.options import unusual
+
+    return unusual(_answering(settings))
+
+
+def _answering(settings: Settings) -> dict[str, Any]:
+    from podium.search.generators.llm.options import read_parameters, read_temperatures
+
+    search = settings.search
+    with blaming(place_of(settings, "search.temperature")):
+        temperatures = read_temperatures(search.temperature)
+    with blaming(place_of(settings, "search.model_parameters")):
+        parameters = read_parameters(search.model_parameters)
+    return {
+        "temperature": temperatures, "max_tokens": search.max_tokens,
+        "reasoning_effort": search.reasoning_effort, "timeout_s": search.model_timeout_s,
+        "concurrency": search.model_calls, "parameters": parameters,
+    }  # fmt: skip
+
+
+def changed_answering(settings: Settings) -> dict[str, Any]:
+    """Describes how models answer from now on, where flags say so: those of a resumed run win."""
+    described = _answering(settings)
+    paths = {
+        "temperature": "temperature", "max_tokens": "max_tokens", "timeout_s": "model_timeout_s",
+        "reasoning_effort": "reasoning_effort", "concurrency": "model_calls",
+        "parameters": "model_parameters",
+    }  # fmt: skip
+    return {
+        name: described[name]
+        for name, key in paths.items()
+        if settings.origins[f"search.{key}"].startswith("flag")
+    }
+
+
+def prompt_options(settings: Settings) -> dict[str, Any]:
+    """Names the folder of prompt templates, and digests them, where they are not Podium's own."""
+    from podium.search.generators.llm.templates import Templates
+
+    if settings.search.prompts is None:
+        return {}
+    folder = settings.search.prompts.absolute()
+    with blaming(place_of(settings, "search.prompts")):
+        return {"prompts": str(folder), "prompts_digest": Templates.read(folder).digest}
 
 
 def _check_llm(settings: Settings, replay: Path | None) -> None:

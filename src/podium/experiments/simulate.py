@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from podium.errors import PolicyError, meant_by
@@ -100,7 +101,9 @@ def advising(policy: Policy) -> Iterator[None]:
     try:
         yield
     except PolicyError as error:
-        reference = policy.source.path if policy.source and policy.origin == "file" else policy.name
+        path = policy.source.path if policy.source else ""
+        is_file = policy.origin == "file" or Path(path).is_file()  # not one of the catalogue
+        reference = path if path and is_file else policy.name
         advice = f"podium policies check {reference} finds out what is wrong"
         error.hint = meant_by(error.__cause__) or error.hint or advice
         raise

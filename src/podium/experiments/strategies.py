@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from podium.experiments.listener import SILENT, Listener, announce_compilation
 from podium.experiments.search import Entry, entered, settled, warn_of_walls
-from podium.experiments.search_plan import GeneratorRequest, generator_options, refuse_unused
+from podium.experiments.search_plan import (
+    GeneratorRequest,
+    generator_options,
+    refuse_unused,
+    start_of,
+)
 from podium.experiments.training import CasesRequest, training_set
 
 if TYPE_CHECKING:
@@ -29,10 +34,11 @@ class StrategiesRequest:
     cases: CasesRequest = field(default_factory=CasesRequest)
     runs: int = 5  # of each strategy
     evaluations: int = 500  # of each run
-    start: str = "seeds"
+    start: str | None = None  # None: seeds, unless ingredients are none
     seed: int = 1000  # of the first run
     command: str | None = None
     unused: dict[str, Any] | None = None  # flags that only language models heed, with values
+    ingredients: str = "all"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,8 +69,9 @@ def plans_of(
     refuse_unused(writers)
     training = training_set(settings, request.cases, listener)
     base = RunPlan(
-        training, request.cases.fitness, request.seed, start=request.start,
-        options=generator_options(settings, writers),
+        training, request.cases.fitness, request.seed,
+        start=start_of(request.start, request.ingredients),
+        options=generator_options(settings, writers), ingredients=request.ingredients,
     )  # fmt: skip
     return [
         (name, replace(plan_of(name, base, request.evaluations), seed=request.seed + i))
@@ -111,7 +118,7 @@ def _trial(
         settled(store, record, listener),
     ):
         search.go(budget)
-        summary, best = search.progress().summary(), search.archive.best
+        summary, best = search.progress().summary(), search.best
     assert best is not None  # a run whose beginning is of no use stops at once
     scores = held_out_scores(plan, means, best.text)
     return StrategyRun(

@@ -19,34 +19,56 @@ if TYPE_CHECKING:
     from podium.sim.plan import Plan
 
 
+DEFAULT_FITNESS = "inflation"
+
+TRACE_SEEDS = 8
+"""Cases of each trace that somebody names."""
+
+
 @dataclass(frozen=True, slots=True)
 class CasesRequest:
     """Describes the cases that candidates are trained on, and what they are worth there."""
 
-    fitness: str = "inflation"
-    traces: tuple[str, ...] = ()  # none: small cases of the embedded profile
-    seeds: int = 8  # cases of each trace or kind
+    fitness: str = DEFAULT_FITNESS
+    traces: tuple[str, ...] = ()  # none: workload families of the embedded profile
+    seeds: int | None = None  # cases of each trace or family; None: as many as are usual
     nodes: int | None = None  # drawn of a trace's cluster
     cluster: str | None = None  # the nodes of another trace
     load: float | None = None  # of replays
     held_out: str | None = None  # seed, or time:SHARE; None: as the fitness needs
 
 
+def fitness_of(rule: str, objective: Path | None) -> str:
+    """Names the fitness: a rule, or the file of an objective as it is now."""
+    from podium.search.judging.objective import Objective
+
+    if objective is None:
+        return rule
+    if rule != DEFAULT_FITNESS:
+        raise UsageError(
+            "--fitness and --objective exclude each other", where="flag --objective",
+            hint="leave one of them out",
+        )  # fmt: skip
+    with blaming("flag --objective"):
+        return Objective.at(objective).name
+
+
 def training_set(
     settings: Settings, request: CasesRequest, listener: Listener = SILENT
 ) -> TrainingSet:
     """Builds the training cases; what is held out of a trace is never among them."""
-    from podium.evaluation.cases import TrainingSet, demo_cases, trace_cases
+    from podium.evaluation.cases import TrainingSet, trace_cases
+    from podium.evaluation.default_cases import default_training
     from podium.search.judging.fitness import fitness_named
 
     with blaming("flag --fitness"):
         kinds = fitness_named(request.fitness).kinds
     if not request.traces and request.cluster is None:
         _refuse_unused(request)
-        return TrainingSet(demo_cases(kinds, request.seeds))
+        return default_training(kinds, request.seeds)
     noted = Notes(listener)
     templates = [with_digest(each, noted) for each in _templates(settings, request, kinds)]
-    cases = trace_cases(templates, request.seeds)
+    cases = trace_cases(templates, request.seeds or TRACE_SEEDS)
     _check(cases[: len(templates)])
     return TrainingSet(cases)
 
@@ -62,10 +84,11 @@ def _refuse_unused(request: CasesRequest) -> None:
 def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) -> list[Case]:
     """Builds one case for every trace and protocol."""
     from podium.evaluation.cases import Case
-    from podium.evaluation.measures import REPLAY
+    from podium.evaluation.measures import FUNSEARCH, INFLATION, REPLAY, TIMED
 
-    replays = REPLAY in kinds
-    if request.load is not None and not replays:
+    protocols = dict.fromkeys(kind if kind in TIMED else INFLATION for kind in kinds)
+    is_timed = not protocols.keys().isdisjoint(TIMED)
+    if request.load is not None and not is_timed:
         raise UsageError(
             f"--load has no effect on the fitness {request.fitness}",
             hint="leave it out, or choose --fitness waiting",
@@ -74,15 +97,17 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
     place, speed = folder_of(settings), 1.0 if request.load is None else request.load
     found = []
     for trace in traces:
-        split = _split(trace, request.held_out, is_replayed=replays)
+        split = _split(trace, request.held_out, is_replayed=REPLAY in protocols)
         plain = Case(
             trace, request.nodes, folder=place, cluster=cluster,
             until=round(1 - split.time_share, 9),
         )  # fmt: skip
-        if set(kinds) != {REPLAY}:
+        if INFLATION in protocols:
             found.append(replace(plain, protocol="inflation"))
-        if replays:
+        if REPLAY in protocols:
             found.append(replace(plain, protocol="replay", load=speed))
+        if FUNSEARCH in protocols:
+            found.append(replace(plain, protocol="funsearch", load=speed))
     return [read_as(settings, case) for case in found]
 
 

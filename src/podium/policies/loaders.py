@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from podium.errors import InputError, PolicyError
 from podium.files.excerpt import excerpt
 from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import read_bytes, read_text
-from podium.policies.policy import Policy, policy_of
+from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import read_source
 from podium.policies.weights import LARGEST_BYTES, NETWORK, load_network
 
@@ -91,7 +92,19 @@ def _load_promoted(path: Path, card: Mapping[str, Any], shipped: Shipped) -> Pol
     text, name = read_text(source, MOST_BYTES), _name(path, card)
     _check_digest(path, source, card, text.encode())
     _check_shipped(path, name, shipped(name), text)
-    return policy_of(read_source(text, str(source)), name)
+    policy = policy_of(read_source(text, str(source)), name)
+    return replace(policy, origin=card_origin(card))
+
+
+def read_card(path: Path) -> Any:
+    """Reads the card of a policy."""
+    return _parsed(path, MOST_BYTES)
+
+
+def card_origin(card: Mapping[str, Any]) -> Origin:
+    """Reads whose a policy is; a card that was written without a control does not say."""
+    origins: tuple[Origin, ...] = ("written", "tuned", "found", "trained")
+    return next((each for each in origins if card.get("origin") == each), "file")
 
 
 def _load_weights(path: Path, shipped: Shipped) -> Policy:

@@ -29,7 +29,9 @@ _PLAINLY = "use numbers, if, for and math only; or run it in the python tier"
 
 Ties = Literal["rank", "random"]
 GpuChoice = Literal["best", "worst", "random"]
-Origin = Literal["builtin", "discovered", "trained", "file"]
+Origin = Literal["written", "tuned", "found", "trained", "file"]
+"""Whose a policy is: written by people; their formula with numbers that a search tuned; found, with
+terms that a search added and that beat the tuned formula; trained; or a file that does not say."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

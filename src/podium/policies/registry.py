@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from podium.errors import InputError, UnknownName, UsageError
-from podium.policies.loaders import ENDINGS, load_file, profile_reference
+from podium.policies.loaders import (
+    ENDINGS,
+    card_origin,
+    load_file,
+    profile_reference,
+    read_card,
+)
 from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import Source, read_source
 
 _HERE = Path(__file__).parent
-_FOLDERS: dict[Origin, Path] = {
+_FOLDERS: dict[str, Path] = {
     "builtin": _HERE / "builtin",
     "discovered": _HERE / "discovered",
 }
@@ -36,7 +42,7 @@ class PolicyInfo:
 
 def catalogue() -> list[PolicyInfo]:
     """Lists the policies that ship with Podium, built-in ones first."""
-    return [_describe(name, origin) for name, (origin, _) in _files().items()]
+    return [_describe(name) for name in _files()]
 
 
 def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
@@ -48,8 +54,7 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     may be able to write to the folder of runs.
     """
     if reference in _files():
-        origin, _ = _files()[reference]
-        return policy_of(_source(reference), reference, origin)
+        return policy_of(_source(reference), reference, _origin(reference))
     if reference.startswith(RUN):
         raise UsageError(
             f"{reference} must pass the gates of candidates first",
@@ -83,12 +88,20 @@ def _shipped_text(name: str) -> str | None:
 
 
 @functools.cache
-def _files() -> dict[str, tuple[Origin, Path]]:
-    found: dict[str, tuple[Origin, Path]] = {}
-    for origin, folder in _FOLDERS.items():
+def _files() -> dict[str, tuple[str, Path]]:
+    found: dict[str, tuple[str, Path]] = {}
+    for room, folder in _FOLDERS.items():
         for path in sorted(folder.glob("[!_]*.py")):
-            found[path.stem.replace("_", "-")] = (origin, path)
+            found[path.stem.replace("_", "-")] = (room, path)
     return found
+
+
+@functools.cache
+def _origin(name: str) -> Origin:
+    """Reads in its card whose a policy is; what has no card was written by people."""
+    _, path = _files()[name]
+    card = path.with_suffix(".json")
+    return card_origin(read_card(card)) if card.exists() else "written"
 
 
 @functools.cache
@@ -97,8 +110,9 @@ def _source(name: str) -> Source:
     return read_source(path.read_text(encoding="utf-8"), f"{path.parent.name}/{path.name}")
 
 
-def _describe(name: str, origin: Origin) -> PolicyInfo:
+def _describe(name: str) -> PolicyInfo:
     source = _source(name)
     kind: Any = "pair" if source.is_pair else "cluster"
     shown = f"podium/policies/{source.path}"
-    return PolicyInfo(name, kind, origin, source.mentions_hold, source.summary, shown)
+    hold, summary = source.mentions_hold, source.summary
+    return PolicyInfo(name, kind, _origin(name), hold, summary, shown)

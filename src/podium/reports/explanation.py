@@ -28,6 +28,9 @@ _WORDS = {
     "gpu-share": GPU_SHORT, "gpu-memory": "not enough GPU memory", "cordoned": "unschedulable",
 }  # fmt: skip
 
+LEARNED = ("tuned", "found", "trained")
+"""Origins of policies in which a machine had a part."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -69,6 +72,7 @@ class Explanation:
     gang: GangPlace | None = None
     evicted: tuple[str, ...] = ()  # pods that had to leave for it
     times_evicted: int = 0  # how often it had to leave itself
+    origin: str = ""  # whose the policy is, where a machine had a part in it
 
     def as_object(self) -> dict[str, Any]:
         """Describes it as JSON types; what only some pods have is left out of the others."""
@@ -77,7 +81,7 @@ class Explanation:
             del found["is_bound"]
         if self.gang is None:
             del found["gang"]
-        for name in ("evicted", "times_evicted"):
+        for name in ("evicted", "times_evicted", "origin"):
             if not found[name]:
                 del found[name]
         return found
@@ -117,6 +121,7 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
             result.plan.arrivals.names[other] for other in result.evicted_for(pod).tolist()
         ),
         times_evicted=int(result.times_evicted[pod]),
+        origin=origin if (origin := result.plan.policy.origin) in LEARNED else "",
     )
 
 

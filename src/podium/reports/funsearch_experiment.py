@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from podium.model import Cluster, Workload
-from podium.policies import load
+from podium.policies import Policy, load
 from podium.reports.summary import summarise
 from podium.sim import Replay, Setup, simulate
-from podium.sim.funsearch import FUNSEARCH_POLICIES, FunsearchResult, run_funsearch
+from podium.sim.funsearch import FUNSEARCH_POLICIES, FunsearchResult, run_funsearch, run_policy
 
 POLICIES = ("first_fit", "best_fit", "funsearch_4901", "funsearch_4816", "funsearch_4800")
 """The five rows of the published table, by its names."""
@@ -31,6 +31,15 @@ def view_twice(name: str, cluster: Cluster, workload: Workload) -> TwoViews:
     """Runs a policy under the original's rules and under Podium's, on one trace."""
     compatible = run_funsearch(cluster, workload, FUNSEARCH_POLICIES[name])
     policy = load(_OWN_NAMES.get(name, name.replace("_", "-")))
+    return TwoViews(name, compatible, _replayed(policy, cluster, workload))
+
+
+def view_policy(name: str, policy: Policy, cluster: Cluster, workload: Workload) -> TwoViews:
+    """Runs any policy of Podium under the original's rules and under Podium's, on one trace."""
+    compatible = run_policy(cluster, workload, policy)
+    return TwoViews(name, compatible, _replayed(policy, cluster, workload))
+
+
+def _replayed(policy: Policy, cluster: Cluster, workload: Workload) -> dict[str, Any]:
     # The original breaks ties by the order of the file.
-    result = simulate(cluster, workload, policy, Replay(), Setup(ranks="listed"))
-    return TwoViews(name, compatible, summarise(result))
+    return summarise(simulate(cluster, workload, policy, Replay(), Setup(ranks="listed")))

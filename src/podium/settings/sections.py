@@ -151,6 +151,40 @@ class Search:
         metadata=about("spending limit of a run in US dollars; 0: no limit", at_least=0),
     )
     tokens: int = field(default=0, metadata=about("token limit of a run; 0: no limit", at_least=0))
+    temperature: str = field(
+        default="1.0",
+        metadata=about(
+            "temperature of language models; of several, comma-separated, one is drawn for each "
+            "call; none: left to the service"
+        ),
+    )
+    max_tokens: int = field(
+        default=4096,
+        metadata=about("longest answer of a language model, its thinking included", at_least=1),
+    )
+    reasoning_effort: str = field(
+        default="",
+        metadata=about("how much a language model thinks, as its service calls it: low, high"),
+    )
+    model_timeout_s: float = field(
+        default=120.0,
+        metadata=about(
+            "seconds that a language model has to answer", above=0, flag="--model-timeout"
+        ),
+    )
+    model_calls: int = field(
+        default=8, metadata=about("calls of language models at a time", at_least=1)
+    )
+    model_parameters: str = field(
+        default="",
+        metadata=about(
+            "further parameters of language models, a table in JSON or TOML, or the file of one"
+        ),
+    )
+    prompts: Path | None = field(
+        default=None,
+        metadata=about("folder of prompt templates that replace Podium's own of the same name"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

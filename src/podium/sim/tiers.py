@@ -56,7 +56,8 @@ def is_cache_worthwhile(workload: Workload, num_nodes: int) -> bool:
 
 
 def _is_cheap_in_python(policy: PairPolicy, workload: Workload, protocol: Protocol) -> bool:
-    if policy.origin != "file" or policy.compiled or not isinstance(protocol, Replay):
+    is_shipped = policy.is_kept and policy.origin != "file"
+    if is_shipped or policy.compiled or not isinstance(protocol, Replay):
         return False
     return most_alive(workload, protocol.load) <= SPARSE_PODS
 

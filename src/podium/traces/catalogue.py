@@ -12,12 +12,15 @@ import numpy as np
 
 from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
+from podium.model import Workload
 from podium.traces.kubernetes.documents import RECORDING, SUFFIXES, Document, read_documents
 from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.kubernetes.state import State
 from podium.traces.openb.csv_file import read_csv
+from podium.traces.openb.families import FAMILIES, generate_family
 from podium.traces.openb.files import GPU_NODES, find_file, found_traces, openb_index, summary
 from podium.traces.openb.profile import (
+    Profile,
     generate_cluster,
     generate_workload,
     openb_profile,
@@ -30,6 +33,7 @@ from podium.traces.trace import Trace
 
 EMBEDDED = "openb"
 EMBEDDED_16 = "openb:16"
+_DRAWN = (EMBEDDED, EMBEDDED_16, *FAMILIES)
 
 _PREFIX = "openb:"
 _WANTED = "flag --pods"
@@ -74,7 +78,7 @@ class TraceInfo:
 
 def load_trace(reference: str, options: LoadOptions = LoadOptions()) -> Trace:  # noqa: B008 - frozen
     """Loads a trace by name, file or folder; `-` is standard input. The only door to traces."""
-    if reference in (EMBEDDED, EMBEDDED_16):
+    if is_drawn(reference):
         return _unread(_generated(reference, options), options)
     _refuse_sizes(reference, options)
     if reference.startswith(_PREFIX):
@@ -125,7 +129,12 @@ def _unread(trace: Trace, options: LoadOptions) -> Trace:
 
 def is_name(reference: str) -> bool:
     """Tells whether a reference names a trace by a name of its own, and no file."""
-    return reference == EMBEDDED or reference.startswith(_PREFIX)
+    return reference in _DRAWN or reference.startswith(_PREFIX)
+
+
+def is_drawn(reference: str) -> bool:
+    """Tells whether a reference names a trace that is drawn afresh for every seed."""
+    return reference in _DRAWN
 
 
 def list_traces(folder: Path | None) -> list[TraceInfo]:
@@ -141,6 +150,10 @@ def list_traces(folder: Path | None) -> list[TraceInfo]:
             "the same pods on the 16-node list, 64 GPUs",
         ),
     ]  # fmt: skip
+    listed += [
+        TraceInfo(each.name, "embedded", True, profile.node_total, each.pods, each.summary)
+        for each in FAMILIES.values()
+    ]
     return listed + list(_originals(folder, profile.node_total))
 
 
@@ -148,15 +161,24 @@ def _generated(reference: str, options: LoadOptions) -> Trace:
     if options.seed < 0:
         raise UsageError(f"the seed {options.seed} cannot be used", hint="give 0 or more")
     profile = openb_profile()
-    pods = profile.pod_total if options.pods is None else options.pods
-    # Nodes and pods are drawn apart: more of one leaves the other as it is.
-    workload = generate_workload(profile, pods, np.random.default_rng([options.seed, 1]))
+    workload = _generated_pods(reference, profile, options)
     if reference == EMBEDDED_16:
         _refuse_sizes(reference, replace(options, pods=None))
         return Trace(reference, replace(sixteen_nodes(profile), name=reference), workload)
     nodes = profile.node_total if options.nodes is None else options.nodes
     cluster = generate_cluster(profile, nodes, np.random.default_rng([options.seed, 0]))
-    return Trace(reference, cluster, workload)
+    return Trace(reference, replace(cluster, name=reference), workload)
+
+
+def _generated_pods(reference: str, profile: Profile, options: LoadOptions) -> Workload:
+    """Draws pods; nodes are drawn apart, so that more of one leaves the other as it is."""
+    rng = np.random.default_rng([options.seed, 1])
+    family = FAMILIES.get(reference)
+    usual = profile.pod_total if family is None else family.pods
+    count = usual if options.pods is None else options.pods
+    if family is None:
+        return generate_workload(profile, count, rng)
+    return generate_family(profile, family, count, rng)
 
 
 def _refuse_sizes(reference: str, options: LoadOptions) -> None:
@@ -242,7 +264,7 @@ def _originals(folder: Path | None, gpu_nodes: int) -> Iterator[TraceInfo]:
 def _names(folder: Path | None) -> list[str]:
     known = [file.trace for file in openb_index().files]
     originals = {_PREFIX + name for name in (*known, _SMALL_LIST, *found_traces(folder))}
-    return sorted({EMBEDDED, EMBEDDED_16} | originals)
+    return sorted({*_DRAWN} | originals)
 
 
 def _unknown(reference: str, options: LoadOptions) -> UsageError:

@@ -54,7 +54,7 @@ def test_people_read_the_comparisons_the_best_first_and_what_was_found_and_comes
     assert [line.split()[0] for line in table[1:]] == ["first-fit", "worst-fit"]
     assert queued.startswith("16 nodes, 64 GPUs; 8,152 pods come and go, 4 times as fast")
     assert "policy     pods that waited  mean wait  longest wait" in queued
-    assert "evaluations of bred programs, from nothing, with seed 1000" in told
+    assert "evaluations of programs bred from random ones, of ingredients that people named" in told
     assert "found here" in told
     assert "measured on clusters that the search never saw" in told
     assert "podium policies list" in told.split("Next:")[1]

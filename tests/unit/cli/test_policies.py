@@ -30,7 +30,7 @@ def test_the_list_as_data_has_the_promised_names(run):
     keys = {"name", "kind", "origin", "may_hold", "summary", "source"}
     assert all(policy.keys() == keys for policy in listed)
     assert {policy["kind"] for policy in listed} == {"pair", "cluster"}
-    assert {policy["origin"] for policy in listed} <= {"builtin", "discovered", "trained"}
+    assert {policy["origin"] for policy in listed} == {"written", "tuned", "found"}
     assert all(isinstance(policy["may_hold"], bool) for policy in listed)
     assert all(policy["summary"] and policy["source"] for policy in listed)
     assert {"fgd", "first-fit", "kube-default"} <= {policy["name"] for policy in listed}
@@ -46,7 +46,7 @@ def test_a_policy_shows_its_source(run):
     shown = run("show", "first-fit")
     assert "def score(pod, node)" in shown.stdout
     found = json.loads(run("show", "first-fit", "--json").stdout)
-    assert (found["name"], found["kind"], found["origin"]) == ("first-fit", "pair", "builtin")
+    assert (found["name"], found["kind"], found["origin"]) == ("first-fit", "pair", "written")
     assert found["source"].rstrip() == shown.stdout.rstrip()
 
 

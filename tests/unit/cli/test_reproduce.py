@@ -217,6 +217,26 @@ def test_both_views_of_the_funsearch_table_are_shown_for_any_trace(run, monkeypa
     assert found[0].keys() == {"policy", "compatible", "true"}
 
 
+def test_any_policy_is_shown_by_the_rules_of_funsearch_too(run, monkeypatch):
+    nodes = ["a,64000,262144,2,P100", "b,64000,262144,2,P100"]
+    pods = ["p0,1000,1024,2,1000,0,100", "p1,1000,1024,2,1000,10,60", "p2,1000,1024,2,1000,20,40"]
+    write_lines(Path("openb_node_list_16_node.csv"), ["sn,cpu_milli,memory_mib,gpu,model", *nodes])
+    header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time"
+    write_lines(Path("openb_pod_list_default.csv"), [header, *pods])
+    write_lines(Path("openb_node_list_gpu_node.csv"), ["sn,cpu_milli,memory_mib,gpu,model", *nodes])
+    monkeypatch.setenv("PODIUM_TRACES", ".")
+    Path("mine.py").write_text("def score(pod, node):\n    return -node.cpu_milli_left\n")
+    chosen = ["--policy", "first_fit", "--policy", "./mine.py", "--policy", "round-robin"]
+    found = json.loads(run("funsearch", *chosen, "--json").stdout)
+    assert [row["policy"] for row in found] == ["first_fit", "./mine.py", "round-robin"]
+    assert all(row["compatible"]["placed"] == 3 for row in found)
+    assert found[1]["compatible"] == found[0]["compatible"]  # all fit on the first node
+    assert found[0]["compatible"]["score_without_retries"] > 0
+    told = run("funsearch", "--policy", "fgdd")
+    assert told.exit_code == 2
+    assert "--policy fgdd" in told.stderr
+
+
 @pytest.mark.openb
 def test_the_funsearch_table_stands_beside_the_waits_that_it_hides(run, openb_folder):
     result = run("funsearch", "--traces", openb_folder, "--json")

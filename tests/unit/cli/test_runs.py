@@ -91,9 +91,9 @@ def test_a_run_is_shown_with_its_best_candidates(run):
         "summary",
         "  best  91.72",
         "",
-        "candidate  fitness  kind  source  complexity  may hold",
-        "        2   91.250  bred                  12  yes",
-        "        0   90.500  bred                  12  yes",
+        "candidate  fitness  kind  source  made by  parts  may hold",
+        "#2          91.250  bred          -           12  yes",
+        "#0          90.500  bred          -           12  yes",
     ]
     assert "fitness" not in run("show", "other").stdout
 

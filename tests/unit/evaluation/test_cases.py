@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from podium.errors import InputError, UsageError
-from podium.evaluation.cases import Case, TrainingSet, demo_cases, perturbed, planned
+from podium.evaluation.cases import Case, Stage, TrainingSet, demo_cases, perturbed, planned
 from podium.evaluation.measures import FIGURES, is_measurement, measure_case, queue_busy
 from podium.evaluation.splits import Split
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
@@ -24,6 +24,37 @@ from podium.traces.trace import Trace
 def test_a_set_described_in_json_is_the_same_set():
     training = TrainingSet(demo_cases(["inflation", "holding", "replay"], 3), is_compiled=True)
     assert TrainingSet.from_object(json.loads(json.dumps(training.as_object()))) == training
+
+
+def test_a_set_without_stages_has_one_that_everybody_passes():
+    training = TrainingSet(demo_cases(["inflation"], 3))
+    assert training.stages == (Stage(0, 3, 1.0),)
+    assert "stages" not in training.as_object()
+
+
+def test_stages_described_in_json_are_the_same_stages():
+    stages = (Stage(0, 1, 0.4), Stage(1, 3, 0.1), Stage(3, 4))
+    training = TrainingSet(demo_cases(["inflation"], 4), stages=stages)
+    assert TrainingSet.from_object(json.loads(json.dumps(training.as_object()))) == training
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        (Stage(0, 2), Stage(3, 4)),
+        (Stage(0, 2), Stage(1, 4)),
+        (Stage(0, 2, 0.5), Stage(2, 3)),
+        (Stage(0, 5),),
+        (Stage(0, 2, 0.0), Stage(2, 4)),
+        (Stage(0, 2, 0.5), Stage(2, 4, 0.5)),
+        (Stage(0, 2, float("nan")), Stage(2, 4)),
+        (Stage(0, 2.0), Stage(2.0, 4)),
+    ],
+    ids=["gap", "overlap", "too short", "too long", "nobody", "last drops", "nan", "not whole"],
+)
+def test_stages_that_do_not_part_the_cases_are_refused(stages):
+    with pytest.raises(ValueError, match=r"stage|share"):
+        TrainingSet(demo_cases(["inflation"], 4), stages=stages)
 
 
 def test_cases_are_built_alike_every_time():

@@ -221,7 +221,9 @@ def test_a_search_gives_a_policy_and_leaves_nothing_behind(tmp_path):
         def search_progress(self, progress):
             heard.append(progress.tally.evaluations)
 
-    found = podium.search(evaluations=40, seeds=2, workers=1, listener=Ear())
+    found = podium.search(
+        evaluations=40, trace="openb", nodes=32, seeds=2, workers=1, listener=Ear()
+    )
     assert found.summary["evaluations"] == 40 == heard[-1]
     assert found.ending == "evaluation budget reached (40)"
     assert found.folder == ""
@@ -236,7 +238,7 @@ def test_a_search_gives_a_policy_and_leaves_nothing_behind(tmp_path):
 
 @pytest.mark.usefixtures("_warm_cache")
 def test_a_search_that_is_named_is_kept_and_can_be_resumed(runner, tmp_path):
-    first = podium.search(evaluations=20, seeds=2, workers=1, keep="mine")
+    first = podium.search(evaluations=20, trace="openb", nodes=32, seeds=2, workers=1, keep="mine")
     with open_store(str(tmp_path / "data" / "podium" / "podium.db")) as store:
         record = store.runs.get("mine")
         assert (record.id, record.kind, record.status) == (first.run_id, "search", "finished")

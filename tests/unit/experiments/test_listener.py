@@ -86,7 +86,13 @@ def test_a_comparison_is_cancelled_between_runs():
 def test_a_search_that_is_cancelled_can_be_resumed(tmp_path):
     with pytest.raises(Cancelled):
         podium.search(
-            evaluations=200, seeds=2, workers=1, keep="mine", listener=Recorder(stop_at=3)
+            evaluations=200,
+            trace="openb",
+            nodes=32,
+            seeds=2,
+            workers=1,
+            keep="mine",
+            listener=Recorder(stop_at=3),
         )
     with open_store(str(tmp_path / "data" / "podium" / "podium.db")) as store:
         record = store.runs.get("mine")

@@ -1,13 +1,15 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 import podium
 from podium.cli.main import app
 from podium.errors import UsageError
-from podium.experiments.runs import check_name, delete, diff, figures_of
+from podium.experiments.runs import best_candidates, check_name, delete, diff, figures_of
 from podium.store import RunRecord, open_store
 from podium.store.run_folder import RunFolder
+from support.stored import CANDIDATE, judged
 
 pytestmark = pytest.mark.usefixtures("_warm_cache")
 
@@ -186,7 +188,15 @@ def test_a_password_in_a_command_is_not_kept(invoke, monkeypatch):
 
 def test_searches_are_set_side_by_side(invoke):
     found = [
-        podium.search(evaluations=20, seeds=2, workers=1, seed=seed, keep=f"seed {seed}")
+        podium.search(
+            evaluations=20,
+            trace="openb",
+            nodes=32,
+            seeds=2,
+            workers=1,
+            seed=seed,
+            keep=f"seed {seed}",
+        )
         for seed in (1000, 1001)
     ]
     with open_store(str(_default_store())) as store:
@@ -220,3 +230,27 @@ def test_a_run_is_deleted_without_a_mark_on_the_folder_that_it_names(tmp_path):
             delete(store, record)
         folder.unlock()
         assert store.runs.all() == [record]
+
+
+@pytest.mark.parametrize(
+    ("summary", "expected"),
+    [
+        ({"best": 2}, [2, 0, 1]),
+        ({"best": 0}, [0, 1, 2]),
+        ({}, [0, 1, 2]),
+        ({"best": 3}, [0, 1, 2]),
+        ({"best": 99}, [0, 1, 2]),
+        ({"best": "two"}, [0, 1, 2]),
+    ],
+    ids=["chosen", "first anyway", "none yet", "refused", "unknown", "no number"],
+)
+def test_the_winner_that_was_chosen_comes_before_the_best_by_training(tmp_path, summary, expected):
+    record = RunRecord("run-a", "search", "a", 0.0, summary=summary)
+    rows = [judged(replace(CANDIDATE, number=i), 9.0 - i, accepted=i < 3) for i in range(4)]
+    with open_store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        store.runs.create(record)
+        store.candidates.propose([replace(CANDIDATE, number=row.number) for row in rows])
+        store.candidates.judge(rows)
+        assert [each.number for each in best_candidates(store, record, 3)] == expected
+        assert [each.number for each in best_candidates(store, record, 1)] == expected[:1]
+        assert best_candidates(store, record, 0) == []

@@ -7,7 +7,8 @@ from podium.errors import InputError, UnknownName, UsageError
 from podium.evaluation.splits import BY_SEED, BY_TIME, VALIDATION, Split
 from podium.experiments.listener import Listener
 from podium.experiments.promote import PromotionRequest, held_out_cases
-from podium.experiments.training import CasesRequest, training_set
+from podium.experiments.training import CasesRequest, fitness_of, training_set
+from podium.policies import load
 from podium.search.run.plan import RunPlan
 from podium.settings import load_settings
 from podium.traces import save_trace
@@ -199,3 +200,25 @@ def test_a_trace_that_changed_after_the_search_is_noticed():
 def test_an_unknown_name_is_told():
     with pytest.raises(UnknownName, match='held-out trace "opnb"'):
         validated(plan_of(traces=("mine.yaml",)), "opnb")
+
+
+def test_the_score_of_funsearch_is_trained_on_the_recorded_trace_and_then_on_draws(own):
+    first, second = cases_of(traces=("mine.yaml",), fitness="funsearch")
+    assert {case.protocol for case in (first, second)} == {"funsearch"}
+    recorded = load_trace(str(own / "mine.yaml"), LoadOptions()).workload
+    policy = load("first-fit")
+    assert first.plan(policy).trace.names == recorded.names
+    assert second.plan(policy).trace.names != recorded.names
+    assert first.held_out().plan(policy).trace.names != recorded.names
+
+
+def test_an_objective_names_the_cases_that_it_needs(own):
+    (own / "aim.py").write_text(
+        'CASES = ("inflation", "replay")\ndef objective(run):\n    return 1.0\n'
+    )
+    name = fitness_of("inflation", own / "aim.py")
+    cases = cases_of(traces=("mine.yaml",), fitness=name, load=BUSY)
+    assert {case.protocol for case in cases} == {"inflation", "replay"}
+    with pytest.raises(UsageError, match="exclude each other"):
+        fitness_of("waiting", own / "aim.py")
+    assert fitness_of("waiting", None) == "waiting"

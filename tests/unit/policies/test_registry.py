@@ -22,13 +22,13 @@ def test_every_policy_of_the_catalogue_says_what_it_does():
 
 
 def test_no_policy_of_the_catalogue_holds_pods_back():
-    assert not any(info.may_hold for info in catalogue() if info.origin == "builtin")
+    assert not any(info.may_hold for info in catalogue() if info.origin == "written")
 
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_a_name_loads_the_policy(name):
     policy = load(name)
-    assert (policy.name, policy.origin) == (name, "builtin")
+    assert (policy.name, policy.origin) == (name, "written")
 
 
 def test_a_file_is_a_reference(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from podium.errors import InputError, MissingError, UnknownName, UsageError
 from podium.traces import LoadOptions, list_traces, load_trace, save_trace
+from podium.traces.openb.families import FAMILIES
 from support.traces import assert_same_cluster, originals, small_trace, write_originals
 
 
@@ -147,10 +148,10 @@ def test_impossible_numbers_are_usage_errors(sizes):
 
 def test_the_list_starts_with_what_is_always_there():
     listed = list_traces(None)
-    assert [info.name for info in listed[:2]] == ["openb", "openb:16"]
-    assert all(info.origin == "embedded" and info.is_present for info in listed[:2])
-    assert len(listed) == 28
-    assert not any(info.is_present for info in listed[2:])
+    assert [info.name for info in listed[:7]] == ["openb", "openb:16", *FAMILIES]
+    assert all(info.origin == "embedded" and info.is_present for info in listed[:7])
+    assert len(listed) == 33
+    assert not any(info.is_present for info in listed[7:])
     assert all(info.summary for info in listed)
 
 

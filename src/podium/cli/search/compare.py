@@ -40,7 +40,8 @@ def compare(
         int, typer.Option("--evaluations", help="Evaluations per run.", min=20)
     ] = 500,
     cases: options.CasesOptions,
-    start: options.Start = "seeds",
+    start: options.Start = None,
+    ingredients: options.Ingredients = "all",
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first run.", min=0)] = 1000,
     model: options.Models = None,
     command: options.Command = None,
@@ -54,7 +55,7 @@ def compare(
     screen = Screen(settings.display)
     request = StrategiesRequest(
         tuple(arms or DEFAULT_STRATEGIES), cases.request(), runs, evaluations, start, seed, command,
-        {"--model": model},
+        {"--model": model}, ingredients,
     )  # fmt: skip
     means = means_of(settings, options.means_request(judging))
     entry = Entry(settings, "", typed_command())

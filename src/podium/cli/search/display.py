@@ -81,7 +81,7 @@ def line_of(progress: Progress, budget: Budget) -> str:
     left = f", {facts['time left']} left" if "time left" in facts else ""
     return (
         f"run {progress.run_id}: {part_of(progress, budget):.0%}, {facts['evaluations']} "
-        f"evaluations, best {facts['best']}{left}"
+        f"evaluations at {progress.rate:.1f}/s, best {facts['best']}{left}"
     )
 
 
@@ -104,9 +104,12 @@ def facts_of_summary(summary: dict[str, Any]) -> dict[str, str]:
         "candidates": f"{summary['candidates']:,}, accepted {summary['accepted']:,}",
         "refused": refused or "none",
         "best": _best(summary),
+        **({"selection": _selection(summary)} if summary.get("finalists") else {}),
         "validation": _validation(summary),
         "time": figures.duration(summary["seconds"]),
     }
+    if summary.get("ranking"):
+        facts["ranking"] = _ranking(summary["ranking"])
     if summary.get("missing_walls"):
         facts["missing walls"] = ", ".join(summary["missing_walls"])
     if summary["calls"]:
@@ -210,6 +213,26 @@ def _price(summary: dict[str, Any]) -> str:
     if gain <= 0:
         return "no gain yet over the starting policies"
     return f"{summary['usd'] / gain:.4f} USD per point gained ({gain:+.3f} over the start)"
+
+
+def _selection(summary: dict[str, Any]) -> str:
+    fitness, count = summary["selection_fitness"], summary["finalists"]
+    gain = fitness - summary["selection_fitness_fgd"]
+    told = f"{fitness:.3f} ({gain:+.3f} against fgd), the best of {count} finalists"
+    if summary["best"] == summary["best_by_training"]:
+        return f"{told} and by training"
+    return f"{told}; by training it was #{summary['best_by_training']}"
+
+
+def _ranking(ranking: dict[str, Any]) -> str:
+    """Describes how well the training cases rank."""
+    if ranking["correlation"] is None:
+        return f"unknown: {ranking.get('reason', 'all programs are alike')}"
+    traces = figures.counted(len(ranking["traces"]), "trace")
+    return (
+        f"{ranking['correlation']:.2f} rank correlation of training with full size, on "
+        f"{ranking['programs']} programs and {traces}"
+    )
 
 
 def _validation(summary: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +10,23 @@ import typer
 
 from podium.cli.options import DumpOptions, Duration, State, StoreUrl, Topology, TracesFolder
 from podium.experiments.search_plan import MeansRequest
-from podium.experiments.training import CasesRequest
+from podium.experiments.training import TRACE_SEEDS, CasesRequest, fitness_of
 
 FitnessName = Annotated[
     str,
-    typer.Option("--fitness", help="inflation, waiting, fragmentation, holding:84, mix:A=1,B=2."),
+    typer.Option(
+        "--fitness",
+        help="inflation, waiting, fragmentation, holding:84, funsearch:40, mix:A=1,B=2.",
+    ),
+]
+ObjectiveFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--objective",
+        metavar="FILE.py",
+        help="Python file of your own with objective(run), instead of --fitness.",
+        show_default=False,
+    ),
 ]
 Traces = Annotated[
     list[str] | None,
@@ -23,7 +35,24 @@ Traces = Annotated[
     ),
 ]
 Seeds = Annotated[
-    int, typer.Option("--seeds", help="Training cases per trace or kind.", min=1, max=900)
+    int | None,
+    typer.Option(
+        "--seeds",
+        help="Training cases per trace. [default: 8; without --trace 1 per workload family]",
+        min=1,
+        max=890,
+        show_default=False,
+    ),
+]
+FewSeeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        help="Cases per trace. [default: 4; without --trace 1 per workload family]",
+        min=1,
+        max=890,
+        show_default=False,
+    ),
 ]
 Nodes = Annotated[
     int | None,
@@ -53,6 +82,18 @@ HeldOut = Annotated[
         metavar="SPLIT",
         help="What is never trained on: seed, or time:0.3 for the last 30 % of the arrivals. "
         "[default: time:0.3 to learn waiting, else seed]",
+        show_default=False,
+    ),
+]
+ValidationSeeds = Annotated[
+    int, typer.Option("--seeds", help="Validation seeds per case.", min=1, max=20)
+]
+ValidationTraces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trace",
+        help="Validate on this trace only, by name or file; repeatable. [default: what was "
+        "held out of your own traces, else those of OpenB]",
         show_default=False,
     ),
 ]
@@ -109,7 +150,20 @@ Target = Annotated[
     float | None, typer.Option("--target", help="Stop at this fitness.", show_default=False)
 ]
 Start = Annotated[
-    str, typer.Option("--start", help="Start from seeds (published formulas) or random (nothing).")
+    str | None,
+    typer.Option(
+        "--start",
+        help="Start from seeds (formulas of people) or random (nothing); seeds by default, random "
+        "with --ingredients none.",
+        show_default=False,
+    ),
+]
+Ingredients = Annotated[
+    str,
+    typer.Option(
+        "--ingredients",
+        help="What breeding may draw: all, or none (no quantities and functions of people).",
+    ),
 ]
 Models = Annotated[
     list[str] | None,
@@ -142,14 +196,72 @@ BaseUrl = Annotated[
 ]
 
 
+Temperature = Annotated[
+    str | None,
+    typer.Option(
+        "--temperature",
+        metavar="NUMBERS",
+        help="Temperature of models, such as 1.0; of several, as in 0.7,1.2, one is drawn for "
+        "each call; none: left to the service. [default: 1.0]",
+        show_default=False,
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tokens",
+        help="Longest answer of a model, its thinking included. [default: 4096]",
+        min=1,
+        show_default=False,
+    ),
+]
+ReasoningEffort = Annotated[
+    str | None,
+    typer.Option(
+        "--reasoning-effort", help="How much a model thinks: low, high.", show_default=False
+    ),
+]
+ModelTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--model-timeout",
+        help="Seconds that a model has to answer. [default: 120]",
+        min=0.1,
+        show_default=False,
+    ),
+]
+ModelCalls = Annotated[
+    int | None,
+    typer.Option(
+        "--model-calls", help="Calls of models at a time. [default: 8]", min=1, show_default=False
+    ),
+]
+ModelParameters = Annotated[
+    str | None,
+    typer.Option(
+        "--model-parameters",
+        metavar="TABLE",
+        help="Further parameters of models: JSON, TOML, or a file.",
+        show_default=False,
+    ),
+]
+Prompts = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts", help="Folder of prompt templates to use instead.", show_default=False
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class CasesOptions:
     """The options of what candidates are trained on."""
 
     fitness: FitnessName = "inflation"
+    objective: ObjectiveFile = None
     trace: Traces = None
     cluster: Cluster = None
-    seeds: Seeds = 8
+    seeds: Seeds = None
     nodes: Nodes = None
     load: Load = None
     held_out: HeldOut = None
@@ -164,16 +276,21 @@ class CasesOptions:
     def request(self) -> CasesRequest:
         """Describes the training cases."""
         return CasesRequest(
-            self.fitness, tuple(self.trace or ()), self.seeds, self.nodes, self.cluster, self.load,
-            self.held_out,
+            fitness_of(self.fitness, self.objective), tuple(self.trace or ()), self.seeds,
+            self.nodes, self.cluster, self.load, self.held_out,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class FewCasesOptions(CasesOptions):
-    """The same options for one candidate."""
+    """The same options for one candidate: half as many cases of a trace."""
 
-    seeds: Seeds = 4
+    seeds: FewSeeds = None
+
+    def request(self) -> CasesRequest:
+        """Describes the cases."""
+        asked, is_given = CasesOptions.request(self), bool(self.trace or self.cluster)
+        return replace(asked, seeds=TRACE_SEEDS // 2) if is_given and not self.seeds else asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +310,13 @@ class ModelOptions:
     base_url: BaseUrl = None
     usd: Usd = None
     tokens: Tokens = None
+    temperature: Temperature = None
+    max_tokens: MaxTokens = None
+    reasoning_effort: ReasoningEffort = None
+    model_timeout: ModelTimeout = None
+    model_calls: ModelCalls = None
+    model_parameters: ModelParameters = None
+    prompts: Prompts = None
 
     def settings(self) -> dict[str, Any]:
         """Returns the options by the path of their setting."""
@@ -201,12 +325,29 @@ class ModelOptions:
             "search.base_url": self.base_url,
             "search.usd": self.usd,
             "search.tokens": self.tokens,
+            **{f"search.{name}": value for name, value in self._answering().items()},
         }
 
     def flags(self) -> dict[str, Any]:
         """Returns the options by their flag."""
+        answering = {
+            f"--{name.removesuffix('_s').replace('_', '-')}": value
+            for name, value in self._answering().items()
+            if name != "prompts"  # which commands are sent as well
+        }
         return {"--model": self.model, "--base-url": self.base_url, "--usd": self.usd,
-                "--tokens": self.tokens}  # fmt: skip
+                "--tokens": self.tokens, **answering}  # fmt: skip
+
+    def _answering(self) -> dict[str, Any]:
+        return {
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "reasoning_effort": self.reasoning_effort,
+            "model_timeout_s": self.model_timeout,
+            "model_calls": self.model_calls,
+            "model_parameters": self.model_parameters,
+            "prompts": self.prompts,
+        }
 
 
 @dataclass(frozen=True, slots=True)

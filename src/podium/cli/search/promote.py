@@ -14,6 +14,7 @@ from podium.cli.flags import with_blocks
 from podium.cli.options import DumpOptions, Json, RunId, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.search import options
+from podium.cli.search.control import origin_words, show_controls
 from podium.cli.terminal import on_one_line
 from podium.cli.watch import watching
 from podium.experiments.promote import PromotionRequest
@@ -22,6 +23,7 @@ from podium.experiments.promote import promote as promote_best
 if TYPE_CHECKING:
     from podium.evaluation.paired import Difference
     from podium.evaluation.validation import GroupResults
+    from podium.search.promotion.card import Standing
     from podium.search.promotion.promote import Outcome
 
 REPLAY = "replay"
@@ -48,18 +50,17 @@ def promote(
     summary: Annotated[
         str, typer.Option("--summary", help="One-line description of the policy.")
     ] = "",
-    seeds: Annotated[
-        int, typer.Option("--seeds", help="Validation seeds per case.", min=1, max=20)
-    ] = 20,
-    trace: Annotated[
-        list[str] | None,
+    describe: Annotated[
+        str,
         typer.Option(
-            "--trace",
-            help="Validate on this trace only, by name or file; repeatable. [default: what was "
-            "held out of your own traces, else those of OpenB]",
+            "--describe",
+            help="What the policy does and why, in a sentence or two. "
+            "[default: made of what it computes]",
             show_default=False,
         ),
-    ] = None,
+    ] = "",
+    seeds: options.ValidationSeeds = 20,
+    trace: options.ValidationTraces = None,
     cluster: options.Cluster = None,
     load: options.Load = None,
     dump: DumpOptions,
@@ -75,8 +76,8 @@ def promote(
     settings = read_settings(ctx, {**place.settings(), **dump.settings()})
     screen = Screen(settings.display)
     request = PromotionRequest(
-        run, folder, best, tuple(candidate or ()), name, summary, seeds, tuple(trace or ()),
-        cluster, load, loss, incumbent, workers or 0,
+        run, folder, best, tuple(candidate or ()), name, summary, describe, seeds,
+        tuple(trace or ()), cluster, load, loss, incumbent, workers or 0,
     )  # fmt: skip
     with watching(screen) as listener:
         outcome = promote_best(settings, request, listener)
@@ -96,12 +97,22 @@ def _object(outcome: Outcome) -> dict[str, Any]:
                 "name": each.name, "accepted": each.accepted, "reasons": list(each.reasons),
                 "gain": asdict(each.gain), "p_value": each.p_value, "may_hold": each.may_hold,
                 "held": each.held[0], "decisions": each.held[1],
+                **_standing(outcome.standings[each.name]),
                 "table": [row.as_object() for row in each.table],
             }
             for each in outcome.promotions
         ],
         "refusals": [asdict(each) for each in outcome.refusals],
     }  # fmt: skip
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    authorship = standing.authorship
+    return {
+        "origin": standing.origin,
+        "authorship": None if authorship is None else authorship.as_object(),
+        "control": [each.as_object() for each in standing.controls],
+    }
 
 
 def _show(screen: Screen, outcome: Outcome) -> None:
@@ -111,24 +122,41 @@ def _show(screen: Screen, outcome: Outcome) -> None:
         print(on_one_line(f"{refusal.name} was refused: {refusal.reason}"))
     for each in outcome.promotions:
         reduced = outcome.reduced[each.name]
-        gain = each.gain
+        gain, standing = each.gain, outcome.standings[each.name]
         screen.fields(
             {
                 "policy": each.name,
+                "origin": origin_words(standing.origin),
                 "promoted": each.accepted,
                 "because": "; ".join(each.reasons),
                 "gain": f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]",
                 "p": figures.decimal(each.p_value, 4),
                 "holds": each.holds,
                 "parts": f"{reduced.size_before} reduced to {reduced.size}",
+                **_authorship(standing),
             }
         )
         print()
+        show_controls(screen, standing.controls, each.name)
         _show_tables(screen, each.table)
         for told in own_parts(each.table):
             screen.note(told)
     for path in outcome.files:
         print(f"written: {path} and {path.with_suffix('.json').name}")
+
+
+def _authorship(standing: Standing) -> dict[str, object]:
+    """Says what people wrote of a policy, and what the search added."""
+    authorship = standing.authorship
+    if authorship is None:
+        return {}
+    others = [each for each in authorship.ingredients if each != authorship.seed]
+    wrote = [authorship.title] if authorship.seed else []
+    wrote += [figures.counted(len(others), "other ingredient")] if others else []
+    return {
+        "people wrote": " and ".join(wrote) or "no part of it",
+        "search added": "; ".join(authorship.added) or "no term",
+    }
 
 
 def _show_tables(screen: Screen, table: Sequence[GroupResults]) -> None:

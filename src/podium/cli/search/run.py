@@ -33,7 +33,8 @@ def run(
         list[str] | None,
         typer.Option("--generator", help="genetic, llm, command, random; NAME=WEIGHT sets shares."),
     ] = None,
-    start: options.Start = "seeds",
+    start: options.Start = None,
+    ingredients: options.Ingredients = "all",
     policy: Annotated[
         list[Path] | None,
         typer.Option(
@@ -61,17 +62,26 @@ def run(
     batch: Annotated[int, typer.Option("--batch", help="Candidates per batch.", min=1)] = 24,
     largest: Annotated[
         int, typer.Option("--largest", help="Largest program, in AST nodes.", min=10, max=400)
-    ] = 120,
+    ] = 160,
     tune_every: Annotated[
         int,
-        typer.Option("--tune-every", help="Tune constants every N batches; 0: never.", min=0),
-    ] = 3,
+        typer.Option("--tune-every", help="Tune constants in every Nth batch; 0: never.", min=0),
+    ] = 1,
     tune_evaluations: Annotated[
         int,
         typer.Option(
             "--tune-evaluations", help="Evaluations spent on tuning one candidate.", min=10
         ),
     ] = 60,
+    ahead: Annotated[
+        int,
+        typer.Option(
+            "--ahead",
+            help="Batches between asking a model and judging its answer.",
+            min=0,
+            max=1000,
+        ),
+    ] = 8,
     models: options.ModelOptions,
     price: options.Prices = None,
     replay: options.Replay = None,
@@ -92,13 +102,14 @@ def run(
     )  # fmt: skip
     request = search_plan.SearchRequest(
         cases.request(), writers, seed, start, tuple(policy or ()), origin, may_hold, islands,
-        batch, largest, tune_every, tune_evaluations,
+        batch, largest, tune_every, tune_evaluations, ingredients, ahead,
     )  # fmt: skip
     with watching(Screen(settings.display)) as listener:
         plan = search_plan.plan_of(settings, request, listener)
     means = search_plan.means_of(settings, options.means_request(judging, limits, command))
     spend = search_plan.budget_of(budget.evaluations, budget.time_span, budget.target)
-    entry = Entry(settings, name or cases.fitness, typed_command())
+    usual = cases.objective.stem if cases.objective else cases.fitness
+    entry = Entry(settings, name or usual, typed_command())
     _show(Screen(settings.display), _begun(entry, plan, means, spend), is_json=is_json)
 
 
@@ -116,6 +127,7 @@ def resume(
     evaluations: options.EvaluationsInAll = None,
     time_span: options.Time = None,
     target: options.Target = None,
+    objective: options.ObjectiveFile = None,
     models: options.ModelOptions,
     price: options.Prices = None,
     replay: options.Replay = None,
@@ -135,9 +147,13 @@ def resume(
     repeated = search_plan.GeneratorRequest(
         (), tuple(price or ()), replay, command, tuple(command_env or ())
     )
+    request = replace(
+        request, usd=models.usd, tokens=models.tokens,
+        answering=search_plan.changed_answering(settings),
+    )  # fmt: skip
     means = replace(
-        search_plan.means_of(settings, replace(request, usd=models.usd, tokens=models.tokens)),
-        given=search_plan.repeated_options(settings, repeated),
+        search_plan.means_of(settings, request),
+        given=search_plan.repeated_options(settings, repeated, objective),
     )
     with open_runs(settings) as runs:
         with blaming("argument RUN"):

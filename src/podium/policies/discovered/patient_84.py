@@ -1,5 +1,37 @@
 """Holds large shares of a GPU back, and small ones off nodes with little CPU.
 
+It refuses a node to pods without a whole GPU while the node has GPU to spare and little CPU for
+it, and holds shares above 800 GPU milli everywhere, since what they leave of a GPU is of no use
+to others. Otherwise a share goes to the fullest GPU on which it fits, and a pod with whole GPUs
+to a node where it strands little GPU without CPU, in whole steps.
+
+People wrote the formula fed, which it is nearest to, and the quantities gpu_milli_free,
+gpu_milli_wanted, gpu_milli_after, cpu_milli_after, cpu_per_gpu_total,
+stranded_gpu_milli_before, stranded_gpu_milli_after, stranded_gpu_milli_more, is_share and
+gpu_milli_here. The search changed:
+
+    tuned     CPUS_PER_GPU = 14.36, 10 in fed
+    tuned     a number = 1076, 1000 in fed
+    added     if pod.gpu_milli < MILLI and gpu_milli_after > 0 and cpu_per_gpu_total <
+              CPU_MILLI_LIMIT_PER_GPU_2
+    added     if SHARE_GPU_MILLI < pod.gpu_milli < MILLI
+    added     node.gpu_milli_left[gpu] if gpu >= 0 else 0
+
+People also listed what a refusal can look at: which pods, and CPU, GPU or memory of the node.
+
+On held-out seeds, GPU allocation at 130 % arrived load is 98.83 (percent). Its controls:
+
+    tuned seed (fed)           95.55  lead +3.28 (+3.24 to +3.32), p = 0.0020, 578 evaluations
+                                     at 100 % -11.57 (-11.62 to -11.53)
+    random drawing             95.62  lead +3.21 (+3.18 to +3.25), p = 0.0020, 600 evaluations
+                                     at 100 % -11.64 (-11.68 to -11.59)
+
+It is called found: it beats its tuned seed by more than chance. No formula that people wrote
+holds pods.
+
+The controls were run after the search, on its training cases, with fewer evaluations than it
+had; they are compared on 10 seeds of the traces below.
+
 Found by a search (run 24d6dbce, candidate 6541, generator genetic, seed 3, 3,911 evaluations,
 246 s, 12 generations of ancestors), and reduced from 201 parts to 144. Fitness: 1 x (for
 candidates that may hold pods: mean GPU allocation (percent) when 130 % of the GPUs were asked

@@ -18,7 +18,7 @@ from podium.search.candidate.verdict import ALLOWLIST, NOVELTY, SIGNATURE, SYNTA
 from podium.search.candidate.vocabulary import LONGEST_BYTES
 
 MOST_PROBLEMS = 5
-MOST_READ = 128
+MOST_READ = 512
 """How many texts are remembered with their syntax trees."""
 
 _KNOWN = "it computes the same as a candidate that was judged before"

@@ -13,6 +13,9 @@ TINY, CONTRACT, COMPILE, RACE, TRAINING = "tiny-trace", "contract", "compile", "
 GATES = (SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY, TINY, CONTRACT, COMPILE, RACE, TRAINING)
 """Every gate by name, the cheapest first."""
 
+STAGES = "stages"
+"""Among the scores of a candidate: its fitness at the end of each stage that it was run on."""
+
 AXES = ("gpu_free", "cpu_free", "cpu_per_gpu", "held")
 """What a behaviour is made of, each from 0 to 1."""
 

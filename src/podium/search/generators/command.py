@@ -22,7 +22,7 @@ from podium.errors import MissingError, UsageError
 from podium.search.generators.generator import Cost, Proposal, Request, Spent
 from podium.search.generators.llm.answer import read_answer
 from podium.search.generators.llm.exchange import shortened
-from podium.search.generators.llm.prompt import write_prompt
+from podium.search.generators.llm.prompt import PromptWriter
 from podium.settings import hidden, known_secrets
 
 SEED_VARIABLE = "PODIUM_SEED"
@@ -78,9 +78,10 @@ class CommandGenerator:
 
     def __init__(
         self, settings: CommandSettings, environ: Mapping[str, str],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.monotonic, writer: PromptWriter | None = None,
     ) -> None:  # fmt: skip
         self._settings, self._clock = settings, clock
+        self._writer = writer or PromptWriter()
         self._arguments = settings.arguments
         self._environ = passed_on(environ, settings.keep)
         given = [environ[name] for name in settings.keep if name in environ]
@@ -88,7 +89,7 @@ class CommandGenerator:
 
     def propose(self, request: Request) -> Proposal | Spent:
         """Runs the program once; a failure is a proposal with its problem."""
-        prompt = write_prompt(request)
+        prompt = self._writer.write(request)
         seed = int(np.random.default_rng([*request.seed]).integers(2**31))
         began = self._clock()
         printed, problem = self._run(prompt.text, seed)
@@ -157,6 +158,7 @@ def open_command(
     settings: CommandSettings,
     environ: Mapping[str, str],
     clock: Callable[[], float] = time.monotonic,
+    writer: PromptWriter | None = None,
 ) -> CommandGenerator:
     """Opens a generator that runs a program.
 
@@ -182,7 +184,7 @@ def open_command(
         raise MissingError(
             f"there is no program {hidden(arguments[0])}", hint="install it, or give its full path"
         )
-    return CommandGenerator(settings, environ, clock)
+    return CommandGenerator(settings, environ, clock, writer)
 
 
 def passed_on(environ: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:

@@ -37,6 +37,9 @@ class Request:
     is_stagnant: bool = False  # the island has found nothing better for long
     fitness: str = ""  # the formula in words
     notes: str = ""  # what the run has learned so far, line by line
+    best: str = ""  # where GPUs are lost under the best so far, line by line
+    # How much more often than by itself a generator should use each operator; others: 1.
+    operator_weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Proposal:
     problem: str = ""  # why there is no text: the service failed, or answered something else
     operators: tuple[str, ...] = ()
     cost: Cost = field(default_factory=Cost)
+    operator: str = ""  # of those, the one whose merit the result is
+    parents: tuple[int, ...] | None = None  # numbers of those that it is made from; None: all
 
 
 @dataclass(frozen=True, slots=True)

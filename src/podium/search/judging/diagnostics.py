@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from podium.evaluation.measures import Values
-from podium.evaluation.waste import BROKEN, IDLE, LOSSES, STRANDED, Losses
+from podium.evaluation.waste import BROKEN, IDLE, LOSSES, STRANDED, Losses, is_detail
 from podium.sim.metrics import POD_CLASSES
 
 FIGURE_WORDS = {
@@ -18,6 +18,11 @@ FIGURE_WORDS = {
     "fragmentation": "fragmented",
     "wait_mean_s": "mean wait",
     "wait_p95_s": "95th percentile of waits",
+    "funsearch_score": "score of FunSearch x 100",
+    "funsearch_score_without_retries": "the same without retries",
+    "funsearch_fragmentation": "fragmented at failed attempts",
+    "funsearch_waited": "pods that waited",
+    "funsearch_wait_mean_s": "mean wait",
 }
 LOSS_WORDS = {STRANDED: "stranded without CPU", BROKEN: "broken", IDLE: "idle"}
 CLASS_WORDS = {
@@ -76,7 +81,9 @@ def _case(own: CaseFigures, baseline: CaseFigures) -> str:
         "": [
             _figure(key, value, baseline.figures[key])
             for key, value in own.figures.items()
-            if key in baseline.figures and not (key == "cpu_only_placed" and losses)
+            if key in baseline.figures
+            and not is_detail(key)
+            and not (key == "cpu_only_placed" and losses)
         ],
         "lost: ": _parts(LOSS_WORDS, own.losses, baseline.losses),
         "placed: ": _parts(CLASS_WORDS, own.losses, baseline.losses),

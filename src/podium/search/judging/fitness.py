@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from podium.errors import UnknownName, UsageError
-from podium.evaluation.measures import HOLDING, INFLATION, REPLAY, Values
+from podium.evaluation.measures import FUNSEARCH, HOLDING, INFLATION, REPLAY, Values
+from podium.search.judging.objective import PREFIX, Loaded, Objective
 
 BASELINE = "fgd"
 """The policy that candidates are measured beside."""
@@ -33,10 +36,19 @@ They ask for no GPU: a policy that never placed one would look the better for it
 PATIENCE_S = 60.0
 """Added to every wait before two are compared, so that seconds do not decide."""
 
+MAX_WAIT_S = 40.0
+"""The mean wait up to which the FunSearch score counts in full, where a rule names no other."""
+
+WAITING_PENALTY = 2.0
+"""Points of the FunSearch score lost for each doubling of the mean wait beyond what is allowed."""
+
+MOST_WAITING_PENALTY = 10.0
+"""The most that waiting can cost on a case: on some, pods wait whatever the policy does."""
+
 RULES = {
     "inflation": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, less "
-    f"{PENALTY:g} points for each point by which the mean at 100 % is more than {TOLERANCE:g} "
-    "below that of fgd",
+    f"{PENALTY:g} points for each point by which, on any of the traces, the mean at 100 % is more "
+    f"than {TOLERANCE:g} below that of fgd; the points of several traces are added",
     "holding:FLOOR": "for candidates that may hold pods: mean GPU allocation (percent) when 130 % "
     f"of the GPUs were asked for, less {FLOOR_PENALTY:g} points for each point by which the mean "
     f"at 100 % is below FLOOR, and less {STARVING:g} for each percent of the CPU-only pods that "
@@ -47,10 +59,23 @@ RULES = {
     "(percent of all GPUs) by which fragmentation while pods arrive is below that of fgd",
     "fragmentation": "100 less the mean fragmentation (percent of all GPUs) after each arrival "
     "under inflation",
+    "funsearch:SECONDS": "100 times the score of the FunSearch simulator by its own rules, with or "
+    "without its failed attempts as events, whichever is less, averaged over the cases; on each "
+    f"less {WAITING_PENALTY:g} points for each doubling of the mean wait beyond SECONDS s, and "
+    f"{MOST_WAITING_PENALTY:g} at most",
 }
-EXAMPLES = ("holding:93", "mix:inflation=0.7,waiting=0.3")
+OLDER = {
+    "inflation-overall": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, "
+    f"less {PENALTY:g} points for each point by which the mean at 100 % over all traces together "
+    f"is more than {TOLERANCE:g} below that of fgd",
+}
+"""Rules that runs of an earlier Podium began with, by the name that they have now."""
+
+EXAMPLES = ("holding:93", "funsearch", "funsearch:40", "mix:inflation=0.7,waiting=0.3")
 NEEDS = {
     "inflation": INFLATION, "holding": INFLATION, "waiting": REPLAY, "fragmentation": INFLATION,
+    "inflation-overall": INFLATION,
+    "funsearch": FUNSEARCH,
 }  # fmt: skip
 """The protocol whose runs a rule looks at."""
 
@@ -62,6 +87,7 @@ class Outcome:
     kind: str  # the protocol of the case
     values: Values
     baseline: Values
+    family: str = ""  # of the case: its trace, on its cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +127,52 @@ class Fitness:
             base, floor = _split(rule)
             found = [each for each in outcomes if each.kind == NEEDS[base]]
             if found:
-                terms[rule] = _holding(found, float(floor)) if floor else _RULES[base](found)
+                terms[rule] = _term(base, floor, found)
         return terms
 
 
+class ObjectiveFitness(Fitness):
+    """Leaves what runs are worth to an objective of the user's; its file is run when needed."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Lists the kinds of training cases that the file names."""
+        return self._loaded.kinds
+
+    @property
+    def may_hold(self) -> bool:
+        """Returns whether the file wants candidates that hold pods."""
+        return self._loaded.may_hold
+
+    @property
+    def text(self) -> str:
+        """Shows what the file says of itself."""
+        return self._loaded.text
+
+    def score(self, outcomes: Sequence[Outcome]) -> float:
+        """Returns what the objective makes of runs."""
+        return self._loaded.score([(each.kind, each.values, each.baseline) for each in outcomes])
+
+    def terms(self, outcomes: Sequence[Outcome]) -> dict[str, float]:
+        """Returns the same: an objective has no parts."""
+        return {"objective": self.score(outcomes)}
+
+    @property
+    def _loaded(self) -> Loaded:
+        return Objective.named(self.name).loaded()
+
+
 def fitness_named(name: str) -> Fitness:
-    """Finds a fitness: a rule, or `mix:RULE=WEIGHT,RULE=WEIGHT`.
+    """Finds a fitness: a rule, `mix:RULE=WEIGHT,RULE=WEIGHT`, or an objective's name.
 
     >>> fitness_named("holding:84").may_hold
     True
     >>> fitness_named("mix:inflation=3,waiting=1").weights
     (('inflation', 0.75), ('waiting', 0.25))
     """
+    if name.startswith(PREFIX):
+        Objective.named(name)
+        return ObjectiveFitness(name, ((name, 1.0),))
     kind, _, mixture = name.partition(":")
     if kind != "mix" or not mixture:
         _check_rule(name)
@@ -120,6 +180,15 @@ def fitness_named(name: str) -> Fitness:
     weights = dict(_weight(part) for part in mixture.split(","))
     total = sum(weights.values())
     return Fitness(name, tuple((rule, weight / total) for rule, weight in weights.items()))
+
+
+def as_begun(name: str) -> str:
+    """Names the fitness by which a run of an earlier Podium was judged.
+
+    >>> as_begun("mix:inflation=0.7,waiting=0.3")
+    'mix:inflation-overall=0.7,waiting=0.3'
+    """
+    return re.sub(r"(?<![\w-])inflation(?![\w-])", "inflation-overall", name)
 
 
 def _weight(part: str) -> tuple[str, float]:
@@ -141,7 +210,9 @@ def _check_rule(rule: str) -> None:
     base, floor = _split(rule)
     if base == HOLDING:
         _check_floor(rule, floor)
-    elif rule not in RULES:
+    elif base == FUNSEARCH:
+        _check_wait(rule, floor)
+    elif rule not in RULES and rule not in OLDER:
         known = [name for name in RULES if ":" not in name]
         raise UnknownName.among("fitness", rule, [*known, *EXAMPLES])
 
@@ -158,15 +229,37 @@ def _check_floor(rule: str, floor: str) -> None:
         )
 
 
+def _check_wait(rule: str, limit: str) -> None:
+    try:
+        is_time = 0 < float(limit or MAX_WAIT_S) < float("inf")
+    except ValueError:
+        is_time = False
+    if not is_time or rule.endswith(":"):
+        raise UsageError(
+            f'"{rule}" names no limit on the mean wait',
+            hint="write seconds, as in funsearch:40",
+        )
+
+
 def _split(rule: str) -> tuple[str, str]:
-    """Parts a rule from its floor, which is empty where it has none."""
+    """Parts a rule from its number, which is empty where it has none."""
     base, _, floor = rule.partition(":")
     return base, floor
 
 
 def _words(rule: str) -> str:
-    base, floor = _split(rule)
-    return RULES[f"{base}:FLOOR"].replace("FLOOR", floor) if floor else RULES[rule]
+    base, number = _split(rule)
+    if base == FUNSEARCH:
+        return RULES["funsearch:SECONDS"].replace("SECONDS", number or f"{MAX_WAIT_S:g}")
+    return RULES[f"{base}:FLOOR"].replace("FLOOR", number) if number else (RULES | OLDER)[rule]
+
+
+def _term(base: str, number: str, outcomes: Sequence[Outcome]) -> float:
+    if base == HOLDING:
+        return _holding(outcomes, float(number))
+    if base == FUNSEARCH:
+        return _funsearch(outcomes, float(number or MAX_WAIT_S))
+    return _RULES[base](outcomes)
 
 
 def _mean(outcomes: Sequence[Outcome], key: str) -> float:
@@ -178,9 +271,18 @@ def _baseline(outcomes: Sequence[Outcome], key: str) -> float:
 
 
 def _inflation(outcomes: Sequence[Outcome]) -> float:
+    families = dict.fromkeys(each.family for each in outcomes)
+    parts = [[each for each in outcomes if each.family == family] for family in families]
+    return _mean(outcomes, "allocation_130") - PENALTY * sum(map(_shortfall, parts))
+
+
+def _shortfall(outcomes: Sequence[Outcome]) -> float:
     floor = _baseline(outcomes, "allocation_100") - TOLERANCE
-    shortfall = max(0.0, floor - _mean(outcomes, "allocation_100"))
-    return _mean(outcomes, "allocation_130") - PENALTY * shortfall
+    return max(0.0, floor - _mean(outcomes, "allocation_100"))
+
+
+def _inflation_overall(outcomes: Sequence[Outcome]) -> float:
+    return _mean(outcomes, "allocation_130") - PENALTY * _shortfall(outcomes)
 
 
 def _holding(outcomes: Sequence[Outcome], floor: float) -> float:
@@ -207,7 +309,21 @@ def _fragmentation(outcomes: Sequence[Outcome]) -> float:
     return 100.0 - _mean(outcomes, "fragmentation")
 
 
-_RULES = {"inflation": _inflation, "waiting": _waiting, "fragmentation": _fragmentation}
+def _funsearch(outcomes: Sequence[Outcome], max_wait_s: float) -> float:
+    # Failed attempts sample full clusters more often: nobody gains by them here.
+    scores = ("funsearch_score", "funsearch_score_without_retries")
+    found = []
+    for each in outcomes:
+        counted = min(each.values[key] for key in scores)
+        beyond = max(1.0, each.values["funsearch_wait_mean_s"] / max_wait_s)
+        found.append(counted - min(MOST_WAITING_PENALTY, WAITING_PENALTY * math.log2(beyond)))
+    return sum(found) / len(found)
+
+
+_RULES = {
+    "inflation": _inflation, "waiting": _waiting, "fragmentation": _fragmentation,
+    "inflation-overall": _inflation_overall,
+}  # fmt: skip
 
 
 def mean_values(values: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from podium.evaluation.cases import Case, TrainingSet, planned
-from podium.evaluation.measures import Values, measure_case
+from podium.evaluation.measures import FUNSEARCH
 from podium.evaluation.splits import FIRST_SEED
-from podium.evaluation.waste import Losses, MedianPod, measure_losses
+from podium.evaluation.waste import MedianPod
 from podium.model.records import Node, Pod
 from podium.policies import load
 from podium.policies.states import States, random_states
-from podium.search.judging.fitness import BASELINE
 from podium.search.judging.probe import Probe
-from podium.sim.execution import execute
+from podium.sim.funsearch.policy_run import FunsearchCase
 from podium.sim.plan import Plan
 
 NUM_STATES = 160
@@ -36,6 +34,9 @@ class Fixtures:
     probe: Probe
     probed: tuple[View, ...]  # the states of the probe
     median_pods: tuple[MedianPod, ...]  # what pods of each case ask for
+    families: tuple[str, ...]  # of each case
+    by_funsearch: tuple[FunsearchCase | None, ...]  # the case, where those rules play it
+    is_detailed: bool = False  # figures of a case include what was lost and placed
 
     @classmethod
     def of(cls, training: TrainingSet) -> Fixtures:
@@ -49,17 +50,18 @@ class Fixtures:
         tiny, probe = _TINY.plan(stand_in), Probe.build()
         probed = tuple(probe.states.views())
         median_pods = tuple(MedianPod.of(plan.trace) for plan in plans)
+        rows = zip(training.cases, plans, strict=True)
+        by_funsearch = tuple(_by_funsearch(case, plan) for case, plan in rows)
         return cls(
-            tiny, plans, training.is_compiled, states, views, wide_views, probe, probed, median_pods
-        )
+            tiny, plans, training.is_compiled, states, views, wide_views, probe, probed,
+            median_pods, tuple(case.family for case in training.cases), by_funsearch,
+        )  # fmt: skip
 
-    def baseline(self) -> Sequence[tuple[Values, Losses]]:
-        """Measures fgd on every case, and what it loses there."""
-        policy, found = load(BASELINE), []
-        for plan, median_pod in zip(self.plans, self.median_pods, strict=True):
-            result = execute(replace(plan, policy=policy, tier="scan"))
-            found.append((measure_case(result), measure_losses(result, median_pod)))
-        return found
+
+def _by_funsearch(case: Case, plan: Plan) -> FunsearchCase | None:
+    if case.protocol != FUNSEARCH:
+        return None
+    return FunsearchCase.of(plan.cluster, plan.trace, case.load)
 
 
 def _picked(states: States, which: Any) -> States:

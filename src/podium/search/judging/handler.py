@@ -7,17 +7,20 @@ whatever candidates need is imported, built and used once before that.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import bounds_of
 from podium.evaluation.waste import MedianPod
+from podium.policies import load
 from podium.search.candidate.verdict import Decisions, Rejected
-from podium.search.judging.fitness import Fitness, Outcome, fitness_named
+from podium.search.judging.case_run import run_baseline
+from podium.search.judging.fitness import Fitness, ObjectiveFitness, Outcome, fitness_named
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import form_as_written
+from podium.search.judging.race import Race
 from podium.search.judging.trial import CANDIDATE, Parent, read_policy, try_candidate
 from podium.search.judging.tuning import Tuner, tune
 from podium.search.sandbox.channel import Channel
@@ -68,56 +71,95 @@ class TrialHandler:
     def serve(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
         """Tries a candidate, reporting each step, or tunes its constants."""
         if "tuning" in request:
-            return self._tune(request)
+            return self._tune(channel, request)
         return self._try(channel, request)
 
-    def _tune(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _tune(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
         wanted = request["tuning"]
         baseline = [(kind, values) for kind, values in wanted["baseline"]]
         may_hold = bool(wanted["may_hold"])
-        tuner = Tuner(self.fixtures, request["text"], self.fitness, baseline, may_hold)
+        fitness = asked(self.fitness, channel)
+        tuner = Tuner(self.fixtures, request["text"], fitness, baseline, may_hold)
         values = tune(tuner, wanted["evaluations"], wanted["seed"])
         return {"tuned": dict(values), "evaluations": tuner.evaluations}
 
     def _try(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
+        reply: dict[str, Any] = {}
+
         def wants(decisions: Decisions) -> bool:
             channel.send({"signature": decisions.signature, "behaviour": decisions.behaviour})
-            return bool(channel.receive()["is_wanted"])
+            reply.update(channel.receive())
+            return bool(reply["is_wanted"])
 
         def tell(message: dict[str, Any]) -> None:
             # Time limits go by the gate, so it is told at once; figures wait for the next word.
             (channel.send if "gate" in message else channel.put)(message)
 
-        race = [Outcome(*each) for each in request["race"]]
-        parent = Parent(tell, wants, bool(request["may_hold"]))
-        try_candidate(self.fixtures, request["text"], race, self.fitness, parent)
+        def race() -> Race:
+            return Race.from_object(reply["race"])
+
+        parent = Parent(tell, wants, bool(request["may_hold"]), race)
+        fitness = asked(self.fitness, channel)
+        try_candidate(self.fixtures, request["text"], request["baseline"], fitness, parent)
         return {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedFitness(Fitness):
+    """Asks the parent what runs are worth: an objective of the user's is not run where this is."""
+
+    channel: Channel
+
+    def score(self, outcomes: Sequence[Outcome]) -> float:
+        """Asks for what runs are worth together."""
+        rows = [[each.kind, dict(each.values), dict(each.baseline)] for each in outcomes]
+        self.channel.send({"outcomes": rows})
+        return float(self.channel.receive()["worth"])
+
+
+def asked(fitness: Fitness, channel: Channel) -> Fitness:
+    """Returns a fitness by which a worker can judge: its own, or one that it asks for."""
+    if not isinstance(fitness, ObjectiveFitness):
+        return fitness
+    return AskedFitness(fitness.name, fitness.weights, channel)
 
 
 def open_handler(setup: dict[str, Any]) -> TrialHandler:
     """Builds what candidates are tried on, and loads all that they need."""
+    fitness = fitness_named(setup["fitness"])
     fixtures = Fixtures.of(TrainingSet.from_object(setup["training"]))
-    baseline = fixtures.baseline() if setup["needs_baseline"] else []
+    fixtures = replace(fixtures, is_detailed=isinstance(fitness, ObjectiveFitness))
+    baseline = run_baseline(fixtures) if setup["needs_baseline"] else []
     _warm_up(fixtures)
     facts = {
         "baseline": [figures for figures, _ in baseline],
         "losses": [losses for _, losses in baseline],
-        "bounds": [bounds_of(plan) for plan in fixtures.plans],
+        "bounds": [
+            {} if other else bounds_of(plan)
+            for plan, other in zip(fixtures.plans, fixtures.by_funsearch, strict=True)
+        ],
     }
-    return TrialHandler(fixtures, fitness_named(setup["fitness"]), facts)
+    return TrialHandler(fixtures, fitness, facts)
 
 
 def _warm_up(fixtures: Fixtures) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
     by_kind = {(plan.protocol.name, plan.variant): plan for plan in fixtures.plans}
     plans = (fixtures.tiny, *by_kind.values())
-    few = replace(fixtures, plans=plans, median_pods=(MedianPod(),) * len(plans))
+    few = replace(
+        fixtures, plans=plans, median_pods=(MedianPod(),) * len(plans),
+        families=("",) * len(plans), by_funsearch=(None,) * len(plans),
+    )  # fmt: skip
+    for case in [each for each in fixtures.by_funsearch if each][:1]:
+        case.run(load("first-fit"))
     _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))
     if form_as_written(read_policy(PLAIN), fixtures.plans, fixtures.is_compiled).is_compiled:
         _try_all(replace(few, is_compiled=True), (RICH, BY_GPU, FAILING))
     # CMA-ES opens files when it is imported, and some more when it is first used. In plain Python:
     # compiling each variant would load nothing new, and take as long as all the rest.
-    tiny = replace(fixtures, plans=(fixtures.tiny,), is_compiled=False)
+    tiny = replace(
+        few, plans=(fixtures.tiny,), families=("",), by_funsearch=(None,), is_compiled=False
+    )
     tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(fixtures.tiny.protocol.name, {})]), 30, 1)
 
 

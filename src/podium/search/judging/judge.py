@@ -10,9 +10,10 @@ from typing import Any
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import Values
 from podium.search.candidate.gates import read_candidate
-from podium.search.candidate.verdict import Judgement, Verdict
+from podium.search.candidate.verdict import RACE, STAGES, Decisions, Judgement, Verdict
 from podium.search.judging.diagnostics import CaseFigures, diagnose
 from podium.search.judging.fitness import BASELINE, Fitness, Outcome, fitness_named, mean_values
+from podium.search.judging.race import Race, Rivals
 from podium.search.judging.report import TrialReport, Wants, anything
 from podium.search.judging.scrutiny import hold_refusal
 from podium.search.judging.trial_pool import TrialPool
@@ -40,10 +41,12 @@ class Judge:
 
     def judge(
         self, text: str, known: Collection[str] = (), incumbent: Sequence[Values] = (),
-        wants: Wants = anything, *, may_hold: bool = True,
+        wants: Wants = anything, *, may_hold: bool = True, rivals: Rivals | None = None,
     ) -> Judgement:  # fmt: skip
         """Judges one text; an incumbent's measurements let a clearly worse one stop early.
 
+        Among rivals, the incumbent is chosen by what the candidate decides, and stages end early
+        for those that do not take their bars: such a candidate is accepted with partial figures.
         Where pods may not be held, who holds one is refused; elsewhere it is marked.
         """
         began = time.perf_counter()
@@ -52,17 +55,25 @@ class Judge:
         if isinstance(read, Verdict):
             return Judgement(read, seconds=reading_s)
         self.pool.get_ready()
-        race = tuple(self.outcomes(incumbent))
-        report = self.pool.run(read.text, race, wants, may_hold=may_hold)
+        met = rivals or Rivals(tuple(incumbent))
+
+        def racing(decisions: Decisions) -> Race:
+            axes = (float(read.complexity), *decisions.behaviour) if met.edges else ()
+            rival, bars = met.against(axes)
+            return Race(tuple(self.outcomes(rival)), bars)
+
+        report = self.pool.run(read.text, wants, racing, may_hold=may_hold)
         verdict = self._verdict(report, may_hold)
-        scores = self.scores(report.cases) if verdict.accepted else {}
-        if scores:  # policies that may hold pods are compared among themselves
+        scores = self._scores(report) if verdict.accepted else {}
+        if report.gate == RACE and not scores:
+            scores = self._partial(report)
+        elif scores:  # policies that may hold pods are compared among themselves
             held, decisions = (sum(column) for column in zip(*report.held, strict=True))
             may_hold = read.may_hold or held > 0
             scores |= {"may_hold": may_hold, "held": held, "decisions": decisions}
         return Judgement(
             verdict, scores, reading_s + report.seconds, tuple(report.cases), report.decisions,
-            self._diagnostics(report) if scores else "", report.processor_s,
+            self._diagnostics(report) if "fitness" in scores else "", report.processor_s,
             report.simulated_s,
         )  # fmt: skip
 
@@ -70,8 +81,37 @@ class Judge:
         """Returns the worker's verdict, unless the rest of its report contradicts it."""
         names = [case.name for case in self.training.cases]
         refusal = "" if may_hold else hold_refusal(report.held, names)
-        is_against = report.verdict.accepted and refusal
-        return Verdict(False, report.gate, refusal) if is_against else report.verdict
+        if report.verdict.accepted and refusal:
+            return Verdict(False, report.gate, refusal)
+        if self._is_stopped(report) and not refusal:
+            return Verdict(True, report.gate, report.reason)
+        return report.verdict
+
+    def _is_stopped(self, report: TrialReport) -> bool:
+        """Returns whether all that a candidate lacks is a bar between two stages."""
+        is_at_race = report.is_done and report.gate == RACE and not report.is_spoiled
+        return is_at_race and report.race.is_stopped(self.outcomes(report.cases), self.fitness)
+
+    def _scores(self, report: TrialReport) -> dict[str, Any]:
+        """Returns the scores of an accepted candidate; partial ones if it was stopped."""
+        if len(report.cases) == len(self.training.cases):
+            return {**self.scores(report.cases), **self._by_stage(report.cases)}
+        return {**self._partial(report), **self._by_stage(report.cases)}
+
+    def _partial(self, report: TrialReport) -> dict[str, Any]:
+        """Returns the fitness on each case alone, as far as a candidate was run."""
+        rows = zip(self.training.cases, self.outcomes(report.cases), strict=False)
+        cases = [{"case": case.name, "score": self.fitness.score([own])} for case, own in rows]
+        return {"cases": cases}
+
+    def _by_stage(self, cases: Sequence[Values]) -> dict[str, Any]:
+        """Returns the fitness at the end of every stage that was run, where there are several."""
+        stages = self.training.stages
+        if len(stages) == 1:
+            return {}
+        outcomes = self.outcomes(cases)
+        ends = [stage.stop for stage in stages if stage.stop <= len(cases)]
+        return {STAGES: [self.fitness.score(outcomes[:end]) for end in ends]}
 
     def _diagnostics(self, report: TrialReport) -> str:
         names = [case.name for case in self.training.cases]
@@ -83,19 +123,21 @@ class Judge:
 
     def outcomes(self, cases: Sequence[Values]) -> list[Outcome]:
         """Pairs measurements with those of fgd on the same cases."""
-        protocols = [case.protocol for case in self.training.cases[: len(cases)]]
-        rows = zip(protocols, cases, self.pool.baseline, strict=False)
-        return [Outcome(kind, values, baseline) for kind, values, baseline in rows]
+        rows = zip(self.training.cases, cases, self.pool.baseline, strict=False)
+        return [Outcome(case.protocol, own, fgd, case.family) for case, own, fgd in rows]
+
+    def baseline_fitness(self) -> float:
+        """Returns the fitness of fgd; known once a candidate was judged."""
+        return self.fitness.score(self.outcomes(self.pool.baseline))
 
     def scores(self, cases: Sequence[Values]) -> dict[str, Any]:
         """Returns the fitness, its terms, the figures they are made of, and each case."""
         outcomes = self.outcomes(cases)
-        baseline = self.outcomes(self.pool.baseline)
         return {
             "fitness": self.fitness.score(outcomes),
             **self.fitness.terms(outcomes),
             "mean": mean_values(cases),
-            BASELINE: {"fitness": self.fitness.score(baseline), **mean_values(self.pool.baseline)},
+            BASELINE: {"fitness": self.baseline_fitness(), **mean_values(self.pool.baseline)},
             "cases": [
                 {"case": case.name, "score": self.fitness.score([outcome]), **outcome.values}
                 for case, outcome in zip(self.training.cases, outcomes, strict=True)

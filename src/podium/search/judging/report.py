@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from podium.evaluation.measures import Held, Values, is_measurement
-from podium.evaluation.waste import Losses, are_losses
+from podium.evaluation.measures import FIGURES, FUNSEARCH, Held, Values, is_measurement
+from podium.evaluation.waste import Losses, are_losses, without_details
 from podium.search.candidate.verdict import (
     AXES,
     COMPILE,
@@ -20,6 +20,8 @@ from podium.search.candidate.verdict import (
     Decisions,
     Verdict,
 )
+from podium.search.judging.fitness import Outcome
+from podium.search.judging.race import NO_RACE, Race
 from podium.search.sandbox.channel import ChannelGarbled
 from podium.search.sandbox.report import WorkerReport, seconds_of
 
@@ -28,13 +30,27 @@ _SHORT = (TINY, CONTRACT, NOVELTY)
 _MOST_DECISIONS = 2**53
 _SIGNATURE = re.compile("[0-9a-f]{16}")
 
+_MOST_OUTCOMES = 10_000
+
+Score = Callable[[Sequence[Outcome]], float]
+"""Returns what runs are worth."""
+
 Wants = Callable[[Decisions], bool]
 """Returns whether a candidate with these decisions is still wanted."""
+
+
+Racing = Callable[[Decisions], Race]
+"""Returns what a candidate with these decisions races against."""
 
 
 def anything(_decisions: Decisions) -> bool:
     """Accepts every candidate."""
     return True
+
+
+def unopposed(_decisions: Decisions) -> Race:
+    """Lets every candidate run to its end."""
+    return NO_RACE
 
 
 @dataclass(slots=True)
@@ -44,12 +60,15 @@ class TrialReport(WorkerReport):
     kinds: tuple[str, ...]  # protocol of each case
     wants: Wants
     bounds: tuple[Values, ...] = ()  # what is possible on each case, where it is known
+    score: Score | None = None  # what runs are worth, where the worker cannot know it
     gate: str = TINY
     cases: list[dict[str, float]] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)  # decisions of each case
     losses: list[Losses] = field(default_factory=list)  # case by case, once it is accepted
     simulated_s: float = 0.0  # processor time in the simulator, on the training cases
     decisions: Decisions | None = None
+    racing: Racing = unopposed
+    race: Race = NO_RACE  # of this candidate, once its decisions are known
 
     @property
     def verdict(self) -> Verdict:
@@ -69,9 +88,13 @@ class TrialReport(WorkerReport):
             self._take_case(message)
         elif "losses" in message:
             self._take_losses(message)
+        elif "outcomes" in message:
+            return _worth(message, self.score)
         elif "signature" in message and self.decisions is None:
             self.decisions = _decisions(message)
-            return {"is_wanted": self.wants(self.decisions)}
+            self.race = self.racing(self.decisions)
+            is_wanted = self.wants(self.decisions)
+            return {"is_wanted": is_wanted, "race": self.race.as_object()}
         else:
             raise ChannelGarbled("a message of an unknown kind")
         return None
@@ -91,7 +114,7 @@ class TrialReport(WorkerReport):
         values: Any = message.get("values")
         is_next = type(index) is int and index == len(self.cases) < len(self.kinds)
         bounds = self.bounds[index] if is_next and self.bounds else None
-        if not is_next or not is_measurement(values, self.kinds[index], bounds):
+        if not is_next or not _is_measured(values, self.kinds[index], bounds):
             raise ChannelGarbled("figures that no run can have")
         self.cases.append(values)
         self.held.append(_held(message))
@@ -101,7 +124,10 @@ class TrialReport(WorkerReport):
         index: Any = message["losses"]
         values: Any = message.get("values")
         is_next = type(index) is int and index == len(self.losses) < len(self.cases)
-        if not is_next or not are_losses(values, self.cases[index]):
+        is_possible = values == {} if is_next and self.kinds[index] == FUNSEARCH else None
+        if is_possible is None:
+            is_possible = is_next and are_losses(values, self.cases[index])
+        if not is_possible:
             raise ChannelGarbled("losses that no run can have")
         self.losses.append(values)
 
@@ -111,8 +137,15 @@ class TuningReport(WorkerReport):
     """The constants that a worker found; whether they keep their bounds is not yet checked."""
 
     most_evaluations: int
+    score: Score | None = None  # what runs are worth, where the worker cannot know it
     tuned: dict[str, float] = field(default_factory=dict)
     evaluations: int = 0
+
+    def take_step(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """Answers what runs are worth."""
+        if "outcomes" not in message:
+            raise ChannelGarbled("a message of an unknown kind")
+        return _worth(message, self.score)
 
     def complete(self, message: dict[str, Any]) -> None:
         """Records the constants."""
@@ -125,6 +158,30 @@ class TuningReport(WorkerReport):
             self.reason, self.is_spoiled = "a report of more evaluations than were asked for", True
             self.evaluations = self.most_evaluations
         return reply
+
+
+def _is_measured(values: Any, kind: str, bounds: Values | None = None) -> bool:
+    """Returns whether a report has the figures of a run, with or without what was lost."""
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        return False
+    figures, losses = without_details(values)
+    if not is_measurement(figures, kind, bounds):
+        return False
+    return not losses or are_losses(losses, figures)
+
+
+def _worth(message: dict[str, Any], score: Score | None) -> dict[str, Any]:
+    """Answers a worker that asks what runs are worth."""
+    rows: Any = message["outcomes"]
+    is_list = isinstance(rows, list) and 0 < len(rows) <= _MOST_OUTCOMES
+    if score is None or not is_list or not all(_is_outcome(row) for row in rows):
+        raise ChannelGarbled("runs that no fitness asks about")
+    return {"worth": score([Outcome(*row) for row in rows])}
+
+
+def _is_outcome(row: Any) -> bool:
+    is_row = isinstance(row, list) and len(row) == 3 and row[0] in FIGURES
+    return is_row and all(_is_measured(values, row[0]) for values in row[1:])
 
 
 def _decisions(message: dict[str, Any]) -> Decisions:

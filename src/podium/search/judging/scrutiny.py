@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from podium.evaluation.measures import Held, Values, contradictions
 from podium.search.candidate.verdict import Rejected
 from podium.sim import Result
+from podium.sim.plan import Plan
 from podium.sim.recount import IMPOSSIBLE, Recount, recount, seal
 
 
@@ -27,13 +28,18 @@ def check_run(result: Result, values: Values, sealed: str) -> None:
     `sealed` is the seal of the plan from before any candidate ran on it. Whatever wrote where it
     must not may have written elsewhere too, so the process is not to be used again.
     """
-    if seal(result.plan) != sealed:
-        raise Rejected(f"{IMPOSSIBLE}: the trace was changed during the run", is_spoiling=True)
+    check_sealed(result.plan, sealed)
     found = recount(result)
     if found.is_possible:
         found = Recount(tuple(contradictions(result, values)))
     if not found.is_possible:
         raise Rejected(found.refusal, is_spoiling=True)
+
+
+def check_sealed(plan: Plan, sealed: str) -> None:
+    """Refuses a run after which the trace is another than before."""
+    if seal(plan) != sealed:
+        raise Rejected(f"{IMPOSSIBLE}: the trace was changed during the run", is_spoiling=True)
 
 
 def hold_refusal(held: Sequence[Held], names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from podium.errors import PodiumError, PolicyError
-from podium.evaluation.measures import Values, measure_case
-from podium.evaluation.waste import measure_losses
+from podium.evaluation.measures import Values
 from podium.policies import PairPolicy
 from podium.policies.source import Source
 from podium.search.candidate.verdict import (
@@ -24,20 +24,20 @@ from podium.search.candidate.verdict import (
     Decisions,
     Rejected,
 )
+from podium.search.judging.case_run import CaseRun, losses_of, run_case
 from podium.search.judging.contract import check_compiled, check_contract, decisions_of, is_proven
 from podium.search.judging.fitness import Fitness, Outcome
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import Form, form_as_written, form_for
-from podium.search.judging.race import check_race
-from podium.search.judging.scrutiny import check_held, check_run
-from podium.sim import Result
+from podium.search.judging.race import NO_RACE, Race
+from podium.search.judging.scrutiny import check_held, check_run, check_sealed
 from podium.sim.execution import execute
-from podium.sim.plan import Plan
 from podium.sim.recount import seal
-from podium.sim.tiers import Tier
 
 CANDIDATE = "candidate"
 Tell = Callable[[dict[str, Any]], None]
+Baseline = tuple[str, Values]
+"""The protocol of a case, and what fgd reaches on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +47,36 @@ class Parent:
     tell: Tell
     wants: Callable[[Decisions], bool]  # whether a candidate with such decisions is still wanted
     may_hold: bool = True  # whether a candidate that holds pods is
+    race: Callable[[], Race] = lambda: NO_RACE  # of a candidate that is wanted
 
 
 def try_candidate(
-    fixtures: Fixtures, text: str, race: Sequence[Outcome], fitness: Fitness, parent: Parent
+    fixtures: Fixtures, text: str, baseline: Sequence[Baseline], fitness: Fitness, parent: Parent
 ) -> None:
     """Runs a candidate through the gates of the worker; raises Rejected where one refuses it.
 
-    `race` holds the incumbent's outcomes on the first cases, or nothing.
+    `baseline` is what fgd reaches on each case; a candidate that races against nobody needs none.
     """
     sealed = _seals(fixtures)
     form = _admitted(fixtures, text, parent)
-    tell = parent.tell
-    tell({"gate": RACE if race else TRAINING})
+    tell, race = parent.tell, parent.race()
+    last = race.cases
+    tell({"gate": RACE if last else TRAINING})
     found: list[Outcome] = []
-    results: list[tuple[Result, Values]] = []
-    for index, values in enumerate(_measured(fixtures, form, parent, results)):
-        if index < len(race):
-            incumbent = race[index]
-            found.append(Outcome(incumbent.kind, values, incumbent.baseline))
-            check_race(found, race, fitness)
-        if index + 1 == len(race):
+    runs: list[CaseRun] = []
+    for index, values in enumerate(_measured(fixtures, form, parent, runs)):
+        if index < last:
+            kind, fgd = baseline[index]
+            found.append(Outcome(kind, values, fgd, fixtures.families[index]))
+            race.check(found, fitness)
+        if index + 1 == last:
             tell({"gate": TRAINING})
-    rows = zip(results, sealed, fixtures.median_pods, strict=True)
-    for index, ((result, values), seal_before, median_pod) in enumerate(rows):
-        check_run(result, values, seal_before)
-        tell({"losses": index, "values": measure_losses(result, median_pod)})
+    for index, (run, seal_before) in enumerate(zip(runs, sealed, strict=True)):
+        if run.result is None:
+            check_sealed(fixtures.plans[index], seal_before)
+        else:
+            check_run(run.result, run.values, seal_before)
+        tell({"losses": index, "values": losses_of(fixtures, index, run.result)})
 
 
 @functools.lru_cache(maxsize=4)
@@ -86,7 +90,9 @@ def _admitted(fixtures: Fixtures, text: str, parent: Parent) -> Form:
     tell = parent.tell
     tell({"gate": TINY})
     policy = read_policy(text)
-    _run(fixtures.tiny, policy, "python", may_hold=parent.may_hold)
+    with _refusing():
+        result = execute(replace(fixtures.tiny, policy=policy, tier="python"))
+    check_held(result, may_hold=parent.may_hold)
     tell({"gate": CONTRACT})
     scores = check_contract(policy, fixtures)
     tell({"gate": NOVELTY})
@@ -102,17 +108,19 @@ def _admitted(fixtures: Fixtures, text: str, parent: Parent) -> Form:
 
 
 def _measured(
-    fixtures: Fixtures, form: Form, parent: Parent, results: list[tuple[Result, Values]]
+    fixtures: Fixtures, form: Form, parent: Parent, runs: list[CaseRun]
 ) -> Iterator[Values]:
     """Runs case after case, and keeps what is checked again once all of them are done."""
-    for index, plan in enumerate(fixtures.plans):
+    for index in range(len(fixtures.plans)):
         began_s = time.thread_time()
-        result = _run(plan, form.policy, form.tier(plan), may_hold=parent.may_hold)
-        values = measure_case(result)
+        with _refusing():
+            run = run_case(fixtures, index, form, may_hold=parent.may_hold)
         simulated_s = time.thread_time() - began_s
-        held = [result.held_decisions, result.decisions]
-        parent.tell({"case": index, "values": values, "held": held, "simulated_s": simulated_s})
-        results.append((replace(result, derived={}), values))
+        values = dict(run.values)
+        parent.tell(
+            {"case": index, "values": values, "held": [*run.held], "simulated_s": simulated_s}
+        )
+        runs.append(run.condensed())
         yield values
 
 
@@ -132,12 +140,12 @@ def read_policy(text: str) -> PairPolicy:
     return policy
 
 
-def _run(plan: Plan, policy: PairPolicy, tier: Tier, *, may_hold: bool) -> Result:
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuses a candidate that fails; one that used up its memory ends the process."""
     try:
-        result = execute(replace(plan, policy=policy, tier=tier))
+        yield
     except PolicyError as error:
         if isinstance(error.__cause__, MemoryError):
             raise error.__cause__ from error
         raise Rejected.by(error) from error
-    check_held(result, may_hold=may_hold)
-    return result

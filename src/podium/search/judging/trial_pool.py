@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from podium.evaluation.cases import TrainingSet
+from podium.evaluation.measures import Values
 from podium.evaluation.waste import Losses
-from podium.search.judging.fitness import Outcome
-from podium.search.judging.report import TrialReport, TuningReport, Wants, anything
+from podium.search.judging.fitness import ObjectiveFitness, fitness_named
+from podium.search.judging.report import (
+    Racing,
+    Score,
+    TrialReport,
+    TuningReport,
+    Wants,
+    anything,
+    unopposed,
+)
 from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.pool import Pool
 from podium.search.sandbox.worker import Worker
@@ -30,6 +40,8 @@ class TrialPool(Pool):
         }  # fmt: skip
         most = MOST_COMPILED if training.is_compiled else MOST_PLAIN
         self._kinds = tuple(case.protocol for case in training.cases)
+        chosen = fitness_named(fitness)
+        self._score = chosen.score if isinstance(chosen, ObjectiveFitness) else None
         super().__init__(setup, size, limits, most_requests=most, first={"needs_baseline": True})
 
     @property
@@ -43,12 +55,14 @@ class TrialPool(Pool):
         return list(self.facts.get("losses", ()))
 
     def run(
-        self, text: str, race: tuple[Outcome, ...] = (), wants: Wants = anything, *,
+        self, text: str, wants: Wants = anything, racing: Racing = unopposed, *,
         may_hold: bool = True,
     ) -> TrialReport:  # fmt: skip
         """Tries a candidate in the next free worker."""
+        self.get_ready()
+        terms = RaceTerms(racing, self.baseline, self._score)
         return self.lend(
-            lambda worker: ask_trial(worker, self._kinds, text, race, wants, may_hold=may_hold)
+            lambda worker: ask_trial(worker, self._kinds, text, wants, terms, may_hold=may_hold)
         )
 
     def tune(
@@ -60,23 +74,38 @@ class TrialPool(Pool):
         tuning = {
             "evaluations": evaluations, "seed": seed, "baseline": baseline, "may_hold": may_hold,
         }  # fmt: skip
-        return self.lend(lambda worker: ask_tuning(worker, text, tuning))
+        return self.lend(lambda worker: ask_tuning(worker, text, tuning, self._score))
+
+
+@dataclass(frozen=True, slots=True)
+class RaceTerms:
+    """What candidates race against, and what fgd reaches on each case."""
+
+    racing: Racing = unopposed
+    baseline: Sequence[Values] = ()
+    score: Score | None = None  # what runs are worth, where a worker cannot know it
+
+
+NO_TERMS = RaceTerms()
 
 
 def ask_trial(
-    worker: Worker, kinds: tuple[str, ...], text: str, race: Sequence[Outcome] = (),
-    wants: Wants = anything, *, may_hold: bool = True,
+    worker: Worker, kinds: tuple[str, ...], text: str, wants: Wants = anything,
+    terms: RaceTerms = NO_TERMS, *, may_hold: bool = True,
 ) -> TrialReport:  # fmt: skip
     """Tries a candidate; whatever happens to the process, a report comes back."""
-    outcomes = [(each.kind, dict(each.values), dict(each.baseline)) for each in race]
-    request = {"text": text, "race": outcomes, "may_hold": may_hold}
-    report = TrialReport(kinds, wants, tuple(worker.facts.get("bounds", ())))
+    baseline = list(zip(kinds, terms.baseline, strict=False))
+    request = {"text": text, "baseline": baseline, "may_hold": may_hold}
+    bounds = tuple(worker.facts.get("bounds", ()))
+    report = TrialReport(kinds, wants, bounds, terms.score, racing=terms.racing)
     limits = worker.limits
     return worker.ask(request, report, limits.time_s, limits.trial_s)
 
 
-def ask_tuning(worker: Worker, text: str, tuning: dict[str, Any]) -> TuningReport:
+def ask_tuning(
+    worker: Worker, text: str, tuning: dict[str, Any], score: Score | None = None
+) -> TuningReport:
     """Tunes a candidate's constants with so many evaluations at most."""
     request = {"text": text, "tuning": tuning}
     limit_s = worker.limits.tuning_s
-    return worker.ask(request, TuningReport(tuning["evaluations"]), limit_s, limit_s)
+    return worker.ask(request, TuningReport(tuning["evaluations"], score), limit_s, limit_s)

@@ -6,15 +6,21 @@ Nothing here is saved: reading the candidates of a run again, in order, gives th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from podium.evaluation.cases import Stage
+from podium.search.candidate.verdict import STAGES
+from podium.search.judging.race import Bar, Rivals
 from podium.search.population.island import Island
 from podium.search.population.member import SEED, TUNED, Member
 from podium.store import CandidateRecord
 
 _STREAM = 3  # of random numbers, for what happens between batches
+
+RECENT, ENOUGH = 48, 8
+"""How many candidates of an island a share is counted of: at most, and at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,28 @@ class IslandSettings:
     respawn_after: int = 600  # samples of an island without a better one
 
 
+@dataclass(slots=True)
+class RecentStages:
+    """Remembers the fitness of an island's recent candidates at the end of each stage."""
+
+    _recent: dict[int, list[float]] = field(default_factory=dict)
+
+    def take(self, record: CandidateRecord) -> None:
+        """Adds a candidate that was run on one stage or more."""
+        for stage, fitness in enumerate(record.scores.get(STAGES, ())):
+            self._recent[stage] = [*self._recent.get(stage, ()), fitness][-RECENT:]
+
+    def bars(self, stages: Sequence[Stage]) -> tuple[Bar, ...]:
+        """Returns what a candidate must reach to be among the share that goes on."""
+        found = []
+        for index, stage in enumerate(stages[:-1]):
+            known = sorted(self._recent.get(index, ()), reverse=True)
+            if len(known) >= ENOUGH and stage.keep < 1:
+                going_on = max(1, round(stage.keep * len(known)))
+                found.append(Bar(stage.stop, known[going_on - 1]))
+        return tuple(found)
+
+
 class Archive:
     """The islands and what was seen on them."""
 
@@ -37,9 +65,12 @@ class Archive:
         ]
         self.signatures: dict[str, int] = {}  # of all that was accepted, with the least complexity
         self.tuned: set[int] = set()  # whose constants need no more tuning
+        self.seeds: list[Member] = []  # those that were accepted
         self.best: Member | None = None
         self.start: float | None = None  # fitness of the best that the run began with
         self.batches = 0
+        self.fitness: dict[int, float] = {}  # of all that were run on every case
+        self.stages = [RecentStages() for _ in self.islands]
         self.transfers: list[tuple[int, int, bool]] = []  # from, to, whether it led there
         self._seed = seed
 
@@ -56,6 +87,13 @@ class Archive:
         for island in self.islands:
             island.cull(self.best)
 
+    def rivals(self, stages: Sequence[Stage]) -> tuple[Rivals, ...]:
+        """Returns what candidates race against from now on, island by island."""
+        return tuple(
+            island.rivals(recent.bars(stages))
+            for island, recent in zip(self.islands, self.stages, strict=True)
+        )
+
     def member(self, number: int) -> Member | None:
         """Finds a living member by its number."""
         found = (each for island in self.islands for each in island.members)
@@ -63,17 +101,23 @@ class Archive:
 
     def _take(self, record: CandidateRecord) -> None:
         home = self.islands[record.island]
-        home.count_child(record.parents)
-        home.stale += 1
-        if record.kind == TUNED:
+        if record.kind == TUNED:  # a variant of its parent is no child of it
             self.tuned |= {record.number, *record.parents}
+        else:
+            home.stale += 1
+            home.count_child(record.parents)
+            self.stages[record.island].take(record)
         member = Member.of(record)
         if member is None:
             return
+        if member.is_whole:
+            self.fitness[member.number] = member.fitness
         least = self.signatures.get(member.signature, member.complexity)
         self.signatures[member.signature] = min(least, member.complexity)
-        if self.best is None or member.key() > self.best.key():
+        if member.is_whole and (self.best is None or member.key() > self.best.key()):
             self.best = member
+        if record.kind == SEED:
+            self.seeds.append(member)
         for island in self.islands if record.kind == SEED else [home]:
             if island.take(member, self.best):
                 island.stale = 0

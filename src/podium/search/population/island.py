@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from podium.search.population.member import Member
+from podium.evaluation.measures import Values
+from podium.search.judging.race import Bar, Rivals, cell_of
+from podium.search.population.member import Key, Member
 
 BINS = 3
 """Quantiles of each axis of behaviour, and of complexity."""
+
+USUAL, LAST = 0.5, 0.9
+"""Where the rivals of candidates stand among the members, from the best (0) to the last (1)."""
 
 
 @dataclass(slots=True)
@@ -33,7 +38,7 @@ class Island:
         """Returns the fittest member by the island's own emphasis."""
         return max(self.members, key=self.key, default=None)
 
-    def key(self, member: Member) -> tuple[float, int, int]:
+    def key(self, member: Member) -> Key:
         """Orders members as this island does."""
         return member.key(self.emphasis)
 
@@ -51,7 +56,7 @@ class Island:
             if twin != pinned and twin not in better:
                 self.members.remove(twin)
         self.members.append(member)
-        return best is None or self.key(member)[0] > self.key(best)[0]
+        return best is None or self.key(member)[:2] > self.key(best)[:2]
 
     def count_child(self, parents: Iterable[int]) -> None:
         """Remembers that members have had one more child."""
@@ -81,18 +86,35 @@ class Island:
         self.stale = 0
         self.respawns += 1
 
+    def rivals(self, bars: tuple[Bar, ...] = ()) -> Rivals:
+        """Returns what candidates of this island race against from now on."""
+        ranked = sorted(self.members, key=self.key, reverse=True)
+        if not ranked:
+            return Rivals(bars=bars)
+        usual, last = (int(part * (len(ranked) - 1)) for part in (USUAL, LAST))
+        elites: dict[tuple[int, ...], tuple[Values, ...]] = {}
+        for rank, (member, cell) in enumerate(zip(ranked, cells(ranked), strict=True)):
+            elites.setdefault(cell, member.cases if rank > usual else ())
+        return Rivals(
+            ranked[usual].cases, ranked[last].cases, edges_of(ranked), tuple(elites.items()), bars
+        )
+
 
 def cells(members: Sequence[Member]) -> list[tuple[int, ...]]:
     """Returns the cell of each member: its quantile on every axis among all of them."""
+    edges = edges_of(members)
+    return [cell_of(_axes(member), edges) for member in members]
+
+
+def edges_of(members: Sequence[Member]) -> tuple[tuple[float, ...], ...]:
+    """Returns the values between the quantiles of the members, axis by axis."""
     axes = zip(*(_axes(member) for member in members), strict=True)
-    return list(zip(*(_quantiles(list(axis)) for axis in axes), strict=True))
+    return tuple(_edges(sorted(axis)) for axis in axes)
 
 
 def _axes(member: Member) -> tuple[float, ...]:
     return (float(member.complexity), *member.behaviour)
 
 
-def _quantiles(values: list[float]) -> list[int]:
-    ordered = sorted(values)
-    edges = [ordered[len(ordered) * i // BINS] for i in range(1, BINS)]
-    return [sum(value >= edge for edge in edges) for value in values]
+def _edges(ordered: list[float]) -> tuple[float, ...]:
+    return tuple(ordered[len(ordered) * i // BINS] for i in range(1, BINS))

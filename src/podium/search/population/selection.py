@@ -16,6 +16,9 @@ STEEPNESS = 4.0
 BY_CASE, BY_NOVELTY = 0.3, 0.15
 """Shares of parents that are chosen by case and by novelty; the others by fitness."""
 
+STOPPED = 0.3
+"""The weight of members that were stopped before the last stage that others were run on."""
+
 NEIGHBOURS = 5
 
 
@@ -47,20 +50,37 @@ def fitness_weights(island: Island) -> list[float]:
 
     Free of scale, as in ShinkaEvolve: sigmoid((fitness - median) / deviation) / (1 + children).
     """
-    worth = np.array([member.worth(island.emphasis) for member in island.members])
-    median = float(np.median(worth))
-    deviation = float(np.median(np.abs(worth - median))) or 1.0
+    above: dict[int, float] = {}
+    for group in _alike(island.members).values():
+        worth = np.array([member.worth(island.emphasis) for member in group])
+        median = float(np.median(worth))
+        deviation = float(np.median(np.abs(worth - median))) or 1.0
+        lifted = (worth - median) / deviation
+        above |= {each.number: float(z) for each, z in zip(group, lifted, strict=True)}
+    most = max(len(each.case_scores) for each in island.members)
     found = []
-    for member, value in zip(island.members, worth.tolist(), strict=True):
-        above = max(-50.0, min(50.0, STEEPNESS * (value - median) / deviation))
-        children = island.children.get(member.number, 0)
-        found.append(1 / (1 + math.exp(-above)) / (1 + children))
+    for member in island.members:
+        bounded = max(-50.0, min(50.0, STEEPNESS * above[member.number]))
+        weight = 1 / (1 + math.exp(-bounded)) / (1 + island.children.get(member.number, 0))
+        found.append(weight * (1.0 if len(member.case_scores) == most else STOPPED))
     return found
 
 
+def _alike(members: Sequence[Member]) -> dict[int, list[Member]]:
+    """Groups members by how many cases they were run on: only these compare by fitness."""
+    groups: dict[int, list[Member]] = {}
+    for member in members:
+        groups.setdefault(len(member.case_scores), []).append(member)
+    return groups
+
+
 def by_case(rng: np.random.Generator, members: Sequence[Member]) -> Member:
-    """Draws by epsilon-lexicase: cases in random order, each keeping those nearly best at it."""
-    left = list(members)
+    """Draws by epsilon-lexicase: cases in random order, each keeping those nearly best at it.
+
+    Of those that are left the simplest is taken. Members that were stopped early take no part.
+    """
+    groups = _alike(members)
+    left = groups[max(groups)]
     for case in rng.permutation(len(left[0].case_scores)).tolist():
         scores = np.array([member.case_scores[case] for member in left])
         spread = float(np.median(np.abs(scores - np.median(scores))))
@@ -68,7 +88,9 @@ def by_case(rng: np.random.Generator, members: Sequence[Member]) -> Member:
         left = [member for member, score in zip(left, scores, strict=True) if score >= least]
         if len(left) == 1:
             break
-    return left[int(rng.random() * len(left))]
+    least_parts = min(member.complexity for member in left)
+    simplest = [member for member in left if member.complexity == least_parts]
+    return simplest[int(rng.random() * len(simplest))]
 
 
 def novelty(members: Sequence[Member]) -> list[float]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from podium.search.program.expression import COMPARISONS, JUNCTIONS, Expression
 from podium.search.program.ingredients import CONSTANTS, INGREDIENTS, genuine
-from podium.search.program.program import Constant, Program, Statement, Term, terms
+from podium.search.program.program import Constant, Function, Program, Statement, Term, terms
 from podium.search.program.units import FIELDS, MOST_GPUS
 
 MOST_WHOLE = 2.0**53
@@ -50,6 +50,7 @@ class Known:
     """Knows the bounds of names, and remembers those of expressions."""
 
     names: dict[str, Bounds]
+    functions: dict[str, Function] = field(default_factory=dict)
     found: dict[Expression, Bounds] = field(default_factory=dict)
 
     @classmethod
@@ -59,13 +60,21 @@ class Known:
         if all(_is_usual(title, names[title]) for title in CONSTANTS if title in names):
             own = ingredient_bounds()
             names |= {title: own[title] for title in genuine(terms(program.block))}
-        return cls(names)
+        return cls(names, {each.name: each for each in program.functions})
 
     def define(self, name: str, expression: Expression) -> Bounds:
         """Bounds a term for those that refer to it."""
         if name not in self.names:
             self.names[name] = bounds_of(expression, self)
         return self.names[name]
+
+    def called(self, name: str, arguments: list[Bounds]) -> Bounds:
+        """Bounds what a function returns for arguments within bounds."""
+        function = self.functions.get(name)
+        if function is None or len(arguments) != len(function.parameters):
+            return UNSOUND
+        given = dict(zip(function.parameters, arguments, strict=True))
+        return bounds_of(function.expression, Known(self.names | given, self.functions))
 
 
 def _bounds_of_constant(constant: Constant) -> Bounds:
@@ -125,6 +134,8 @@ def _bounds(expression: Expression, known: Known) -> Bounds:
         return UNSOUND
     if expression.head in _TRUTHS:
         return _TRUTH
+    if expression.head == "call":
+        return known.called(expression.value, parts)
     found = _operation(expression.head, parts)
     return found if found.is_sound else UNSOUND
 

@@ -29,7 +29,8 @@ class Expression:
 
     Heads: number, field, name; the operators above; neg, not, power, if (condition, then,
     else); always, the condition that is no condition; the reductions, whose value is the span
-    "gpus" (the node's GPUs) or "slots" (all slots of the record); and hold, which refuses.
+    "gpus" (the node's GPUs) or "slots" (all slots of the record); call, whose value is a function
+    of the program; and hold, which refuses.
     """
 
     head: str
@@ -39,20 +40,24 @@ class Expression:
     size: int = attribute(init=False, repr=False)
     names: frozenset[str] = attribute(init=False, repr=False)
     fields: frozenset[str] = attribute(init=False, repr=False)
+    calls: frozenset[str] = attribute(init=False, repr=False)
     digest: int = attribute(init=False, repr=False)
 
     def __post_init__(self) -> None:
         names = frozenset((self.value,)) if self.head == "name" else _NONE
         fields = frozenset((self.value,)) if self.head == "field" else _NONE
+        calls = frozenset((self.value,)) if self.head == "call" else _NONE
         size = 0 if self.head == "always" else 1
         for part in self.arguments:
             size += part.size
             names = names | part.names if part.names else names
             fields = fields | part.fields if part.fields else fields
+            calls = calls | part.calls if part.calls else calls
         give = object.__setattr__
         give(self, "size", size)
         give(self, "names", names)
         give(self, "fields", fields)
+        give(self, "calls", calls)
         give(self, "digest", hash((self.head, self.value, *(p.digest for p in self.arguments))))
 
     def __eq__(self, other: object) -> bool:
@@ -93,6 +98,11 @@ def field(name: str) -> Expression:
 def name(identifier: str) -> Expression:
     """Builds a reference to a term or a constant."""
     return Expression("name", (), identifier)
+
+
+def call(function: str, *arguments: Expression) -> Expression:
+    """Calls a function of the program."""
+    return Expression("call", arguments, function)
 
 
 def apply(head: str, *arguments: Expression) -> Expression:
@@ -159,12 +169,14 @@ def mapped(expression: Expression, change: Callable[[Expression], Expression]) -
 
 
 def renamed(expression: Expression, names: dict[str, str]) -> Expression:
-    """Returns the expression with its names replaced."""
-    if expression.names.isdisjoint(names):
+    """Returns the expression with its names replaced, those of functions too."""
+    if expression.names.isdisjoint(names) and expression.calls.isdisjoint(names):
         return expression
 
     def change(part: Expression) -> Expression:
-        return name(names[part.value]) if part.head == "name" and part.value in names else part
+        if part.head not in ("name", "call") or part.value not in names:
+            return part
+        return Expression(part.head, part.arguments, names[part.value])
 
     return mapped(expression, change)
 

@@ -7,10 +7,11 @@ it is made of.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from podium.model.records import GPU_MILLI
 from podium.search.program.expression import Expression, apply, field, name, number, reduction
-from podium.search.program.program import Constant, Term
+from podium.search.program.program import Constant, Function, Program, Term
 
 _LEFT = field("left")
 _POD_GPU = field("pod.gpu_milli")
@@ -208,7 +209,8 @@ _DESCRIBED: tuple[tuple[str, Expression, str], ...] = (
     ),
 )
 
-GPU_INGREDIENTS = frozenset(["gpu_milli_here", "gpu_milli_behind_here"])
+HERE = "gpu_milli_here"
+GPU_INGREDIENTS = frozenset([HERE, "gpu_milli_behind_here"])
 """Known only to score(pod, node, gpu)."""
 
 
@@ -217,6 +219,29 @@ INGREDIENTS = {title: expression for title, expression, _ in _DESCRIBED}
 
 NOTES = {expression: note for _, expression, note in _DESCRIBED}
 """What to say about a term with such a definition."""
+
+
+WORTH = "Values a free part of a GPU, in steps: by what can still be placed on it."
+STARVED = Function(
+    "starved",
+    ("gpu_milli", "cpu_milli", "cpus_per_gpu"),
+    apply(
+        "max",
+        number(0),
+        apply("-", name("gpu_milli"), apply("/", name("cpu_milli"), name("cpus_per_gpu"))),
+    ),
+    "Returns the free GPU that lacks CPU, for pods that take so much CPU with each GPU.",
+)
+"""What breeding says of functions that it makes."""
+
+
+def with_known_words(program: Program) -> Program:
+    """Keeps only what is said of functions here: the claims of a candidate are no evidence."""
+    functions = tuple(
+        each if each.summary in (WORTH, STARVED.summary) else replace(each, summary="")
+        for each in program.functions
+    )
+    return replace(program, functions=functions)
 
 
 def needed(wanted: set[str]) -> list[Term]:

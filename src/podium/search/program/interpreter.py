@@ -20,7 +20,7 @@ from podium.policies import PairPolicy
 from podium.policies.policy import from_trusted_function
 from podium.search.program import interpreter as do
 from podium.search.program.expression import HOLD, REDUCTIONS, Expression
-from podium.search.program.program import Block, Program, Term, roots
+from podium.search.program.program import Block, Function, Program, Term, roots
 from podium.search.program.units import FIELDS
 
 NUMBER, FIELD, LOAD, STORE = 0, 1, 2, 3
@@ -39,7 +39,7 @@ SELECT = 28
 ACCUMULATE, KEEP_SMALLEST, KEEP_LARGEST = 29, 30, 31
 """Take a number into a term."""
 
-JUMP_IF_FALSE, LOOP, NEXT, RETURN = 32, 33, 34, 35
+JUMP_IF_FALSE, JUMP, LOOP, NEXT, RETURN = 32, 33, 34, 35, 36
 """Say where to go on. LOOP and NEXT name a place below zero where all slots are meant."""
 
 STACK, TERMS = 32, 64
@@ -64,7 +64,8 @@ _FIELDS = {title: index for index, title in enumerate(FIELDS)}
 
 def assembled(program: Program) -> npt.NDArray[np.float64]:
     """Returns one row of operation and operand per instruction."""
-    assembler = _Assembler({each.name: each.value for each in program.constants})
+    constants = {each.name: each.value for each in program.constants}
+    assembler = _Assembler(constants, {each.name: each for each in program.functions})
     assembler.block(program.block)
     if len(assembler.places) > do.TERMS or assembler.deepest > do.STACK:
         raise PolicyError("the program has too many terms, or is nested too deeply, to interpret")
@@ -74,10 +75,12 @@ def assembled(program: Program) -> npt.NDArray[np.float64]:
 @dataclass(slots=True)
 class _Assembler:
     constants: dict[str, float]
+    functions: dict[str, Function]
     code: list[tuple[int, float]] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     depth: int = 0
     deepest: int = 0
+    parameters: dict[str, int] = field(default_factory=dict)  # places, within a function
 
     def block(self, block: Block) -> None:
         for statement in block.statements:
@@ -140,14 +143,44 @@ class _Assembler:
         elif head == "name":
             self._name(expression.value)
         elif head == "if":
-            for part in arguments:
-                self._push(part)
-            self._emit(do.SELECT, 0, -2)
+            self._choose(*arguments)
+        elif head == "call":
+            self._call(self.functions[expression.value], arguments)
         else:
             self._operate(head, arguments)
 
+    def _choose(self, condition: Expression, then: Expression, otherwise: Expression) -> None:
+        self._push(condition)
+        if then.is_leaf and otherwise.is_leaf:
+            self._push(then)
+            self._push(otherwise)
+            self._emit(do.SELECT, 0, -2)
+            return
+        skip = self._later(do.JUMP_IF_FALSE)
+        self._push(then)
+        end = self._later(do.JUMP)
+        self.depth -= 1  # one of the two is on the stack in the end
+        self._land(skip)
+        self._push(otherwise)
+        self._land(end)
+
+    def _call(self, function: Function, arguments: tuple[Expression, ...]) -> None:
+        """Stores the arguments, all computed before, and computes the function in place."""
+        for argument in arguments:
+            self._push(argument)
+        places: dict[str, int] = {}
+        for title in reversed(function.parameters):
+            own = f"{function.name}({title})"
+            places[title] = do.STACK + self.places.setdefault(own, len(self.places))
+            self._emit(do.STORE, places[title], -1)
+        outer, self.parameters = self.parameters, places
+        self._push(function.expression)
+        self.parameters = outer
+
     def _name(self, title: str) -> None:
-        if title in self.constants:
+        if title in self.parameters:
+            self._emit(do.LOAD, self.parameters[title], 1)
+        elif title in self.constants:
             self._emit(do.NUMBER, self.constants[title], 1)
         else:
             self._emit(do.LOAD, do.STACK + self.places[title], 1)
@@ -226,6 +259,8 @@ def run(pod: Any, node: Any, gpu: int, table: Any) -> float:
         elif operation == JUMP_IF_FALSE:
             at = int(operand) if memory[top] == 0 else at
             top -= 1
+        elif operation == JUMP:
+            at = int(operand)
         else:
             slot = slot + 1 if operation == NEXT else 0
             has_more = slot < (node.gpu_count if operand > 0 else len(node.gpu_milli_left))
@@ -308,6 +343,8 @@ def read_rare(pod: Any, node: Any, which: int) -> float:
         return float(node.rack)
     if which == 15:
         return float(node.gpu_classes)
+    if which == 18:
+        return float(pod.gpu_models)
     return float(pod.priority) if which == 16 else float(pod.gang)
 
 

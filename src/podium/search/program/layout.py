@@ -18,6 +18,7 @@ _ASCENDING, _DESCENDING = ("<", "<="), (">", ">=")
 _PRECEDENCE = {"if": 1, "or": 2, "and": 3, "not": 4, "neg": 8, "power": 9}
 _PRECEDENCE |= dict.fromkeys(COMPARISONS, 5) | dict.fromkeys(SUMS, 6) | dict.fromkeys(PRODUCTS, 7)
 _ATOM = 10
+_CALLED = (*CALLS, *FUNCTIONS, "call")
 
 
 def text_of(expression: Expression) -> str:
@@ -32,13 +33,19 @@ def text_of(expression: Expression) -> str:
     if head in SUMS or head in PRODUCTS:
         level = _PRECEDENCE[head]
         return f"{_held(arguments[0], level)} {head} {_held(arguments[1], level + 1)}"
-    if head in CALLS:
-        return f"{head}({', '.join(text_of(part) for part in arguments)})"
+    if head in CALLS or head == "call":
+        return f"{_callee(expression)}({', '.join(text_of(part) for part in arguments)})"
     if head in FUNCTIONS:
         return f"math.{head}({text_of(arguments[0])})"
     if head in COMPARISONS:
         return f"{_held(arguments[0], 6)} {head} {_held(arguments[1], 6)}"
     return _rare(head, arguments)
+
+
+def _callee(expression: Expression) -> str:
+    if expression.head == "call":
+        return str(expression.value)
+    return f"math.{expression.head}" if expression.head in FUNCTIONS else expression.head
 
 
 def _rare(head: str, arguments: tuple[Expression, ...]) -> str:
@@ -95,14 +102,13 @@ def statement_lines(prefix: str, expression: Expression, indent: str) -> list[st
     line = f"{indent}{prefix}{text_of(expression)}"
     if len(line) <= WIDTH:
         return [line]
-    if expression.head in (*CALLS, *FUNCTIONS):
+    if expression.head in _CALLED:
         return _broken(prefix, expression, indent)
     inner = indent + INDENT
     return [f"{indent}{prefix}(", *_pieces(expression, inner), f"{indent})"]
 
 
 def _broken(prefix: str, expression: Expression, indent: str) -> list[str]:
-    head = f"math.{expression.head}" if expression.head in FUNCTIONS else expression.head
     inner = indent + INDENT
     flat = ", ".join(text_of(part) for part in expression.arguments)
     if len(expression.arguments) == 1:
@@ -111,7 +117,7 @@ def _broken(prefix: str, expression: Expression, indent: str) -> list[str]:
         content = [inner + flat]
     else:
         content = [f"{inner}{text_of(part)}," for part in expression.arguments]
-    return [f"{indent}{prefix}{head}(", *content, f"{indent})"]
+    return [f"{indent}{prefix}{_callee(expression)}(", *content, f"{indent})"]
 
 
 def _pieces(expression: Expression, indent: str) -> list[str]:
@@ -139,7 +145,7 @@ def _operand(prefix: str, part: Expression, level: int, indent: str) -> list[str
         return [f"{indent}{prefix}{text}"]
     if text.startswith("(") and _PRECEDENCE.get(part.head, _ATOM) < level:
         return [f"{indent}{prefix}(", *_pieces(part, indent + INDENT), f"{indent})"]
-    if part.head in (*CALLS, *FUNCTIONS):
+    if part.head in _CALLED:
         return _broken(prefix, part, indent)
     if part.head in PRODUCTS:
         first, *rest = _chain(part, indent)

@@ -5,10 +5,22 @@ What tuning alone reaches says what a search for structure adds to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from podium.search.program.expression import Expression, apply, name
+from podium.errors import PolicyError
+from podium.search.candidate.constants import with_constants
+from podium.search.program.expression import (
+    COMPARISONS,
+    JUNCTIONS,
+    REDUCTIONS,
+    Expression,
+    apply,
+    name,
+    number,
+    with_arguments,
+)
+from podium.search.program.functions import changed
 from podium.search.program.program import (
     Constant,
     Program,
@@ -18,6 +30,9 @@ from podium.search.program.program import (
     with_result,
     with_roots,
 )
+from podium.search.program.reader import parse
+from podium.search.program.simplify import simplify
+from podium.search.program.writer import write
 
 MOST = 12
 FIXED = (0, 1, -1, 1000)
@@ -26,22 +41,80 @@ FIXED = (0, 1, -1, 1000)
 RANGE = 4.0
 """How many times larger or smaller a number may become."""
 
+DIGITS = 4
+
 
 def with_tunables(program: Program) -> Program:
     """Declares the numbers of a program, and a weight for each term of its score."""
-    drawer = _Drawer(names_given(program), list(program.constants))
-    drawer.constants = [drawer.bounded(each) for each in drawer.constants]
-    weighed = with_result(program, _mapped(program.block.result, drawer.weighed))
-    block = with_roots(
-        weighed.block, iter([_mapped(r, drawer.number) for r in roots(weighed.block)])
+    drawer = _Drawer.of(program)
+    weighed = with_result(program, _mapped(program.block.result, drawer.weighed, _UNWEIGHED))
+    return drawer.declared(weighed)
+
+
+def with_numbers(program: Program) -> Program:
+    """Declares the numbers of a program, those of its functions too."""
+    return _Drawer.of(program).declared(program)
+
+
+def tunable_text(text: str) -> str:
+    """Declares the numbers in a text as constants; one that is no program stays as it is."""
+    try:
+        program = parse(text)
+    except PolicyError:
+        return text
+    declared = with_numbers(program)
+    return write(declared) if declared != program else text
+
+
+def settled_text(text: str, values: Mapping[str, float]) -> str:
+    """Writes values for the constants of `tunable_text` into a text; numbers stay numbers."""
+    own = tunable_text(text)
+    if own == text:
+        return with_constants(text, values)
+    program, declared = parse(text), parse(own)
+    known = {each.name: each for each in program.constants}
+    numbers = {
+        each.name: number(_shortest(values.get(each.name, each.value)))
+        for each in declared.constants
+        if each.name not in known
+    }
+    constants = tuple(
+        replace(known[each.name], value=values.get(each.name, each.value))
+        for each in declared.constants
+        if each.name in known
     )
-    return replace(weighed, block=block, constants=tuple(drawer.constants))
+
+    def settle(part: Expression) -> Expression:
+        return numbers.get(part.value, part) if part.head == "name" else part
+
+    return write(simplify(replace(changed(declared, settle), constants=constants)))
+
+
+def _shortest(value: float) -> float:
+    rounded = float(f"{value:.{DIGITS}g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 @dataclass(slots=True)
 class _Drawer:
     taken: set[str]
     constants: list[Constant] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, program: Program) -> _Drawer:
+        drawer = cls(names_given(program), list(program.constants))
+        drawer.constants = [drawer.bounded(each) for each in drawer.constants]
+        return drawer
+
+    def declared(self, program: Program) -> Program:
+        """Declares the numbers that are left."""
+        functions = tuple(
+            replace(each, expression=_mapped(each.expression, self.number))
+            for each in program.functions
+        )
+        own = [_mapped(root, self.number) for root in roots(program.block)]
+        block = with_roots(program.block, iter(own))
+        return replace(program, block=block, functions=functions, constants=tuple(self.constants))
 
     @property
     def is_full(self) -> bool:
@@ -78,17 +151,25 @@ def _bounds(value: float) -> tuple[float, float]:
     return (min(value / RANGE, value * RANGE), max(value / RANGE, value * RANGE))
 
 
-def _mapped(part: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """Rewrites an expression from the leaves up; conditions and loops stay as they are."""
-    if part.head in ("sum", "smallest", "largest", "power", "%", "//"):
+_FIXED_PARTS = dict.fromkeys(REDUCTIONS, 2) | dict.fromkeys(("power", "%", "//"), 1)
+"""How many arguments are looked into: loops begin, and powers rise, as they are written."""
+
+_EXACT = frozenset(["==", "!="])
+"""What is compared exactly is no matter of taste."""
+
+_UNWEIGHED = frozenset([*COMPARISONS, *JUNCTIONS, "not", *_FIXED_PARTS])
+
+
+def _mapped(
+    part: Expression,
+    change: Callable[[Expression], Expression],
+    closed: frozenset[str] = _EXACT,
+) -> Expression:
+    """Rewrites an expression from the leaves up; what has a closed head stays as it is."""
+    if part.head in closed:
         return part
-    arguments = tuple(_mapped(each, change) for each in part.arguments)
-    if part.head == "if":
-        arguments = (part.arguments[0], *arguments[1:])
+    count = _FIXED_PARTS.get(part.head, len(part.arguments))
+    looked = tuple(_mapped(each, change, closed) for each in part.arguments[:count])
+    arguments = (*looked, *part.arguments[count:])
     same = arguments == part.arguments
-    return change(part if same else replace_arguments(part, arguments))
-
-
-def replace_arguments(part: Expression, arguments: tuple[Expression, ...]) -> Expression:
-    """Applies the head of an expression to other arguments."""
-    return apply(part.head, *arguments)
+    return change(part if same else with_arguments(part, arguments))

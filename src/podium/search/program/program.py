@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from podium.search.program.expression import Expression
 
@@ -40,6 +40,21 @@ Statement = Term | Guard
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """Computes a number from numbers, and from constants of the file."""
+
+    name: str
+    parameters: tuple[str, ...]
+    expression: Expression
+    summary: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Lists the constants that it refers to."""
+        return self.expression.names - set(self.parameters)
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """Runs statements in order and returns the result."""
 
@@ -56,6 +71,9 @@ class Program:
     takes_gpu: bool = False  # score(pod, node, gpu): a share pod is scored on each GPU
     settings: tuple[tuple[str, str], ...] = ()  # TIES, GPU_CHOICE
     summary: str = SUMMARY
+    functions: tuple[Function, ...] = ()  # each calls only those before it
+    # Whether breeding may give it quantities that people thought of; says nothing about the text.
+    draws_ingredients: bool = field(default=True, compare=False)
 
 
 def program_of(result: Expression, *terms: Term, constants: tuple[Constant, ...] = ()) -> Program:
@@ -116,20 +134,31 @@ def guards(block: Block) -> Iterator[Guard]:
 
 
 def names_used(program: Program) -> set[str]:
-    """Lists the names that expressions refer to."""
-    return set().union(*(expression.names for expression in roots(program.block)))
+    """Lists the names of constants and terms that expressions refer to."""
+    own = set().union(*(expression.names for expression in roots(program.block)))
+    return own.union(*(function.names for function in program.functions))
+
+
+def calls_used(program: Program) -> set[str]:
+    """Lists the functions that are called, by the score or by functions that it calls."""
+    found = set().union(*(expression.calls for expression in roots(program.block)))
+    for function in reversed(program.functions):
+        if function.name in found:
+            found |= function.expression.calls
+    return found
 
 
 def names_given(program: Program) -> set[str]:
-    """Lists the names of constants and terms."""
-    own = {constant.name for constant in program.constants}
+    """Lists the names of constants, functions and terms."""
+    own = {each.name for each in program.constants} | {each.name for each in program.functions}
     return own | {term.name for term in terms(program.block)}
 
 
 def complexity(program: Program) -> int:
-    """Counts the nodes of all expressions, and one for every guard."""
+    """Counts the nodes of all expressions, and one for every guard, function and parameter."""
     expressions = sum(expression.size for expression in roots(program.block))
-    return expressions + sum(1 for _ in guards(program.block))
+    helpers = sum(1 + len(f.parameters) + f.expression.size for f in program.functions)
+    return expressions + helpers + sum(1 for _ in guards(program.block))
 
 
 def fresh(base: str, taken: set[str]) -> str:

@@ -1,14 +1,14 @@
 """Reads a policy file back into a program: built-in ones, found ones, and those of people.
 
-Names that are given twice become two names, `if` without a return becomes a choice, whatever
-follows a return becomes the rest of it, and functions are written into the places that call them.
+Names that are given twice become two names, `if` without a return becomes a choice, and whatever
+follows a return becomes the rest of it. Functions of numbers are functions of the program; others,
+which read a pod or a node or have a loop, are written into the places that call them.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from podium.errors import PolicyError
@@ -19,6 +19,7 @@ from podium.search.program.program import (
     SUMMARY,
     Block,
     Constant,
+    Function,
     Guard,
     Program,
     Statement,
@@ -28,46 +29,36 @@ from podium.search.program.program import (
 )
 from podium.search.program.simplify import folded
 from podium.search.program.slot_loop import Update, read_updates, span_of
-from podium.search.program.translation import Environment, refuse, translated
+from podium.search.program.translation import Environment, counted, refuse, translated
 
 RESERVED = frozenset(["pod", "node", "gpu", "slot", "left", "table", "math", "HOLD", "tunable"])
 LARGEST = 600
 _FORMS = (["pod", "node"], ["pod", "node", "gpu"])
 _RECORDS = ("pod", "node")
 
-Choose = Callable[[ast.Module], dict[str, ast.FunctionDef]]
-"""Finds the functions of a policy that are read."""
-
 
 def parse(text: str, path: str = "policy.py") -> Program:
-    """Reads a policy that is one function; raises PolicyError with the line that is beyond it."""
-    return _read(text, path, _sole_function)
+    """Reads a policy; raises PolicyError with the line that is beyond it."""
+    return _read(text, path, keeps_functions=True)
 
 
 def parse_inlined(text: str, path: str = "policy.py") -> Program:
-    """Reads a policy with functions of its own; raises PolicyError as `parse` does."""
-    return _read(text, path, _functions)
+    """Reads a policy into a program without functions; raises PolicyError as `parse` does."""
+    return _read(text, path, keeps_functions=False)
 
 
-def _read(text: str, path: str, choose: Choose) -> Program:
+def _read(text: str, path: str, *, keeps_functions: bool) -> Program:
     try:
         tree = parse_text(text, path)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise PolicyError(f"not Python: {error}", where=path) from error
     try:
-        program = _Reader(choose(tree)).program(tree)
+        program = _Reader(_functions(tree), keeps_functions).program(tree)
     except PolicyError as error:
         raise PolicyError(error.message, where=f"{path}{error.where}", hint=error.hint) from None
     if complexity(program) > LARGEST:
         raise PolicyError(f"it has more than {LARGEST} parts", where=path)
     return program
-
-
-def _sole_function(tree: ast.Module) -> dict[str, ast.FunctionDef]:
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    if len(found) != 1 or found[0].name != "score":
-        raise refuse(found[-1] if found else tree, "more or less than one function, score")
-    return {"score": found[0]}
 
 
 def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
@@ -81,6 +72,8 @@ def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 @dataclass(slots=True)
 class _Reader:
     functions: dict[str, ast.FunctionDef]
+    keeps_functions: bool
+    kept: dict[str, Function] = field(default_factory=dict)
     taken: set[str] = field(default_factory=lambda: set(RESERVED))
     constants: dict[str, Constant] = field(default_factory=dict)
     settings: list[tuple[str, str]] = field(default_factory=list)
@@ -90,6 +83,8 @@ class _Reader:
         for node in tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign):
                 self._constant(node)
+        if self.keeps_functions:
+            self._keep_functions()
         score = self.functions["score"]
         arguments = [each.arg for each in score.args.args]
         if arguments not in _FORMS:
@@ -101,12 +96,41 @@ class _Reader:
             takes_gpu="gpu" in arguments,
             settings=tuple(self.settings),
             summary=(ast.get_docstring(tree) or SUMMARY).strip(),
+            functions=tuple(self.kept.values()),
         )
 
     def _environment(self) -> Environment:
         names = {each: made.name(each) for each in self.constants}
         helpers = {name: self._called for name in self.functions if name != "score"}
         return Environment(names, functions=helpers)
+
+    def _keep_functions(self) -> None:
+        """Keeps the functions that compute numbers from numbers, those they call first."""
+        waiting = {name: each for name, each in self.functions.items() if name != "score"}
+        while waiting:
+            ready = [name for name, each in waiting.items() if not _calls(each) & waiting.keys()]
+            if not ready:  # they call each other: reading a call refuses it
+                return
+            for name in ready:
+                found = self._function(waiting.pop(name))
+                if found is not None:
+                    self.kept[name] = found
+                    self.taken.add(name)
+
+    def _function(self, node: ast.FunctionDef) -> Function | None:
+        """Reads a function as one expression, if it is a function of numbers alone."""
+        given = [each.arg for each in node.args.args]
+        if node.args.defaults or not given or not _is_numeric(node):
+            return None
+        own = {each: fresh(each, set(self.constants)) for each in given}
+        environment = self._environment()
+        environment.names |= {each: made.name(title) for each, title in own.items()}
+        try:
+            expression = self._value(_without_docstring(node.body), environment)
+        except PolicyError:
+            return None
+        summary = (ast.get_docstring(node) or "").partition("\n")[0].strip()
+        return Function(node.name, tuple(own.values()), expression, summary)
 
     def _constant(self, node: ast.Assign | ast.AnnAssign) -> None:
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -179,12 +203,15 @@ class _Reader:
         environment.names[title] = made.name(own)
 
     def _called(self, call: ast.Call, environment: Environment) -> Expression:
-        """Writes a function of the policy into the place of a call."""
+        """Calls a function of the program, or writes another into the place of the call."""
         function = self.functions[ast.unparse(call.func)]
         parameters = [each.arg for each in function.args.args]
         is_plain = not call.keywords and not function.args.defaults
         if not is_plain or len(parameters) != len(call.args) or function.name in self.calling:
             raise refuse(call, f'"{ast.unparse(call)}"')
+        if function.name in self.kept:
+            given = (counted(translated(each, environment)) for each in call.args)
+            return made.call(function.name, *given)
         inner = self._environment()
         inner.statements = environment.statements
         records: dict[str, str] = {}
@@ -316,6 +343,25 @@ def _arm(body: list[ast.stmt], environment: Environment) -> dict[str, Expression
             inner.names[title] = value
             changed[title] = value
     return changed
+
+
+def _calls(node: ast.FunctionDef) -> set[str]:
+    called = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    return {each.id for each in called if isinstance(each, ast.Name)}
+
+
+def _is_numeric(node: ast.FunctionDef) -> bool:
+    """Returns whether a function reads no record, has no loop and refuses nothing."""
+    parts = list(ast.walk(node))
+    names = {each.id for each in parts if isinstance(each, ast.Name)}
+    return not names & {*_RECORDS, "gpu", "HOLD"} and not any(
+        isinstance(each, ast.For | ast.While | ast.Attribute) and not _is_math(each)
+        for each in parts
+    )
+
+
+def _is_math(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and ast.unparse(node.value) == "math"
 
 
 def _returns(body: list[ast.stmt]) -> bool:

@@ -62,6 +62,9 @@ def name_for(expression: Expression, units: Units) -> str:
     """
     if expression.head in COMPARISONS or expression.head in (*JUNCTIONS, "not"):
         return f"is_{_subject(expression, units)}_{_side(expression.head)}"
+    called = _called_name(expression)
+    if called:
+        return called
     suffix = _SUFFIXES.get(expression.head, "term")
     unit = unit_of(expression, units)
     if unit in _MEASURES:
@@ -69,6 +72,27 @@ def name_for(expression: Expression, units: Units) -> str:
     if expression.head == "sum" and expression.arguments[0].head == "number":
         return "gpus_counted"
     return f"{_subject(expression, units)}_{suffix}"
+
+
+def _called_name(expression: Expression) -> str:
+    """Names what is made of calls of one function: of all slots, of the pod's, what is left."""
+    head, parts = expression.head, expression.arguments
+    if head == "call":
+        return f"{expression.value}_gpu_milli"
+    if head == "sum" and parts[0].head == "call":
+        return f"{parts[0].value}_before"
+    if head == "*" and (called := _called_name(parts[1])).endswith("_more"):
+        return called.removesuffix("_more") + "_taken"
+    if head != "-" or parts[0].head != parts[1].head:
+        return ""
+    if parts[0].head == "call" and parts[0].value == parts[1].value:
+        return f"{parts[0].value}_more"
+    if parts[0].head == "name":
+        stems = (str(parts[0].value).removesuffix("_before"),
+                 str(parts[1].value).removesuffix("_taken"))  # fmt: skip
+        is_rest = stems[0] == stems[1] and parts[0].value != parts[1].value
+        return f"{stems[0]}_after" if is_rest else ""
+    return ""
 
 
 def _side(head: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from podium.policies.language.arithmetic import integer_power, power
-from podium.search.program.bounds import Known, bounds_of
+from podium.search.program.bounds import UNSOUND, Known, bounds_of
 from podium.search.program.expression import (
     ALWAYS,
     COMPARISONS,
@@ -20,8 +20,18 @@ from podium.search.program.expression import (
     number,
     with_arguments,
 )
+from podium.search.program.functions import with_few_functions
 from podium.search.program.ingredients import genuine
-from podium.search.program.program import Block, Guard, Program, Statement, Term, names_used, terms
+from podium.search.program.program import (
+    Block,
+    Function,
+    Guard,
+    Program,
+    Statement,
+    Term,
+    names_used,
+    terms,
+)
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "+": lambda a, b: a + b,
@@ -275,6 +285,8 @@ _RULES: dict[str, _Rule] = {
     "neg": _negation,
     "abs": _size,
     "int": _whole,
+    "floor": _whole,
+    "ceil": _whole,
     "min": _extreme,
     "max": _extreme,
     "and": _junction,
@@ -294,7 +306,7 @@ ROUNDS = 8
 def simplify(program: Program) -> Program:
     """Folds, prunes and merges until nothing changes."""
     for _ in range(ROUNDS):
-        smaller = _without_unused(_simplified(program))
+        smaller = _without_unused(with_few_functions(_simplified(program)))
         if smaller == program:
             return program
         program = smaller
@@ -303,7 +315,15 @@ def simplify(program: Program) -> Program:
 
 def _simplified(program: Program) -> Program:
     step = _Pass(Known.of(program), genuine(terms(program.block)).keys())
-    return replace(program, block=step.block(program.block, {}, {}))
+    functions = tuple(_simpler(each, step.known) for each in program.functions)
+    return replace(program, block=step.block(program.block, {}, {}), functions=functions)
+
+
+def _simpler(function: Function, known: Known) -> Function:
+    # Anything may be given to a function: what holds for all arguments is little.
+    given = dict.fromkeys(function.parameters, UNSOUND)
+    step = _Pass(Known(known.names | given, known.functions), frozenset())
+    return replace(function, expression=step.shorter(function.expression, {}, {}))
 
 
 class _Pass:
@@ -319,13 +339,13 @@ class _Pass:
             if isinstance(statement, Term):
                 self._term(statement, aliases, seen, statements)
                 continue
-            condition = self._shorter(statement.condition, aliases, seen)
+            condition = self.shorter(statement.condition, aliases, seen)
             inner = self.block(statement.block, dict(aliases), dict(seen))
             if condition == TRUE:
                 return Block((*statements, *inner.statements), inner.result)
             if condition != FALSE:
                 statements.append(Guard(condition, inner))
-        result = self._shorter(block.result, aliases, seen)
+        result = self.shorter(block.result, aliases, seen)
         return Block(tuple(_without_repeats(statements, result)), result)
 
     def _term(
@@ -334,7 +354,7 @@ class _Pass:
     ) -> None:  # fmt: skip
         expression = term.expression
         if term.name not in self.fixed or not expression.names.isdisjoint(aliases):
-            expression = self._shorter(expression, aliases, seen)
+            expression = self.shorter(expression, aliases, seen)
         elif expression in seen:
             expression = name(seen[expression])
         if expression.is_leaf:
@@ -344,9 +364,10 @@ class _Pass:
         seen[expression] = term.name
         statements.append(Term(term.name, expression))
 
-    def _shorter(
+    def shorter(
         self, expression: Expression, aliases: dict[str, Expression], seen: dict[Expression, str]
     ) -> Expression:
+        """Simplifies an expression where some names stand for leaves, and some parts have names."""
         change = self._change(aliases, seen)
         return mapped(expression, change)
 

@@ -111,10 +111,10 @@ def _binary(node: ast.BinOp, environment: Environment) -> Expression:
     if head is None:
         raise refuse(node, f'"{ast.unparse(node)}"')
     left, right = translated(node.left, environment), translated(node.right, environment)
-    return apply(head, _counted(left), _counted(right))
+    return apply(head, counted(left), counted(right))
 
 
-def _counted(part: Expression) -> Expression:
+def counted(part: Expression) -> Expression:
     """Turns a condition that is used as a number into one."""
     return apply("if", part, number(1), number(0)) if unit_of(part, {}) == BOOLEAN else part
 
@@ -160,7 +160,7 @@ def _call(node: ast.Call, environment: Environment) -> Expression:
     if isinstance(node.func, ast.Name) and node.func.id in environment.functions:
         return environment.functions[node.func.id](node, environment)
     called = ast.unparse(node.func).removeprefix("math.")
-    arguments = [_counted(translated(each, environment)) for each in node.args]
+    arguments = [counted(translated(each, environment)) for each in node.args]
     if node.keywords or not arguments:
         raise refuse(node, f'"{ast.unparse(node)}"')
     if called == "float" and len(arguments) == 1:

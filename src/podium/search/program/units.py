@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from podium.model.records import GPU_MILLI
+from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS
 from podium.search.program.expression import COMPARISONS, JUNCTIONS, Expression, number
 from podium.search.program.program import Program, terms
 
@@ -82,8 +82,14 @@ _LIKE = frozenset(["+", "-", "min", "max", "%", "neg", "abs", "sum", "smallest",
 
 
 def units_of(program: Program) -> dict[str, Unit]:
-    """Finds the unit of every constant and term."""
+    """Finds the unit of every constant and term, and of what functions return.
+
+    A parameter carries its unit in its name, as a constant does.
+    """
     units = {constant.name: unit_of_name(constant.name) for constant in program.constants}
+    for function in program.functions:
+        given = {each: unit_of_name(each) for each in function.parameters}
+        units[function.name] = unit_of(function.expression, units | given)
     for term in terms(program.block):
         units[term.name] = unit_of(term.expression, units)
     return units
@@ -100,7 +106,7 @@ def _unit(expression: Expression, units: Units) -> Unit | None:
         return None
     if head == "field":
         return FIELDS[expression.value].unit
-    if head == "name":
+    if head in ("name", "call"):
         return units.get(expression.value, RATIO)
     if head in _BOOLEAN:
         return BOOLEAN
@@ -196,6 +202,8 @@ FIELDS = {
     "node.gpu_classes": Field(RATIO, -(2**31), 2**31, "the classes of pods on the node"),
     "pod.priority": Field(RATIO, -(2**31), 2**31, "the pod's priority"),
     "pod.gang": Field(RATIO, -(2**31), 2**31, "the pod's gang"),
+    # A mask with a bit for each model that the pod accepts; all bits, -1, stand for any.
+    "pod.gpu_models": Field(RATIO, ANY_MODEL, 2**MAX_MODELS - 1, "the pod's GPU models"),
 }
 """By the way they are written; `left` is `node.gpu_milli_left[slot]` inside a loop over slots."""
 

@@ -20,6 +20,7 @@ from podium.search.program.program import (
     SUMMARY,
     Block,
     Constant,
+    Function,
     Guard,
     Program,
     Term,
@@ -47,6 +48,8 @@ _REDUCED = {
 
 def comment_on(expression: Expression) -> str:
     """Writes a comment of at most one line, or none."""
+    if any(part.head == "call" and len(part.arguments) > 1 for _, part in walk(expression)):
+        return ""  # the function says what it does
     words = _reduction(expression) if expression.head in _REDUCED else phrase(expression)
     return words[0].upper() + words[1:] + "." if 0 < len(words) <= LONGEST else ""
 
@@ -76,6 +79,8 @@ def phrase(expression: Expression) -> str:
         return f"{words[0]} {_COMPARED[head]} {words[1]}"
     if head in _BEFORE:
         return f"{_BEFORE[head]} {words[0]}"
+    if head == "call":
+        return _called(expression, words)
     return _rest(head, words)
 
 
@@ -93,6 +98,10 @@ def _rest(head: str, words: list[str]) -> str:
     return head
 
 
+def _called(expression: Expression, words: list[str]) -> str:
+    return f"the {str(expression.value).replace('_', ' ')} of {' and '.join(words)}"
+
+
 SPANS = {"gpus": "node.gpu_count", "slots": "len(node.gpu_milli_left)"}
 _LEFT = frozenset(["left"])
 DOCSTRING = '"""Scores a pod on a node; the highest score wins."""'
@@ -108,8 +117,23 @@ def write(program: Program, notes: Mapping[str, str] | None = None) -> str:
     lines = docstring((program.summary or SUMMARY).strip())
     told = _described(program) if notes is None else notes
     head = [*lines, *_imports(program), *_top(program, told)]
+    for function in program.functions:
+        head += ["", "", *_function(function)]
     body = [f"{INDENT}{DOCSTRING}", *_Body(told).block(program.block, INDENT)]
     return "\n".join([*head, "", "", f"def score({arguments}):", *body, ""]).lstrip("\n")
+
+
+def _function(function: Function) -> list[str]:
+    """Writes a function, with one return for each case that it tells apart."""
+    lines = [f"def {function.name}({', '.join(function.parameters)}):"]
+    if function.summary:
+        lines.append(f'{INDENT}"""{function.summary}"""')
+    rest = function.expression
+    while rest.head == "if":
+        condition, then, rest = rest.arguments
+        *first, last = statement_lines("if ", condition, INDENT)
+        lines += [*first, f"{last}:", *statement_lines("return ", then, INDENT + INDENT)]
+    return [*lines, *statement_lines("return ", rest, INDENT)]
 
 
 def _described(program: Program) -> dict[str, str]:
@@ -120,7 +144,8 @@ def _described(program: Program) -> dict[str, str]:
 
 
 def _imports(program: Program) -> list[str]:
-    heads = {part.head for root in roots(program.block) for _, part in walk(root)}
+    every = (*roots(program.block), *(each.expression for each in program.functions))
+    heads = {part.head for root in every for _, part in walk(root)}
     wanted = ["HOLD"] if "hold" in heads else []
     if any(constant.bounds for constant in program.constants):
         wanted.append("tunable")

@@ -9,13 +9,26 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from podium.evaluation.measures import INFLATION
+from podium.evaluation.paired import Difference
 from podium.evaluation.validation import GroupResults, own_parts
 from podium.search.judging.fitness import mean_values
 from podium.search.promotion.ablation import Part
+from podium.search.promotion.authorship import Authorship
+from podium.search.promotion.control import Comparison, Origin
 from podium.search.promotion.decision import Promotion
+from podium.search.promotion.description import described
 from podium.search.promotion.reduction import Reduced
 from podium.settings import hidden_command
 
+FIGURE_NAMES = {
+    "allocation_130": ("GPU allocation at 130 % arrived load", "percent"),
+    "allocation_100": ("GPU allocation at 100 % arrived load", "percent"),
+    "allocation_arriving": ("GPU allocation while pods arrive", "percent"),
+    "fragmentation": ("fragmentation", "percent"),
+    "fragmentation_arriving": ("fragmentation while pods arrive", "percent"),
+    "wait_mean_s": ("mean waiting", "seconds"),
+    "wait_p95_s": ("waiting of the 95th percentile", "seconds"),
+}
 WIDTH = 96
 _INDENT = "    "
 
@@ -35,6 +48,7 @@ class Provenance:
     fitness: str | None = None  # the formula in words
     training: tuple[str, ...] = ()  # the cases, by name
     ancestry: int | None = None  # generations from a seed
+    ancestor: str | None = None  # that seed, by name
 
     @property
     def shown_command(self) -> str | None:
@@ -48,33 +62,64 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Whose a policy is, and what shows that."""
+
+    origin: Origin = "tuned"  # found is what was shown to be more
+    authorship: Authorship | None = None  # None: it does not read as a program
+    controls: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """Everything that is reported about a promoted policy."""
 
     name: str
-    summary: str
+    words: str  # what the policy does, in a line of whoever promotes it; or nothing
     provenance: Provenance
     reduced: Reduced
     promotion: Promotion
     parts: tuple[Part, ...]
     incumbent: str
+    standing: Standing = Standing()
+    describe: str = ""  # what it does and why, in the words of whoever promotes it
+
+    @property
+    def summary(self) -> str:
+        """Returns the first line of the docstring."""
+        return summary_of(self.words, self.standing.origin)
+
+    @property
+    def description(self) -> str:
+        """Says in two sentences what the policy does and why."""
+        given = " ".join(self.describe.split())
+        if given or self.reduced.program is None:
+            return given
+        return described(self.reduced.program, self.standing.authorship)
 
     def docstring(self) -> str:
         """Returns the docstring of the policy's file."""
-        paragraphs = [self.summary, _origin(self), _validation(self), _parts(self.parts)]
+        paragraphs = [
+            self.summary, "\n".join(textwrap.wrap(self.description, WIDTH)), _authorship(self),
+            _controls(self), _origin(self), _validation(self), _parts(self.parts),
+        ]  # fmt: skip
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def as_object(self, text: str) -> dict[str, Any]:
         """Returns the card as JSON types; `text` is that of the policy's file."""
-        promotion = self.promotion
+        promotion, authorship = self.promotion, self.standing.authorship
         gain = promotion.gain
         return {
             "name": self.name,
             "summary": self.summary,
+            "description": self.description,
+            "origin": self.standing.origin,
             "may_hold": promotion.may_hold,
             "holds": promotion.holds,
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
             "provenance": self.provenance.as_object(),
+            **({"authorship": authorship.as_object()} if authorship is not None else {}),
+            "control": [each.as_object() for each in self.standing.controls],
             "reduction": {
                 "fitness": round(self.reduced.fitness, 4),
                 "fitness_before": round(self.reduced.fitness_before, 4),
@@ -94,13 +139,82 @@ class Card:
         }
 
 
-def summary_of(words: str) -> str:
+_UNTOLD: dict[Origin, str] = {
+    "found": "Scores a pod on a node by a formula that a search found.",
+    "tuned": "Scores a pod on a node by a formula of people, with numbers that a search tuned.",
+    "written": "Scores a pod on a node by a formula that people wrote.",
+}
+
+
+def summary_of(words: str, origin: Origin = "tuned") -> str:
     """Returns the first line of a docstring: the author's words, where they say something."""
     first = words.strip().split("\n")[0].rstrip()
     is_telling = first and not first.startswith("Scores a pod on a node")
     if is_telling and len(first) <= WIDTH:
         return first if first.endswith(".") else first + "."
-    return "Scores a pod on a node by a formula that a search found."
+    return _UNTOLD[origin]
+
+
+def _authorship(card: Card) -> str:
+    """Says what people wrote of the formula, and what the search changed in it."""
+    authorship = card.standing.authorship
+    if authorship is None:
+        return ""
+    wrote = [f"{authorship.title}, which it is nearest to"] if authorship.seed else []
+    others = [each for each in authorship.ingredients if each != authorship.seed]
+    wrote += [f"the quantities {_listed(others)}"] if others else []
+    told = f"People wrote {', and '.join(wrote)}." if wrote else "People wrote no part of it."
+    changes = [(f"{title} = {here:g}, {old:g} in {authorship.seed}", "tuned")
+               for title, old, here in authorship.constants]  # fmt: skip
+    changes += [(code, "added") for code in authorship.added]
+    changes += [(code, "left out") for code in authorship.dropped]
+    head = textwrap.wrap(told + (" The search changed:" if changes else ""), WIDTH,
+                         break_on_hyphens=False)  # fmt: skip
+    lines = [line for code, kind in changes for line in _hanging(f"{kind:<10}{code}", 10)]
+    return "\n".join([*head, "", *lines] if lines else head)
+
+
+def _controls(card: Card) -> str:
+    """Sets the policy beside what tuning and drawing reach with as many evaluations."""
+    beside = card.standing.controls
+    if not beside:
+        return ""
+    figure, unit = FIGURE_NAMES[beside[0].figure]
+    first = f"On held-out seeds, {figure} is {beside[0].own:.2f} ({unit}). Its controls:"
+    lines = [line for each in beside for line in _control_lines(each)]
+    return "\n".join([*textwrap.wrap(first, WIDTH), "", *lines, "", *_verdict(card)])
+
+
+def _verdict(card: Card) -> list[str]:
+    origin, authorship = card.standing.origin, card.standing.authorship
+    beats = "beats" if origin == "found" else "does not beat"
+    because = f"it {beats} its tuned seed by more than chance"
+    if authorship is not None and authorship.is_written:
+        because = "people wrote all of it but the numbers"
+    told = f"It is called {origin}: {because}."
+    if card.promotion.may_hold:
+        told += " No formula that people wrote holds pods."
+    return textwrap.wrap(told, WIDTH)
+
+
+def _control_lines(each: Comparison) -> list[str]:
+    control = each.control
+    source = f" ({control.source})" if control.arm == "tuned" else ""
+    first = (
+        f"{_INDENT}{control.title + source:<25}{each.its:7.2f}  lead {_spread(each.lead)}, "
+        f"p = {each.p_value:.4f}, {control.evaluations:,} evaluations"
+    )
+    early = each.lead_100
+    return [first] if early is None else [first, " " * 37 + f"at 100 % {_spread(early)}"]
+
+
+def _spread(lead: Difference) -> str:
+    return f"{lead.mean:+.2f} ({lead.low:+.2f} to {lead.high:+.2f})"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Lists words as a sentence does."""
+    return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
 
 
 def _origin(card: Card) -> str:
@@ -113,11 +227,14 @@ def _origin(card: Card) -> str:
         f"{told.evaluations:,} evaluations" if told.evaluations is not None else "",
         f"{told.seconds:,.0f} s" if told.seconds is not None else "",
         f"{told.spend_usd:.2f} USD" if told.spend_usd is not None else "",
-        f"{told.ancestry} generations of ancestors" if told.ancestry is not None else "",
+        f"{told.ancestry} generations from {told.ancestor or 'a first program'}"
+        if told.ancestry is not None
+        else "",
     ]
     known = ", ".join(fact for fact in facts if fact)
     reduced = card.reduced
-    sentences = f"Found by a search ({known})" if known else "Found by a search"
+    verb = {"found": "Found", "tuned": "Tuned", "written": "Taken"}[card.standing.origin]
+    sentences = f"{verb} by a search ({known})" if known else f"{verb} by a search"
     if reduced.uncut:
         sentences += f". It could not be reduced ({reduced.uncut})."
     else:
@@ -126,13 +243,14 @@ def _origin(card: Card) -> str:
         sentences += f" Fitness: {' plus '.join(told.fitness.splitlines())}."
     lines = textwrap.wrap(sentences, WIDTH)
     if told.shown_command is not None:
-        lines += ["", *_indented(told.shown_command)]
+        lines += ["", *_hanging(told.shown_command)]
     return "\n".join(lines)
 
 
-def _indented(text: str) -> list[str]:
+def _hanging(text: str, width: int = len(_INDENT)) -> list[str]:
+    """Sets a text below a heading; further lines stand so much further in."""
     return textwrap.wrap(
-        text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT * 2,
+        text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT + " " * width,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 
@@ -223,7 +341,4 @@ def _parts(parts: Sequence[Part]) -> str:
 
 def _part_lines(part: Part) -> list[str]:
     lost = f"{part.loss:6.2f}" if part.loss is not None else "     ?"
-    return textwrap.wrap(
-        f"{lost}  {part.code}", WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT + " " * 8,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+    return _hanging(f"{lost}  {part.code}", 8)

@@ -38,6 +38,9 @@ from podium.search.program.program import (
 DIGITS = (1, 2, 3)
 """Significant digits that a number is rounded to, the fewest first."""
 
+LARGE = 100
+"""Whole numbers from here on are measures, and lose digits like decimal ones."""
+
 _DIVISIONS = ("/", "//", "%")
 _CONDITIONS = (*COMPARISONS, *JUNCTIONS, "not")
 _VALUES = ("name", "field", "if", "power", *SUMS, *PRODUCTS, *CALLS, *FUNCTIONS, *REDUCTIONS)
@@ -65,7 +68,8 @@ def cuts(program: Program) -> list[Cut]:
     """Lists cuts, the largest first."""
     found: list[Cut] = []
     seen: Counter[tuple[str, str]] = Counter()
-    for was, becomes, smaller, saved in (*_part_cuts(program), *_guard_cuts(program)):
+    every = (*_part_cuts(program), *_function_cuts(program), *_guard_cuts(program))
+    for was, becomes, smaller, saved in every:
         found.append(Cut((was, becomes, seen[was, becomes]), smaller, saved))
         seen[was, becomes] += 1
     return sorted(found, key=lambda cut: (-cut.saved, cut.key))
@@ -82,6 +86,18 @@ def _part_cuts(program: Program) -> Iterator[tuple[str, str, Program, int]]:
                 smaller = with_root(program, index, replaced(root, path, other))
                 saved = part.size - other.size + goes_too
                 yield _shown(part), _shown(other), smaller, saved
+
+
+def _function_cuts(program: Program) -> Iterator[tuple[str, str, Program, int]]:
+    for index, function in enumerate(program.functions):
+        for path, part in walk(function.expression):
+            if is_fixed(function.expression, path):
+                continue
+            for other in _replacements(part):
+                new = replace(function, expression=replaced(function.expression, path, other))
+                functions = (*program.functions[:index], new, *program.functions[index + 1 :])
+                smaller = replace(program, functions=functions)
+                yield _shown(part), _shown(other), smaller, part.size - other.size
 
 
 def _defined(program: Program) -> dict[str, int]:
@@ -184,29 +200,42 @@ def roundings(program: Program) -> Iterator[tuple[Program, str]]:
 
 
 def _shorter(value: float, digits: int) -> float:
-    return float(f"{value:.{digits}g}")
+    short = float(f"{value:.{digits}g}")
+    return short if isinstance(value, float) else int(short)
 
 
 def decimals(program: Program) -> list[float]:
-    """Lists the decimal numbers of a program; of a tunable constant its value, not its bounds."""
+    """Lists the numbers of a program with digits to lose; of a constant its value, not its bounds.
+
+    Small whole numbers count something.
+    """
     found = [constant.value for constant in program.constants]
-    parts = (part for root in roots(program.block) for _, part in walk(root))
+    whole = (*roots(program.block), *(each.expression for each in program.functions))
+    parts = (part for root in whole for _, part in walk(root))
     found += [part.value for part in parts if part.head == "number"]
-    return [value for value in found if isinstance(value, float)]
+    return [value for value in found if _has_digits(value)]
+
+
+def _has_digits(value: float) -> bool:
+    return abs(value) >= LARGE if type(value) is int else type(value) is float
 
 
 def _with_decimals(program: Program, numbers: list[float]) -> Program:
     left = iter(numbers)
     constants = tuple(
-        replace(each, value=next(left)) if isinstance(each.value, float) else each
+        replace(each, value=next(left)) if _has_digits(each.value) else each
         for each in program.constants
     )
     changed = [_with_own(root, left) for root in roots(program.block)]
-    return replace(program, constants=constants, block=with_roots(program.block, iter(changed)))
+    functions = tuple(
+        replace(each, expression=_with_own(each.expression, left)) for each in program.functions
+    )
+    block = with_roots(program.block, iter(changed))
+    return replace(program, constants=constants, block=block, functions=functions)
 
 
 def _with_own(root: Expression, left: Iterator[float]) -> Expression:
     for path, part in walk(root):
-        if part.head == "number" and isinstance(part.value, float):
+        if part.head == "number" and _has_digits(part.value):
             root = replaced(root, path, number(next(left)))
     return root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,12 +25,18 @@ from podium.files.draft import drafted, unwritable
 from podium.policies import Policy
 from podium.search.candidate.gates import Candidate, checked_policy, read_candidate
 from podium.search.candidate.verdict import Verdict
+from podium.search.generators.genetic.seeds import seeds
 from podium.search.judging.judge import Judge
+from podium.search.program.program import Program
+from podium.search.program.reader import parse_inlined
 from podium.search.promotion.ablation import ablate
-from podium.search.promotion.card import Card, Provenance, summary_of
+from podium.search.promotion.authorship import Authorship, authorship_of
+from podium.search.promotion.card import Card, Provenance, Standing
+from podium.search.promotion.control import Control, compared, origin_of, seed_programs
 from podium.search.promotion.decision import Promotion, Rule, decide
 from podium.search.promotion.policy_file import policy_text
 from podium.search.promotion.reduction import Reduced, ReductionSettings, Score, reduce
+from podium.search.run.plan import RunPlan
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how much of it is done, and its total; its last call may be left out."""
@@ -46,6 +52,7 @@ class Nominee:
     provenance: Provenance = field(default_factory=Provenance)
     name: str = ""  # of the policy; empty: made of what it computes
     summary: str = ""  # in the words of whoever promotes it, never in the candidate's own
+    describe: str = ""  # likewise: what it does and why; empty: made of what it computes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,8 @@ class Settings:
     reduction: ReductionSettings = field(default_factory=ReductionSettings)
     seed: int = 0  # of the resampling that decides
     jobs: int = 0  # threads; 0: one per core
+    controls: tuple[Control, ...] = ()  # what tuning and drawing reach with as many evaluations
+    seeds: Mapping[str, Program] = field(default_factory=seeds)  # the formulas that people wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,7 @@ class Outcome:
     reduced: dict[str, Reduced]
     results: ValidationResults | None  # None where nothing could be validated
     files: tuple[Path, ...]  # of policies; each has a card of the same name beside it
+    standings: dict[str, Standing] = field(default_factory=dict)  # whose each nominee is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,19 +123,51 @@ def promote(
         return Outcome((), tuple(refusals), reduced, None, ())
     _check_free(entries, settings.folder)
     beside = tuple(dict.fromkeys([settings.rule.incumbent, *BASELINES]))
-    policies = {**baselines(beside), **{entry.name: entry.policy for entry in entries}}
+    policies = {**baselines(beside), **_policies(settings.controls)}
+    policies |= {entry.name: entry.policy for entry in entries}
     results = validate(
         policies, settings.cases, lambda done, total: tell(_VALIDATE, done, total), settings.jobs
     )
     holding = {entry.name: entry.policy.may_hold for entry in entries}
     random = np.random.default_rng(settings.seed)
-    promotions = decide(results, holding, settings.rule, random, beside)
+    rows = (*beside, *(each.title for each in settings.controls))
+    promotions = decide(results, holding, settings.rule, random, rows)
+    standings = _standings(entries, settings, results, random)
     files: list[Path] = []
     for entry, promotion in zip(entries, promotions, strict=True):
         if promotion.accepted:
             tell(_EXPLAIN, len(files), sum(each.accepted for each in promotions))
-            files.append(_written(entry, promotion, settings, results))
-    return Outcome(promotions, tuple(refusals), reduced, results, tuple(files))
+            told = (promotion, standings[entry.name])
+            files.append(_written(entry, told, settings, results))
+    return Outcome(promotions, tuple(refusals), reduced, results, tuple(files), standings)
+
+
+def _policies(controls: Sequence[Control]) -> dict[str, Policy]:
+    return {each.title: checked_policy(each.text, each.title) for each in controls}
+
+
+def _standings(
+    entries: Sequence[_Entry], settings: Settings, results: ValidationResults,
+    random: np.random.Generator,
+) -> dict[str, Standing]:  # fmt: skip
+    """Finds out whose each nominee is: by what people wrote of it, and by its controls."""
+    names = [entry.name for entry in entries]
+    beside = compared(results, names, settings.controls, settings.rule, random)
+    found = {}
+    for entry in entries:
+        program = entry.reduced.program
+        authorship = None if program is None else authorship_of(program, settings.seeds)
+        origin = origin_of(authorship, beside[entry.name], settings.rule.risk)
+        found[entry.name] = Standing(origin, authorship, beside[entry.name])
+    return found
+
+
+def authorship_in(text: str, plan: RunPlan) -> Authorship | None:
+    """Finds what of a text people wrote; None where it does not read as a program."""
+    try:
+        return authorship_of(parse_inlined(text), seed_programs(plan))
+    except PolicyError:
+        return None
 
 
 def _reduced(
@@ -199,13 +241,15 @@ def _path(folder: Path, name: str) -> Path:
 
 
 def _written(
-    entry: _Entry, promotion: Promotion, settings: Settings, results: ValidationResults
-) -> Path:
+    entry: _Entry, told: tuple[Promotion, Standing], settings: Settings,
+    results: ValidationResults,
+) -> Path:  # fmt: skip
     program, fitness = entry.reduced.program, entry.reduced.fitness
     parts = () if program is None else ablate(program, settings.score, fitness)
+    nominee = entry.nominee
     card = Card(
-        entry.name, summary_of(entry.nominee.summary), entry.nominee.provenance, entry.reduced,
-        promotion, parts, settings.rule.incumbent,
+        entry.name, nominee.summary, nominee.provenance, entry.reduced, told[0], parts,
+        settings.rule.incumbent, told[1], nominee.describe,
     )  # fmt: skip
     text = policy_text(entry.reduced, card.docstring())
     if not _is_same(text, entry, settings, results):

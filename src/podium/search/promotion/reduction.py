@@ -10,8 +10,9 @@ from podium.errors import PolicyError
 from podium.search.candidate.gates import read_candidate
 from podium.search.candidate.text import complexity_of
 from podium.search.candidate.verdict import Verdict
+from podium.search.program.ingredients import with_known_words
 from podium.search.program.program import Program, complexity
-from podium.search.program.reader import parse_inlined
+from podium.search.program.reader import parse
 from podium.search.program.simplify import simplify
 from podium.search.program.translation import BEYOND
 from podium.search.program.writer import write
@@ -150,7 +151,7 @@ def reduce(
     work = _Reduction(score, settings, progress, text, fitness, fitness - settings.tolerance)
     uncut = ""
     try:
-        work.run(parse_inlined(text, "candidate"))
+        work.run(with_known_words(parse(text, "candidate")))
     except PolicyError as error:
         # Not what stands there: a candidate would be its own witness.
         kind = error.message.removeprefix(BEYOND).partition(":")[0]

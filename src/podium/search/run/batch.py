@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from podium.search.candidate.constants import read_constants
+from podium.evaluation.measures import Values
 from podium.search.candidate.verdict import ALLOWLIST, COMPILE, CONTRACT, SIGNATURE, SYNTAX, TINY
 from podium.search.generators.generator import (
     Exemplar,
     Failure,
     Generator,
-    Proposal,
     Request,
-    Spent,
 )
 from podium.search.population import Archive, Island, Member
 from podium.search.population.member import BRED, REPAIR, SEED, TUNED
 from podium.search.population.selection import choose_parents
-from podium.search.run.plan import RANDOM, RunPlan
+from podium.search.run.plan import PROMPTED, RANDOM, RunPlan
+from podium.search.run.tunings import FEWEST, POINTS, Tunings
 from podium.store import CandidateRecord
 
 PARENTS = 3
@@ -40,49 +38,66 @@ class Sample:
     name: str = ""  # of a seed
     parents: tuple[int, ...] = ()
     request: Request | None = None
+    rival: tuple[Values, ...] = ()  # whom it races against in place of its island's
+
+    @property
+    def is_prompted(self) -> bool:
+        """Returns whether it is asked for in words, of somebody who may take long to answer."""
+        return self.generator in PROMPTED
 
 
 def first_batch(plan: RunPlan, starters: Sequence[tuple[str, str]]) -> list[Sample]:
     """Plans how a run begins: with texts that every island gets, or with random programs."""
     if plan.start == RANDOM and not starters:
-        return [_bred(plan, None, number) for number in range(plan.batch)]
+        drawn = plan.fillers or plan.generators
+        return [_bred(plan, None, number, drawn) for number in range(plan.batch)]
     return [
         Sample(number, number % plan.customs.islands, SEED, "", text, name)
         for number, (name, text) in enumerate(starters)
     ]
 
 
-def next_batch(plan: RunPlan, archive: Archive) -> list[Sample]:
-    """Plans a batch from the archive as it is; islands take turns."""
-    first = archive.batches * plan.block
-    if not plan.generators:
-        return _tunings(plan, archive, first)
+def next_batch(plan: RunPlan, archive: Archive, batch: int) -> list[Sample]:
+    """Plans what generators write at once for a batch, by the archive as it is."""
+    drawn = plan.generators if batch > plan.ahead else plan.fillers
+    return [each for each in _planned(plan, archive, batch, drawn) if not each.is_prompted]
+
+
+def asked_ahead(plan: RunPlan, archive: Archive, batch: int) -> list[Sample]:
+    """Plans what models are to write for a batch; nothing for those that come too soon for them."""
+    if batch <= plan.ahead:
+        return []
+    return [each for each in _planned(plan, archive, batch, plan.generators) if each.is_prompted]
+
+
+def _planned(
+    plan: RunPlan, archive: Archive, batch: int, drawn: Sequence[tuple[str, float]]
+) -> list[Sample]:
+    """Plans the bred samples of a batch; islands take turns."""
+    islands = archive.islands
+    numbers = [batch * plan.block + i for i in range(plan.batch)] if drawn else []
+    return [_bred(plan, islands[i % len(islands)], n, drawn) for i, n in enumerate(numbers)]
+
+
+def tuning_batch(
+    plan: RunPlan, archive: Archive, batch: int, tunings: Tunings, most: int
+) -> list[Sample]:
+    """Plans a generation of variants, or as many as a batch of nothing else has room for."""
+    points = POINTS if plan.batch >= POINTS else FEWEST
+    # Beside what is bred, or in its place.
+    first = batch * plan.block + (plan.batch if plan.generators else 0)
+    room = min(most, points if plan.generators else max(points, plan.batch))
     found: list[Sample] = []
-    for i in range(plan.batch):
-        island = archive.islands[i % len(archive.islands)]
-        is_turn = plan.tuning.every and archive.batches % plan.tuning.every == 0
-        target = _tunable(archive, island) if is_turn and i < len(archive.islands) else None
-        taken = {each.parents for each in found if each.kind == TUNED}
-        if target is not None and (target.number,) not in taken:
-            number = first + i
-            sample = Sample(number, island.index, TUNED, "", target.text, "", (target.number,))
-        else:
-            sample = _bred(plan, island, first + i)
-        found.append(sample)
+    while len(found) + points <= room:
+        numbers = range(first + len(found), first + len(found) + points)
+        variants = tunings.generation(archive, numbers)
+        if not variants:
+            break
+        found += [
+            Sample(number, each.island, TUNED, "", each.text, "", (each.parent,), None, each.rival)
+            for number, each in variants.items()
+        ]
     return found
-
-
-def _tunings(plan: RunPlan, archive: Archive, first: int) -> list[Sample]:
-    """Plans a batch that only tunes what was never tuned."""
-    left: dict[int, tuple[int, Member]] = {}
-    for island in archive.islands:
-        for member in island.members:
-            if member.number not in archive.tuned and read_constants(member.text):
-                left.setdefault(member.number, (island.index, member))
-    return [
-        Sample(first + i, island, TUNED, "", member.text, "", (member.number,))
-        for i, (island, member) in enumerate(list(left.values())[: plan.batch])
-    ]
 
 
 def exemplar_of(member: Member) -> Exemplar:
@@ -90,9 +105,18 @@ def exemplar_of(member: Member) -> Exemplar:
     return Exemplar(member.number, member.text, member.fitness, member.thought, member.diagnostics)
 
 
-def _bred(plan: RunPlan, island: Island | None, number: int) -> Sample:
+def losses_of(best: Member | None) -> str:
+    """Describes where GPUs are lost under the best so far: the first line of its diagnostics."""
+    if best is None or not best.diagnostics:
+        return ""
+    return f"Under program {best.number}, the best so far: {best.diagnostics.splitlines()[0]}"
+
+
+def _bred(
+    plan: RunPlan, island: Island | None, number: int, drawn: Sequence[tuple[str, float]]
+) -> Sample:
     rng = np.random.default_rng([plan.seed, number, _CHOICE])
-    generator = _generator(plan, rng)
+    generator = _generator(drawn, rng)
     parents = choose_parents(rng, island, PARENTS) if island is not None else []
     request = Request(
         seed=(plan.seed, number, _OWN),
@@ -104,42 +128,13 @@ def _bred(plan: RunPlan, island: Island | None, number: int) -> Sample:
     return Sample(number, index, BRED, generator, parents=numbers, request=request)
 
 
-def _generator(plan: RunPlan, rng: np.random.Generator) -> str:
-    left = rng.random() * sum(weight for _, weight in plan.generators)
-    for name, weight in plan.generators:
+def _generator(drawn: Sequence[tuple[str, float]], rng: np.random.Generator) -> str:
+    left = rng.random() * sum(weight for _, weight in drawn)
+    for name, weight in drawn:
         left -= weight
         if left < 0:
             return name
-    return plan.generators[-1][0]
-
-
-def _tunable(archive: Archive, island: Island) -> Member | None:
-    """Finds the best member of an island whose constants were never tuned."""
-    for member in sorted(island.members, key=island.key, reverse=True):
-        if member.number not in archive.tuned and read_constants(member.text):
-            return member
-    return None
-
-
-MOST_AT_ONCE = 8
-
-Write = Callable[[Sample], Proposal | Spent]
-Written = list[tuple[Sample, Proposal | Spent]]
-
-
-def as_written(samples: Sequence[Sample], write: Write) -> Iterator[Written]:
-    """Yields proposals as they come, in any order: they are paid for, and must be stored at once.
-
-    Leaving early skips the samples that no generator has begun to write.
-    """
-    threads = ThreadPoolExecutor(max(1, min(MOST_AT_ONCE, len(samples))))
-    try:
-        waiting = {threads.submit(write, each): each for each in samples}
-        while waiting:
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            yield [(waiting.pop(each), each.result()) for each in done]
-    finally:
-        threads.shutdown(cancel_futures=True)
+    return drawn[-1][0]
 
 
 REPAIRABLE = (SYNTAX, ALLOWLIST, SIGNATURE, TINY, CONTRACT, COMPILE)
@@ -156,5 +151,6 @@ def repair_of(
     assert sample.request is not None
     failure = Failure(row.text, row.gate, row.reason)
     request = replace(sample.request, failure=failure, seed=(*sample.request.seed, 1))
-    number = sample.number + plan.block // 2
+    # It joins a later batch, as whatever a model writes.
+    number = sample.number + plan.block // 2 + plan.ahead * plan.block
     return replace(sample, number=number, kind=REPAIR, request=request)

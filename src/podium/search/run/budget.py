@@ -1,79 +1,60 @@
-"""Keeps a run within its budget: cuts batches to what is left, and explains why a run ended."""
+"""Keeps a run within its budget to the last evaluation, and explains why a run ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from podium.errors import MissingError, UsageError
 from podium.search.generators.generator import Spent
 from podium.search.population import Archive
-from podium.search.population.member import TUNED
-from podium.search.run.batch import Sample
-from podium.search.run.plan import Budget, RunPlan
+from podium.search.run.plan import Budget
+from podium.search.run.progress import Tally
 from podium.store import CandidateRecord
 
-Asks = Callable[[Sample], bool]
-"""Returns whether a model or a program is asked for a sample."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Allowance:
-    """How many evaluations and calls are left of a budget; None means no limit."""
+    """How much of a budget the candidates up to one may use; None means no limit.
+
+    Candidates are counted in the order of their batches, so that the same ones fit in whoever is
+    first to be judged. What a candidate will cost may not be known yet: then the most is kept back.
+    """
 
     evaluations: int | None = None
     calls: int | None = None
-    is_short: bool = False  # something was left undone for want of them
+    used: int = 0  # evaluations
+    called: int = 0
+    kept_back: int = 0  # evaluations that may still be used by those before
 
-    def less(self, rows: Iterable[CandidateRecord]) -> Allowance:
-        """Returns what is left after some candidates."""
-        costs = [row.cost for row in rows]
-        evaluations = sum(cost.get("evaluations", 0) for cost in costs)
-        calls = sum(cost.get("calls", 0) for cost in costs)
-        return replace(
-            self, evaluations=_left(self.evaluations, evaluations), calls=_left(self.calls, calls)
-        )
+    def has_room(self) -> bool:
+        """Returns whether one more evaluation fits in, whatever those before come to."""
+        return self.evaluations is None or self.used + self.kept_back < self.evaluations
 
-    def cut(self, samples: Sequence[Sample], plan: RunPlan, asks: Asks) -> list[Sample]:
-        """Keeps the samples that can be judged to their end, in their order."""
-        left, calls = self.evaluations, self.calls
-        kept: list[Sample] = []
-        for sample in samples:
-            need = 1 + (plan.tuning.evaluations if sample.kind == TUNED else 0)
-            call = int(asks(sample))
-            if _is_short(left, need) or _is_short(calls, call):
-                continue
-            left, calls = _left(left, need), _left(calls, call)
-            kept.append(sample)
-        return kept
+    @property
+    def is_spent(self) -> bool:
+        """Returns whether no evaluation is left for sure."""
+        return self.evaluations is not None and self.used >= self.evaluations
 
-    def shortage(self, budget: Budget) -> str:
+    def may_call(self, under_way: int) -> bool:
+        """Returns whether one more call may be made, beside those that are under way."""
+        return self.calls is None or self.called + under_way < self.calls
+
+    def shortage(self) -> str:
         """Describes what a run lacks to continue."""
-        most = budget.evaluations or 0
-        if not self.evaluations:
-            return _reached(most)
-        if self.calls == 0:
-            return f"call budget reached ({most:,})"
-        done = most - self.evaluations
-        return f"{done:,} of {most:,} evaluations used; tuning another candidate takes more"
+        if self.is_spent:
+            return _reached(self.evaluations or 0)
+        return f"call budget reached ({self.calls or 0:,})"
 
 
-def allowance_of(budget: Budget, evaluations: int, calls: int) -> Allowance:
+def allowance_of(budget: Budget, tally: Tally) -> Allowance:
     """Returns what is left of a budget: no more calls are made than evaluations are asked for."""
     most = budget.evaluations
-    return Allowance(_left(most, evaluations), _left(most, calls))
+    return Allowance(most, most, tally.evaluations, tally.calls)
 
 
 def _reached(evaluations: int) -> str:
     return f"evaluation budget reached ({evaluations:,})"
-
-
-def _left(most: int | None, used: int) -> int | None:
-    return None if most is None else max(0, most - used)
-
-
-def _is_short(left: int | None, need: int) -> bool:
-    return left is not None and left < need
 
 
 MOST_IDLE = 20
@@ -89,13 +70,9 @@ class Ending:
     _stopped: Spent | None = None  # a generator that cannot go on
     _idle: int = 0  # batches in a row without a run
 
-    def check_budget(
-        self, budget: Budget, evaluations: int, seconds: float, fitness: float | None
-    ) -> None:
-        """Ends a run whose budget is used up."""
-        if budget.evaluations is not None and evaluations >= budget.evaluations:
-            self.reason = _reached(budget.evaluations)
-        elif budget.seconds is not None and seconds >= budget.seconds:
+    def check_budget(self, budget: Budget, seconds: float, fitness: float | None) -> None:
+        """Ends a run whose time is over, or that has reached what it was to reach."""
+        if budget.seconds is not None and seconds >= budget.seconds:
             self.reason = f"time budget reached ({budget.seconds:g} s)"
         elif budget.target is not None and fitness is not None and fitness >= budget.target:
             self.reason = f"target fitness reached ({budget.target:g})"
@@ -108,9 +85,13 @@ class Ending:
 
     def end_batch(self, archive: Archive, rows: Sequence[CandidateRecord]) -> None:
         """Checks a batch that the archive has taken; raises where it makes no sense to continue."""
+        self.end_session(archive, rows)
+        self._check_idle(rows)
+
+    def end_session(self, archive: Archive, rows: Sequence[CandidateRecord]) -> None:
+        """Raises what the user must hear of; `rows` were judged last."""
         self._check_stop()
         self._check_start(archive, rows)
-        self._check_idle(rows)
 
     def _check_stop(self) -> None:
         """Stops a run whose generator needs the user's help; what was written is kept."""

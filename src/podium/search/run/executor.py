@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from podium.compute.executor import Call
+from podium.compute.executor import Call, Reply
 from podium.compute.executor import Executor as Employer
 from podium.compute.local import ThreadExecutor
 from podium.compute.worker import Greeting, Welcome, WorkerSpec
@@ -18,6 +18,7 @@ from podium.errors import PodiumError
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import Values
 from podium.search.candidate.verdict import Decisions, Judgement, Verdict
+from podium.search.judging.race import Rivals
 from podium.search.sandbox.limits import Limits
 
 FACTORY = "podium.search.run.judge_worker:open_judge"
@@ -26,24 +27,24 @@ BASELINE, JUDGEMENT, MISSING_WALLS = "baseline", "judgement", "missing_walls"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Asks for the judgement of one candidate, perhaps with its constants tuned first."""
+    """Asks for the judgement of one candidate."""
 
     number: int
     text: str
     complexity: int
-    tuning: int = 0  # evaluations to spend on constants
-    seed: int = 0  # of the tuning
+    island: int = 0
+    rival: tuple[Values, ...] = ()  # whom it races against in place of its island's
 
     def as_object(self) -> dict[str, Any]:
         """Describes the task as JSON types."""
-        return asdict(self)
+        return {**asdict(self), "rival": [dict(each) for each in self.rival]}
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """What all tasks of a batch are judged against."""
 
-    incumbent: tuple[Values, ...] = ()
+    rivals: tuple[Rivals, ...] = ()  # island by island
     signatures: Mapping[str, int] = field(default_factory=dict)  # with the least complexity
     may_hold: bool = False  # whether who holds pods is wanted
 
@@ -53,14 +54,18 @@ class Context:
 
     def as_object(self) -> dict[str, Any]:
         """Describes the context as JSON types."""
-        incumbent = [dict(each) for each in self.incumbent]
+        rivals = [each.as_object() for each in self.rivals]
         signatures = dict(self.signatures)
-        return {"incumbent": incumbent, "signatures": signatures, "may_hold": self.may_hold}
+        return {"rivals": rivals, "signatures": signatures, "may_hold": self.may_hold}
 
     @classmethod
     def from_object(cls, source: Mapping[str, Any]) -> Context:
         """Reads what `as_object` wrote."""
-        return cls(tuple(source["incumbent"]), source["signatures"], source["may_hold"])
+        rivals = tuple(Rivals.from_object(each) for each in source["rivals"])
+        return cls(rivals, source["signatures"], source["may_hold"])
+
+
+NO_CONTEXT = Context()
 
 
 def judgement_as_object(judgement: Judgement) -> dict[str, Any]:
@@ -94,8 +99,16 @@ class Executor(Protocol):
         """Lists the sandbox walls that some worker lacks."""
         ...
 
-    def run(self, tasks: Sequence[Task], context: Context) -> Iterator[Judgement]:
-        """Judges tasks and yields each as soon as it is done."""
+    def send(self, task: Task, context: Context) -> None:
+        """Puts a task behind those that were sent before, and returns at once."""
+        ...
+
+    def receive(self, timeout_s: float) -> list[Judgement]:
+        """Returns what was judged, once there is something or the time is over."""
+        ...
+
+    def drop(self) -> None:
+        """Forgets the tasks that are not judged yet."""
         ...
 
     def close(self) -> None:
@@ -112,6 +125,7 @@ class JudgingExecutor:
         self._limits = limits
         self._baseline: list[dict[str, float]] = []
         self._missing_walls: set[str] = set()
+        self._context: tuple[Context, dict[str, Any]] = (NO_CONTEXT, NO_CONTEXT.as_object())
         self.workers = employ(spec, self._welcome)
 
     def baseline(self) -> list[dict[str, float]]:
@@ -127,17 +141,33 @@ class JudgingExecutor:
         """Judges tasks and yields each as soon as it is done."""
         calls = [self._call(task) for task in tasks]
         for reply in self.workers.run(calls, context.as_object()):
-            self._missing_walls.update(reply.values[MISSING_WALLS])
-            yield judgement_from_object(reply.values[JUDGEMENT])
+            yield self._judgement(reply)
+
+    def send(self, task: Task, context: Context) -> None:
+        """Puts a task behind those that were sent before, and returns at once."""
+        if self._context[0] is not context:
+            self._context = context, context.as_object()
+        self.workers.send(self._call(task), self._context[1])
+
+    def receive(self, timeout_s: float) -> list[Judgement]:
+        """Returns what was judged, once there is something or the time is over."""
+        return [self._judgement(reply) for reply in self.workers.receive(timeout_s)]
+
+    def drop(self) -> None:
+        """Forgets the tasks that are not judged yet."""
+        self.workers.drop()
 
     def close(self) -> None:
         """Ends all processes."""
         self.workers.close()
 
+    def _judgement(self, reply: Reply) -> Judgement:
+        self._missing_walls.update(reply.values[MISSING_WALLS])
+        return judgement_from_object(reply.values[JUDGEMENT])
+
     def _call(self, task: Task) -> Call:
-        limits = self._limits
         # A confined process that was replaced may still have to start.
-        limit_s = limits.start_s + limits.time_s + (limits.tuning_s if task.tuning else 0.0)
+        limit_s = self._limits.start_s + self._limits.time_s
         return Call(task.number, task.as_object(), limit_s, f"candidate #{task.number}")
 
     def _welcome(self, greeting: Greeting) -> None:

@@ -12,9 +12,12 @@ BEST = "best.py"
 """The best policy so far."""
 
 PLAN, STATE, CASSETTE = "plan.json", "state.json", "cassette.jsonl"
+RANKING = "ranking.json"
+"""How well the training set ranks."""
+
 MOST_BATCHES = 100_000
 
-__all__ = ["BEST", "PLAN", "STATE", "RunFolder", "SearchFolder"]
+__all__ = ["BEST", "PLAN", "RANKING", "STATE", "RunFolder", "SearchFolder"]
 
 
 class SearchFolder(RunFolder):

@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from podium.errors import MissingError, PodiumError
+from podium.errors import MissingError
 from podium.evaluation.cases import TrainingSet
-from podium.search.candidate.constants import with_constants
-from podium.search.candidate.verdict import TRAINING, Decisions, Judgement, Verdict
+from podium.search.candidate.verdict import Decisions, Judgement
 from podium.search.judging.judge import Judge
+from podium.search.judging.race import Rivals
 from podium.search.run.executor import (
     BASELINE,
     JUDGEMENT,
     MISSING_WALLS,
+    NO_CONTEXT,
     Context,
     Task,
     judgement_as_object,
@@ -29,6 +30,7 @@ class JudgeWorker:
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
+        self._read: tuple[Mapping[str, Any], Context] = ({}, NO_CONTEXT)
 
     def get_ready(self) -> dict[str, Any]:
         """Starts the confined processes, and reports what fgd reaches on this machine."""
@@ -38,7 +40,10 @@ class JudgeWorker:
 
     def perform(self, task: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
         """Judges one candidate."""
-        judgement = perform(self.judge, Task(**task), Context.from_object(shared))
+        read = self._read
+        if read[0] is not shared:  # many tasks in a row come with the same
+            self._read = read = shared, Context.from_object(shared)
+        judgement = perform(self.judge, Task(**task), read[1])
         return {
             JUDGEMENT: judgement_as_object(judgement),
             MISSING_WALLS: list(self.judge.pool.missing_walls),
@@ -63,26 +68,14 @@ def open_judge(setup: Mapping[str, Any], threads: int) -> JudgeWorker:
 
 
 def perform(judge: Judge, task: Task, context: Context) -> Judgement:
-    """Performs one task: tunes if asked to, and judges."""
-    text, evaluations = task.text, 1
-    if task.tuning:
-        tuned = judge.pool.tune(text, task.tuning, task.seed, may_hold=context.may_hold)
-        evaluations += tuned.evaluations
-        try:
-            text = with_constants(text, tuned.tuned)
-        except PodiumError as error:
-            return _refused(task.number, text, str(error), evaluations)
-        if tuned.reason:
-            return _refused(task.number, text, tuned.reason, evaluations)
+    """Judges the candidate of one task."""
+    rival = tuple(task.rival)
 
     def wants(decisions: Decisions) -> bool:
-        # Tuned twins of a known candidate may decide alike and still be worth a place.
-        return bool(task.tuning) or context.wants(task.complexity, decisions)
+        # A variant that decides like its parent where it was probed may still be better.
+        return bool(rival) or context.wants(task.complexity, decisions)
 
-    judgement = judge.judge(text, (), context.incumbent, wants, may_hold=context.may_hold)
-    return replace(judgement, number=task.number, text=text, evaluations=evaluations)
-
-
-def _refused(number: int, text: str, reason: str, evaluations: int) -> Judgement:
-    verdict = Verdict(False, TRAINING, reason)
-    return Judgement(verdict, number=number, text=text, evaluations=evaluations)
+    known = context.rivals[task.island] if context.rivals else Rivals()
+    rivals = Rivals(rival, bars=known.bars) if rival else known
+    judgement = judge.judge(task.text, (), (), wants, may_hold=context.may_hold, rivals=rivals)
+    return replace(judgement, number=task.number, text=task.text)

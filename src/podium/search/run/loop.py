@@ -1,33 +1,65 @@
-"""Searches: proposes a batch, judges it, adds it to the archive, and begins again.
+"""Searches: proposes candidates, judges them, adds whole batches to the archive, and plans ahead.
 
-Every random number derives from the run's seed and a candidate's number, and batches are taken
-in by number: the result does not depend on how many workers judged, or which was first. The store
-has everything that a run has; resuming means reading it.
+Several batches are under way at a time, so that no worker waits for the last candidate of one, nor
+for a model. They are added to the archive in their order, and each is planned from what is known
+a fixed number of batches before it. Every random number derives from the run's seed and a
+candidate's number. So the result does not depend on how many workers judged, or which was first.
+The store has everything that a run has; resuming means reading it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from podium.search.generators.generator import Generator, Proposal, Spent
 from podium.search.judging.fitness import Outcome, fitness_named
-from podium.search.population import Archive
-from podium.search.run.batch import Sample, as_written, first_batch, next_batch, repair_of
+from podium.search.judging.panel import Ranking, rank_training
+from podium.search.population import Archive, Member
+from podium.search.population.member import REPAIR
+from podium.search.run.batch import Sample, repair_of
 from podium.search.run.budget import Allowance, Ending, allowance_of
-from podium.search.run.executor import Context, Executor
-from podium.search.run.folder import BEST, STATE, SearchFolder
-from podium.search.run.notes import RunNotes
+from podium.search.run.executor import Executor
+from podium.search.run.folder import BEST, MOST_BATCHES, RANKING, STATE, SearchFolder
+from podium.search.run.history import History
 from podium.search.run.plan import Budget, RunPlan
-from podium.search.run.progress import Progress, Tally, Validated
-from podium.search.run.records import BatchJudge, proposed, report_gains
+from podium.search.run.progress import Chosen, Progress, Tally, Validated
+from podium.search.run.records import (
+    Known,
+    judged,
+    problem_of,
+    proposed,
+    refused,
+    report_gains,
+    task_of,
+)
+from podium.search.run.selection import Finalist, chosen_of, finalists_of
+from podium.search.run.writers import Writers
 from podium.store import CandidateRecord, Store
+from podium.store.records import JUDGED
 from podium.store.run_status import Stopwatch
 
 Watch = Callable[[Progress], None]
 Validate = Callable[[int, str], Validated | None]
+Measure = Callable[[int, str], Finalist]
+
+LOOK_S = 0.25
+"""The longest wait before the clock is looked at again."""
+
+POLL_S = 0.02
+"""The longest wait for workers while a model may answer too."""
+
+START_S, CLOSING_SHARE = 3.0, 0.1
+"""What is kept back of the time of a run to choose its winner: a start, and this share at most."""
+
+SPARE = 2
+"""Batches beyond the expected end of a run that models are still asked for."""
+
+WRITTEN_AT_ONCE = 8
+"""Candidates that are stored together before workers get them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +72,7 @@ class Parts:
     generators: Mapping[str, Generator]
     starters: Sequence[tuple[str, str]] = ()
     validate: Validate = lambda _number, _text: None
+    measure: Measure | None = None  # on the selection set
     watch: Watch = lambda _progress: None
     clock: Callable[[], float] = time.monotonic
 
@@ -52,36 +85,48 @@ class Search:
     plan: RunPlan
     parts: Parts
     tally: Tally = field(default_factory=Tally)
-    notes: RunNotes | None = None  # where a generator reads prompts
     validated: Validated | None = None
+    chosen: Chosen | None = None  # on the selection set, once a session is over
     missing_walls: tuple[str, ...] = ()  # of the sandbox, in any session
-    archive: Archive = field(init=False)
+    ranking: Ranking | None = None  # how well the training set ranks
+    history: History = field(init=False)
     _end: Ending = field(init=False)
     _stopwatch: Stopwatch = field(init=False)
-    _judge: BatchJudge = field(init=False)
+    _known: Known = field(init=False)
+    _writers: Writers = field(init=False)
+    _checks: BestCheck = field(init=False)
     _baseline: list[dict[str, float]] = field(default_factory=list)
     _baseline_fitness: float = field(init=False, default=0.0)
     _done: Tally = field(default_factory=Tally)  # of whole batches alone
-    _open: dict[int, CandidateRecord] = field(default_factory=dict)
+    _open: dict[int, CandidateRecord] = field(default_factory=dict)  # of all other batches
+    _sent: dict[int, Sample] = field(default_factory=dict)  # to workers, not judged yet
+    _unwritten: set[int] = field(default_factory=set)  # that no generator will write any more
+    _repairs: dict[int, list[Sample]] = field(default_factory=dict)  # by the batch they join
+    _measured: dict[int, Finalist] = field(default_factory=dict)
+    _last: int | None = None  # batches to be whole before a run ends whose generator is spent
 
     def __post_init__(self) -> None:
-        plan, state = self.plan, self.parts.folder.state()
-        self.archive = Archive(plan.customs, plan.seed, plan.training.families)
-        if any(each.reads_prompts for each in self.parts.generators.values()):
-            self.notes = RunNotes()
+        state = self.parts.folder.state()
         self._end = Ending(self.run_id)
+        self._writers = Writers(self._write)
+        self._checks = BestCheck(self.parts.validate)
         with self.parts.folder.reading(STATE):
             self._stopwatch = Stopwatch(self.parts.clock, float(state.get("seconds", 0.0)))
         self._take_up(state)
+
+    @property
+    def archive(self) -> Archive:
+        """Returns the islands and what was seen on them."""
+        return self.history.archive
 
     def get_ready(self) -> None:
         """Waits for the workers, which report what fgd reaches."""
         if not self._baseline:
             self._baseline = self.parts.executor.baseline()
             self._note_walls()
-            kinds = [case.protocol for case in self.plan.training.cases]
-            rows = zip(kinds, self._baseline, self._baseline, strict=True)
-            outcomes = [Outcome(*row) for row in rows]
+            cases = self.plan.training.cases
+            rows = zip(cases, self._baseline, self._baseline, strict=True)
+            outcomes = [Outcome(case.protocol, own, fgd, case.family) for case, own, fgd in rows]
             self._baseline_fitness = fitness_named(self.plan.fitness).score(outcomes)
 
     def _note_walls(self) -> None:
@@ -89,37 +134,53 @@ class Search:
         known = {*self.missing_walls, *self.parts.executor.missing_walls()}
         self.missing_walls = tuple(sorted(known))
 
+    def rank(self, jobs: int) -> Ranking:
+        """Measures once in a run how well its training set ranks."""
+        folder = self.parts.folder
+        if self.ranking is None and folder.has(RANKING):
+            with folder.reading(RANKING):
+                self.ranking = Ranking.from_object(folder.read(RANKING))
+        if self.ranking is None:
+            self.ranking = rank_training(self.plan.training, fitness_named(self.plan.fitness), jobs)
+            folder.write(RANKING, self.ranking.as_object())
+        return self.ranking
+
+    @property
+    def best(self) -> Member | None:
+        """Returns the winner so far: the chosen one, else the best by training."""
+        return self.chosen.member if self.chosen else self.archive.best
+
     def go(self, budget: Budget) -> None:
         """Searches until the budget or a generator is used up."""
-        self.get_ready()
-        while not self._is_over(budget):
-            self.step(budget)
-        self._show()
+        self.work(budget)
+        self._conclude()
 
     def step(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
-        """Runs one batch, or as much of it as the budget allows."""
+        """Works until one more batch is whole, and on nothing beyond it."""
+        self.work(budget, self.archive.batches + 1)
+        if self._end.reason:
+            self._conclude()
+
+    def work(self, budget: Budget, batches: int | None = None) -> None:
+        """Works until the run ends, or so many batches are whole."""
         self.get_ready()
-        samples, context = self._plan_batch(), self._context()
-        if not samples:
-            self._end.reason = "nothing is left to tune"
-            return
-        allowed = allowance_of(budget, self._done.evaluations, self._done.calls)
-        found, left = self._work_through(samples, context, allowed)
-        repairs = self._repairs(samples, found)
-        repaired, left = self._work_through(repairs, context, left)
-        found += repaired
-        if left.is_short:
-            self._end.reason = self._end.reason or left.shortage(budget)
-        if not left.is_short:  # a batch that the budget has cut is done to its end later
-            self._report_gains((*samples, *repairs), found)
-        self._end_batch(found, is_whole=not left.is_short)
-        self._end.end_batch(self.archive, found)
+        try:
+            while not self._is_over(budget) and self.archive.batches != batches:
+                last = min(e for e in (batches, self._last, MOST_BATCHES) if e is not None)
+                if not self._turn(budget, last):
+                    break
+        finally:
+            self.parts.executor.drop()
+            self._sent.clear()
+            self._keep_answers(self._writers.close())
 
     def progress(self) -> Progress:
         """Returns the progress of the run at this moment."""
+        self.validated = self._checks.last() or self.validated
         return Progress(
             self.run_id, self.seconds, self._stopwatch.rate(self.tally.evaluations), self.tally,
-            self.archive, self._baseline_fitness, self.validated, self.missing_walls,
+            self.archive, self._baseline_fitness, self.validated, self.missing_walls, self.chosen,
+            self.ranking,
         )  # fmt: skip
 
     @property
@@ -134,64 +195,199 @@ class Search:
 
     def _is_over(self, budget: Budget) -> bool:
         best = self.archive.best
-        fitness = best.fitness if best is not None else None
-        self._end.check_budget(budget, self._done.evaluations, self.seconds, fitness)
-        return bool(self.ending)
+        by_then_s = self.seconds + self._closing_s(budget)
+        self._end.check_budget(budget, by_then_s, best.fitness if best is not None else None)
+        return bool(self.ending) and (self._last is None or self.archive.batches >= self._last)
 
-    def _plan_batch(self) -> list[Sample]:
-        if self.archive.batches == 0:
-            return first_batch(self.plan, self.parts.starters)
-        return next_batch(self.plan, self.archive)
+    def _closing_s(self, budget: Budget) -> float:
+        """Estimates how long it takes to choose the winner, which the time of a run includes."""
+        if budget.seconds is None or self.parts.measure is None:
+            return 0.0
+        needed_s = self.plan.finalists * self.tally.seconds_per_evaluation
+        return min(CLOSING_SHARE * budget.seconds, START_S + needed_s)
+
+    def _turn(self, budget: Budget, batches: int) -> bool:
+        """Sends what may be judged and hears what was; returns False once nothing is left to do."""
+        allowed = self._admit(budget, batches)
+        if self._end_batches(batches):
+            return True
+        if not self._is_busy:  # what was refused at once may be mended
+            allowed = self._admit(budget, batches)
+        if not self._is_busy:
+            is_exhausted = self.history.is_exhausted
+            told = "nothing is left to tune" if is_exhausted else allowed.shortage()
+            self._end.reason = self._end.reason or told
+            return False
+        self._hear()
+        return True
+
+    @property
+    def _is_busy(self) -> bool:
+        """Returns whether a worker or a model is at work."""
+        return bool(self._sent or self._writers.numbers)
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
-        """Reads what earlier sessions stored: whole batches, then an interrupted one."""
+        """Reads what earlier sessions stored: whole batches, then those that were under way."""
         with self.parts.folder.reading(STATE):
             self.validated = Validated(**state["validated"]) if state.get("validated") else None
             self.missing_walls = tuple(state.get("missing_walls", ()))
+            found = [Finalist(**each) for each in state.get("finalists", ())]
+            self._measured = {each.number: each for each in found}
             for name, saved in state.get("generators", {}).items():
                 if name in self.parts.generators:
                     self.parts.generators[name].restore(saved)
         records = self.parts.store.candidates.of(self.run_id)
         self.tally = Tally.of(records)
-        self._judge = BatchJudge(self.plan, self.parts.store, self.parts.executor, self.tally)
+        self._known = Known(self.plan)
+        whole: int = state.get("batches", 0)
+        self.history = History(self.plan, self.parts.starters, whole)
         batches: dict[int, list[CandidateRecord]] = {}
         for record in records:
             batches.setdefault(record.batch, []).append(record)
-        for batch in range(state.get("batches", 0)):
-            rows = batches.pop(batch, [])
-            self._fold(rows)
-            self._judge.fingerprints |= {each.fingerprint for each in rows}
+        for batch in range(whole):
+            self._fold(batches.pop(batch, []))
         self._open = {each.number: each for rows in batches.values() for each in rows}
+        for row in self._open.values():
+            if row.state == JUDGED:
+                self._known.add(row)
+        for batch in () if self.plan.ahead else tuple(self.history.plans):
+            for sample in self.history.asked.get(batch, ()):
+                if self._is_judged(sample.number):
+                    self._plan_repair(sample, self._open[sample.number])
 
-    def _work_through(
-        self, samples: Sequence[Sample], context: Context, allowed: Allowance
-    ) -> tuple[list[CandidateRecord], Allowance]:
-        """Proposes and judges samples as far as the budget goes; returns what is left of it."""
-        found: list[CandidateRecord] = []
-        waiting = list(samples)
-        while waiting:
-            chosen = allowed.cut(waiting, self.plan, self._asks)
-            if not chosen:
-                return found, replace(allowed, is_short=True)
-            rows = self._judge.judge(self._propose(chosen), context, self._show)
-            found, allowed = found + rows, allowed.less(rows)
-            waiting = [each for each in waiting if each not in chosen]
-        return found, allowed
+    def _order(self, batch: int) -> Iterator[Sample]:
+        """Lists the samples of a batch in the order in which they count."""
+        yield from self.history.plans[batch].samples
+        yield from self.history.asked.get(batch, ())
+        yield from self._repairs.get(batch, ())
 
-    def _propose(self, samples: Sequence[Sample]) -> list[CandidateRecord]:
-        """Proposes a candidate for every sample; those of an interrupted batch exist already."""
-        missing = [each for each in samples if each.number not in self._open]
-        for written in as_written(missing, self._write):
-            rows = []
-            for sample, proposal in written:
-                if isinstance(proposal, Spent):
-                    self._end.take_spent(proposal)
-                else:
-                    rows.append(proposed(self.run_id, self.archive.batches, sample, proposal))
-            self._keep_proposals(rows)
-        return [self._open[each.number] for each in samples if each.number in self._open]
+    def _admit(self, budget: Budget, batches: int) -> Allowance:
+        """Has candidates written and sends them to workers, as far as the budget goes."""
+        allowed = allowance_of(budget, self._done)
+        self._ask(allowed, budget, batches)
+        writing = self._writers.numbers
+        for batch in sorted(each for each in self.history.plans if each < batches):
+            if not self._admit_batch(batch, allowed, writing):
+                break
+        return allowed
 
-    def _keep_proposals(self, rows: Sequence[CandidateRecord]) -> None:
+    def _admit_batch(self, batch: int, allowed: Allowance, writing: set[int]) -> bool:
+        """Sends the candidates of a batch to workers; False if the budget ends before its end."""
+        fresh: list[Sample] = []
+        for sample in list(self._order(batch)):
+            if self._is_counted(sample, allowed):
+                continue
+            if sample.is_prompted and sample.number not in self._open:
+                allowed.kept_back += 1 + self._may_be_mended(sample)
+                if sample.number in writing:
+                    continue
+                break  # no calls are left for it
+            if not allowed.has_room() and fresh:
+                allowed.used -= self._send(fresh)
+                fresh = []
+            if not allowed.has_room():
+                return False
+            fresh.append(sample)
+            allowed.used += 1
+            if len(fresh) == WRITTEN_AT_ONCE:
+                allowed.used -= self._send(fresh)
+                fresh = []
+        else:
+            allowed.used -= self._send(fresh)
+            return True
+        self._send(fresh)
+        return False
+
+    def _is_counted(self, sample: Sample, allowed: Allowance) -> bool:
+        """Counts a sample that needs nothing more than to be waited for."""
+        number = sample.number
+        if self._is_judged(number):
+            allowed.used += self._open[number].cost.get("evaluations", 0)
+        elif number in self._sent:
+            allowed.used += 1
+            allowed.kept_back += self._may_be_mended(sample)
+        return number in self._sent or number in self._unwritten or self._is_judged(number)
+
+    def _may_be_mended(self, sample: Sample) -> bool:
+        """Returns whether a repair of a sample may join the same batch."""
+        generator = self.parts.generators.get(sample.generator)
+        can_repair = generator is not None and generator.can_repair
+        return can_repair and sample.kind != REPAIR and not self.plan.ahead
+
+    def _send(self, samples: Sequence[Sample]) -> int:
+        """Sends candidates to workers, once they are written and stored.
+
+        Returns how many of them need no evaluation.
+        """
+        written = [(each, self._write(each)) for each in samples if each.number not in self._open]
+        self._keep_answers(written)
+        sent = 0
+        for sample in samples:
+            row = self._open.get(sample.number)
+            if row is None:
+                continue
+            problem = problem_of(row) or self._known.problem_of(row)
+            self._known.add(row)
+            if problem is not None:
+                self._keep([refused(row, *problem)], sample)
+                continue
+            sent += 1
+            self._sent[row.number] = sample
+            context = self.history.plans[row.batch].context
+            self.parts.executor.send(task_of(row, sample), context)
+        return len(samples) - sent
+
+    def _ask(self, allowed: Allowance, budget: Budget, batches: int) -> None:
+        """Asks models for what they are to write, in the order of batches, within the budget."""
+        if self.history.notes is None:
+            return
+        allowed.called += sum(row.cost.get("calls", 0) for row in self._open.values())
+        writing = self._writers.numbers
+        waiting = sorted({*self.history.asked, *self._repairs})
+        for batch in [each for each in waiting if self.archive.batches <= each < batches]:
+            if self._is_beyond(batch, budget):
+                return
+            for sample in (*self.history.asked.get(batch, ()), *self._repairs.get(batch, ())):
+                if sample.number in {*writing, *self._unwritten, *self._open}:
+                    continue
+                if not allowed.may_call(len(writing)) or not self._is_in_time(budget):
+                    return
+                self._writers.ask(sample)
+                writing.add(sample.number)
+
+    def _is_beyond(self, batch: int, budget: Budget) -> bool:
+        """Returns whether the evaluations of a run will be used up before a later batch.
+
+        If they are not after all, it is asked for when the batch is next.
+        """
+        whole = self.archive.batches
+        if budget.evaluations is None or batch <= whole + self.plan.pipeline.lag or not whole:
+            return False
+        usual = self._done.evaluations / whole
+        return usual * (batch - SPARE) > budget.evaluations
+
+    def _is_in_time(self, budget: Budget) -> bool:
+        """Returns whether an answer can be expected before the time of a run is over."""
+        if budget.seconds is None:
+            return True
+        return self.seconds + self.tally.seconds_per_call < budget.seconds
+
+    def _write(self, sample: Sample) -> Proposal | Spent:
+        if sample.request is None:
+            return Proposal(sample.text, sample.name or sample.kind)
+        return self.parts.generators[sample.generator].propose(sample.request)
+
+    def _keep_answers(self, answers: Sequence[tuple[Sample, Proposal | Spent]]) -> None:
+        """Stores what generators wrote: it is paid for."""
+        rows = []
+        for sample, proposal in answers:
+            if isinstance(proposal, Spent):
+                self._end.take_spent(proposal)
+                self._unwritten.add(sample.number)
+                self._last = self._last or self.archive.batches + 1
+            else:
+                batch = sample.number // self.plan.block
+                rows.append(proposed(self.run_id, batch, sample, proposal))
         self.parts.store.candidates.propose(rows)
         for row in rows:
             self._open[row.number] = row
@@ -199,71 +395,173 @@ class Search:
         if any(row.cost.get("calls") for row in rows):  # what is spent stays spent
             self._save_state()
 
-    def _write(self, sample: Sample) -> Proposal | Spent:
-        if sample.request is None:
-            return Proposal(sample.text, sample.name or sample.kind)
-        notes = self.notes.text if self.notes else ""
-        formula = fitness_named(self.plan.fitness).text
-        request = replace(sample.request, fitness=formula, notes=notes)
-        return self.parts.generators[sample.generator].propose(request)
-
-    def _repairs(self, samples: Sequence[Sample], rows: Sequence[CandidateRecord]) -> list[Sample]:
-        by_number = {each.number: each for each in samples}
-        origins = [(by_number[row.number], row) for row in rows]
-        generators = self.parts.generators
-        planned = [
-            repair_of(self.plan, generators.get(sample.generator), sample, row)
-            for sample, row in origins
-        ]
-        return [each for each in planned if each]
-
-    def _end_batch(self, rows: Sequence[CandidateRecord], *, is_whole: bool = True) -> None:
-        """Adds a batch; one that the budget has cut short is completed by a later session."""
-        before = self.archive.best
-        self._fold(rows)
-        self._open.clear()
-        best = self.archive.best
-        if best is not None and best is not before:
-            self.parts.folder.write_text(BEST, best.text)
-            self.validated = self.parts.validate(best.number, best.text) or self.validated
-        self._save_state(self.archive.batches - (not is_whole))
-        self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
+    def _hear(self) -> None:
+        """Waits until a worker or a model has something to say."""
+        writing = self._writers.numbers
+        if self._sent:
+            found = self.parts.executor.receive(POLL_S if writing else LOOK_S)
+            rows = [judged(self._open[each.number], each) for each in found]
+            self._keep(rows, *(self._sent.pop(row.number) for row in rows))
+        if writing:
+            self._keep_answers(self._writers.answers(0.0 if self._sent else LOOK_S))
         self._show()
 
-    def _report_gains(self, samples: Sequence[Sample], rows: Sequence[CandidateRecord]) -> None:
+    def _keep(self, rows: Sequence[CandidateRecord], *samples: Sample) -> None:
+        """Stores judgements; a candidate that its author can mend is asked for once more."""
+        self.parts.store.candidates.judge(rows)
+        for row, sample in zip(rows, samples, strict=True):
+            self._open[row.number] = row
+            self.tally.count_judgement(row)
+            if not self.plan.ahead:
+                self._plan_repair(sample, row)
+
+    def _plan_repair(self, sample: Sample, row: CandidateRecord) -> None:
+        if row.kind == REPAIR:
+            return
+        generator = self.parts.generators.get(sample.generator)
+        found = repair_of(self.plan, generator, sample, row)
+        if found is not None:
+            batch = found.number // self.plan.block
+            known = [*self._repairs.get(batch, ()), found]
+            self._repairs[batch] = sorted(known, key=lambda each: each.number)
+
+    def _end_batches(self, batches: int) -> bool:
+        """Adds every batch that is whole by now, in order; returns whether there was one."""
+        before = self.archive.batches
+        while self.archive.batches < batches and self._is_whole(self.archive.batches):
+            self._end_batch(self.archive.batches)
+        return self.archive.batches != before
+
+    def _is_whole(self, batch: int) -> bool:
+        if batch not in self.history.plans or self.history.is_exhausted:
+            return False
+        samples = self._order(batch)
+        return all(e.number in self._unwritten or self._is_judged(e.number) for e in samples)
+
+    def _is_judged(self, number: int) -> bool:
+        return number in self._open and self._open[number].state == JUDGED
+
+    def _end_batch(self, batch: int) -> None:
+        """Adds a whole batch to the archive, and plans further ones by it."""
+        samples = list(self._order(batch))
+        rows = [self._open[each.number] for each in samples if each.number in self._open]
+        before = self.archive.best
         known = self.parts.generators
         writers = {e.number: known[e.generator] for e in samples if e.generator in known}
         report_gains(writers, self.archive, rows, self._baseline_fitness)
+        self._fold(rows)
+        self._take_best(before)
+        self._save_state()
+        self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
+        self._show()
+        self._end.end_batch(self.archive, rows)
+
+    def _fold(self, rows: Sequence[CandidateRecord]) -> None:
+        """Adds a batch: nothing that lives on between batches knows more than its rows."""
+        batch = self.archive.batches
+        by_number = {each.number: each for each in self.history.asked.get(batch, ())}
+        for row in rows:
+            self._known.add(row)
+            self._done.count_proposal(row)
+            self._done.count_judgement(row)
+            self._open.pop(row.number, None)
+            if self.plan.ahead and row.number in by_number:
+                self._plan_repair(by_number[row.number], row)
+        self._repairs.pop(batch, None)
+        self.history.end_batch(rows)
+
+    def _take_best(self, before: Member | None) -> None:
+        best = self.archive.best
+        if best is not None and best is not before:
+            self.chosen = None
+            self._keep_best(best)
+
+    def _keep_best(self, best: Member) -> None:
+        self.parts.folder.write_text(BEST, best.text)
+        if self.validated is None or self.validated.number != best.number:
+            self._checks.check(best)
+
+    def _choose(self) -> None:
+        """Chooses the winner on the selection set; what was measured there before is known."""
+        finalists = finalists_of(self.archive, self.plan.finalists)
+        if self.parts.measure is None or not finalists:
+            return
+        for each in finalists:
+            if each.number not in self._measured:
+                self._measured[each.number] = self.parts.measure(each.number, each.text)
+        measured = [self._measured[each.number] for each in finalists]
+        self.chosen = chosen_of(finalists, measured)
+        if self.best is not None:
+            self._keep_best(self.best)
+
+    def _conclude(self) -> None:
+        """Ends a session: what was judged of batches that are not whole counts for the best too."""
+        whole, before = self.archive.batches, self.archive.best
+        batches: dict[int, list[CandidateRecord]] = {}
+        for row in self._open.values():
+            if row.state == JUDGED:
+                batches.setdefault(row.batch, []).append(row)
+        for batch in sorted(batches):
+            self.history.add(sorted(batches[batch], key=lambda each: each.number))
+        self._take_best(before)
+        self._choose()
+        self._checks.finish()
+        self._save_state(whole)
+        self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
+        self._show()
+        self._end.end_session(self.archive, [row for rows in batches.values() for row in rows])
 
     def _show(self) -> None:
         self.parts.watch(self.progress())
 
-    def _asks(self, sample: Sample) -> bool:
-        generator = self.parts.generators.get(sample.generator)
-        return sample.request is not None and generator is not None and generator.reads_prompts
-
-    def _fold(self, rows: Sequence[CandidateRecord]) -> None:
-        """Adds a batch: nothing that lives on between batches knows more than its rows."""
-        for row in rows:
-            self._done.count_proposal(row)
-            self._done.count_judgement(row)
-        self.archive.end_batch(rows)
-        if self.notes is not None:
-            self.notes.end_batch(rows)
-
     def _save_state(self, batches: int | None = None) -> None:
         whole = self.archive.batches if batches is None else batches
         states = {name: dict(each.state()) for name, each in self.parts.generators.items()}
+        self.validated = self._checks.last() or self.validated
         checked = asdict(self.validated) if self.validated else None
         self._note_walls()
         self.parts.folder.write(STATE, {"batches": whole, "generators": states,
                                         "seconds": self.seconds, "validated": checked,
-                                        "missing_walls": list(self.missing_walls)})  # fmt: skip
+                                        "missing_walls": list(self.missing_walls),
+                                        "finalists": [asdict(each) for each in
+                                                      self._measured.values()]})  # fmt: skip
 
-    def _context(self) -> Context:
-        best = self.archive.best
-        cases = self._cases_of(best.number) if best is not None else ()
-        return Context(cases, dict(self.archive.signatures), self.plan.may_hold)
 
-    def _cases_of(self, number: int) -> tuple[Mapping[str, float], ...]:
-        return tuple(self.parts.store.candidates.get(self.run_id, number).cases)
+class BestCheck:
+    """Validates the best candidate beside the search, which does not wait for it."""
+
+    def __init__(self, validate: Validate) -> None:
+        self._validate = validate
+        self._thread: ThreadPoolExecutor | None = None
+        self._checking: Future[Validated | None] | None = None
+        self._wanted: Member | None = None
+        self._last: Validated | None = None
+
+    def check(self, best: Member) -> None:
+        """Has a candidate validated, unless a better one comes before its turn."""
+        self._wanted = best
+        self._go_on()
+
+    def last(self) -> Validated | None:
+        """Returns the last validation that is there."""
+        self._go_on()
+        return self._last
+
+    def finish(self) -> None:
+        """Waits until the best is validated."""
+        while self._checking is not None or self._wanted is not None:
+            if self._checking is not None:
+                self._checking.exception()
+            self._go_on()
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+
+    def _go_on(self) -> None:
+        if self._checking is not None and self._checking.done():
+            self._last = self._checking.result() or self._last
+            self._checking = None
+        if self._checking is None and self._wanted is not None:
+            best, self._wanted = self._wanted, None
+            self._thread = self._thread or ThreadPoolExecutor(1, "podium-validation")
+            self._checking = self._thread.submit(self._validate, best.number, best.text)

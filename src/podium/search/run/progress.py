@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from podium.search.population import Archive
+from podium.search.judging.panel import Ranking
+from podium.search.population import Archive, Member
 from podium.store import CandidateRecord
 from podium.store.records import JUDGED
 
@@ -25,6 +26,18 @@ class Tally:
     tokens: int = 0
     calls: int = 0
     unpriced: int = 0  # calls whose price nobody knows
+    writing_s: float = 0.0  # that calls took
+    judging_s: float = 0.0  # that workers took
+
+    @property
+    def seconds_per_call(self) -> float:
+        """Returns how long an answer takes on average."""
+        return self.writing_s / self.calls if self.calls else 0.0
+
+    @property
+    def seconds_per_evaluation(self) -> float:
+        """Returns how long a worker takes on average."""
+        return self.judging_s / self.evaluations if self.evaluations else 0.0
 
     def count_proposal(self, record: CandidateRecord) -> None:
         """Counts what a proposal cost."""
@@ -34,11 +47,13 @@ class Tally:
         self.tokens += record.cost.get("tokens_in", 0) + record.cost.get("tokens_out", 0)
         calls = record.cost.get("calls", 0)
         self.calls += calls
+        self.writing_s += record.cost.get("seconds", 0.0) if calls else 0.0
         self.unpriced += calls if record.cost.get("usd") is None else 0
 
     def count_judgement(self, record: CandidateRecord) -> None:
         """Counts a judgement and the evaluations it took."""
         self.judged += 1
+        self.judging_s += record.seconds
         self.evaluations += record.cost.get("evaluations", 0)
         self.accepted += record.accepted
         if not record.accepted:
@@ -65,6 +80,16 @@ class Validated:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which candidate won on the selection set, and what it reaches there."""
+
+    member: Member
+    fitness: float
+    baseline: float  # of fgd
+    finalists: int  # among how many it was chosen
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The state of a run at one moment."""
 
@@ -76,10 +101,13 @@ class Progress:
     baseline: float  # fitness of fgd on the training set
     validated: Validated | None = None
     missing_walls: tuple[str, ...] = ()  # of the sandbox, in any session
+    chosen: Chosen | None = None  # None: not yet, so that the best by training stands for it
+    ranking: Ranking | None = None  # how well the training set ranks; None: nobody asked
 
     def summary(self) -> dict[str, Any]:
         """Describes the moment as JSON types."""
-        best, checked = self.archive.best, self.validated
+        first, checked, chosen = self.archive.best, self.validated, self.chosen
+        best = chosen.member if chosen else first
         return {
             "seconds": round(self.seconds, 3),
             "candidates": self.tally.candidates,
@@ -97,9 +125,14 @@ class Progress:
             "complexity": best.complexity if best else None,
             "fitness_fgd": self.baseline,
             "fitness_start": self.archive.start,
+            "best_by_training": first.number if first else None,
+            "finalists": chosen.finalists if chosen else 0,
+            "selection_fitness": chosen.fitness if chosen else None,
+            "selection_fitness_fgd": chosen.baseline if chosen else None,
             "validated": checked.number if checked else None,
             "validation_fitness": checked.fitness if checked else None,
             "validation_fitness_fgd": checked.baseline if checked else None,
+            **({"ranking": self.ranking.as_object()} if self.ranking else {}),
             "missing_walls": list(self.missing_walls),
             "islands": [_island(each) for each in self.archive.islands],
             "transfers": self.archive.transfers[-50:],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -13,10 +13,9 @@ from podium.search.generators.generator import Cost, Generator, Proposal
 from podium.search.population import Archive
 from podium.search.population.member import BRED, REPAIR, TUNED
 from podium.search.run.batch import Sample
-from podium.search.run.executor import Context, Executor, Task
-from podium.search.run.plan import RunPlan
-from podium.search.run.progress import Tally
-from podium.store import CandidateRecord, Store
+from podium.search.run.executor import Task
+from podium.search.run.plan import PROMPTED, RunPlan
+from podium.store import CandidateRecord
 from podium.store.records import JUDGED
 
 
@@ -24,7 +23,8 @@ def proposed(run_id: str, batch: int, sample: Sample, proposal: Proposal) -> Can
     """Builds the row of a candidate that is still to be judged."""
     record = CandidateRecord(
         run_id=run_id, number=sample.number, batch=batch, island=sample.island, kind=sample.kind,
-        source=proposal.source, operators=proposal.operators, parents=sample.parents,
+        source=proposal.source, operators=proposal.operators,
+        parents=sample.parents if proposal.parents is None else proposal.parents,
         prompt=_clean(proposal.prompt), thought=_clean(proposal.thought),
         text=_clean(proposal.text), reason=_clean(proposal.problem), cost=asdict(proposal.cost),
     )  # fmt: skip
@@ -82,56 +82,46 @@ def _clean(text: str) -> str:
 
 
 @dataclass(slots=True)
-class BatchJudge:
-    """Judges the candidates of one run, batch by batch."""
+class Known:
+    """Remembers the texts of a run, to refuse those that compute what an earlier one does.
+
+    Which are earlier must not depend on who answers first: candidates count in the order of their
+    batches; what models wrote counts beyond its batch once later ones are planned by it.
+    """
 
     plan: RunPlan
-    store: Store
-    executor: Executor
-    tally: Tally
-    fingerprints: set[str] = field(default_factory=set)  # of what was judged before
+    _owners: dict[str, set[tuple[int, bool, int]]] = field(default_factory=dict)
 
-    def judge(
-        self, rows: Sequence[CandidateRecord], context: Context, heard: Callable[[], None]
-    ) -> list[CandidateRecord]:
-        """Judges rows that are not judged yet; `heard` is called after every worker's judgement."""
-        done = {row.number: row for row in rows if row.state == JUDGED}
-        tasks: list[Task] = []
-        for row in rows:
-            if row.number in done:
-                self.fingerprints.add(row.fingerprint)
-                continue
-            problem = problem_of(row) or self._unwanted(row)
-            if problem is not None:
-                done[row.number] = self._keep(refused(row, *problem))
-            else:
-                tasks.append(self._task(row))
-        waiting = {row.number: row for row in rows}
-        for each in self.executor.run(tasks, context):
-            row = judged(waiting[each.number], each)
-            done[each.number] = self._keep(row)
-            heard()
-        return [done[row.number] for row in rows]
+    def add(self, row: CandidateRecord) -> None:
+        """Remembers a candidate."""
+        if row.fingerprint:
+            self._owners.setdefault(row.fingerprint, set()).add(_place(row))
 
-    def _unwanted(self, row: CandidateRecord) -> tuple[str, str] | None:
-        """Refuses texts that this run does not want; a text to be tuned is known on purpose."""
+    def problem_of(self, row: CandidateRecord) -> tuple[str, str] | None:
+        """Explains why a run does not want a text; a variant is known on purpose."""
         if row.kind == TUNED:
             return None
         if row.may_hold and not self.plan.may_hold:
             return ALLOWLIST, "it may hold pods; place every pod on a node where it fits"
-        if row.fingerprint in self.fingerprints:
+        if any(self._is_earlier(each, row) for each in self._owners.get(row.fingerprint, ())):
             return NOVELTY, "it computes the same as a candidate that was judged before"
-        self.fingerprints.add(row.fingerprint)
         return None
 
-    def _task(self, row: CandidateRecord) -> Task:
-        tuning = self.plan.tuning.evaluations if row.kind == TUNED else 0
-        return Task(row.number, row.text, row.complexity, tuning, self.plan.seed + row.number)
+    def _is_earlier(self, place: tuple[int, bool, int], row: CandidateRecord) -> bool:
+        batch, is_prompted, _ = place
+        is_here = batch == row.batch
+        is_heard = not is_prompted or is_here or batch + self.plan.pipeline.lag < row.batch
+        return is_heard and place < _place(row)
 
-    def _keep(self, row: CandidateRecord) -> CandidateRecord:
-        self.store.candidates.judge([row])
-        self.tally.count_judgement(row)
-        return row
+
+def _place(row: CandidateRecord) -> tuple[int, bool, int]:
+    """Returns where a candidate stands in the order of its run."""
+    return row.batch, row.source.partition(":")[0] in PROMPTED, row.number
+
+
+def task_of(row: CandidateRecord, sample: Sample) -> Task:
+    """Returns what a worker is sent to judge a candidate."""
+    return Task(row.number, row.text, row.complexity, row.island, sample.rival)
 
 
 def report_gains(
@@ -142,14 +132,15 @@ def report_gains(
 ) -> None:
     """Reports to each candidate's generator how much it gained over its best parent.
 
-    A candidate without parents in the archive is compared with fgd.
+    A candidate without parents that are known is compared with fgd.
     """
     for row in rows:
         generator = generators.get(row.number)
         if generator is None or row.kind not in (BRED, REPAIR):
             continue
-        parents = [found for each in row.parents if (found := archive.member(each))]
-        expected = max((each.fitness for each in parents), default=baseline)
-        gain = row.fitness - expected if row.accepted and row.fitness is not None else None
+        known = [archive.fitness[each] for each in row.parents if each in archive.fitness]
+        gain = None
+        if row.accepted and row.fitness is not None:
+            gain = row.fitness - max(known, default=baseline)
         cost: dict[str, Any] = {k: v for k, v in row.cost.items() if k != "evaluations"}
         generator.learn(row.source, gain, Cost(**cost))

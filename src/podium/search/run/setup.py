@@ -9,18 +9,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from podium.errors import UnknownName
+from podium.errors import InputError, UnknownName, UsageError
 from podium.evaluation.cases import TrainingSet
 from podium.search.generators.command import CommandSettings, open_command
 from podium.search.generators.generator import Generator
 from podium.search.generators.genetic.breeding import BreedingSettings
 from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.generators.genetic.seeds import seeds
+from podium.search.generators.llm.prompt import PromptWriter
 from podium.search.program.writer import write
 from podium.search.run.executor import Executor, local_executor, ray_executor
 from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search, Watch
-from podium.search.run.plan import GENERATORS, SEEDS, RunPlan
+from podium.search.run.plan import ALL, GENERATORS, METHOD, SEEDS, RunPlan
+from podium.search.run.selection import Selector
 from podium.search.run.trust import Options, check_place, trusted, whole, without_secrets
 from podium.search.run.validator import Validator
 from podium.search.sandbox.limits import Limits
@@ -45,6 +47,7 @@ class Means:
     is_validating: bool = True
     usd: float | None = None  # more to spend than the plan says
     tokens: int | None = None
+    answering: Mapping[str, Any] = field(default_factory=dict)  # otherwise than the plan says
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     base_url: str = field(default="", repr=False)  # the plan has it without its password
     command: str = field(default="", repr=False)  # likewise
@@ -81,6 +84,7 @@ def open_search(
     if means.root is not None:
         check_place(folder, record.id, means.root, plan)
     plan = trusted(folder, record, plan, means.given)
+    _check_method(record, plan)
     folder.lock()
     with ExitStack() as stack:
         stack.callback(folder.unlock)
@@ -91,11 +95,24 @@ def open_search(
         stack.callback(executor.close)
         validator = Validator(plan.training, plan.fitness, means.limits, may_hold=plan.may_hold)
         stack.callback(validator.close)
+        selector = Selector(plan.training, plan.fitness, means.limits, may_hold=plan.may_hold)
+        stack.callback(selector.close)
         parts = Parts(
             store, folder, executor, generators, starters_of(plan),
-            validator.check if means.is_validating else _unchecked, watch,
+            validator.check if means.is_validating else _unchecked, selector.measure, watch,
         )  # fmt: skip
         yield Search(record.id, plan, parts)
+
+
+def _check_method(record: RunRecord, plan: RunPlan) -> None:
+    """Refuses a plan that this Podium would carry out otherwise than the one that began it."""
+    if plan.method != METHOD:
+        kind = "an older" if plan.method < METHOD else "a newer"
+        raise UsageError(
+            f"run {record.id} was begun by {kind} Podium, which planned its batches otherwise: "
+            "it cannot be resumed as it was",
+            hint=f"podium search run --from {record.id} starts a new run from its best candidates",
+        )
 
 
 def open_executor(training: TrainingSet, fitness: str, means: Means) -> Executor:
@@ -121,12 +138,37 @@ def _generator(name: str, plan: RunPlan, folder: SearchFolder, means: Means) -> 
     if name == "llm":
         from podium.search.generators.llm.setup import open_llm
 
-        return open_llm(llm_settings(options, folder, means))
+        writer = prompt_writer(plan.training, options)
+        return open_llm(llm_settings(options, folder, means), writer=writer)
     if name == "command":
+        writer = prompt_writer(plan.training, options)
         options["command"] = whole("command", options["command"], means.command)
-        return open_command(CommandSettings(**options), means.environ)
-    settings = BreedingSettings(largest=plan.largest, may_hold=plan.may_hold)
+        return open_command(CommandSettings(**options), means.environ, writer=writer)
+    settings = BreedingSettings(
+        largest=plan.largest,
+        may_hold=plan.may_hold,
+        draws_ingredients=plan.ingredients == ALL,
+    )
     return GeneticGenerator(settings, name, **({"fresh": 1.0} if name == "random" else {}))
+
+
+def prompt_writer(training: TrainingSet, options: dict[str, Any]) -> PromptWriter:
+    """Takes the prompt templates out of a generator's options, and describes what is trained on.
+
+    Raises:
+        InputError: the templates were changed after the run began.
+    """
+    from podium.search.generators.llm.templates import Templates
+    from podium.search.generators.llm.workload import writer_for
+
+    folder, digest = options.pop("prompts", ""), options.pop("prompts_digest", "")
+    templates = Templates.read(Path(folder) if folder else None)
+    if folder and templates.digest != digest:
+        raise InputError.at(
+            Path(folder), "the prompt templates were changed after the run had begun",
+            hint="restore them, or begin a new run",
+        )  # fmt: skip
+    return writer_for(training, templates)
 
 
 def llm_settings(options: dict[str, Any], folder: SearchFolder, means: Means) -> Any:
@@ -144,6 +186,9 @@ def llm_settings(options: dict[str, Any], folder: SearchFolder, means: Means) ->
     cassette = Path(options.pop("cassette", "") or folder.cassette)
     models = tuple(options.pop("models"))
     options |= {name: cap for name, cap in (("usd", means.usd), ("tokens", means.tokens)) if cap}
+    options |= means.answering
+    temperature = tuple(options.pop("temperature", ())) if "temperature" in options else (1.0,)
+    options["temperature"] = temperature if len(temperature) > 1 else next(iter(temperature), None)
     return LlmSettings(**{**options, "models": models, "prices": prices, "cassette": cassette})
 
 

@@ -21,7 +21,7 @@ from podium.search.run.plan import RANDOM, RunPlan, Tuning
 
 STRATEGIES = {
     "random": "programs drawn independently of each other, the best kept",
-    "tuned": "published formulas, every number and weight in them tuned by CMA-ES",
+    "tuned": "formulas that people wrote, every number and weight in them tuned by CMA-ES",
     "genetic": "breeding, with constants tuned on the way",
     "llm": "language models, with constants tuned on the way",
     "command": "a program of yours, with constants tuned on the way",

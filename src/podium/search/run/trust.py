@@ -22,11 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError, MissingError, UsageError
+from podium.search.judging.objective import PREFIX, Objective
 from podium.search.run.folder import RunFolder
 from podium.search.run.plan import RunPlan
 from podium.settings import MASK, Secrets, hidden_command, without_password
 from podium.settings.about import data_folder
 from podium.store import RunRecord
+
+OBJECTIVE = "objective"
+"""Names, among options that are given again, the user's own fitness."""
 
 REACHING = ("llm", "command")
 """Generators that start programs, send keys or spend money."""
@@ -36,7 +40,14 @@ KEY_BYTES = 32
 FOLDER = "folder"
 """The option that says where a command runs."""
 
-APART = frozenset(["usd", "tokens", FOLDER])
+ANSWERING = {
+    "temperature": "--temperature", "max_tokens": "--max-tokens",
+    "reasoning_effort": "--reasoning-effort", "timeout_s": "--model-timeout",
+    "concurrency": "--model-calls", "parameters": "--model-parameters",
+}  # fmt: skip
+"""Options of how models answer, with the flags that set them."""
+
+APART = frozenset(["usd", "tokens", FOLDER, *ANSWERING])
 """Options in which flags may differ from an unsealed plan: the flags win."""
 
 Options = Mapping[str, Mapping[str, Any]]
@@ -104,6 +115,7 @@ def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options)
     Raises:
         UsageError: it would start a program or call a service that this user never named.
     """
+    check_objective(folder, record, plan, given)
     reaching = [name for name, _ in plan.generators if name in REACHING]
     if not reaching:
         return plan
@@ -118,6 +130,27 @@ def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options)
     if not was_sealed and all(_agree(plan.options[name], given[name]) for name in reaching):
         seal(folder, record.id, plan)
     return replace(plan, options=options)
+
+
+def check_objective(
+    folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options | None = None
+) -> None:
+    """Refuses to run an objective, a Python file, that this user never named.
+
+    Raises:
+        UsageError: nothing shows that this user did.
+    """
+    own = (given or {}).get(OBJECTIVE, {})
+    if not plan.fitness.startswith(PREFIX) or own.get("fitness") == plan.fitness:
+        return
+    if not is_sealed(folder, record.id, plan):
+        path = Objective.named(plan.fitness).path
+        raise UsageError(
+            f"run {record.id} runs a Python file, and nothing shows that you asked for it",
+            where=path,
+            hint="to allow it: "
+            + shlex.join(["podium", "search", "resume", record.id, "--objective", path]),
+        )
 
 
 def _is_placed(plan: RunPlan, reaching: list[str]) -> bool:
@@ -171,17 +204,27 @@ def _flags(name: str, options: Mapping[str, Any]) -> Iterator[str]:
         yield from ("--command", str(options.get("command", "")))
         for variable in options.get("keep") or ():
             yield from ("--command-env", str(variable))
+        yield from (["--prompts", str(options["prompts"])] if options.get("prompts") else [])
         return
     for model in options.get("models") or ():
         yield from ("--model", str(model))
     single = (("base_url", "--base-url"), ("usd", "--usd"), ("tokens", "--tokens"),
-              ("cassette", "--replay"))  # fmt: skip
+              ("cassette", "--replay"), ("prompts", "--prompts"))  # fmt: skip
     for key, flag in single:
         if options.get(key):
             yield from (flag, str(options[key]))
+    for key, flag in ANSWERING.items():
+        if key in options:
+            yield from (flag, _as_flag(options[key]))
     prices = options.get("prices")
     for model, price in prices.items() if isinstance(prices, dict) else ():
         yield from ("--price", f"{model}={','.join(map(str, price[:2]))}")
+
+
+def _as_flag(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "none"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 def _agree(
@@ -210,6 +253,7 @@ def _digest(key: bytes, folder: RunFolder, run_id: str, plan: RunPlan) -> str:
         {
             "run": run_id, "folder": str(folder.path.resolve()), "generators": reaching,
             "options": {name: plan.options.get(name, {}) for name in reaching},
+            **({OBJECTIVE: plan.fitness} if plan.fitness.startswith(PREFIX) else {}),
         },
         sort_keys=True,
     )  # fmt: skip

@@ -18,7 +18,10 @@ where the original went on with negative resources.
 """
 
 from podium.sim.funsearch.metrics import FunsearchResult
+from podium.sim.funsearch.policy_run import FunsearchCase, run_policy
 from podium.sim.funsearch.scores import FUNSEARCH_POLICIES
 from podium.sim.funsearch.simulation import run_funsearch
 
-__all__ = ["FUNSEARCH_POLICIES", "FunsearchResult", "run_funsearch"]
+__all__ = [
+    "FUNSEARCH_POLICIES", "FunsearchCase", "FunsearchResult", "run_funsearch", "run_policy",
+]  # fmt: skip

@@ -40,6 +40,7 @@ class FunsearchResult:
         waited: Placed pods that did not start on arrival.
         wait_max_s: The longest wait of a placed pod.
         makespan_s: Time from the first event to the last.
+        score_without_retries: The score, had failed attempts not counted as events.
     """
 
     cpu: float
@@ -59,6 +60,7 @@ class FunsearchResult:
     waited: int
     wait_max_s: float
     makespan_s: float
+    score_without_retries: float
 
 
 class Amounts(NamedTuple):
@@ -84,6 +86,9 @@ class Meter:
     events: int = 0
     threshold: float = SNAPSHOT_STEP
     snapshots: list[Amounts] = field(default_factory=list)
+    served: int = 0  # events that are no failed attempts
+    served_threshold: float = SNAPSHOT_STEP
+    served_snapshots: list[Amounts] = field(default_factory=list)
     fragmentation: list[float] = field(default_factory=list)  # one a failed attempt
     waits_s: list[float] = field(default_factory=list)  # one a placed pod
     held: int = 0
@@ -113,7 +118,19 @@ class Meter:
         self.last_s = time_s
 
     def count_event(self) -> None:
-        """Counts a processed event, failed attempts too, and takes a snapshot when one is due."""
+        """Counts a creation or deletion that succeeded, and takes the snapshots that are due."""
+        self._count()
+        self.served += 1
+        if self.served / self.pods >= self.served_threshold:
+            self.served_snapshots.append(self.used)
+            self.served_threshold += SNAPSHOT_STEP
+
+    def count_failure(self, fragmentation: float) -> None:
+        """Counts a failed attempt, which is an event like any other to the original alone."""
+        self.fragmentation.append(fragmentation)
+        self._count()
+
+    def _count(self) -> None:
         self.events += 1
         if self.events / self.pods >= self.threshold:
             self.snapshots.append(self.used)
@@ -132,21 +149,15 @@ class Meter:
     def result(self) -> FunsearchResult:
         """Sums up the run."""
         total = self.total
-        cpu, memory, gpu_count, gpu_milli = (
-            _mean([_share(snapshot[kind], total[kind]) for snapshot in self.snapshots])
-            for kind in range(len(total))
-        )
-        fragmentation = _mean(self.fragmentation)
-        score = _mean([cpu, memory, gpu_count, gpu_milli]) - min(FRAGMENTATION_CAP, fragmentation)
-        is_complete = len(self.waits_s) == self.pods
+        cpu, memory, gpu_count, gpu_milli = self._shares(self.snapshots)
         makespan_s = self.last_s - (self.first_s or 0.0)
         return FunsearchResult(
             cpu=cpu,
             memory=memory,
             gpu_count=gpu_count,
             gpu_milli=gpu_milli,
-            fragmentation=fragmentation,
-            score=min(1.0, max(0.0, score)) if is_complete else 0.0,
+            fragmentation=_mean(self.fragmentation),
+            score=self._score(self.snapshots),
             failed_attempts=len(self.fragmentation),
             held=self.held,
             snapshots=len(self.snapshots),
@@ -158,7 +169,20 @@ class Meter:
             waited=sum(wait_s > 0 for wait_s in self.waits_s),
             wait_max_s=max(self.waits_s, default=0.0),
             makespan_s=makespan_s,
+            score_without_retries=self._score(self.served_snapshots),
         )
+
+    def _shares(self, snapshots: list[Amounts]) -> list[float]:
+        return [
+            _mean([_share(snapshot[kind], whole) for snapshot in snapshots])
+            for kind, whole in enumerate(self.total)
+        ]
+
+    def _score(self, snapshots: list[Amounts]) -> float:
+        if len(self.waits_s) < self.pods:
+            return 0.0
+        lost = min(FRAGMENTATION_CAP, _mean(self.fragmentation))
+        return min(1.0, max(0.0, _mean(self._shares(snapshots)) - lost))
 
 
 def _mean(values: list[float]) -> float:

@@ -6,12 +6,17 @@ import heapq
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from podium.errors import InputError, PolicyError
 from podium.model.cluster import Cluster
 from podium.model.records import Pod, pod_view
 from podium.model.workload import Workload
 from podium.sim.funsearch.metrics import FunsearchResult, Meter
 from podium.sim.funsearch.scores import FunsearchNode, Score, fits
+
+Times = npt.NDArray[np.float64]
 
 
 def run_funsearch(cluster: Cluster, workload: Workload, score: Score) -> FunsearchResult:
@@ -24,7 +29,6 @@ def run_funsearch(cluster: Cluster, workload: Workload, score: Score) -> Funsear
             run.delete(event.pod)
         else:
             run.create(event, score)
-        run.meter.count_event()
     return run.meter.result()
 
 
@@ -54,13 +58,7 @@ class _Run:
     @classmethod
     def of(cls, cluster: Cluster, workload: Workload) -> _Run:
         """Starts with empty nodes and a heap of creations, pushed in the workload's order."""
-        if workload.arrival_s is None or workload.duration_s is None:
-            raise InputError(
-                "the pods have no arrival and run times",
-                where=workload.name,
-                hint="give a trace with creation and deletion times, such as openb:default",
-            )
-        arrival_s, duration_s = workload.arrival_s.tolist(), workload.duration_s.tolist()
+        arrival_s, duration_s = (times.tolist() for times in times_of(workload))
         events: list[_Event] = []
         for pod, (time_s, name) in enumerate(zip(arrival_s, workload.names, strict=True)):
             heapq.heappush(events, _Event(time_s, name, pod, is_deletion=False))
@@ -98,6 +96,7 @@ class _Run:
         """Returns what the pod holds."""
         node, slots = self.places[pod]
         self._move(pod, node, slots, -1)
+        self.meter.count_event()
 
     def _place(self, event: _Event, node: int) -> None:
         pod, slots = event.pod, _tightest(self.pods[event.pod], self.nodes[node])
@@ -107,13 +106,14 @@ class _Run:
         self.meter.waits_s.append(event.time_s - self.arrival_s[pod])
         end_s = event.time_s + self.duration_s[pod]
         heapq.heappush(self.events, event._replace(time_s=end_s, is_deletion=True))
+        self.meter.count_event()
 
     def _fail(self, event: _Event) -> None:
         pod = self.pods[event.pod]
         self.meter.held += any(fits(pod, node) for node in self.nodes)
         if pod.gpu_count:
             self.waiting_gpu_milli[event.pod] = pod.gpu_milli
-        self.meter.fragmentation.append(self._fragmentation())
+        self.meter.count_failure(self._fragmentation())
         # The array order of the heap, not the order in time.
         deletion = next((other for other in self.events if other.is_deletion), None)
         if deletion is not None:
@@ -137,6 +137,21 @@ class _Run:
             gpu_milli_left=tuple(free),
         )
         self.meter.add(taken, sign)
+
+
+def times_of(workload: Workload) -> tuple[Times, Times]:
+    """Returns when pods arrive and how long they run.
+
+    Raises:
+        InputError: the workload has no times.
+    """
+    if workload.arrival_s is None or workload.duration_s is None:
+        raise InputError(
+            "the pods have no arrival and run times",
+            where=workload.name,
+            hint="give a trace with creation and deletion times, such as openb:default",
+        )
+    return workload.arrival_s, workload.duration_s
 
 
 def _tightest(pod: Pod, node: FunsearchNode) -> tuple[int, ...]:

@@ -53,6 +53,8 @@ class Profile:
     pod_counts: npt.NDArray[np.int64]  # (num_shapes,)
     inter_arrival_s: Quantiles
     duration_s: Quantiles
+    # Models that GPU pods accept, as written, with how many pods do: by GPUs and by is_share.
+    accepted_models: Mapping[tuple[int, bool], tuple[tuple[str, int], ...]]
 
     @property
     def node_total(self) -> int:
@@ -80,6 +82,7 @@ def openb_profile() -> Profile:
         pod_counts=shapes[:, 4],
         inter_arrival_s=_quantiles(parts["inter_arrival_s"]),
         duration_s=_quantiles(parts["duration_s"]),
+        accepted_models=_accepted_models(parts["accepted_models"]["rows"]),
     )
 
 
@@ -102,7 +105,16 @@ def generate_workload(profile: Profile, count: int, rng: np.random.Generator) ->
     counts = profile.pod_counts
     if count != profile.pod_total:
         counts = rng.multinomial(count, profile.pod_counts / profile.pod_total)
-    pods = profile.pods[rng.permutation(np.repeat(np.arange(len(profile.pods)), counts))]
+    return workload_of(
+        profile,
+        profile.pods[rng.permutation(np.repeat(np.arange(len(profile.pods)), counts))],
+        rng,
+    )
+
+
+def workload_of(profile: Profile, pods: npt.NDArray[Any], rng: np.random.Generator) -> Workload:
+    """Gives pods names, arrivals and run times."""
+    count = len(pods)
     gaps_s = profile.inter_arrival_s.sample(count, rng)
     gaps_s[0] = 0.0
     duration_s = profile.duration_s.sample(count, rng)
@@ -148,6 +160,14 @@ def _pod_records(rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
 def _quantiles(part: Mapping[str, Any]) -> Quantiles:
     ranks, values = np.array(part["ranks"], float), np.array(part["values"], float)
     return Quantiles(part["last_rank"] + 1, ranks, values)
+
+
+def _accepted_models(rows: list[Any]) -> dict[tuple[int, bool], tuple[tuple[str, int], ...]]:
+    found: dict[tuple[int, bool], tuple[tuple[str, int], ...]] = {}
+    for gpu_count, is_share, models, count in rows:
+        key = (gpu_count, is_share)
+        found[key] = (*found.get(key, ()), (models, count))
+    return found
 
 
 def _proportional(counts: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.int64]:

@@ -66,4 +66,5 @@ def test_a_log_gets_a_line_now_and_then(capsys):
     watch = _logging(Screen(Display()), Budget(100), Rhythm(clock=lambda: next(now)))
     for _ in range(3):
         watch(progress)
-    assert capsys.readouterr().err == ("run k3v9: 40%, 40 evaluations, best none yet, 24 s left\n")
+    told = "run k3v9: 40%, 40 evaluations at 2.5/s, best none yet, 24 s left\n"
+    assert capsys.readouterr().err == told

@@ -122,3 +122,15 @@ def test_how_a_dump_is_meant_reaches_the_evaluation_of_a_candidate(refused, flag
     code, words = refused("evaluate", "policy.py", "--trace", "openb", flag, value)
     assert code == 2
     assert f"flag {flag}" in words
+
+
+def test_a_prompt_is_printed_as_it_would_be_sent(runner):
+    Path("own").mkdir()
+    Path("own/improve.md").write_text("Aim at:\n{{fitness}}\n\n{{programs}}\n")
+    Path("policy.py").write_text("def score(pod, node):\n    return 1.0\n")
+    given = ["--seeds", "1", "--policy", "policy.py", "--prompts", "own"]
+    result = runner.invoke(app, ["search", "prompt", *given])
+    assert result.exit_code == 0, result.stderr
+    assert "and 200 nodes with" in result.stdout
+    assert "Aim at:\n1 x (mean GPU allocation" in result.stdout
+    assert result.stdout.rstrip().endswith("    return 1.0\n```")

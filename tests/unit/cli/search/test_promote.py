@@ -1,11 +1,13 @@
 import pytest
 
 from podium.cli.render import Screen
+from podium.cli.search.control import show_controls
 from podium.cli.search.promote import _show_tables
 from podium.errors import InputError
 from podium.evaluation.paired import Difference
 from podium.evaluation.validation import Group, GroupResults
 from podium.experiments.promote import provenance_of
+from podium.search.promotion.control import Comparison, Control
 from podium.search.run.folder import PLAN, RunFolder
 from podium.settings import Display
 from podium.store import CandidateRecord, RunRecord, open_store
@@ -39,6 +41,27 @@ def test_waits_stand_in_a_table_of_their_own_and_plus_is_better_in_both(capsys):
 def test_one_protocol_makes_one_table(capsys):
     _show_tables(Screen(Display()), [QUEUED])
     assert "at 100 %" not in capsys.readouterr().out
+
+
+def test_the_controls_stand_beside_the_winner_and_plus_is_better(capsys):
+    tuned = Control("tuned", "", "typical", ("ab", "cd"), 883, 93.9441)
+    drawn = Control("random", "", "candidate 7", ("ef",), 900, 93.5)
+    lead, early = Difference(-0.0635, -0.0797, -0.0472), Difference(0.5, 0.25, 0.75)
+    beside = [
+        Comparison(tuned, "allocation_130", 93.9466, 94.0101, lead, 0.002, early),
+        Comparison(drawn, "allocation_130", 93.9466, 93.6253, early, 0.25),
+    ]
+    show_controls(Screen(Display()), beside, "mine")
+    shown = capsys.readouterr()
+    title, mine, *lines = shown.out.strip().splitlines()
+    assert title.split("  ")[0] == "policy"
+    assert mine.split() == ["mine", "93.95"]
+    assert lines[0].split() == [
+        "tuned", "seed", "typical", "883", "93.944", "94.01", "-0.06", "[-0.08,", "-0.05]",
+        "0.0020", "+0.50", "[+0.25,", "+0.75]", "ab", "cd",
+    ]  # fmt: skip
+    assert lines[1].split()[-3:] == ["0.2500", "-", "ef"]
+    assert "GPU allocation at 130 % arrived load (percent)" in shown.err
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 import pytest
 
 from podium.errors import UnknownName, UsageError
-from podium.search.judging.fitness import RULES, Outcome, fitness_named, mean_values
+from podium.search.judging.fitness import RULES, Outcome, as_begun, fitness_named, mean_values
 
 
-def _inflated(at_130, at_100, usual_at_100=90.0, fragmentation=5.0, cpu_only_placed=100.0):
+def _inflated(
+    at_130, at_100, usual_at_100=90.0, fragmentation=5.0, cpu_only_placed=100.0, family=""
+):
     values = {
         "allocation_130": at_130, "allocation_100": at_100, "fragmentation": fragmentation,
         "cpu_only_placed": cpu_only_placed,
@@ -13,7 +15,7 @@ def _inflated(at_130, at_100, usual_at_100=90.0, fragmentation=5.0, cpu_only_pla
         "allocation_130": 92.0, "allocation_100": usual_at_100, "fragmentation": 6.0,
         "cpu_only_placed": 100.0,
     }  # fmt: skip
-    return Outcome("inflation", values, usual)
+    return Outcome("inflation", values, usual, family)
 
 
 def _waited(mean_s, usual_mean_s, p95_s=300.0, usual_p95_s=300.0, fragments=11.0):
@@ -32,6 +34,31 @@ def test_falling_behind_fgd_at_100_percent_costs_two_points_a_point_beyond_the_t
     assert fitness_named("inflation").score([_inflated(98.0, 88.0)]) == pytest.approx(
         98.0 - 2 * 1.5
     )
+
+
+def test_what_one_trace_loses_at_100_percent_no_other_makes_up_for():
+    outcomes = [
+        _inflated(98.0, 88.0, family="a"),
+        _inflated(98.0, 88.5, family="a"),
+        _inflated(98.0, 99.0, family="b"),
+        _inflated(98.0, 89.0, family="c"),
+    ]
+    assert fitness_named("inflation").score(outcomes) == pytest.approx(98.0 - 2 * (1.25 + 0.5))
+
+
+def test_seeds_of_one_trace_make_up_for_each_other():
+    outcomes = [_inflated(98.0, 88.0, family="a"), _inflated(98.0, 92.0, family="a")]
+    assert fitness_named("inflation").score(outcomes) == pytest.approx(98.0)
+
+
+def test_runs_of_an_earlier_podium_keep_the_rule_that_looks_at_all_traces_together():
+    name = as_begun("inflation")
+    outcomes = [_inflated(98.0, 88.0, family="a"), _inflated(98.0, 92.0, family="b")]
+    assert fitness_named(name).score(outcomes) == pytest.approx(98.0)
+    assert fitness_named("inflation").score(outcomes) == pytest.approx(98.0 - 2 * 1.5)
+    assert as_begun(as_begun("holding:84")) == "holding:84"
+    assert as_begun(name) == name
+    assert "together" in fitness_named(name).text
 
 
 def test_holding_is_the_allocation_at_130_percent_while_the_floor_at_100_percent_is_kept():
@@ -124,3 +151,35 @@ def test_a_weight_is_a_positive_number(weight):
 
 def test_means_are_taken_over_the_cases_that_have_the_figure():
     assert mean_values([{"a": 1.0, "b": 2.0}, {"a": 3.0}]) == {"a": 2.0, "b": 2.0}
+
+
+def _by_funsearch(score, without_retries, wait_s):
+    values = {
+        "funsearch_score": score, "funsearch_score_without_retries": without_retries,
+        "funsearch_fragmentation": 3.0, "funsearch_waited": 1.0, "funsearch_wait_mean_s": wait_s,
+    }  # fmt: skip
+    return Outcome("funsearch", values, values)
+
+
+def test_nobody_gains_by_retries_in_the_score_of_funsearch():
+    fitness = fitness_named("funsearch")
+    assert fitness.score([_by_funsearch(49.0, 47.0, 0.0)]) == 47.0
+    assert fitness.score([_by_funsearch(44.7, 45.0, 0.0)]) == 44.7
+
+
+def test_waiting_beyond_the_limit_costs_points_and_the_more_the_longer():
+    fitness = fitness_named("funsearch:40")
+    assert fitness.score([_by_funsearch(47.0, 47.0, 40.0)]) == 47.0
+    assert fitness.score([_by_funsearch(47.0, 47.0, 80.0)]) == pytest.approx(45.0)
+    assert fitness.score([_by_funsearch(47.0, 47.0, 1e9)]) == pytest.approx(37.0)
+    both = [_by_funsearch(47.0, 47.0, 0.0), _by_funsearch(47.0, 47.0, 1e9)]
+    assert fitness.score(both) == pytest.approx(42.0)
+    assert "beyond 40 s" in fitness.text
+    assert fitness_named("funsearch").text == fitness.text
+    assert fitness.kinds == ("funsearch",)
+
+
+@pytest.mark.parametrize("name", ["funsearch:", "funsearch:soon", "funsearch:0", "funsearch:inf"])
+def test_a_limit_on_waiting_is_a_time(name):
+    with pytest.raises(UsageError, match="names no limit on the mean wait"):
+        fitness_named(name)

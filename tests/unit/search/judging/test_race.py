@@ -1,10 +1,19 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podium.evaluation.cases import Case, Stage, TrainingSet
 from podium.search.candidate.verdict import Rejected
 from podium.search.judging.fitness import Outcome, fitness_named
-from podium.search.judging.race import RACE_MARGIN, check_race, hopeful
+from podium.search.judging.judge import Judge
+from podium.search.judging.race import RACE_MARGIN, Bar, Race, Rivals, check_race, hopeful
+from podium.search.population import Member
+from podium.search.run.records import judged
+from podium.search.sandbox.limits import Limits
+from podium.store import CandidateRecord
+from support.hostile import GOOD
 
 FITNESS = fitness_named("fragmentation")
 PERCENT = st.floats(0, 90)
@@ -61,3 +70,38 @@ def test_two_errors_above_the_mean_are_hoped_for():
 def test_who_trails_is_told_by_how_much():
     with pytest.raises(Rejected, match=r"after 1 case: fitness 70\.00 against 80\.00"):
         check_race(outcomes([30.0]), outcomes([20.0, 20.0]), FITNESS)
+
+
+def test_who_does_not_take_a_bar_is_stopped_exactly_there():
+    race = Race((), (Bar(2, 81.0),))
+    assert race.cases == 2
+    race.check(outcomes([40.0]), FITNESS)
+    race.check(outcomes([19.0, 19.0]), FITNESS)
+    with pytest.raises(Rejected, match=r"after 2 cases: fitness 80\.00, and 81\.00 is needed"):
+        race.check(outcomes([20.0, 20.0]), FITNESS)
+    race.check(outcomes([20.0, 20.0, 20.0]), FITNESS)
+    assert race.is_stopped(outcomes([20.0, 20.0]), FITNESS)
+    assert not race.is_stopped(outcomes([19.0, 19.0]), FITNESS)
+    assert not race.is_stopped(outcomes([20.0]), FITNESS)
+    assert Race.from_object(race.as_object()) == race
+
+
+def test_a_candidate_that_is_stopped_between_stages_is_accepted_as_far_as_it_came():
+    cases = tuple(Case(nodes=6, pods=60, seed=1000 + i) for i in range(3))
+    staged = TrainingSet(cases, stages=(Stage(0, 1, 0.5), Stage(1, 3)))
+    limits = Limits(time_s=60.0, trial_s=30.0)
+    with Judge(staged, "inflation", 1, limits) as judge:
+        whole = judge.judge(GOOD, rivals=Rivals(bars=(Bar(1, 1.0),)))
+        stopped = judge.judge(GOOD, rivals=Rivals(bars=(Bar(1, 100.0),)))
+    assert whole.verdict.accepted
+    assert len(whole.scores["stages"]) == 2
+    assert whole.scores["stages"][-1] == whole.scores["fitness"]
+    assert (stopped.verdict.accepted, stopped.verdict.gate) == (True, "race")
+    assert "100.00 is needed" in stopped.verdict.reason
+    assert "fitness" not in stopped.scores
+    assert stopped.scores["stages"] == whole.scores["stages"][:1]
+    assert stopped.cases == whole.cases[:1]
+    row = judged(CandidateRecord("run", 1), replace(stopped, number=1, text=GOOD))
+    assert (row.accepted, row.fitness, len(row.scores["by_case"])) == (True, None, 1)
+    member = Member.of(row)
+    assert (member.is_whole, member.fitness) == (False, stopped.scores["stages"][0])

@@ -52,6 +52,7 @@ from support.forgery import CASE, DECISIONS, DONE, HUGE, KIND, LOSSES, LOST, VAL
         [DECISIONS, CASE, {**LOSSES, "values": {**LOST, "idle": float("nan")}}],
         [{"gate": ["training"]}],
         [{"gate": "paradise"}],
+        [{"outcomes": [[KIND, VALUES, VALUES]]}],
     ],
 )
 def test_forged_answers_of_a_trial_are_refused(taken_over, messages):
@@ -100,3 +101,18 @@ def test_tuned_constants_that_are_no_numbers_are_refused(taken_over, tuned):
 @pytest.mark.parametrize("messages", [[CASE, DECISIONS, DONE], [DONE]])
 def test_a_tuning_is_no_trial(taken_over, messages):
     assert ask_tuning(taken_over(*messages), "", {"evaluations": 20}).reason
+
+
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        None, [], {}, [[]], [[KIND, VALUES]], [["paradise", VALUES, VALUES]],
+        [[KIND, VALUES, {}]], [[KIND, {**VALUES, "allocation_130": 101.0}, VALUES]],
+        [[KIND, {**VALUES, "placed_gold": 1.0}, VALUES]],
+    ],
+)  # fmt: skip
+def test_an_objective_is_not_asked_about_runs_that_cannot_be(taken_over, outcomes):
+    asked = []
+    trial = ask_trial(taken_over({"outcomes": outcomes}), (KIND,), "", score=asked.append)
+    assert "the process answered with runs that no fitness asks about" in trial.reason
+    assert asked == []

@@ -8,13 +8,12 @@ import pytest
 from podium.evaluation.cases import Case, TrainingSet, demo_cases
 from podium.evaluation.measures import bounds_of, contradictions, is_measurement, measure_case
 from podium.policies import load
+from podium.search.candidate.constants import with_constants
 from podium.search.candidate.verdict import Rejected
 from podium.search.judging.fitness import Fitness
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.scrutiny import check_run
 from podium.search.judging.trial import Parent, try_candidate
-from podium.search.run.executor import Context, Task
-from podium.search.run.judge_worker import perform
 from podium.sim.execution import execute
 from podium.sim.recount import seal
 
@@ -86,7 +85,8 @@ def test_a_worker_whose_own_count_says_that_it_held_is_overruled(judge, monkeypa
 
 
 def test_no_constant_is_tuned_to_hold_pods_where_none_may(judge):
-    done = perform(judge, Task(1, TUNABLE, 10, tuning=40, seed=3), Context(may_hold=False))
+    found = judge.pool.tune(TUNABLE, 40, 3, may_hold=False)
+    done = judge.judge(with_constants(TUNABLE, found.tuned), may_hold=False)
     assert done.verdict.accepted, done.verdict.reason
     assert done.scores["held"] == 0
 
@@ -151,7 +151,7 @@ def test_a_candidate_that_cannot_have_run_is_refused(fixtures, monkeypatch):
         found = execute(plan)
         return replace(found, decisions=0)
 
-    monkeypatch.setattr("podium.search.judging.trial.execute", forged)
+    monkeypatch.setattr("podium.search.judging.case_run.execute", forged)
     told = []
     with pytest.raises(Rejected, match=r"^impossible: .* decisions placed or held a pod, and 0"):
         try_candidate(

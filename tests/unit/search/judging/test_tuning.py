@@ -2,9 +2,10 @@ import pytest
 
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.constants import read_constants, with_constants
+from podium.search.judging.case_run import run_baseline
 from podium.search.judging.fitness import fitness_named
 from podium.search.judging.fixtures import Fixtures
-from podium.search.judging.tuning import POINTS, Tuner, tune
+from podium.search.judging.tuning import EACH_START, POINTS, Tuner, cost_of, starts_within, tune
 
 HEAD = "from podium.policies import tunable\n"
 CASES = (Case(nodes=8, pods=80), Case(nodes=8, pods=80, seed=1001))
@@ -58,7 +59,7 @@ def fixtures():
 @pytest.fixture(scope="module")
 def baseline(fixtures):
     """Measures fgd."""
-    return [("inflation", values) for values, _ in fixtures.baseline()]
+    return [("inflation", values) for values, _ in run_baseline(fixtures)]
 
 
 def tuned(fixtures, baseline, text, evaluations=40, seed=5):
@@ -111,6 +112,33 @@ def test_the_same_seed_tries_the_same_constants():
         tune(PlantedTuner(None, text_of(A=(9, 0, 10), B=(2, 0, 3)), planted, ()), 60, seed)
         seen.append(planted.seen)
     assert seen[0] == seen[1] != seen[2]
+
+
+def test_positive_constants_are_searched_by_their_logarithm():
+    planted = Planted(A=0.02)
+    found = tune(PlantedTuner(None, text_of(A=(5.0, 0.01, 1000)), planted, ()), 120, 1)
+    assert found["A"] == pytest.approx(0.02, rel=0.1)
+    below = sum(each["A"] < 1 for each in planted.seen)
+    assert below > len(planted.seen) / 4
+
+
+def test_many_evaluations_are_shared_by_several_starts():
+    planted = Planted(A=2.5, B=1.0)
+    tuner = PlantedTuner(None, text_of(A=(9, -10, 10), B=(2, -3, 3)), planted, ())
+    found = tune(tuner, 4 * EACH_START, 3)
+    assert starts_within(4 * EACH_START) == 4
+    assert found["A"] == pytest.approx(2.5, abs=0.02)
+    # Away from the optimum again, after it was found.
+    apart = [abs(each["A"] - 2.5) for each in planted.seen]
+    nearest = min(range(len(apart)), key=lambda i: apart[i] > 0.1)
+    assert any(each > 5 for each in apart[nearest + 20 :])
+
+
+def test_what_tuning_takes_grows_with_the_constants_and_keeps_to_the_limit():
+    one, two = text_of(A=(9, 0, 10)), text_of(A=(9, 0, 10), B=(1, 0, 3))
+    assert cost_of(text_of(), 60) == 0
+    assert 0 < cost_of(one, 60) < cost_of(two, 60) <= 60
+    assert cost_of(two, 10) == 10
 
 
 @pytest.mark.parametrize("text", [text_of(), text_of(A=(3, 3, 3))])

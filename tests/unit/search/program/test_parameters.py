@@ -7,7 +7,13 @@ from podium.search.candidate.verdict import Verdict
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.bounds import is_sound
 from podium.search.program.interpreter import interpreted
-from podium.search.program.parameters import FIXED, MOST, with_tunables
+from podium.search.program.parameters import (
+    FIXED,
+    MOST,
+    settled_text,
+    tunable_text,
+    with_tunables,
+)
 from podium.search.program.reader import parse
 from podium.search.program.writer import write
 
@@ -49,3 +55,46 @@ def test_every_number_that_is_a_matter_of_taste_is_declared_within_bounds():
 def test_other_constants_make_another_policy():
     text = write(with_tunables(seeds()["convex"]))
     assert scores(parse(text)) != scores(parse(with_constants(text, {"WEIGHT": -2.0})))
+
+
+HELPED = """def worth(milli):
+    if milli < 300:
+        return 0
+    return milli
+
+
+def score(pod, node):
+    total = 0
+    for slot in range(node.gpu_count):
+        total += worth(node.gpu_milli_left[slot])
+    return -int(4 * total / 1000) if pod.gpu_count == 8 else 0.5 * total
+"""
+
+
+def test_numbers_of_functions_and_limits_are_declared_while_a_text_is_tuned():
+    declared = read_constants(tunable_text(HELPED))
+    assert sorted(each.value for each in declared) == [0.5, 4, 300]  # 8 is compared exactly
+
+
+def test_what_was_found_is_written_into_the_text_and_numbers_stay_numbers():
+    values = {each.name: each.value for each in read_constants(tunable_text(HELPED))}
+    title = next(name for name, value in values.items() if value == 300)
+    text = settled_text(HELPED, values | {title: 420.0})
+    assert "milli < 420" in text
+    assert "tunable" not in text
+    assert scores(parse(settled_text(HELPED, {}))) == scores(parse(HELPED))
+    assert scores(parse(text)) != scores(parse(HELPED))
+
+
+def test_constants_that_a_text_declares_itself_keep_their_bounds():
+    text = "from podium.policies import tunable\n\nW = tunable(0.5, 0.0, 2.0)\n\n\n" + (
+        "def score(pod, node):\n    return W * node.gpu_count + 3 * pod.cpu_milli\n"
+    )
+    settled = settled_text(text, {"W": 1.5, "NUMBER": 5.0})
+    assert "W = tunable(1.5, 0.0, 2.0)" in settled
+    assert "5 * pod.cpu_milli" in settled
+
+
+def test_a_text_that_is_no_program_is_tuned_as_it_is():
+    text = "def score(pod, node):\n    while pod.cpu_milli > 1e9:\n        return 2\n    return 1\n"
+    assert tunable_text(text) == text == settled_text(text, {})

@@ -82,7 +82,8 @@ def test_a_summary_is_in_the_words_of_a_person_where_they_say_something():
     assert summary_of("Fills GPUs") == "Fills GPUs."
     for nothing in ("Scores a pod on a node.", ""):
         expected = "Scores a pod on a node by a formula that a search found."
-        assert summary_of(nothing) == expected
+        assert summary_of(nothing, "found") == expected
+        assert "of people" in summary_of(nothing, "tuned")
 
 
 def test_what_is_unknown_is_left_out():

@@ -69,3 +69,31 @@ def test_a_text_that_is_no_program_gets_another_docstring_and_loses_its_own_word
     text = f'"""Old\n\ndoc."""\n\nA = (1, 2)  # pairs\n\n\n{HEAD}{own}    return A[0]  # first\n'
     written = policy_text(as_it_is(text, None), "New.\n\nDoc.")
     assert written == f'"""New.\n\nDoc.\n"""\n\nA = (1, 2)\n\n\n{HEAD}    return A[0]\n'
+
+
+def test_loops_become_functions_and_the_terms_of_a_score_get_names():
+    text = HEAD + (
+        "    gpu_milli_free = 0\n    for slot in range(node.gpu_count):\n"
+        "        gpu_milli_free += node.gpu_milli_left[slot]\n"
+        "    return -int(4 * gpu_milli_free / 300) - 2 * node.cpu_milli_left\n"
+    )
+    written = policy_text(as_it_is(text, parse_inlined(text)), "Doc.")
+    assert 'def sum_gpu_milli_free(node):\n    """Free GPU milli of the node."""\n' in written
+    assert written.endswith(
+        "    gpu_milli_free = sum_gpu_milli_free(node)\n"
+        "    gpu_milli_free_steps = int(4 * gpu_milli_free / 300)\n"
+        "    node_cpu_milli_left_score = 2 * node.cpu_milli_left\n"
+        "    return -gpu_milli_free_steps - node_cpu_milli_left_score\n"
+    )
+    assert scores(written) == scores(text)
+
+
+def test_a_loop_that_reads_the_pod_is_given_it():
+    text = HEAD + (
+        "    fitting = 0\n    for slot in range(node.gpu_count):\n"
+        "        if node.gpu_milli_left[slot] >= pod.gpu_milli:\n            fitting += 1\n"
+        "    return fitting\n"
+    )
+    written = policy_text(as_it_is(text, parse_inlined(text)), "Doc.")
+    assert "fitting = sum_fitting(pod, node)" in written
+    assert scores(written) == scores(text)

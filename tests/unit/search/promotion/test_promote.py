@@ -166,15 +166,16 @@ def test_a_policy_and_its_card_may_lie_among_those_that_ship(promoted, monkeypat
     monkeypatch.setitem(registry._FOLDERS, "discovered", folder)
     registry._files.cache_clear()
     try:
-        (found,) = [each for each in catalogue() if each.origin == "discovered"]
+        (found,) = [each for each in catalogue() if each.name == "in-balance"]
+        assert found.origin == "tuned"
         assert found.name == "in-balance"
         assert found.summary.startswith("Keeps free CPU and free GPU alike")
         shown = load("in-balance").source
         assert shown is not None
         assert "What the training fitness loses without each part:" in shown.text
     finally:
-        registry._files.cache_clear()
-        registry._source.cache_clear()
+        for cache in (registry._files, registry._source, registry._origin):
+            cache.cache_clear()
 
 
 def test_progress_is_told_stage_by_stage(promoted):

@@ -154,11 +154,20 @@ def test_a_text_that_is_no_program_stays_as_it_is_and_says_why(text, why):
     assert found.size == found.size_before
 
 
-def test_functions_are_written_into_place_before_anything_is_cut():
+def test_functions_of_numbers_stay_and_only_calls_of_them_are_cut():
     text = (
         "def twice(a):\n    return 2 * a\n\n\n"
         + TOP + "    return twice(pod.cpu_milli) + twice(pod.gang)\n"
     )  # fmt: skip
     found = reduce(text, sum_of({"cpu_milli": 1.0, "2 *": 1.0}))
-    assert "return 2 * pod.cpu_milli\n" in found.text
+    assert "return twice(pod.cpu_milli)\n" in found.text
     assert not found.uncut
+
+
+def test_what_a_function_does_not_need_is_cut():
+    text = (
+        "def worth(a):\n    if a < 300:\n        return 0\n    return a\n\n\n"
+        + TOP + "    return worth(pod.cpu_milli) + worth(node.gpu_count)\n"
+    )  # fmt: skip
+    found = reduce(text, sum_of({"cpu_milli": 1.0, "node.gpu_count": 1.0}))
+    assert "300" not in found.text

@@ -1,12 +1,10 @@
-import threading
 from dataclasses import replace
-
-import pytest
 
 from podium.search.generators.generator import Proposal
 from podium.search.population.archive import Archive
-from podium.search.run.batch import MOST_AT_ONCE, Sample, as_written, first_batch, next_batch
-from podium.search.run.plan import RANDOM, Tuning
+from podium.search.run.batch import asked_ahead, first_batch, next_batch, tuning_batch
+from podium.search.run.plan import RANDOM, Pipeline, Tuning
+from podium.search.run.tunings import POINTS, Tunings
 from support.members import candidate, member
 from support.searches import PLAN_OF_TESTS, STARTERS
 from support.writing import BAD, Writing, unlike, written_by
@@ -48,7 +46,7 @@ def test_a_run_from_nothing_begins_with_requests_without_parents():
 
 def test_islands_take_turns_and_give_the_parents_of_their_own():
     archive = archive_of()
-    samples = next_batch(PLAN, archive)
+    samples = next_batch(PLAN, archive, 1)
     assert [each.island for each in samples] == [0, 1, 2] * 3
     for each in samples:
         assert each.parents
@@ -58,59 +56,63 @@ def test_islands_take_turns_and_give_the_parents_of_their_own():
 
 def test_every_candidate_has_random_numbers_of_its_own():
     archive = archive_of()
-    first = next_batch(PLAN, archive)
-    assert first == next_batch(PLAN, archive)
-    archive.batches += 1
-    second = next_batch(PLAN, archive)
+    first = next_batch(PLAN, archive, 1)
+    assert first == next_batch(PLAN, archive, 1)
+    second = next_batch(PLAN, archive, 2)
     seeds = {each.request.seed for each in (*first, *second) if each.request}
     numbers = {each.number for each in (*first, *second)}
     assert len(seeds) == len(numbers) == 2 * PLAN.batch
     assert min(each.number for each in second) == 2 * PLAN.block
-    other = next_batch(replace(PLAN, seed=5), archive)
+    other = next_batch(replace(PLAN, seed=5), archive, 2)
     assert {each.request.seed for each in other}.isdisjoint(seeds)
 
 
-@pytest.mark.parametrize(("batches", "is_turn"), [(1, False), (2, True), (3, False), (4, True)])
-def test_constants_are_tuned_when_it_is_their_turn(batches, is_turn):
-    samples = next_batch(PLAN, archive_of(batches=batches, text=TUNABLE))
-    tuned = [each for each in samples if each.kind == "tuned"]
-    assert [each.island for each in tuned] == ([0, 1, 2] if is_turn else [])
-    for each in tuned:  # the best of each island
-        assert each.parents == (10 * each.island + 2,)
-        assert each.text == TUNABLE
-        assert each.request is None
+def test_a_generation_of_variants_stands_beside_what_is_bred():
+    archive, tunings = archive_of(text=TUNABLE), Tunings(PLAN)
+    samples = tuning_batch(PLAN, archive, 1, tunings, POINTS)
+    assert [each.number - PLAN.block for each in samples] == list(range(9, 9 + POINTS))
+    assert {(each.kind, each.island, each.parents) for each in samples} == {("tuned", 0, (2,))}
+    assert len({each.text for each in samples}) == POINTS
+    # The next batch has variants of another: those of the first are not judged yet.
+    later = tuning_batch(PLAN, archive, 2, tunings, POINTS)
+    assert {each.parents for each in later} == {(12,)}
 
 
-def test_a_member_is_tuned_once_and_on_one_island():
-    archive = archive_of(members=1, batches=2, text=TUNABLE)
-    archive.tuned |= {0, 10}
-    samples = next_batch(PLAN, archive)
-    assert [each.parents for each in samples if each.kind == "tuned"] == [(20,)]
-    everywhere = Archive(PLAN.customs, PLAN.seed, PLAN.training.families)
-    everywhere.end_batch([candidate(0, 0, (), member(0, text=TUNABLE), is_for_all=True)])
-    everywhere.batches = 2
-    tuned = [each for each in next_batch(PLAN, everywhere) if each.kind == "tuned"]
-    assert [each.parents for each in tuned] == [(0,)]
+def test_a_generation_is_whole_or_not_at_all():
+    archive = archive_of(text=TUNABLE)
+    assert tuning_batch(PLAN, archive, 1, Tunings(PLAN), POINTS - 1) == []
 
 
-def test_nothing_is_tuned_where_tuning_is_off():
-    plan = replace(PLAN, tuning=Tuning(every=0))
-    assert {each.kind for each in next_batch(plan, archive_of(batches=2, text=TUNABLE))} == {"bred"}
+def test_a_plan_without_generators_fills_its_batches_with_variants():
+    plan = replace(PLAN, generators=(), batch=24)
+    samples = tuning_batch(plan, archive_of(text=TUNABLE), 1, Tunings(plan), 24)
+    assert [each.number - plan.block for each in samples] == list(range(24))
+    assert len({each.parents for each in samples}) == 24 // POINTS
+    assert next_batch(plan, archive_of(), 1) == asked_ahead(plan, archive_of(), 1) == []
 
 
-def test_a_plan_without_generators_tunes_until_nothing_is_left():
-    plan = replace(PLAN, generators=())
-    archive = archive_of(members=2, text=TUNABLE)
-    samples = next_batch(plan, archive)
-    assert {each.kind for each in samples} == {"tuned"}
-    assert len({each.parents for each in samples}) == len(samples) == 6
-    archive.tuned |= {number for each in samples for number in each.parents}
-    assert next_batch(plan, archive) == []
+def test_models_are_asked_for_later_batches_and_others_fill_those_until_then():
+    pipeline = Pipeline(lag=2, ahead=3)
+    plan = replace(PLAN, generators=(("genetic", 1.0), ("llm", 1.0)), batch=60, pipeline=pipeline)
+    archive = archive_of()
+    early = next_batch(plan, archive, 3)
+    assert {each.generator for each in early} == {"genetic"}
+    assert len(early) == plan.batch
+    assert asked_ahead(plan, archive, 3) == []
+    late, asked = next_batch(plan, archive, 4), asked_ahead(plan, archive, 4)
+    assert {each.generator for each in asked} == {"llm"}
+    numbers = sorted(each.number for each in (*late, *asked))
+    assert numbers == list(range(4 * plan.block, 4 * plan.block + plan.batch))
+    alone = replace(plan, generators=(("llm", 1.0),))
+    assert len(asked_ahead(alone, archive, 1)) == plan.batch  # nobody could fill the time
 
 
 def test_generators_are_drawn_by_their_weights():
     plan = replace(PLAN, generators=(("genetic", 3.0), ("llm", 1.0)), batch=400)
-    names = [each.generator for each in next_batch(plan, archive_of())]
+    assert plan.ahead == 0
+    names = [
+        each.generator for part in (next_batch, asked_ahead) for each in part(plan, archive_of(), 1)
+    ]
     assert 60 <= names.count("llm") <= 140
     assert names.count("genetic") == 400 - names.count("llm")
 
@@ -118,66 +120,8 @@ def test_generators_are_drawn_by_their_weights():
 def test_generators_hear_that_an_island_stands_still():
     archive = archive_of()
     archive.islands[1].stale = PLAN.customs.respawn_after // 2 + 1
-    for each in next_batch(PLAN, archive):
+    for each in next_batch(PLAN, archive, 1):
         assert each.request.is_stagnant == (each.island == 1)
-
-
-SAMPLES = [Sample(number, 0, "bred") for number in range(20)]
-
-
-def write(sample):
-    """Writes the number."""
-    return Proposal(str(sample.number), "test")
-
-
-def test_every_sample_is_written_once():
-    found = [pair for group in as_written(SAMPLES, write) for pair in group]
-    assert sorted(sample.number for sample, _ in found) == list(range(20))
-    assert all(proposal.text == str(sample.number) for sample, proposal in found)
-
-
-def test_nothing_to_write_is_nothing():
-    assert list(as_written([], write)) == []
-
-
-def test_what_is_there_is_given_while_others_are_still_written():
-    gate = threading.Event()
-
-    def slow(sample):
-        if sample.number == 0:
-            assert gate.wait(30)
-        return write(sample)
-
-    seen = []
-    for group in as_written(SAMPLES, slow):
-        seen += [sample.number for sample, _ in group]
-        if len(seen) == 19:
-            assert 0 not in seen
-            gate.set()
-    assert seen[-1] == 0
-
-
-def test_who_leaves_early_pays_for_what_was_begun_alone():
-    begun, gate = [], threading.Event()
-
-    def slow(sample):
-        begun.append(sample.number)
-        assert sample.number == 0 or gate.wait(30)
-        return write(sample)
-
-    writing = as_written(SAMPLES, slow)
-    next(writing)
-    gate.set()
-    writing.close()
-    assert len(begun) <= 2 * MOST_AT_ONCE < len(SAMPLES)
-
-
-def test_a_mistake_of_a_generator_is_raised():
-    def fail(_sample):
-        raise RuntimeError("broken")
-
-    with pytest.raises(RuntimeError, match="broken"):
-        list(as_written(SAMPLES, fail))
 
 
 def test_a_refused_answer_is_repaired_once(executor, tmp_path):

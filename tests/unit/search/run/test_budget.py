@@ -4,9 +4,9 @@ import pytest
 
 from podium.errors import MissingError, UsageError
 from podium.search.generators.generator import Spent
-from podium.search.run.batch import BRED, TUNED, Sample
-from podium.search.run.budget import MOST_IDLE, Allowance, Ending, allowance_of
-from podium.search.run.plan import RANDOM, Budget, Tuning
+from podium.search.run.budget import MOST_IDLE, Ending, allowance_of
+from podium.search.run.plan import RANDOM, Budget, Pipeline, Tuning
+from podium.search.run.progress import Tally
 from podium.store.records import JUDGED
 from support.members import SMALL, folded, random_batches
 from support.searches import PLAN_OF_TESTS, Counting, Interrupting, Sittings, facts
@@ -14,42 +14,38 @@ from support.stored import bred, judged
 from support.writing import BAD, Writing, unlike, written_by
 
 PLAN = replace(PLAN_OF_TESTS, tuning=Tuning(every=1, evaluations=10))
-SAMPLES = [Sample(0, 0, TUNED), Sample(1, 1, BRED), Sample(2, 2, TUNED), Sample(3, 0, BRED)]
 
 
-def no_call(_sample):
-    return False
-
-
-@pytest.mark.parametrize(
-    ("left", "kept"),
-    [
-        (None, [0, 1, 2, 3]), (24, [0, 1, 2, 3]), (23, [0, 1, 2]), (22, [0, 1, 3]),
-        (12, [0, 1]), (11, [0]), (10, [1, 3]), (1, [1]), (0, []),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_judged_to_its_end_is_left_out(left, kept):
-    assert [each.number for each in Allowance(left).cut(SAMPLES, PLAN, no_call)] == kept
+def test_an_evaluation_fits_in_whatever_those_before_come_to():
+    allowed = allowance_of(Budget(20), Tally(evaluations=17))
+    assert allowed.has_room()
+    allowed.kept_back = 2
+    assert allowed.has_room()
+    allowed.used += 1
+    assert not allowed.has_room()
+    assert not allowed.is_spent  # those before may need less
+    assert allowance_of(Budget(), Tally(evaluations=10**9)).has_room()
 
 
 def test_calls_are_counted_beside_evaluations():
-    allowed = allowance_of(Budget(20), evaluations=5, calls=19)
-    assert allowed == Allowance(15, 1)
-    kept = allowed.cut(SAMPLES, PLAN, lambda sample: sample.kind == BRED)
-    assert [each.number for each in kept] == [0, 1]
-    assert allowance_of(Budget(), 5, 19) == Allowance()
+    allowed = allowance_of(Budget(20), Tally(evaluations=5, calls=18))
+    assert allowed.may_call(1)
+    assert not allowed.may_call(2)
+    assert allowed.shortage() == "call budget reached (20)"
+    assert allowance_of(Budget(), Tally(calls=19)).may_call(10**6)
 
 
 @pytest.mark.parametrize("evaluations", [1, 3, 5, 9, 17, 40, 41])
-def test_a_run_does_never_more_than_it_is_asked_for(executor, tmp_path, evaluations):
+def test_a_run_does_exactly_what_it_is_asked_for(executor, tmp_path, evaluations):
     run = Sittings(tmp_path, executor, PLAN)
     search = run.search()
     search.go(Budget(evaluations))
-    done = search.progress().summary()["evaluations"]
-    assert evaluations - PLAN.tuning.evaluations <= done <= evaluations
-    short = f"{done} of {evaluations} evaluations used; tuning another candidate takes more"
-    reached = f"evaluation budget reached ({evaluations})"
-    assert search.ending == (reached if done == evaluations else short)
+    assert search.progress().summary()["evaluations"] == evaluations
+    assert search.ending == f"evaluation budget reached ({evaluations})"
+    rows = run.rows()
+    assert {row.state for row in rows} == {JUDGED}
+    tuned = sum(row.kind == "tuned" for row in rows)
+    assert tuned == 0 if evaluations < 17 else tuned > 0
 
 
 @pytest.mark.parametrize("evaluations", [1, 5, 17, 23])
@@ -137,7 +133,7 @@ def test_a_generator_that_is_spent_ends_the_run_and_what_came_before_is_kept(exe
         return Spent("5 of 5 USD are spent") if request.seed[1] % 2 == 0 else BAD
 
     generator = Writing(write)
-    run = written_by(generator, tmp_path, executor, tuning=replace(PLAN_OF_TESTS.tuning, every=0))
+    run = written_by(generator, tmp_path, executor, tuning=Tuning(every=0), pipeline=Pipeline(0, 0))
     search = run.search()
     search.go(Budget(evaluations=10**6))
     assert search.ending == "5 of 5 USD are spent"
@@ -156,7 +152,7 @@ def test_a_generator_that_cannot_go_on_is_an_error_and_what_it_wrote_is_kept(exe
         is_gone = request.seed[1] % 2 == 0
         return Spent("the key is refused", "http://there/v1") if is_gone else unlike(request)
 
-    run = written_by(Writing(write), tmp_path, executor)
+    run = written_by(Writing(write), tmp_path, executor, pipeline=Pipeline(0, 0))
     search = run.search()
     with pytest.raises(MissingError, match="the key is refused") as caught:
         search.go(Budget(evaluations=10**6))

@@ -3,8 +3,8 @@ import pytest
 from podium.errors import PodiumError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import Decisions
+from podium.search.judging.race import Rivals
 from podium.search.run.executor import Context, Task, local_executor
-from podium.search.run.judge_worker import perform
 from support.hostile import GOOD
 from support.searches import LIMITS
 
@@ -46,11 +46,14 @@ def test_a_known_signature_is_refused_before_anything_is_simulated(executor):
     assert simpler.verdict.accepted
 
 
-def test_a_candidate_races_against_the_best(executor):
+def test_a_candidate_races_against_those_of_its_own_island(executor):
     (best,) = executor.run([Task(0, GOOD, 12)], Context())
-    (same,) = executor.run([Task(1, GOOD, 12)], Context(best.cases))
+    context = Context((Rivals(), Rivals(best.cases)))
+    (same,) = executor.run([Task(1, GOOD, 12, 1)], context)
     assert same.scores == best.scores
-    (worse,) = executor.run([Task(2, WORSE, 12)], Context(best.cases))
+    (elsewhere,) = executor.run([Task(2, WORSE, 12, 0)], context)
+    assert elsewhere.verdict.accepted
+    (worse,) = executor.run([Task(3, WORSE, 12, 1)], context)
     assert worse.verdict.gate == "race"
     assert "trails the incumbent" in worse.verdict.reason
 
@@ -72,7 +75,11 @@ def test_workers_that_do_not_start_are_an_error_and_no_judgement():
         broken.close()
 
 
-def test_a_text_without_constants_is_judged_as_it_is_when_it_is_to_be_tuned(executor):
-    done = perform(executor.workers.worker.judge, Task(0, GOOD, 12, tuning=10, seed=3), Context())
-    assert done.verdict.accepted
-    assert (done.text, done.evaluations) == (GOOD, 1)
+def test_a_variant_races_against_the_best_of_its_kind_and_may_decide_alike(executor):
+    (best,) = executor.run([Task(0, GOOD, 12)], Context())
+    known = Context((), {best.decisions.signature: 12})
+    (same,) = executor.run([Task(1, GOOD, 12, rival=best.cases)], known)
+    assert (same.verdict.accepted, same.evaluations) == (True, 1)
+    (worse,) = executor.run([Task(2, WORSE, 12, rival=best.cases)], known)
+    assert (worse.verdict.accepted, worse.verdict.gate) == (False, "race")
+    assert [each["score"] for each in worse.scores["cases"]]  # as far as it came

@@ -3,11 +3,14 @@ from dataclasses import replace
 
 import pytest
 
+from podium.search.candidate.constants import read_constants
 from podium.search.generators.genetic.generator import GeneticGenerator
+from podium.search.population.member import STEP
 from podium.search.run.executor import local_executor
 from podium.search.run.folder import BEST, STATE
 from podium.search.run.plan import RANDOM, Budget
 from podium.search.run.progress import Validated
+from podium.search.run.tunings import FEWEST
 from podium.store.records import JUDGED
 from support.searches import (
     LIMITS,
@@ -38,20 +41,23 @@ def test_every_candidate_is_judged_and_kept_with_where_it_came_from(whole):
     assert {row.batch for row in rows} == set(range(BATCHES))
     assert len(rows) == search.tally.candidates == search.tally.judged
     bred = [row for row in rows if row.kind == "bred"]
-    assert all(row.parents and row.operators and row.text for row in bred)
+    assert all(row.operators and row.text for row in bred)
+    # Only parents that were used: one, two, or none of a program that was drawn.
+    assert {len(row.parents) for row in bred} > {1}
+    assert all(bool(row.parents) == (row.operators != ("random_program",)) for row in bred)
     accepted = [row for row in rows if row.accepted]
     assert all(row.fitness and row.signature and row.diagnostics and row.cases for row in accepted)
     assert all(row.reason for row in rows if not row.accepted)
     best = max(row.fitness for row in accepted)
-    assert search.archive.best.fitness == pytest.approx(best, abs=1e-3)
+    assert search.archive.best.fitness == pytest.approx(best, abs=STEP)
 
 
 def test_children_live_on_the_island_they_were_planned_for(whole):
     run, _ = whole
-    rows = [row for row in run.rows() if row.batch > 0]
+    rows = [row for row in run.rows() if row.batch > 0 and row.kind == "bred"]
     assert {row.island for row in rows} == {0, 1, 2}
     block = run.plan.block
-    assert all(row.island == row.number % block % 3 for row in rows if row.kind != "repair")
+    assert all(row.island == row.number % block % 3 for row in rows)
 
 
 def test_parents_are_of_the_same_island_but_for_seeds_migrants_and_founders(executor, tmp_path):
@@ -156,17 +162,16 @@ def test_what_a_generator_has_spent_is_written_down_before_anything_is_judged(ex
     assert generator.restored[-1] == {"asked": len(generator.asked)}
 
 
-def test_tuned_candidates_keep_to_their_bounds_and_are_tuned_once(whole):
+def test_variants_are_candidates_of_their_own_and_differ_in_constants_alone(whole):
     run, search = whole
-    tuned = [row for row in run.rows() if row.kind == "tuned"]
-    assert tuned
-    parents = [row.parents for row in tuned]
-    assert len(parents) == len(set(parents))
+    tuned = [row for row in run.store.candidates.of("run") if row.kind == "tuned"]
+    assert len(tuned) >= 2 * FEWEST  # two generations
+    assert all(row.cost["evaluations"] == 1 for row in tuned)
     assert all(number in search.archive.tuned for row in tuned for number in row.parents)
-    evaluations = [
-        row.cost["evaluations"] for row in run.store.candidates.of("run") if row.kind == "tuned"
-    ]
-    assert all(1 <= each <= run.plan.tuning.evaluations + 1 for each in evaluations)
+    names = {tuple(c.name for c in read_constants(row.text)) for row in tuned if row.batch < 3}
+    assert len(names) == 1
+    assert all(c.low <= c.value <= c.high for row in tuned for c in read_constants(row.text))
+    assert len({row.text for row in tuned}) == len(tuned)
 
 
 def test_a_run_that_is_over_does_nothing_more(whole):

@@ -136,19 +136,19 @@ def test_notes_stand_in_prompts_and_are_the_same_after_a_break(executor, tmp_pat
         return generator, search, run
 
     author, search, run = sittings(tmp_path / "whole", [EVERY + 2])
-    assert search.notes.text
+    assert search.history.notes.text
     asked = [request for request in author.asked if request.notes]
-    assert {request.notes for request in asked} == {search.notes.text}
-    assert search.notes.text in write_prompt(asked[0]).user
+    assert {request.notes for request in asked} == {search.history.notes.text}
+    assert search.history.notes.text in write_prompt(asked[0]).user
     again, resumed, other = sittings(tmp_path / "parts", [1, 2, EVERY, EVERY + 1, EVERY + 2])
-    assert resumed.notes == search.notes
+    assert resumed.history.notes == search.history.notes
     assert other.rows() == run.rows()
     prompts = [write_prompt(request).text for request in author.asked + again.asked]
     assert not any("77.125" in text or "66.25" in text for text in prompts)
 
 
 def test_a_run_that_nobody_reads_about_keeps_no_memory(executor, tmp_path):
-    assert Sittings(tmp_path, executor).search().notes is None
+    assert Sittings(tmp_path, executor).search().history.notes is None
 
 
 def _told(number, _text):

@@ -21,12 +21,21 @@ FULL = RunPlan(
     may_hold=True,
     largest=60,
     options={"llm": {"models": ["a"], "usd": 1.5, "prices": {"a": [1.0, 2.0, 0.0]}}},
+    ingredients="none",
 )
 
 
 @pytest.mark.parametrize("plan", [RunPlan(TRAINING), FULL])
 def test_a_plan_is_the_same_after_it_was_written_and_read(plan):
     assert RunPlan.from_object(json.loads(json.dumps(plan.as_object()))) == plan
+
+
+def test_a_plan_of_an_earlier_podium_keeps_its_rule_and_its_winner():
+    older = FULL.as_object()
+    del older["finalists"]
+    plan = RunPlan.from_object(json.loads(json.dumps(older)))
+    assert plan.fitness == "mix:inflation-overall=3,fragmentation=1"
+    assert plan.finalists == 0
 
 
 def test_repairs_have_numbers_of_their_own():
@@ -47,6 +56,11 @@ def test_a_batch_reaches_every_island():
 def test_an_unknown_start_is_refused():
     with pytest.raises(UsageError, match="unknown start"):
         RunPlan(TRAINING, start="middle")
+
+
+def test_unknown_ingredients_are_refused():
+    with pytest.raises(UsageError, match="unknown ingredients"):
+        RunPlan(TRAINING, ingredients="some")
 
 
 def test_an_unknown_fitness_is_refused():

@@ -61,6 +61,12 @@ def test_a_proposal_keeps_where_it_came_from():
     assert problem_of(row) is None
 
 
+def test_only_parents_that_were_used_are_kept():
+    assert row_of(parents=(4,)).parents == (4,)
+    assert row_of(parents=()).parents == ()
+    assert row_of(parents=None).parents == (3, 4)  # its author did not say
+
+
 def test_a_text_that_is_no_candidate_is_kept_with_its_problem():
     row = row_of(text="def score(pod):\n    return 1\n")
     assert (row.fingerprint, row.complexity) == ("", 0)
@@ -117,15 +123,19 @@ def test_a_tuned_candidate_has_the_text_and_the_size_it_was_judged_with():
 
 
 @pytest.mark.parametrize(
-    ("kind", "homes", "tuned"),
-    [("seed", [0, 1, 2, 3], set()), ("tuned", [2], {7, 3, 4}), ("bred", [2], set())],
+    ("kind", "homes", "tuned", "children"),
+    [
+        ("seed", [0, 1, 2, 3], set(), {3: 1, 4: 1}),
+        ("tuned", [2], {7, 3, 4}, {}),  # a variant is no child
+        ("bred", [2], set(), {3: 1, 4: 1}),
+    ],
 )
-def test_the_archive_takes_a_candidate_by_its_kind(kind, homes, tuned):
+def test_the_archive_takes_a_candidate_by_its_kind(kind, homes, tuned, children):
     archive = Archive(IslandSettings(), 7, ("a", "a"))
     archive.end_batch([replace(accepted(), kind=kind)])
     assert [each.index for each in archive.islands if each.members] == homes
     assert archive.tuned == tuned
-    assert archive.islands[2].children == {3: 1, 4: 1}
+    assert archive.islands[2].children == children
 
 
 def test_a_text_that_was_judged_before_is_refused_unseen(executor, tmp_path):

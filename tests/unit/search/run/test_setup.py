@@ -8,8 +8,8 @@ from podium.errors import MissingError, UnknownName, UsageError
 from podium.search.generators.command import CommandGenerator
 from podium.search.generators.genetic.generator import GeneticGenerator
 from podium.search.generators.genetic.seeds import seeds
-from podium.search.run.folder import SearchFolder
-from podium.search.run.plan import RANDOM, Budget, RunPlan, Tuning
+from podium.search.run.folder import PLAN, SearchFolder
+from podium.search.run.plan import METHOD, RANDOM, Budget, RunPlan, Tuning
 from podium.search.run.setup import (
     KIND,
     Means,
@@ -49,6 +49,22 @@ def test_a_run_is_opened_searched_and_closed(store, tmp_path):
     assert not folder.is_locked
     with open_search(store, record, MEANS) as again:
         assert again.archive.best == search.archive.best
+
+
+@pytest.mark.parametrize("change", [{}, {"method": METHOD + 1}])
+def test_a_run_that_another_podium_planned_otherwise_is_not_resumed(store, tmp_path, change):
+    record = record_in(tmp_path)
+    folder = create_run(store, PLAN_OF_TESTS, record)
+    older = {k: v for k, v in folder.read(PLAN).items() if k not in ("method", "pipeline")}
+    folder.write(PLAN, {**older, **change})
+    kind = "a newer" if change else "an older"
+    with (
+        pytest.raises(UsageError, match=f"begun by {kind} Podium") as error,
+        open_search(store, record, MEANS),
+    ):
+        pass
+    assert error.value.hint.startswith(f"podium search run --from {record.id}")
+    assert not folder.is_locked
 
 
 def test_a_failure_lets_go_of_the_run(store, tmp_path):

@@ -37,12 +37,14 @@ def test_the_arm_of_tuned_formulas_spends_the_budget_and_breeds_nothing(tmp_path
     assert not plan.generators
     sittings = Sittings(tmp_path, executor, plan, {}, starters=plan.starters)
     search = sittings.search()
-    search.go(Budget(10_000))
-    assert search.ending == "nothing is left to tune"
-    kinds = {row.kind for row in sittings.store.candidates.of("run")}
-    assert kinds == {"seed", "tuned"}
+    search.go(Budget(200))
+    assert search.ending == "evaluation budget reached (200)"
+    rows = sittings.store.candidates.of("run")
+    assert {row.kind for row in rows} == {"seed", "tuned"}
+    assert search.tally.evaluations == 200
     tunable = sum(bool(read_constants(text)) for _, text in plan.starters)
-    assert 0.4 * 200 <= search.tally.evaluations <= 200 + tunable
+    tuned = {row.parents for row in rows if row.kind == "tuned"}
+    assert len(tuned) >= tunable / 2  # not one formula alone
 
 
 def test_leads_are_paired_by_seed():

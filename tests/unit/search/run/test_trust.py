@@ -5,10 +5,21 @@ from pathlib import Path
 import pytest
 
 from podium.errors import MissingError, UsageError
+from podium.search.judging import objective
+from podium.search.judging.objective import Objective
 from podium.search.run.folder import PLAN, RunFolder
 from podium.search.run.plan import RunPlan
 from podium.search.run.setup import Means, create_run, open_search
-from podium.search.run.trust import KEY, SEAL, check_place, is_sealed, outside_work, seal, trusted
+from podium.search.run.trust import (
+    KEY,
+    SEAL,
+    check_objective,
+    check_place,
+    is_sealed,
+    outside_work,
+    seal,
+    trusted,
+)
 from podium.settings import Secrets
 from podium.store import RunRecord, open_store
 from support.searches import LIMITS, PLAN_OF_TESTS
@@ -204,3 +215,50 @@ def test_a_masked_command_is_confirmed_by_the_whole_one(store, tmp_path):
     assert trusted(folder, record, kept, {"command": whole}).options["command"] == whole
     with pytest.raises(MissingError, match="never stored"), open_search(store, record, MEANS):
         pass  # it is sealed now, and still not whole
+
+
+def test_other_answers_hold_for_this_time_as_another_budget_does(folder):
+    own = {**LLM, "max_tokens": 9000, "temperature": [0.5], "parameters": {"top_p": 0.9}}
+    given = {"command": COMMAND, "llm": own}
+    assert trusted(folder, record_of(folder), BOTH, given).options["llm"] == own
+    asked = replace(BOTH, options={"command": COMMAND, "llm": {**own, "prompts": "/p"}})
+    with pytest.raises(UsageError) as told:
+        trusted(folder, record_of(folder), asked, {})
+    assert told.value.hint.endswith(
+        "--prompts /p --temperature 0.5 --max-tokens 9000 --model-parameters "
+        "'{\"top_p\": 0.9}' --price small=1.0,4.0"
+    )
+
+
+@pytest.fixture
+def aimed(tmp_path):
+    """Plans a search by an objective of the user's own."""
+    path = tmp_path / "aim.py"
+    mark = f"import pathlib\npathlib.Path({str(tmp_path / 'ran')!r}).touch()\n"
+    path.write_text(mark + "def objective(run):\n    return 1.0\n")
+    name = Objective.at(path).name
+    (tmp_path / "ran").unlink()
+    objective._loaded.cache_clear()
+    return replace(PLAN_OF_TESTS, fitness=name)
+
+
+def test_an_objective_that_this_user_never_named_is_not_run(folder, aimed, tmp_path):
+    folder.write(PLAN, aimed.as_object())
+    plan = RunPlan.from_object(folder.read(PLAN))
+    with pytest.raises(UsageError, match="runs a Python file, and nothing shows") as told:
+        trusted(folder, record_of(folder), plan, {})
+    assert told.value.hint.endswith(f"--objective {tmp_path / 'aim.py'}")
+    with pytest.raises(UsageError, match="runs a Python file"):
+        check_objective(folder, record_of(folder), plan)
+    assert not (tmp_path / "ran").exists()
+    given = {"objective": {"fitness": plan.fitness}}
+    assert trusted(folder, record_of(folder), plan, given) == plan
+
+
+def test_a_sealed_objective_is_this_user_s_wish_and_another_is_not(folder, aimed):
+    seal(folder, "one", aimed)
+    assert trusted(folder, record_of(folder), aimed, {}) == aimed
+    check_objective(folder, record_of(folder), aimed)
+    other = replace(aimed, fitness=aimed.fitness.replace("aim.py", "evil.py"))
+    with pytest.raises(UsageError, match="runs a Python file"):
+        trusted(folder, record_of(folder), other, {})

@@ -11,11 +11,12 @@ from podium.search.generators.genetic.choice import chance, pick
 from podium.search.generators.genetic.holding import refusals
 from podium.search.generators.genetic.positions import put, result_sites, sites
 from podium.search.generators.genetic.sampling import draw_class
-from podium.search.program.expression import Expression, apply, has_field, name, renamed
+from podium.search.program.expression import Expression, apply, call, has_field, name, renamed
 from podium.search.program.ingredients import CONSTANTS
 from podium.search.program.program import (
     Block,
     Constant,
+    Function,
     Guard,
     Program,
     Statement,
@@ -32,6 +33,7 @@ from podium.search.program.units import (
     Unit,
     is_number,
     unit_of,
+    unit_of_name,
     units_of,
 )
 
@@ -90,6 +92,34 @@ def average(_rng: np.random.Generator, one: Program, other: Program) -> Program 
                    other.block.result)  # fmt: skip
 
 
+def exchange_function(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
+    """Replaces a function of one program by one of the other with parameters of the same units."""
+    pairs = [
+        (index, theirs)
+        for index, own in enumerate(one.functions)
+        for theirs in other.functions
+        if _signature(own) == _signature(theirs)
+    ]
+    if not pairs:
+        return None
+    index, theirs = pick(rng, pairs)
+    _, functions, constants, _ = _imports(one, other, call(theirs.name))
+    if not functions:  # it is there already
+        return None
+    own = one.functions[index]
+    new = replace(functions[-1], name=own.name)
+    kept = (new if each is own else each for each in one.functions)
+    return replace(
+        one,
+        functions=(*functions[:-1], *kept),
+        constants=(*one.constants, *constants),
+    )
+
+
+def _signature(function: Function) -> tuple[tuple[int, ...], ...]:
+    return tuple(unit_of_name(each)[:3] for each in function.parameters)
+
+
 def take_hold(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
     """Adds a refusal of the other program to one."""
     found = [guard for guard in refusals(other) if not guard.block.statements]
@@ -101,7 +131,7 @@ def take_hold(rng: np.random.Generator, one: Program, other: Program) -> Program
 
 
 CROSSOVERS: dict[Crossover, float] = {
-    exchange_part: 4.0, add_term: 3.0, split_by_class: 1.0, average: 1.0,
+    exchange_part: 4.0, add_term: 3.0, split_by_class: 1.0, average: 1.0, exchange_function: 1.0,
 }  # fmt: skip
 
 HOLDING_CROSSOVERS: dict[Crossover, float] = {**CROSSOVERS, take_hold: 4.0}
@@ -114,7 +144,7 @@ def _dimension(unit: Unit) -> tuple[tuple[int, ...], bool]:
 
 def _filled(whole: Program, other: Program, part: Expression) -> Program:
     """Inserts a part of the other program at `@`, with everything it refers to."""
-    added, constants, names = _imports(whole, other, part)
+    added, functions, constants, names = _imports(whole, other, part)
     part = renamed(part, names)
     block = _with_part(whole.block, part)
     needs_gpu = has_field(part, GPU_FIELDS) or any(
@@ -124,14 +154,15 @@ def _filled(whole: Program, other: Program, part: Expression) -> Program:
         whole,
         block=replace(block, statements=(*added, *block.statements)),
         constants=(*whole.constants, *constants),
+        functions=(*whole.functions, *functions),
         takes_gpu=whole.takes_gpu or needs_gpu,
     )
 
 
 def _imports(
     whole: Program, other: Program, part: Expression
-) -> tuple[list[Term], list[Constant], dict[str, str]]:
-    wanted = _closure(other, part.names)
+) -> tuple[list[Term], list[Function], list[Constant], dict[str, str]]:
+    wanted = _closure(other, part.names | part.calls)
     taken = names_given(whole)
     names: dict[str, str] = {}
     constants: list[Constant] = []
@@ -144,21 +175,39 @@ def _imports(
             names[constant.name] = fresh(constant.name, taken)
             taken.add(names[constant.name])
             constants.append(replace(constant, name=names[constant.name]))
+    functions = _functions(whole, other, wanted, names)
+    taken |= {each.name for each in functions}
     added: list[Term] = []
     for term in terms(other.block):
         if term.name in wanted:
             names[term.name] = fresh(term.name, taken)
             taken.add(names[term.name])
             added.append(Term(names[term.name], renamed(term.expression, names)))
-    return added, constants, names
+    return added, functions, constants, names
+
+
+def _functions(
+    whole: Program, other: Program, wanted: set[str], names: dict[str, str]
+) -> list[Function]:
+    """Takes functions over, unless they are there already; adds their new names."""
+    taken = names_given(whole) | set(names.values())
+    found: list[Function] = []
+    for function in other.functions:
+        own = replace(function, expression=renamed(function.expression, names))
+        if function.name in wanted and own not in whole.functions:
+            names[own.name] = fresh(own.name, taken)
+            taken.add(names[own.name])
+            found.append(replace(own, name=names[own.name]))
+    return found
 
 
 def _closure(program: Program, wanted: frozenset[str]) -> set[str]:
-    expressions = {term.name: term.expression for term in terms(program.block)}
+    needs = {each.name: each.expression.names | each.expression.calls for each in
+             terms(program.block)}  # fmt: skip
+    needs |= {each.name: each.names | each.expression.calls for each in program.functions}
     waiting, found = list(wanted), set(wanted)
     while waiting:
-        expression = expressions.get(waiting.pop())
-        inner = expression.names - found if expression else frozenset()
+        inner = needs.get(waiting.pop(), frozenset()) - found
         found |= inner
         waiting += inner
     return found

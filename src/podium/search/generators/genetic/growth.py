@@ -1,4 +1,4 @@
-"""Makes a program larger: another term, bonus, loop, branch, or a look at each GPU."""
+"""Makes a program larger: another term, a bonus, a worth of GPU, or a look at each GPU."""
 
 from __future__ import annotations
 
@@ -10,34 +10,46 @@ from podium.search.generators.genetic.choice import chance, pick
 from podium.search.generators.genetic.mutation import Mutation
 from podium.search.generators.genetic.positions import (
     Draft,
-    Site,
     draft_at,
     put,
     result_sites,
+    sites,
     visible_names,
 )
-from podium.search.generators.genetic.sampling import (
-    NUMBERS,
-    draw,
-    draw_class,
-    draw_reduction,
-    draw_term,
+from podium.search.generators.genetic.sampling import NUMBERS, draw, draw_reduction, draw_term
+from podium.search.generators.genetic.worth import WORTH_GROWTHS
+from podium.search.program.expression import (
+    REDUCTIONS,
+    Expression,
+    apply,
+    field,
+    mapped,
+    name,
+    number,
+    reduction,
 )
-from podium.search.program.expression import apply, name, number
-from podium.search.program.ingredients import GPU_INGREDIENTS
+from podium.search.program.functions import substituted
+from podium.search.program.ingredients import GPU_INGREDIENTS, HERE
 from podium.search.program.program import (
     Block,
-    Guard,
     Program,
     Statement,
     Term,
     fresh,
-    roots,
+    terms,
     with_result,
 )
 from podium.search.program.units import BOOLEAN, is_number, unit_of, units_of
 
 DEPTH = 3
+MOST_CHANGED = 40
+"""Parts of a quantity whose change is counted; it is written twice."""
+
+BENT = frozenset(["power", "max", "min", "abs", "int", "floor", "sqrt", "/", "if"])
+"""Operations that a change does not go through unchanged."""
+
+_TAKEN = {"node.cpu_milli_left": "pod.cpu_milli", "node.memory_mib_left": "pod.memory_mib"}
+_FREE = reduction("sum", field("left"))
 
 
 def insert_term(rng: np.random.Generator, program: Program) -> Program | None:
@@ -50,7 +62,7 @@ def insert_term(rng: np.random.Generator, program: Program) -> Program | None:
     term = draw_term(rng, draft, DEPTH)
     if chance(rng, 0.5):
         weight = float(f"{np.exp(rng.normal(0.0, 1.5)):.2g}")
-        term = apply("*", draft.constant("WEIGHT", weight, 0.0, 100.0), term)
+        term = apply("*", draft.constant("WEIGHT", weight, 0.001, 100.0), term)
     head = "+" if chance(rng, 0.5) else "-"
     return draft.taken_up(put(program, site, apply(head, site.part, term)))
 
@@ -70,35 +82,80 @@ def reward_equality(rng: np.random.Generator, program: Program) -> Program | Non
 
 def insert_loop(rng: np.random.Generator, program: Program) -> Program | None:
     """Adds a loop over GPU slots and uses it, as a ratio, in the score."""
-    site = Site(len(list(roots(program.block))) - 1, (), program.block.result, False)
-    if site.part.head == "hold":
+    if program.block.result.head == "hold":
         return None
-    draft, units = draft_at(program, site)
-    loop = draw_reduction(rng, draft)
-    title = fresh(
-        "slots_seen" if is_number(unit_of(loop, units)) else "gpu_milli_seen", draft.taken
-    )
-    draft.taken.add(title)
-    part = name(title) if title.startswith("slots") else apply("/", name(title), number(1000))
-    weight = draft.constant("WEIGHT", float(f"{rng.normal(0.0, 1.0):.2g}"), -10.0, 10.0)
-    term = apply("*", weight, part)
-    statements: tuple[Statement, ...] = (*program.block.statements, Term(title, loop))
-    grown = replace(program, block=Block(statements, apply("+", site.part, term)))
-    return draft.taken_up(grown)
-
-
-def branch(rng: np.random.Generator, program: Program) -> Program | None:
-    """Scores one class of pods apart from the others, at first almost alike."""
     draft = Draft.at(program, visible_names(program)[-1], units_of(program))
-    result = program.block.result
-    if result.head == "hold":
-        return None
-    other = draw_term(rng, draft, DEPTH) if chance(rng, 0.5) else number(0)
-    if chance(rng, 0.5) and other.head != "number":
-        other = apply(pick(rng, ("+", "-")), result, other)
-    guard = Guard(draw_class(rng), Block((), other))
-    statements: tuple[Statement, ...] = (*program.block.statements, guard)
+    loop = draw_loop(rng, draft)
+    is_count = is_number(unit_of(loop.expression, units_of(program)))
+    part = name(loop.name) if is_count else apply("/", name(loop.name), number(1000))
+    weight = draft.constant("WEIGHT", float(f"{rng.normal(0.0, 1.0):.2g}"), -10.0, 10.0)
+    result = apply("+", program.block.result, apply("*", weight, part))
+    statements: tuple[Statement, ...] = (*program.block.statements, loop)
     return draft.taken_up(replace(program, block=Block(statements, result)))
+
+
+def draw_loop(rng: np.random.Generator, draft: Draft) -> Term:
+    """Draws a loop over GPU slots, with a name that says what kind of quantity it is."""
+    loop = draw_reduction(rng, draft)
+    title = fresh("gpus_seen" if is_number(unit_of(loop, {})) else "gpu_milli_seen", draft.taken)
+    draft.taken.add(title)
+    return Term(title, loop)
+
+
+def insert_change(rng: np.random.Generator, program: Program) -> Program | None:
+    """Adds how much placing the pod changes a quantity of the node, of the score or drawn anew."""
+    found = result_sites(program)
+    if not found:
+        return None
+    site = pick(rng, found)
+    draft, _ = draft_at(program, site)
+    part = _bent_part(rng, program)
+    if part is None or chance(rng, 0.5):
+        inner = draw_term(rng, draft, 2)
+        is_gap = chance(rng, 0.5)
+        limit = draw_term(rng, draft, 1) if is_gap else number(0)
+        part = apply("max", number(0), apply("-", inner, limit))
+        part = part if is_gap else apply("power", inner, number(2))
+    before, after = _expanded(part, program), once_placed(part, program)
+    if before == after or after.size > MOST_CHANGED:
+        return None
+    weight = draft.constant("WEIGHT", float(f"{rng.normal(0.0, 1.0):.2g}"), -10.0, 10.0)
+    change = apply("*", weight, apply("-", after, before))
+    return draft.taken_up(put(program, site, apply("+", site.part, change)))
+
+
+def _bent_part(rng: np.random.Generator, program: Program) -> Expression | None:
+    """Picks a ratio of the score whose change says more than the pod alone."""
+    units = units_of(program)
+    results = {each.root for each in result_sites(program)}
+    found = [
+        each.part
+        for each in sites(program)
+        if each.root in results and each.part.head in BENT and is_number(unit_of(each.part, units))
+    ]
+    return pick(rng, found) if found else None
+
+
+def once_placed(part: Expression, program: Program) -> Expression:
+    """Expresses a quantity as it is once the pod has taken its CPU, memory and GPU."""
+    wanted = apply("*", field("pod.gpu_count"), field("pod.gpu_milli"))
+    free = {each.name for each in terms(program.block) if each.expression == _FREE}
+
+    def change(each: Expression) -> Expression:
+        if each.head == "field" and each.value in _TAKEN:
+            return apply("-", each, field(_TAKEN[each.value]))
+        return apply("-", each, wanted) if each.head == "name" and each.value in free else each
+
+    return mapped(_expanded(part, program), change)
+
+
+def _expanded(part: Expression, program: Program) -> Expression:
+    """Writes terms into the place of their names; loops stay."""
+    known: dict[str, Expression] = {}
+    for term in terms(program.block):
+        if term.expression.head not in REDUCTIONS:
+            known[term.name] = substituted(term.expression, known)
+    return substituted(part, known)
 
 
 def see_gpu(rng: np.random.Generator, program: Program) -> Program | None:
@@ -107,13 +164,19 @@ def see_gpu(rng: np.random.Generator, program: Program) -> Program | None:
         return None
     program = replace(program, takes_gpu=True)
     draft = Draft.at(program, visible_names(program)[-1], units_of(program))
-    title = pick(rng, sorted(GPU_INGREDIENTS))
+    # The first is the field of the slot, as it must be read: some pods have no slot.
+    title = pick(rng, sorted(GPU_INGREDIENTS)) if program.draws_ingredients else HERE
     ratio = apply("/", name(title), number(1000))
     weight = draft.constant("WEIGHT", float(f"{rng.normal(0.0, 1.0):.2g}"), -10.0, 10.0)
     result = apply("+", program.block.result, apply("*", weight, ratio))
     return draft.taken_up(with_result(program, result))
 
 
+PLAIN_GROWTHS: dict[Mutation, float] = {
+    insert_term: 4.0, reward_equality: 1.5, insert_loop: 3.0, insert_change: 3.0, see_gpu: 0.7,
+}  # fmt: skip
+"""For programs that are made of fields, arithmetic and loops over slots alone."""
+
 GROWTHS: dict[Mutation, float] = {
-    insert_term: 4.0, reward_equality: 1.5, insert_loop: 1.0, branch: 1.0, see_gpu: 0.7,
+    insert_term: 4.0, reward_equality: 1.5, see_gpu: 0.7, insert_change: 1.0, **WORTH_GROWTHS,
 }  # fmt: skip

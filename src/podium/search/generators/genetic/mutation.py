@@ -8,17 +8,20 @@ from dataclasses import replace
 import numpy as np
 
 from podium.search.generators.genetic.choice import chance, pick
-from podium.search.generators.genetic.positions import available, draft_at, put, sites
+from podium.search.generators.genetic.positions import (
+    available,
+    draft_at,
+    function_sites,
+    put,
+    sites,
+)
 from podium.search.generators.genetic.sampling import draw, quantised
-from podium.search.program.expression import COMPARISONS, Expression, apply, name, number, walk
+from podium.search.program.expression import Expression, apply, name, number, walk
 from podium.search.program.ingredients import INGREDIENTS
 from podium.search.program.program import (
-    Block,
     Constant,
     Guard,
     Program,
-    fresh,
-    names_given,
     roots,
     terms,
     with_roots,
@@ -76,19 +79,10 @@ for _group in (("+", "-"), ("min", "max"), ("and", "or")):
     _ALIKE.update(dict.fromkeys(_group, _group))
 
 
-def swap_comparison(rng: np.random.Generator, program: Program) -> Program | None:
-    """Turns one comparison into another."""
-    found = [site for site in sites(program) if site.part.head in COMPARISONS]
-    if not found:
-        return None
-    site = pick(rng, found)
-    heads = [head for head in COMPARISONS[:5] if head != site.part.head]
-    return put(program, site, apply(pick(rng, heads), *site.part.arguments))
-
-
 def jitter_number(rng: np.random.Generator, program: Program) -> Program | None:
     """Moves one literal number a little."""
-    found = [site for site in sites(program) if site.part.head == "number"]
+    places = (*sites(program), *function_sites(program))
+    found = [site for site in places if site.part.head == "number"]
     if not found:
         return None
     site = pick(rng, found)
@@ -124,30 +118,13 @@ def _moved(rng: np.random.Generator, constant: Constant) -> Constant:
     return replace(constant, value=min(max(value, low), high))
 
 
-def name_number(rng: np.random.Generator, program: Program) -> Program | None:
-    """Turns a literal number into a tunable constant."""
-    found = [site for site in sites(program) if _is_nameable(site.part)]
-    if not found:
-        return None
-    site = pick(rng, found)
-    value = site.part.value
-    ends = sorted((value * 0.1, value * 10.0))
-    title = fresh("FACTOR", names_given(program))
-    constant = Constant(title, value, (float(f"{ends[0]:.3g}"), float(f"{ends[1]:.3g}")))
-    program = replace(program, constants=(*program.constants, constant))
-    return put(program, site, name(title))
-
-
-def _is_nameable(part: Expression) -> bool:
-    return part.head == "number" and part.value not in (0, 1, 1000)
-
-
 def delete_term(rng: np.random.Generator, program: Program) -> Program | None:
-    """Keeps only one side of a sum, a product or a choice."""
+    """Keeps only one side of a sum, a product or a choice, or drops a guard."""
     heads = ("+", "-", "*", "min", "max", "if", "and", "or")
-    found = [site for site in sites(program) if site.part.head in heads]
-    if not found:
-        return None
+    places = (*sites(program), *function_sites(program))
+    found = [site for site in places if site.part.head in heads]
+    if not found or chance(rng, 0.3):
+        return _unguarded(rng, program)
     site = pick(rng, found)
     parts = site.part.arguments[1:] if site.part.head == "if" else site.part.arguments
     return put(program, site, pick(rng, parts))
@@ -215,26 +192,17 @@ def _renamed(part: Expression, one: str, other: str) -> Expression:
     return Expression(part.head, arguments, part.value)
 
 
-def unbranch(rng: np.random.Generator, program: Program) -> Program | None:
-    """Drops a guard, or returns what it returns for all pods."""
-    places = [
-        index
-        for index, statement in enumerate(program.block.statements)
-        if isinstance(statement, Guard)
-    ]
+def _unguarded(rng: np.random.Generator, program: Program) -> Program | None:
+    statements = program.block.statements
+    places = [index for index, each in enumerate(statements) if isinstance(each, Guard)]
     if not places:
         return None
     place = pick(rng, places)
-    guard = program.block.statements[place]
-    before, after = program.block.statements[:place], program.block.statements[place + 1 :]
-    if isinstance(guard, Guard) and chance(rng, 0.3):
-        inner = guard.block
-        return replace(program, block=Block((*before, *inner.statements), inner.result))
-    return replace(program, block=Block((*before, *after), program.block.result))
+    kept = (*statements[:place], *statements[place + 1 :])
+    return replace(program, block=replace(program.block, statements=kept))
 
 
 MUTATIONS: dict[Mutation, float] = {
-    replace_part: 4.0, change_point: 3.0, swap_comparison: 1.0, jitter_number: 2.0,
-    jitter_constant: 3.0, name_number: 0.5, delete_term: 2.0, hoist: 1.0, quantise: 2.0,
-    unbranch: 0.5, exchange_relative: 1.5,
+    replace_part: 4.0, change_point: 3.0, jitter_number: 2.0, jitter_constant: 3.0,
+    delete_term: 2.0, hoist: 1.0, quantise: 2.0, exchange_relative: 1.5,
 }  # fmt: skip

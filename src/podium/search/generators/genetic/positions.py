@@ -26,7 +26,7 @@ from podium.search.program.units import DRAWN, FIELDS, Unit, unit_of, unit_of_na
 
 LIKELY = {
     "stranded_gpu_milli_more": 2, "starved_gpu_milli_more": 4, "lost_gpu_milli": 2,
-    "cpu_per_gpu_total": 2,
+    "cpu_per_gpu_total": 2, "gpu_milli_behind": 2,
 }  # fmt: skip
 """How many times as often as others some ingredients are drawn."""
 
@@ -114,6 +114,8 @@ def _closures() -> dict[str, set[str]]:
 
 def available(program: Program) -> list[str]:
     """Lists the numeric ingredients that a program has, or may get without a clash of names."""
+    if not program.draws_ingredients:
+        return []
     given = {term.name: term.expression for term in terms(program.block)}
     constants = {constant.name for constant in program.constants}
     clashes = CONSTANTS.keys() & given.keys() | {
@@ -191,8 +193,23 @@ def draft_at(program: Program, site: Site) -> tuple[Draft, dict[str, Unit]]:
     return (draft.in_loop() if site.in_loop else draft), units
 
 
+def function_sites(program: Program) -> list[Site]:
+    """Lists every part of functions; their roots are counted down from -1."""
+    return [
+        Site(-1 - index, path, part, False)
+        for index, function in enumerate(program.functions)
+        for path, part in _free_parts(function.expression)
+    ]
+
+
 def put(program: Program, site: Site, part: Expression) -> Program:
     """Replaces the part at a site."""
+    if site.root < 0:
+        functions = list(program.functions)
+        own = functions[-1 - site.root]
+        changed = replaced(own.expression, site.path, part)
+        functions[-1 - site.root] = replace(own, expression=changed)
+        return replace(program, functions=tuple(functions))
     root = list(roots(program.block))[site.root]
     return with_root(program, site.root, replaced(root, site.path, part))
 

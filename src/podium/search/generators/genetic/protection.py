@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from podium.search.program.bounds import Known, bounds_of
+from podium.search.program.bounds import UNSOUND, Known, bounds_of, is_sound
 from podium.search.program.expression import Expression, apply, number, with_arguments
-from podium.search.program.program import Block, Guard, Program, Statement, Term
+from podium.search.program.program import Block, Function, Guard, Program, Statement, Term
 
 LEAST_RATIO = 0.01
 LARGEST_EXPONENT = 50
@@ -16,7 +17,18 @@ _GUARDED = frozenset([*_DIVISIONS, "sqrt", "log", "exp"])
 
 def protect(program: Program) -> Program:
     """Wraps what could be zero or negative where it must not be."""
+    if program.functions and not is_sound(program):
+        program = replace(program, functions=tuple(_function(program)))
     return replace(program, block=_block(program.block, Known.of(program)))
+
+
+def _function(program: Program) -> Iterator[Function]:
+    """Wraps what functions compute, where some call of theirs may fail."""
+    known = Known.of(program)
+    for function in program.functions:
+        given = dict.fromkeys(function.parameters, UNSOUND)
+        inner = Known(known.names | given, known.functions)
+        yield replace(function, expression=protected(function.expression, inner))
 
 
 def _block(block: Block, known: Known) -> Block:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from podium.model.records import GPU_MILLI
+from podium.model.records import ANY_MODEL, GPU_MILLI
 from podium.search.generators.genetic.choice import chance, pick, weighted
 from podium.search.generators.genetic.positions import Draft
 from podium.search.program.expression import (
@@ -46,6 +46,9 @@ def draw_quantity(rng: np.random.Generator, draft: Draft, unit: Unit, depth: int
     leaves = draft.leaves.get(unit[:3], [])
     if leaves and (depth <= 0 or chance(rng, 0.7)):
         return pick(rng, leaves)
+    if not leaves and unit.gpu < 0:  # for each GPU
+        top = draw_quantity(rng, draft, Unit(unit.cpu, unit.memory), depth - 1)
+        return apply("/", top, draw_quantity(rng, draft, GPU, depth - 1))
     if not leaves or chance(rng, 0.2):
         scaled = draw_ratio(rng, draft, depth - 2)
         return apply("*", scaled, pick(rng, leaves)) if leaves else scaled
@@ -154,8 +157,9 @@ CLASSES = (
     apply("<", field("pod.gpu_milli"), number(GPU_MILLI)),
     apply("==", field("pod.gpu_milli"), number(GPU_MILLI)),
     apply(">", field("pod.gpu_count"), number(1)),
+    apply("!=", field("pod.gpu_models"), number(ANY_MODEL)),
 )
-"""CPU-only pods, GPU pods; those without whole GPUs, those with; several GPUs."""
+"""CPU-only pods, GPU pods; those without whole GPUs, those with; several GPUs; some models only."""
 
 
 def draw_class(rng: np.random.Generator) -> Expression:

@@ -1,4 +1,8 @@
-"""The programs that breeding starts from: published formulas and the simplest packing terms."""
+"""The programs that breeding starts from: published formulas, simple packing terms, and our own.
+
+`fed` and `typical` were written by people here, after what the fragmentation of FGD counts; what a
+search finds beginning with them is theirs as far as it is them with other constants.
+"""
 
 from __future__ import annotations
 
@@ -55,20 +59,6 @@ def score(pod, node):
     gpu_ratio = gpu_milli_after / max(1, 1000 * node.gpu_count)
     cpu_ratio = cpu_milli_after / max(1, node.cpu_milli_total)
     return -int(10 * abs(gpu_ratio - cpu_ratio))
-'''
-
-_BORG = '''"""Prefers what takes CPU and memory in the proportion in which they are free.
-
-The function that AlphaEvolve found for Borg, as described in its report of 2025.
-"""
-
-
-def score(pod, node):
-    cpu_ratio = max(1, pod.cpu_milli) / max(1, node.cpu_milli_left)
-    memory_ratio = max(1, pod.memory_mib) / max(1, node.memory_mib_left)
-    cpu_per_memory = cpu_ratio / max(0.000001, memory_ratio)
-    memory_per_cpu = memory_ratio / max(0.000001, cpu_ratio)
-    return -(cpu_ratio + memory_ratio + memory_per_cpu + cpu_per_memory)
 '''
 
 _EXACT = '''"""Looks for the GPU on which a share pod leaves nothing, or little."""
@@ -139,7 +129,7 @@ def score(pod, node):
 '''
 
 _TEXTS = {
-    "packed": _PACKED, "convex": _CONVEX, "balanced": _BALANCED, "borg": _BORG, "exact": _EXACT,
+    "packed": _PACKED, "convex": _CONVEX, "balanced": _BALANCED, "exact": _EXACT,
     "fed": _FED, "typical": _TYPICAL,
 }  # fmt: skip
 

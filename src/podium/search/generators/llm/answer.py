@@ -12,9 +12,11 @@ from typing import Any
 
 from podium.search.candidate.text import parse_text
 from podium.search.generators.llm.exchange import (
+    CUT,
     answer_text,
     first_choice,
     first_message,
+    reasoning_text,
     shortened,
 )
 
@@ -37,7 +39,9 @@ class Answer:
     problem: str = ""
 
 
-_CUT_OFF = Answer(problem="the answer was cut off within the program; allow longer answers")
+LONGER_ANSWERS = "allow longer answers with --max-tokens (search.max_tokens)"
+_CUT_OFF = Answer(problem=f"the answer was cut off within the program; {LONGER_ANSWERS}")
+_CODE_KEYS = ("code", "program", "policy", "python")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +68,31 @@ def read_body(body: Any) -> Answer:
         return Answer(problem=f"the model refused: {shortened(refusal, LONGEST_THOUGHT)}")
     if finish == "content_filter":
         return Answer(problem="the service's content filter withheld the answer")
-    if not text.strip():
-        reason = "the limit on its length was reached first" if finish == "length" else finish
-        return Answer(problem=f"the answer is empty ({reason})")
-    return read_answer(text, is_cut=finish == "length")
+    is_cut = finish in ("length", CUT)
+    found = read_answer(text, is_cut) if text.strip() else _empty(finish)
+    if found.text:
+        return found
+    # Some models, or services, leave the answer among what they thought.
+    thought_out = read_answer(reasoning_text(body), is_cut=True)
+    return thought_out if thought_out.text else found
+
+
+def _empty(finish: str) -> Answer:
+    reason = finish
+    if finish == "length":
+        reason = f"the limit on its length was reached first; {LONGER_ANSWERS}"
+    return Answer(problem=f"the answer is empty ({reason})")
 
 
 def read_answer(text: str, is_cut: bool = False) -> Answer:
     """Reads a program out of a text: fenced in any way, or bare, with prose around it or none."""
-    said = _THINKING.sub("", _plain(text[:LONGEST_ANSWER])).strip()
-    answer = _read_object(said) or _read_fenced(said, is_cut) or _read_bare(said, is_cut)
+    plain = _plain(text[:LONGEST_ANSWER])
+    said = _THINKING.sub("", plain).strip()
+    answer = (
+        _read_object(said) or _read_fenced(said, is_cut) or _read_bare(said, is_cut)
+        # Nothing but thinking: perhaps the program is in it.
+        or (_read_fenced(plain, is_cut=True) if not said else None)
+    )  # fmt: skip
     if answer is None:
         quoted = shortened(said, 120) or "only thinking"
         reason = "was cut off before a program came" if is_cut else "holds no program"
@@ -94,8 +113,10 @@ def _read_object(text: str) -> Answer | None:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    code, thought = found.get("code"), found.get("thought")
-    if not isinstance(code, str) or not code.strip():
+    named = (found.get(key) for key in _CODE_KEYS)
+    code = next((each for each in named if isinstance(each, str) and each.strip()), None)
+    thought = found.get("thought")
+    if code is None:
         return None
     inner = read_answer(code) if _fenced(code)[1] else Answer(_tidy(code))
     return Answer(inner.text, _one_line(str(thought or "")), inner.problem)
@@ -103,6 +124,11 @@ def _read_object(text: str) -> Answer | None:
 
 def _read_fenced(text: str, is_cut: bool) -> Answer | None:
     before, blocks = _fenced(text)
+    objects = [_read_object(block.text.strip()) for block in blocks if block.is_closed]
+    written = [each for each in objects if each is not None and each.text]
+    if written and not any(block.has_score for block in blocks):
+        thought = written[-1].thought or _thought(before, text, "")
+        return Answer(written[-1].text, thought)
     # Models show a parent before their own program, and an example of its use after it.
     best = max(enumerate(blocks), key=lambda row: (row[1].rank, row[0]), default=(0, _Block()))[1]
     if not (best.has_score or _looks_like_code(best.text)):

@@ -14,8 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from podium.search.generators.llm.answer import LONGER_ANSWERS, read_body
 from podium.search.generators.llm.budget import Budget, Charge, Price
-from podium.search.generators.llm.exchange import UNREACHABLE, Reply, Try, charge_of, most_charge
+from podium.search.generators.llm.exchange import (
+    UNREACHABLE,
+    Reply,
+    Try,
+    charge_of,
+    first_choice,
+    most_charge,
+)
 from podium.search.generators.llm.http import Transport
 from podium.search.generators.llm.prompt import Prompt
 from podium.search.generators.llm.settings import LlmSettings
@@ -61,9 +69,12 @@ def _asked_s(text: str, now: float) -> float | None:
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
 
 
-TEMPERATURE, SEED = "temperature", "seed"
+TEMPERATURE, SEED, EFFORT = "temperature", "seed", "reasoning_effort"
 MOST_UNREACHED = 12
 """Unreachable this many proposals in a row, the service is not asked any more."""
+
+MOST_CUT_SHORT = 3
+"""Answers in a row that end at their limit before a program; after them the model is not asked."""
 
 LIMITS = ("max_tokens", "max_completion_tokens")
 """Names of the limit on an answer; older models know the first, newer ones want the second."""
@@ -78,6 +89,7 @@ class Ask:
     model: str
     prompt: Prompt
     seed: int
+    temperature: float | None = None
 
 
 class Client:
@@ -96,6 +108,8 @@ class Client:
         self._dropped: dict[str, frozenset[str]] = {}
         self._stopped: dict[str, str] = {}
         self._unreached = 0  # proposals in a row
+        self._cut_short: dict[str, int] = {}  # answers in a row without a program, by model
+        self._turns = threading.BoundedSemaphore(settings.concurrency)
         self._lock = threading.Lock()
 
     @property
@@ -128,13 +142,14 @@ class Client:
         tries: list[Try] = []
         failures = 0
         while failures < self._settings.tries:
-            refusal = self._unbounded(ask.model)
-            if not refusal and not self._budget.reserve(self.most(ask)):
-                refusal = self._budget.refusal(self.most(ask))
-            if refusal:
-                return tries, refusal
-            made = self._try(ask)
-            tries.append(made)
+            with self._turns:
+                refusal = self._refusal(ask)
+                if refusal:
+                    return tries, refusal
+                made = self._try(ask)
+                tries.append(made)
+                if not made.reply.problem:
+                    self._heed_length(made)
             refused = _refused_parameters(made)
             if refused:  # and never sent again, so that this comes to an end
                 self.drop(ask.model, refused)
@@ -162,12 +177,21 @@ class Client:
     def _parameters(self, ask: Ask) -> dict[str, Any]:
         settings = self._settings
         dropped = self._dropped_of(ask.model)
-        given: dict[str, Any] = {SEED: ask.seed}
-        if settings.temperature is not None:
-            given[TEMPERATURE] = settings.temperature
+        given: dict[str, Any] = {SEED: ask.seed, **settings.parameters}
+        if ask.temperature is not None:
+            given[TEMPERATURE] = ask.temperature
+        if settings.reasoning_effort:
+            given[EFFORT] = settings.reasoning_effort
         sent = {name: value for name, value in given.items() if name not in dropped}
         limit = next((name for name in LIMITS if name not in dropped), None)
         return sent | ({limit: settings.max_tokens} if limit else {})
+
+    def _refusal(self, ask: Ask) -> str:
+        """Explains why a model is not asked: it was stopped meanwhile, or costs too much."""
+        refusal = self.stopped.get(ask.model, "") or self._unbounded(ask.model)
+        if not refusal and not self._budget.reserve(self.most(ask)):
+            refusal = self._budget.refusal(self.most(ask))
+        return refusal
 
     def _unbounded(self, model: str) -> str:
         if not self._dropped_of(model) >= set(LIMITS):
@@ -189,6 +213,21 @@ class Client:
             self._stop(last.model, last.reply.stop)
         for model in self._settings.models if is_gone else ():
             self._stop(model, "the service cannot be reached")
+
+    def _heed_length(self, last: Try) -> None:
+        """Stops a model that thinks longer than an answer may be, before it uses the budget up."""
+        is_cut = first_choice(last.reply.body).get("finish_reason") == "length"
+        is_short = is_cut and not read_body(last.reply.body).text
+        with self._lock:
+            count = self._cut_short.get(last.model, 0) + 1 if is_short else 0
+            self._cut_short[last.model] = count
+        if count >= MOST_CUT_SHORT:
+            limit = f"{self._settings.max_tokens:,} tokens"
+            self._stop(
+                last.model,
+                f"{count} answers in a row ended at their limit of {limit} before a program came; "
+                f"{LONGER_ANSWERS}",
+            )
 
     def _stop(self, model: str, reason: str) -> None:
         with self._lock:

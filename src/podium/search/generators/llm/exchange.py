@@ -34,11 +34,11 @@ class Reply:
 
     @property
     def body(self) -> Any:
-        """Reads the answer as JSON; None if it is none."""
+        """Reads the answer as JSON, whole or streamed; None if it is neither."""
         try:
             return json.loads(self.text)
         except (ValueError, RecursionError):
-            return None
+            return read_stream(self.text)
 
     @property
     def code(self) -> int:
@@ -144,6 +144,46 @@ def shortened(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 3] + "..."
 
 
+CUT = "cut"
+"""Why a stream ended that nobody ended: it has no last message, and what it cost is not known."""
+
+_REASONING = ("reasoning_content", "reasoning")
+_STREAMED = ("content", "refusal", *_REASONING)
+
+
+def read_stream(text: str) -> dict[str, Any] | None:
+    """Puts a chat completion together that came as server-sent events; None if it is none.
+
+    The usage comes in the last message only.
+    """
+    chunks = [each for each in map(_chunk, text.splitlines()) if each is not None]
+    if not chunks:
+        return None
+    failed = next((each for each in chunks if each.get("error")), None)
+    if failed is not None:
+        return failed
+    choices = [choice for choice in map(first_choice, chunks) if choice]
+    deltas = [each["delta"] for each in choices if isinstance(each.get("delta"), Mapping)]
+    message = {
+        key: "".join(each[key] for each in deltas if isinstance(each.get(key), str))
+        for key in _STREAMED
+    }
+    finish = [each["finish_reason"] for each in choices if each.get("finish_reason")]
+    usage = [each["usage"] for each in chunks if isinstance(each.get("usage"), Mapping)]
+    choice = {"message": message, "finish_reason": finish[-1] if finish else CUT}
+    return {"choices": [choice], **({"usage": usage[-1]} if usage else {})}
+
+
+def _chunk(line: str) -> dict[str, Any] | None:
+    if not line.startswith("data:"):
+        return None
+    try:
+        found = json.loads(line.removeprefix("data:"))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 WRAPPING_TOKENS = 256
 """Tokens that a service may add around two messages."""
 
@@ -168,7 +208,8 @@ def charge_of(reply: Reply, most: Charge, price: Price | None) -> Charge:
     usage = body.get("usage")
     given: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
     least_in = (most.tokens_in - WRAPPING_TOKENS) // MOST_BYTES_A_TOKEN
-    least_out = len(answer_text(body).encode(errors="replace")) // MOST_BYTES_A_TOKEN
+    written = answer_text(body) + reasoning_text(body)
+    least_out = len(written.encode(errors="replace")) // MOST_BYTES_A_TOKEN
     tokens_in = _count(given.get("prompt_tokens"), least_in, most.tokens_in)
     tokens_out = _count(given.get("completion_tokens"), least_out, most.tokens_out)
     usd = reported_usd(given)
@@ -200,6 +241,17 @@ def answer_text(body: Mapping[str, Any]) -> str:
     parts = content if isinstance(content, list) else []
     texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def reasoning_text(body: Mapping[str, Any]) -> str:
+    """Finds what a model thought to itself, where the service tells; services name it differently.
+
+    >>> reasoning_text({"choices": [{"message": {"reasoning_content": "Pack."}}]})
+    'Pack.'
+    """
+    message = first_message(body)
+    named = (message.get(key) for key in _REASONING)
+    return next((each for each in named if isinstance(each, str) and each.strip()), "")
 
 
 def first_message(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from podium.search.generators.llm.bandit import Bandit
 from podium.search.generators.llm.budget import Budget, Charge
 from podium.search.generators.llm.client import Client
 from podium.search.generators.llm.exchange import Exchange, Try
-from podium.search.generators.llm.prompt import Prompt, write_prompt
+from podium.search.generators.llm.prompt import Prompt, PromptWriter
 from podium.search.generators.llm.settings import LlmSettings
 from podium.search.generators.llm.source import Asking
 
@@ -25,9 +25,11 @@ class LlmGenerator:
 
     def __init__(
         self, settings: LlmSettings, bandit: Bandit, budget: Budget, asking: Asking,
-        client: Client | None = None,
+        client: Client | None = None, writer: PromptWriter | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings
+        self.most_at_once = settings.concurrency  # calls that are worth having in flight
+        self._writer = writer or PromptWriter()
         self.closing: list[Callable[[], None]] = []
         self._bandit, self._budget, self._asking, self._client = bandit, budget, asking, client
 
@@ -37,7 +39,7 @@ class LlmGenerator:
         Raises:
             InputError: a replay is asked for something that was never recorded.
         """
-        prompt = write_prompt(request)
+        prompt = self._writer.write(request)
         exchange = self._asking(request, prompt)
         if not exchange.spent:
             return conclude(exchange, prompt)

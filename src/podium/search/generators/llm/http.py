@@ -27,6 +27,15 @@ class Transport(Protocol):
         ...
 
 
+_REQUIRED = ("model", "messages")
+
+
+def _split(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Passes parameters on as they are: the SDK knows only those of one service."""
+    others = {name: value for name, value in body.items() if name not in _REQUIRED}
+    return {**{name: body[name] for name in _REQUIRED}, "extra_body": others}
+
+
 class SdkTransport:
     """Sends calls over HTTP."""
 
@@ -47,7 +56,7 @@ class SdkTransport:
         deadline_s = time.monotonic() + timeout_s
         create = self._client.chat.completions.with_streaming_response.create
         try:
-            with create(**body, timeout=timeout_s) as response:
+            with create(**_split(body), timeout=timeout_s) as response:
                 return self._read(response, deadline_s)
         except self._openai.APIStatusError as error:
             reply = error.response

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from podium.search.generators.generator import Exemplar, Failure, Request
-from podium.search.generators.llm.task import describe_task
+from podium.search.generators.llm.task import task_values
+from podium.search.generators.llm.templates import (
+    IMPROVE,
+    REPAIR_TEMPLATE,
+    START_TEMPLATE,
+    SYSTEM,
+    Templates,
+)
 from podium.search.judging.diagnostics import LEGEND
 
 MOST_DIAGNOSTICS = 3000
@@ -16,18 +24,7 @@ MOST_DIAGNOSTICS = 3000
 START, REPAIR = "start", "repair"
 DIFFERENT, SHARED, MODIFY, SIMPLIFY, CROSS = "different", "shared", "modify", "simplify", "cross"
 
-OPERATORS = {
-    START: "Write a policy.",
-    DIFFERENT: "Write a policy that follows a totally different idea from the programs above.",
-    SHARED: "Find the idea that the programs above have in common, and write a policy that builds "
-    "on that idea with other means.",
-    MODIFY: "Change the best program above so that it scores higher: mend what its diagnostics "
-    "show to go wrong.",
-    SIMPLIFY: "Simplify the best program above: take out the parts that are likely to suit only "
-    "the cases it was trained on, and keep what must matter on any cluster.",
-    CROSS: "Write a policy that brings the best parts of the programs above together in one "
-    "formula.",
-}
+OPERATORS = Templates.read().operators
 """What a program is asked for, by the name of the operator."""
 
 _ALONE = {DIFFERENT: 2.0, MODIFY: 4.0, SIMPLIFY: 1.0}
@@ -35,15 +32,6 @@ _TOGETHER = {DIFFERENT: 2.0, SHARED: 2.0, MODIFY: 3.0, SIMPLIFY: 1.0, CROSS: 2.0
 _BOLDER = 4.0  # how much likelier a different idea becomes when a search stagnates
 
 _STAGNANT = "The search has found nothing better for long: leave the beaten path."
-_REPAIR = """\
-This policy was refused. Write it again so that it is accepted, and keep its idea.
-
-```python
-{text}```
-
-Gate: {gate}
-Reason:
-{reason}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +48,46 @@ class Prompt:
         return f"{self.system}\n\n{self.user}"
 
 
+@dataclass(frozen=True, slots=True)
+class PromptWriter:
+    """Writes questions from templates, for one run."""
+
+    templates: Templates = field(default_factory=Templates.read)
+    workload: str = ""  # the pods and nodes that candidates are judged on, in words
+    losses: str = ""  # where fgd loses GPUs there
+
+    def write(self, request: Request) -> Prompt:
+        """Writes the question of a request; equal requests get equal questions."""
+        parents = sorted(request.parents, key=lambda each: (each.fitness, -each.number))
+        texts = [parent.text for parent in parents]
+        texts += [request.failure.text] if request.failure else []
+        values = {
+            **task_values(may_hold=any("HOLD" in text for text in texts)),
+            "workload": self.workload, "fitness": request.fitness, "losses": self._losses(request),
+        }  # fmt: skip
+        if request.failure:
+            return self._prompt(REPAIR_TEMPLATE, values | _repair(request.failure), REPAIR)
+        operator = draw_operator(request)
+        values |= {
+            "legend": LEGEND if any(parent.diagnostics for parent in parents) else "",
+            "programs": "\n\n".join(map(_program, parents)),
+            "notes": request.notes,
+            "stagnant": _STAGNANT if request.is_stagnant and parents else "",
+            "operator": self.templates.operators[operator],
+        }
+        return self._prompt(IMPROVE if parents else START_TEMPLATE, values, operator)
+
+    def _prompt(self, name: str, values: Mapping[str, str], operator: str) -> Prompt:
+        fill = self.templates.fill
+        return Prompt(fill(SYSTEM, values), fill(name, values), operator)
+
+    def _losses(self, request: Request) -> str:
+        return "\n".join(filter(None, [self.losses, request.best]))
+
+
 def write_prompt(request: Request) -> Prompt:
-    """Writes the question of a request; equal requests get equal questions."""
-    parents = sorted(request.parents, key=lambda each: (each.fitness, -each.number))
-    texts = [parent.text for parent in parents]
-    texts += [request.failure.text] if request.failure else []
-    system = describe_task(any("HOLD" in text for text in texts))
-    goal = f"# Fitness, higher is better\n{request.fitness}" if request.fitness else ""
-    if request.failure:
-        return Prompt(system, _joined(goal, _repair(request.failure)), REPAIR)
-    operator = draw_operator(request)
-    shown = [_program(parent) for parent in parents]
-    title = "# Earlier programs, the best last" if shown else ""
-    legend = LEGEND if any(parent.diagnostics for parent in parents) else ""
-    stagnant = _STAGNANT if request.is_stagnant and shown else ""
-    notes = f"# What this search has seen so far\n{request.notes}" if request.notes else ""
-    wanted = _joined("# Now", stagnant, OPERATORS[operator])
-    return Prompt(system, _joined(goal, title, legend, *shown, notes, wanted), operator)
+    """Writes the question of a request from Podium's own templates."""
+    return PromptWriter().write(request)
 
 
 def draw_operator(request: Request) -> str:
@@ -104,9 +115,10 @@ def _program(parent: Exemplar) -> str:
     return "\n".join(told)
 
 
-def _repair(failure: Failure) -> str:
-    text, reason = _ended(failure.text), _cut(failure.reason)
-    return _REPAIR.format(text=text, gate=failure.gate, reason=reason)
+def _repair(failure: Failure) -> dict[str, str]:
+    return {
+        "text": failure.text.rstrip(), "gate": failure.gate, "reason": _cut(failure.reason)
+    }  # fmt: skip
 
 
 def _cut(text: str) -> str:
@@ -118,7 +130,3 @@ def _cut(text: str) -> str:
 
 def _ended(text: str) -> str:
     return text.rstrip() + "\n"
-
-
-def _joined(*parts: str) -> str:
-    return "\n\n".join(filter(None, parts))

@@ -16,6 +16,17 @@ Mode = Literal["live", "record", "replay"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay")
 
 
+OWN_PARAMETERS_SET_BY = {
+    "model": "name models with --model", "messages": "write prompts with --prompts",
+    "temperature": "set it with --temperature", "max_tokens": "set it with --max-tokens",
+    "max_completion_tokens": "set it with --max-tokens", "seed": "set the seed of the run",
+    "reasoning_effort": "set it with --reasoning-effort", "n": "one answer is read of each call",
+}  # fmt: skip
+"""Parameters that Podium itself sends, and how they are chosen."""
+
+OWN_PARAMETERS = frozenset(OWN_PARAMETERS_SET_BY)
+
+
 @dataclass(frozen=True, slots=True)
 class LlmSettings:
     """Which models are asked, where, how, and with what budget."""
@@ -26,9 +37,12 @@ class LlmSettings:
     usd: float | None = None
     tokens: int | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
-    temperature: float | None = 1.0
+    temperature: float | tuple[float, ...] | None = 1.0  # of several, one is drawn for each call
     max_tokens: int = 4096  # of one answer, what a model thinks to itself included
     timeout_s: float = 120.0
+    reasoning_effort: str = ""  # as the service calls it; empty: not sent
+    concurrency: int = 8  # calls in flight
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # further ones, sent as they are
     tries: int = 4  # of one proposal
     cassette: Path | None = None
     mode: Mode = "live"
@@ -50,14 +64,26 @@ class LlmSettings:
             f"timeout_s must be positive, got {self.timeout_s}",
             "give seconds",
         )
-        for key in ("max_tokens", "tries"):
+        for key in ("max_tokens", "tries", "concurrency"):
             value = getattr(self, key)
             _check(value >= 1, f"{key} is {value}", "give a positive number")
+        for value in self.temperatures:
+            _check(0 <= value <= 2, f"temperature is {value:g}", "give numbers from 0 to 2")
+        for key in OWN_PARAMETERS & self.parameters.keys():
+            _check(False, f'the parameter "{key}" cannot be passed on', OWN_PARAMETERS_SET_BY[key])
         has_cap = self.usd is not None or self.tokens is not None
         _check(
             has_cap or self.mode == "replay",
             "no budget is set for language models", "give one in US dollars or in tokens",
         )  # fmt: skip
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        """Lists the temperatures that calls are drawn from; none: the service chooses."""
+        if self.temperature is None:
+            return ()
+        several = isinstance(self.temperature, tuple)
+        return self.temperature if several else (self.temperature,)  # type: ignore[return-value]
 
     @property
     def caps(self) -> Caps:
@@ -80,6 +106,8 @@ class LlmSettings:
             "models": list(self.models), "usd": self.usd, "tokens": self.tokens,
             "temperature": self.temperature, "max_tokens": self.max_tokens,
             "timeout_s": self.timeout_s, "tries": self.tries, "mode": self.mode,
+            "reasoning_effort": self.reasoning_effort, "concurrency": self.concurrency,
+            "parameters": dict(self.parameters),
         }  # fmt: skip
 
 

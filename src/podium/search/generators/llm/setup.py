@@ -11,11 +11,14 @@ from podium.search.generators.llm.cassette import Player, Recorder
 from podium.search.generators.llm.client import Client, Pace
 from podium.search.generators.llm.generator import LlmGenerator
 from podium.search.generators.llm.http import SdkTransport
+from podium.search.generators.llm.prompt import PromptWriter
 from podium.search.generators.llm.settings import LlmSettings
 from podium.search.generators.llm.source import Asking, Live, Recording, Replaying
 
 
-def open_llm(settings: LlmSettings, pace: Pace | None = None) -> LlmGenerator:
+def open_llm(
+    settings: LlmSettings, pace: Pace | None = None, writer: PromptWriter | None = None
+) -> LlmGenerator:
     """Opens a generator that asks models, or one that plays a cassette back.
 
     Raises:
@@ -24,26 +27,26 @@ def open_llm(settings: LlmSettings, pace: Pace | None = None) -> LlmGenerator:
         InputError: the cassette cannot be read.
     """
     if settings.mode == "replay":
-        return _replaying(settings)
+        return _replaying(settings, writer)
     transport = SdkTransport(settings.endpoint)
     bandit, budget = Bandit(settings.models), Budget(settings.caps)
     prices = known_prices(settings, transport)
     recorder = Recorder(_cassette(settings)) if settings.mode == "record" else None
     client = Client(settings, transport, budget, prices, pace or Pace())
-    asking: Asking = Live(settings.models, client, bandit)
+    asking: Asking = Live(settings, client, bandit)
     closing = [transport.close]
     if recorder is not None:
         asking = Recording(settings, asking, recorder)
         closing.append(recorder.close)
-    generator = LlmGenerator(settings, bandit, budget, asking, client)
+    generator = LlmGenerator(settings, bandit, budget, asking, client, writer)
     generator.closing += closing
     return generator
 
 
-def _replaying(settings: LlmSettings) -> LlmGenerator:
+def _replaying(settings: LlmSettings, writer: PromptWriter | None) -> LlmGenerator:
     budget = Budget(settings.caps)
     asking = Replaying(settings, Player(_cassette(settings)), budget)
-    return LlmGenerator(settings, Bandit(settings.models), budget, asking)
+    return LlmGenerator(settings, Bandit(settings.models), budget, asking, writer=writer)
 
 
 def _cassette(settings: LlmSettings) -> Path:

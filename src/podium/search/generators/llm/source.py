@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from podium.search.generators.llm.prompt import Prompt
 from podium.search.generators.llm.settings import LlmSettings
 
 _STREAM = 11  # of a request's random numbers: choosing models, spacing tries
+_TEMPERATURE = 12
 
 Asking = Callable[[Request, Prompt], Exchange]
 """Gets the answer to a request."""
@@ -24,18 +25,20 @@ Asking = Callable[[Request, Prompt], Exchange]
 class Live:
     """Chooses a model for a request and asks it."""
 
-    def __init__(self, models: tuple[str, ...], client: Client, bandit: Bandit) -> None:
-        self._models, self._client, self._bandit = models, client, bandit
+    def __init__(self, settings: LlmSettings, client: Client, bandit: Bandit) -> None:
+        self._models, self._temperatures = settings.models, settings.temperatures
+        self._client, self._bandit = client, bandit
 
     def __call__(self, request: Request, prompt: Prompt) -> Exchange:
         """Asks the chosen model, or another one if the budget does not suffice for it."""
         rng = np.random.default_rng([*request.seed, _STREAM])
         seed = int(rng.integers(2**31))
+        temperature = draw_temperature(request, self._temperatures)
         refusals = self._client.stopped
         while left := [model for model in self._models if model not in refusals]:
             # The strongest is kept for when the others get nowhere.
             model = left[-1] if request.is_stagnant else self._bandit.choose(left, rng)
-            tries, refusal = self._client.try_often(Ask(model, prompt, seed), rng)
+            tries, refusal = self._client.try_often(Ask(model, prompt, seed, temperature), rng)
             if tries:
                 return Exchange(tuple(tries), note=refusal)
             refusals = {**self._client.stopped, **refusals, model: refusal}
@@ -71,12 +74,25 @@ class Replaying:
         return exchange
 
 
+def draw_temperature(request: Request, among: Sequence[float]) -> float | None:
+    """Draws a temperature by the request's seed; None where the service is to choose."""
+    if len(among) < 2:
+        return among[0] if among else None
+    drawn = np.random.default_rng([*request.seed, _TEMPERATURE]).integers(len(among))
+    return among[int(drawn)]
+
+
 def question_of(settings: LlmSettings, request: Request, prompt: Prompt) -> Question:
     """Returns everything that an answer depends on."""
+    temperature = settings.temperature
+    # What older recordings do not know is left out where nobody sets it.
+    later = {"reasoning_effort": settings.reasoning_effort, "parameters": dict(settings.parameters)}
     return {
-        "models": list(settings.models), "temperature": settings.temperature,
+        "models": list(settings.models),
+        "temperature": list(temperature) if isinstance(temperature, tuple) else temperature,
         "max_tokens": settings.max_tokens, "system": prompt.system, "user": prompt.user,
         "is_stagnant": request.is_stagnant, "seed": list(request.seed),
+        **{name: value for name, value in later.items() if value},
     }  # fmt: skip
 
 

@@ -52,43 +52,6 @@ def score(pod, node, gpu):
     return -free / 1000 - left / 1000 - W_CPU * node.cpu_milli_left / 1000
 '''
 
-_TASK = """\
-You write scheduling policies for a Kubernetes cluster with GPUs. A policy is a Python function \
-that scores one pod on one node; the pod goes to the node with the highest score. Pods arrive one \
-by one; what you decide for one shapes what is left for the next. Good policies leave free \
-resources in shapes that later pods can use.
-
-# The function
-{forms}
-Only nodes on which the pod fits are scored. Return a finite number; the highest wins.
-{holding}
-
-# Fields, all of them whole numbers; a policy only reads them
-{fields}
-
-# What a policy may contain
-{rules}
-
-# What tends to matter
-- What the pod leaves behind: a free part of a GPU that no usual pod fits into is lost, and so is \
-a free GPU on a node without the CPU or memory that its pods need.
-- Whole GPUs are worth more than the sum of their parts; shared GPUs should be filled first.
-- Scarce nodes should be kept for pods that need them.
-- Terms that grow faster than linearly (squares, products, ratios) tell almost full from full.
-
-# Constants
-Declare every constant so, at the top of the file: NAME = tunable(value, low, high). Constants are \
-tuned for you within their bounds after you answer: think about the structure of the formula, not \
-about numbers.
-
-# Example of a valid policy
-```python
-{example}```
-
-# How to answer
-First one line that begins with "Thought:" and says the idea in a sentence. Then the whole policy, \
-10 to 60 lines, in one ```python block. Nothing else."""
-
 _RULES = """\
 - At the top: a docstring whose first line says what the policy prefers, `import math`, \
 `{imports}`, constants (numbers, tuples of numbers, tunable), and functions. `score` may call \
@@ -104,12 +67,16 @@ the names {reserved}.
 - Division by zero fails: guard every divisor that may be 0 (gpu_count, free resources)."""
 
 
-def describe_task(may_hold: bool) -> str:
-    """Describes the task; holding pods back is offered only where the parents do it."""
-    return _TASK.format(
-        forms="\n".join(f"- score({', '.join(form)}): {_FORMS[form]}" for form in FORMS),
-        holding=_holding(may_hold), fields=_fields(), rules=_rules(), example=EXAMPLE,
-    )  # fmt: skip
+def task_values(*, may_hold: bool) -> dict[str, str]:
+    """Returns what a task consists of, by placeholder.
+
+    Holding pods back is offered only where the parents do it.
+    """
+    forms = [f"- score({', '.join(form)}): {_FORMS[form]}" for form in FORMS]
+    return {
+        "forms": "\n".join(forms), "holding": _holding(may_hold), "fields": _fields(),
+        "rules": _rules(), "example": EXAMPLE.rstrip(),
+    }  # fmt: skip
 
 
 def _holding(may_hold: bool) -> str:

@@ -140,3 +140,39 @@ def test_any_text_is_read_without_an_error(text, is_cut):
 def test_any_body_is_read_without_an_error(given_body):
     answer = read_body(given_body)
     assert bool(answer.text) != bool(answer.problem)
+
+
+def reasoned(field, text, content="", finish="stop"):
+    message = {"role": "assistant", "content": content, field: text}
+    return {"choices": [{"message": message, "finish_reason": finish}]}
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("content", ["", None, "Here it is.", "<think>so</think>"])
+def test_a_program_among_what_a_model_thought_is_found_where_there_is_no_other(field, content):
+    found = read_body(reasoned(field, "I would pack.\n" + fenced(), content))
+    assert (found.text, found.problem) == (POLICY, "")
+    own = fenced(POLICY.replace("1000", "2000"))
+    assert read_body(reasoned(field, fenced(), own)).text == POLICY.replace("1000", "2000")
+
+
+def test_a_program_that_was_thought_out_before_the_answer_was_cut_is_used():
+    assert read_body(reasoned("reasoning", fenced() + "But wait", finish="length")).text == POLICY
+    half = read_body(reasoned("reasoning", fenced()[:-40], finish="length"))
+    assert half.text == ""
+    assert "--max-tokens" in half.problem
+
+
+def test_a_program_within_think_tags_alone_is_found():
+    assert read_answer(f"<think>{fenced()}</think>").text == POLICY
+    other = fenced(POLICY.replace("1000", "2000"))
+    assert read_answer(f"<think>{other}</think>{fenced()}").text == POLICY
+
+
+@pytest.mark.parametrize("key", ["code", "program", "policy"])
+@pytest.mark.parametrize("info", ["json", ""])
+def test_a_fenced_object_is_read(key, info):
+    written = json.dumps({"thought": "fill nodes up", key: POLICY}, indent=2)
+    found = read_answer(f"Sure:\n```{info}\n{written}\n```\nThat is all.")
+    assert (found.text, found.thought) == (POLICY, "fill nodes up")
+    assert read_answer('```json\n{"thought": "none"}\n```').text == ""

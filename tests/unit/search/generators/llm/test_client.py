@@ -11,7 +11,12 @@ from podium.errors import MissingExtra, UsageError
 from podium.search.generators.generator import Proposal, Request, Spent
 from podium.search.generators.llm import LlmSettings, Price, Secret, open_llm
 from podium.search.generators.llm.budget import Charge
-from podium.search.generators.llm.client import LONGEST_WAIT_S, MOST_UNREACHED, wait_s
+from podium.search.generators.llm.client import (
+    LONGEST_WAIT_S,
+    MOST_CUT_SHORT,
+    MOST_UNREACHED,
+    wait_s,
+)
 from podium.search.generators.llm.exchange import UNREACHABLE, Reply, Try
 from support.chat_server import KEY, POLICY, Answer, error, fenced
 
@@ -410,3 +415,104 @@ def test_the_key_is_never_logged(opened, server, caplog):
     propose(opened(key=Secret(KEY)))
     assert caplog.records
     assert KEY not in caplog.text
+
+
+def thinking(tokens_out=4096):
+    """Answers with nothing but thinking, until the limit is reached."""
+    message = {"reasoning_content": "Let me think about it. " * 20}
+    return Answer("", finish="length", message=message, tokens_out=tokens_out)
+
+
+def test_a_model_that_thinks_to_the_end_of_its_answers_is_not_asked_for_long(opened, server):
+    server.script = lambda _body: thinking()
+    generator = opened()
+    for number in range(MOST_CUT_SHORT):
+        assert "--max-tokens" in propose(generator, (7, number)).problem
+    spent = generator.propose(Request((7, 99)))
+    assert isinstance(spent, Spent)
+    assert "3 answers in a row ended at their limit of 4,096 tokens" in spent.reason
+    assert "--max-tokens (search.max_tokens)" in spent.reason
+    assert spent.where  # nobody is left to ask
+    assert len(server.calls) == MOST_CUT_SHORT
+
+
+def test_a_program_now_and_then_keeps_a_model(opened, server):
+    server.script = [thinking(), thinking(), Answer(), thinking(), thinking(), Answer(), thinking()]
+    generator = opened()
+    problems = [bool(propose(generator, (7, number)).problem) for number in range(7)]
+    assert problems == [True, True, False, True, True, False, True]
+
+
+def test_another_model_goes_on_where_one_runs_out_of_length(opened, server):
+    server.script = lambda body: thinking() if body["model"] == "small" else Answer()
+    generator = opened(models=("small", "large"))
+    for number in range(20):
+        propose(generator, (7, number))
+    assert list(generator.stopped) == ["small"]
+    assert sum(call["model"] == "small" for call in server.calls) == MOST_CUT_SHORT
+
+
+def test_settings_of_how_models_answer_are_sent(opened, server):
+    extra = {"top_p": 0.9, "provider": {"order": ["a", "b"]}}
+    propose(opened(max_tokens=9000, reasoning_effort="low", temperature=None, parameters=extra))
+    (sent,) = server.calls
+    assert (sent["max_tokens"], sent["reasoning_effort"]) == (9000, "low")
+    assert (sent["top_p"], sent["provider"]) == (0.9, {"order": ["a", "b"]})
+    assert "temperature" not in sent
+
+
+def test_a_parameter_of_the_user_s_that_a_model_refuses_is_left_out(opened, server):
+    server.script = [error(400, "top_k is not supported", param="top_k"), Answer()]
+    generator = opened(parameters={"top_k": 5})
+    assert propose(generator).text == POLICY
+    assert ["top_k" in call for call in server.calls] == [True, False]
+
+
+def test_of_several_temperatures_each_call_draws_one_by_its_seed(opened, server):
+    generator = opened(temperature=(0.2, 0.8, 1.4))
+    for number in range(12):
+        propose(generator, (7, number))
+    first = [call["temperature"] for call in server.calls]
+    assert set(first) == {0.2, 0.8, 1.4}
+    again = opened(temperature=(0.2, 0.8, 1.4))
+    for number in range(12):
+        propose(again, (7, number))
+    assert [call["temperature"] for call in server.calls[12:]] == first
+
+
+def test_no_more_calls_are_in_flight_than_allowed(opened, server):
+    server.script = lambda _body: Answer(hang_s=0.05)
+    generator = opened(concurrency=3)
+    assert generator.most_at_once == 3
+    with ThreadPoolExecutor(9) as threads:
+        list(threads.map(lambda number: propose(generator, (7, number)), range(9)))
+    assert server.most_in_flight == 3
+
+
+def sse(text, usage=True, is_ended=True):
+    """Streams an answer in pieces."""
+    pieces = [text[i : i + 40] for i in range(0, len(text), 40)]
+    chunks = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    chunks += (
+        [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}] if is_ended else []
+    )
+    if usage:
+        counts = {"prompt_tokens": 900, "completion_tokens": 50}
+        chunks.append({"choices": [], "usage": counts})
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return Answer(raw="".join([*lines, "data: [DONE]\n\n" if is_ended else ""]).encode())
+
+
+def test_a_streamed_answer_is_read_and_its_last_message_is_charged(opened, server):
+    server.script = lambda _body: sse(fenced())
+    proposal = propose(opened(parameters={"stream": True}))
+    assert (proposal.text, proposal.thought) == (POLICY, "fill nodes up")
+    assert (proposal.cost.tokens_in, proposal.cost.tokens_out) == (900, 50)
+    assert server.calls[0]["stream"] is True
+
+
+def test_a_stream_that_ends_early_is_charged_in_full_and_gives_no_half_program(opened, server):
+    server.script = lambda _body: sse(fenced()[:-30], usage=False, is_ended=False)
+    proposal = propose(opened(parameters={"stream": True}))
+    assert proposal.text == ""
+    assert proposal.cost.tokens_out == 4096

@@ -9,8 +9,10 @@ from podium.search.generators.llm.exchange import (
     UNREACHABLE,
     WRAPPING_TOKENS,
     Reply,
+    answer_text,
     charge_of,
     most_charge,
+    reasoning_text,
     reported_usd,
 )
 
@@ -93,3 +95,43 @@ def test_a_call_with_an_unknown_end_is_charged_the_bound(reply):
 )  # fmt: skip
 def test_an_error_is_not_charged(reply):
     assert charge_of(reply, MOST, PRICE) == Charge(0, 0, 0.0)
+
+
+def streamed(*chunks, is_ended=True):
+    lines = [f"data: {json.dumps(each)}\n" for each in chunks]
+    return "\n".join([": keep-alive\n", *lines, *(["data: [DONE]\n"] if is_ended else [])])
+
+
+def delta(finish=None, **parts):
+    return {"choices": [{"index": 0, "delta": parts, "finish_reason": finish}]}
+
+
+def test_a_stream_is_put_together_with_the_usage_of_its_last_message():
+    text = streamed(
+        delta(role="assistant", content=""), delta(reasoning_content="Pack "),
+        delta(reasoning_content="it."), delta(content="Thought: "), delta(content="fill"),
+        delta("stop"), {"choices": [], "usage": {"prompt_tokens": 70, "completion_tokens": 9}},
+    )  # fmt: skip
+    reply = Reply(200, text)
+    assert answer_text(reply.body) == "Thought: fill"
+    assert reasoning_text(reply.body) == "Pack it."
+    assert (reply.problem, reply.body["choices"][0]["finish_reason"]) == ("", "stop")
+    assert charge_of(reply, Charge(500, 4096, 0.5), None) == Charge(70, 9, None)
+
+
+def test_a_stream_that_was_cut_is_charged_the_bound():
+    reply = Reply(200, streamed(delta(content="Thought: fi"), is_ended=False))
+    assert reply.body["choices"][0]["finish_reason"] == "cut"
+    most = Charge(500, 4096, 0.5)
+    assert charge_of(reply, most, Price(1.0, 1.0)).tokens == most.tokens
+    assert not reply.is_transient
+
+
+def test_an_error_within_a_stream_is_an_error():
+    reply = Reply(200, streamed(delta(content="Th"), {"error": {"code": 429, "message": "slow"}}))
+    assert (reply.code, reply.is_transient, reply.error_message) == (429, True, "slow")
+
+
+@pytest.mark.parametrize("text", ["data: [DONE]", "data:", "data: [1]", "event: x", "data: {"])
+def test_what_is_no_stream_is_garbled(text):
+    assert Reply(200, text).is_garbled

@@ -13,7 +13,7 @@ from podium.search.generators.llm.prompt import (
     draw_operator,
     write_prompt,
 )
-from podium.search.generators.llm.task import EXAMPLE, MEANINGS, describe_task
+from podium.search.generators.llm.task import EXAMPLE, MEANINGS
 from support.chat_server import POLICY
 
 GOOD = Exemplar(3, POLICY, 94.5, "fill nodes up", "pods with 8 GPUs: 3 of 10 unplaced")
@@ -23,14 +23,14 @@ BETTER = Exemplar(12, POLICY.replace("1000", "2000"), 95.25)
 def test_every_field_that_exists_is_described_and_no_other():
     fields = {f"pod.{name}" for name in Pod._fields} | {f"node.{name}" for name in Node._fields}
     assert MEANINGS.keys() == fields
-    task = describe_task(may_hold=False)
+    task = write_prompt(Request((1,))).system
     for name in (*fields, *BUILTINS, *MATH_FUNCTIONS, "tunable(value, low, high)"):
         assert name in task
 
 
 def test_the_example_passes_the_gates():
     assert isinstance(read_candidate(EXAMPLE), Candidate)
-    assert EXAMPLE in describe_task(may_hold=False)
+    assert EXAMPLE in write_prompt(Request((1,))).system
 
 
 def test_earlier_programs_come_with_what_happened_and_the_best_last():

@@ -1,0 +1,79 @@
+"""Chooses the winner of a run on seeds of their own, from the best by training.
+
+The best of thousands on the training cases is partly lucky there. What was chosen by neither is
+validated on a third set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from podium.evaluation.cases import TrainingSet
+from podium.search.judging.judge import Judge
+from podium.search.population import Archive, Member
+from podium.search.population.member import STEP
+from podium.search.run.progress import Chosen
+from podium.search.sandbox.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Finalist:
+    """What one of the best by training reaches on the selection set."""
+
+    number: int
+    fitness: float | None  # None: it fails there, or holds pods where none may be held
+    baseline: float  # of fgd
+
+
+class Selector:
+    """Judges on selection seeds, in a process of its own that starts when it is needed."""
+
+    def __init__(
+        self, training: TrainingSet, fitness: str, limits: Limits, *, may_hold: bool = False
+    ) -> None:
+        self._cases, self._fitness, self._limits = training.selection(), fitness, limits
+        self._may_hold = may_hold
+        self._judge: Judge | None = None
+
+    def measure(self, number: int, text: str) -> Finalist:
+        """Measures one candidate."""
+        if self._judge is None:
+            self._judge = Judge(self._cases, self._fitness, 1, self._limits)
+        scores = self._judge.judge(text, may_hold=self._may_hold).scores
+        fitness = scores["fitness"] if scores else None
+        return Finalist(number, fitness, self._judge.baseline_fitness())
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._judge is not None:
+            self._judge.pool.close()
+
+
+def finalists_of(archive: Archive, count: int) -> list[Member]:
+    """Lists the best by training that decide differently, the best first."""
+    known: dict[str, Member] = {}
+    if archive.best is not None:
+        known[archive.best.signature] = archive.best
+    for member in _ranked(each for island in archive.islands for each in island.members):
+        if member.is_whole:
+            known.setdefault(member.signature, member)
+    return _ranked(known.values())[:count]
+
+
+def chosen_of(members: Sequence[Member], measured: Sequence[Finalist]) -> Chosen | None:
+    """Returns the best on the selection set; of equals the better by training."""
+    found = [
+        Chosen(member, each.fitness, each.baseline, len(members))
+        for member, each in zip(members, measured, strict=True)
+        if each.fitness is not None
+    ]
+    return max(
+        found,
+        key=lambda each: (round(each.fitness / STEP), each.member.key()),
+        default=None,
+    )
+
+
+def _ranked(members: Iterable[Member]) -> list[Member]:
+    return sorted(members, key=Member.key, reverse=True)

@@ -1,0 +1,207 @@
+"""Tunes constants while a run breeds: each variant is a candidate of its own, judged like others.
+
+A generation of CMA-ES is part of one batch, and the next one is drawn when that batch is in the
+archive. So no worker waits for a tuning, and none is lost with a process: reading the variants of
+a run again, batch by batch, gives the same strategies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from podium.errors import PolicyError
+from podium.evaluation.measures import Values
+from podium.search.candidate.constants import Constant, with_constants
+from podium.search.judging.tuning import cost_of, tunables
+from podium.search.population import Archive, Island, Member
+from podium.search.population.member import TUNED
+from podium.search.program.parameters import with_tunables
+from podium.search.program.reader import parse
+from podium.search.program.writer import write
+from podium.search.run.plan import RunPlan
+from podium.search.run.strategy import CmaEs, Floats
+from podium.store import CandidateRecord
+
+SIGMA, AGAIN = 0.25, 0.1
+"""The first steps, as a part of the distance between the bounds: at first, and after a restart."""
+
+POINTS, FEWEST = 8, 4
+"""Variants of a generation, where a batch has room for them; and in small batches."""
+
+SEEDS_FIRST = 3
+"""So many of the seeds are tuned before anything that was bred from them."""
+
+MOST_RESTARTS = 3
+DIGITS = 4
+WORST = 1e9  # the loss of a variant that was refused before its first case
+
+_STREAM = 5  # of random numbers, for the points of a generation
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A candidate that differs from another in its constants alone."""
+
+    island: int
+    text: str
+    parent: int
+    rival: tuple[Values, ...]  # the best variant so far, which it races against
+
+
+@dataclass(slots=True, eq=False)
+class Subject:
+    """A candidate whose constants are being tuned."""
+
+    parent: int
+    island: int
+    text: str
+    constants: tuple[Constant, ...]
+    strategy: CmaEs
+    best: float
+    rival: tuple[Values, ...]
+    most: int  # evaluations
+    spent: int = 0
+    pending: dict[int, Floats] = field(default_factory=dict)  # points by number
+
+    def values(self, point: Floats) -> dict[str, float]:
+        """Turns a point of the unit cube into constants with few digits."""
+        pairs = zip(self.constants, point.tolist(), strict=True)
+        return {constant.name: value_at(constant, part) for constant, part in pairs}
+
+
+class Tunings:
+    """All tunings of a run, under way and done."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan = plan
+        self._subjects: list[Subject] = []
+        self._begun: list[int] = []  # candidates that tunings began from, restarts included
+        self.points = 0  # planned so far
+
+    @property
+    def is_under_way(self) -> bool:
+        """Returns whether a generation is being judged."""
+        return any(each.pending for each in self._subjects)
+
+    def end_batch(self, records: Iterable[CandidateRecord]) -> None:
+        """Tells every strategy what became of its generation."""
+        rows = {each.number: each for each in records if each.kind == TUNED}
+        for subject in self._subjects:
+            if not subject.pending or not all(number in rows for number in subject.pending):
+                continue
+            told = [rows[number] for number in subject.pending]
+            subject.strategy.tell(list(subject.pending.values()), [loss_of(e) for e in told])
+            subject.pending = {}
+            for row in told:
+                if row.fitness is not None and row.fitness > subject.best:
+                    subject.best, subject.rival = row.fitness, tuple(row.cases)
+        self._subjects = [each for each in self._subjects if not _is_done(each)]
+
+    def generation(self, archive: Archive, numbers: Sequence[int]) -> dict[int, Variant]:
+        """Draws the next generation of a tuning for the given numbers; nothing if none is left."""
+        ready = next((each for each in self._subjects if not each.pending), None)
+        subject = ready or self._begin(archive, len(numbers))
+        if subject is None:
+            return {}
+        subject.pending = dict(zip(numbers, subject.strategy.ask(), strict=True))
+        subject.spent += len(numbers)
+        self.points += len(numbers)
+        return {
+            number: Variant(
+                subject.island, with_constants(subject.text, subject.values(point)),
+                subject.parent, subject.rival,
+            )
+            for number, point in subject.pending.items()
+        }  # fmt: skip
+
+    def _begin(self, archive: Archive, points: int) -> Subject | None:
+        found = self._next(archive)
+        if found is None:
+            return None
+        island, member, text = found
+        times = self._begun.count(member.number)
+        self._begun.append(member.number)
+        constants = tunables(text)
+        start = [part_of(each) for each in constants]
+        seed = (self._plan.seed, member.number, times, _STREAM)
+        strategy = CmaEs(start, AGAIN if times else SIGMA, points, seed)
+        most = self._plan.tuning.evaluations
+        if self._plan.generators:  # who only tunes has all the time
+            most = max(points, cost_of(text, most))
+        subject = Subject(
+            member.number, island.index, text, constants, strategy, member.fitness, member.cases,
+            most,
+        )  # fmt: skip
+        self._subjects.append(subject)
+        return subject
+
+    def _next(self, archive: Archive) -> tuple[Island, Member, str] | None:
+        """Finds what to tune next: some seeds, then the best of each island in turn, then again."""
+        islands = archive.islands
+        turn = islands[len(self._begun) % len(islands)]
+        ranked = sorted(archive.seeds, key=lambda each: each.key(), reverse=True)
+        for member in ranked[:SEEDS_FIRST]:
+            if member.number not in self._begun and (text := tunable_text(member)):
+                return islands[0], member, text
+        for island in (turn, *islands):
+            for member in sorted(island.members, key=island.key, reverse=True):
+                if not self._is_known(archive, member) and tunables(member.text):
+                    return island, member, member.text
+        best = archive.best
+        is_often = best is not None and self._begun.count(best.number) > MOST_RESTARTS
+        if best is None or (is_often and self._plan.generators):  # who only tunes goes on
+            return None
+        return (islands[0], best, best.text) if tunables(best.text) else None
+
+    def _is_known(self, archive: Archive, member: Member) -> bool:
+        return member.number in archive.tuned or member.number in self._begun
+
+
+def tunable_text(member: Member) -> str:
+    """Returns a text with constants to tune; numbers of a seed that declares none become some."""
+    if tunables(member.text):
+        return member.text
+    try:
+        text = write(with_tunables(parse(member.text)))
+    except PolicyError:
+        return ""
+    return text if tunables(text) else ""
+
+
+def value_at(constant: Constant, part: float) -> float:
+    """Returns the value at a part of the way between the bounds, rounded to few digits."""
+    part = min(1.0, max(0.0, float(part)))
+    if _is_log(constant):
+        value = constant.low * (constant.high / constant.low) ** part
+    else:
+        value = constant.low + part * (constant.high - constant.low)
+    rounded = float(f"{value:.{DIGITS}g}")
+    return min(constant.high, max(constant.low, rounded))
+
+
+def part_of(constant: Constant) -> float:
+    """Returns where between its bounds a constant stands, from 0 to 1."""
+    if _is_log(constant):
+        return math.log(constant.value / constant.low) / math.log(constant.high / constant.low)
+    return (constant.value - constant.low) / (constant.high - constant.low)
+
+
+def _is_log(constant: Constant) -> bool:
+    return constant.low > 0
+
+
+def loss_of(record: CandidateRecord) -> float:
+    """Orders variants for CMA-ES, which only looks at ranks: those that came further first."""
+    scores: Sequence[float] = record.scores.get("by_case", ())
+    if not scores:
+        return WORST
+    mean = record.fitness if record.fitness is not None else sum(scores) / len(scores)
+    return -1e3 * len(scores) - mean
+
+
+def _is_done(subject: Subject) -> bool:
+    if subject.pending:
+        return False
+    return subject.spent + subject.strategy.points > subject.most or subject.strategy.is_done

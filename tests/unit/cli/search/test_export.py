@@ -1,0 +1,70 @@
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from podium.cli.main import app
+from podium.store import RunRecord, open_store
+from support.stored import bred, judged
+
+
+@pytest.fixture
+def run(runner):
+    return lambda *arguments: runner.invoke(app, list(arguments))
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path):
+    """Holds a run that is known by its name: a seed, a child of it, and a refused one."""
+    with open_store(str(tmp_path / "data" / "podium" / "podium.db")) as opened:
+        opened.runs.create(RunRecord("abc123", "search", "r1", 0.0, summary={"best": 1}))
+        rows = [
+            replace(bred(0, "abc123"), kind="seed", source="typical"),
+            replace(bred(1, "abc123"), parents=(0,), operators=("graft",), source="genetic"),
+            replace(bred(2, "abc123"), parents=(0,), source="genetic"),
+        ]
+        opened.candidates.propose(rows)
+        opened.candidates.judge(
+            [
+                judged(rows[0], 90.0),
+                judged(rows[1], 90.75),
+                judged(rows[2], None, accepted=False, gate="race", reason="trails,\nclearly"),
+            ]
+        )
+        yield opened
+
+
+def test_candidates_are_exported_by_the_name_of_their_run(run):
+    rows = list(csv.DictReader(io.StringIO(run("search", "export", "r1").stdout)))
+    assert [row["number"] for row in rows] == ["0", "1", "2"]
+    assert (rows[1]["operator"], rows[1]["parents"], rows[1]["gain"]) == ("graft", "0", "0.75")
+    assert (rows[2]["gate"], rows[2]["reason"], rows[2]["fitness"]) == (
+        "race",
+        "trails, clearly",
+        "",
+    )
+
+
+def test_a_file_is_written_where_one_is_named(run, tmp_path):
+    result = run("search", "export", "r1", "--csv", str(tmp_path / "all.csv"))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "3 candidates" in result.stderr
+    assert Path(tmp_path / "all.csv").read_text().count("\n") == 4
+    lost = run("search", "export", "r1", "--csv", str(tmp_path / "none" / "all.csv"))
+    assert lost.exit_code == 2
+
+
+def test_data_has_the_texts_too(run):
+    told = json.loads(run("search", "export", "r1", "--json").stdout)
+    assert told[1]["text"].startswith("def score")
+    assert told[1]["parents"] == [0]
+
+
+def test_a_run_is_shown_by_its_name_with_the_lineage_of_its_best(run):
+    shown = run("runs", "show", "r1").stdout
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["#0", "seed", "-", "typical", "90.000", "-", "12"] in rows
+    assert ["#1", "graft", "#0", "genetic", "90.750", "+0.750", "12"] in rows

@@ -1,0 +1,99 @@
+from dataclasses import replace
+
+import pytest
+
+from podium.errors import InputError
+from podium.experiments.control import Searched, controls_of, spent
+from podium.experiments.listener import Cancelled, Listener
+from podium.search.generators.genetic.seeds import seeds
+from podium.search.run.setup import Means
+from podium.settings import load_settings
+from podium.store import CandidateRecord, RunRecord, open_store
+from support.searches import LIMITS, PLAN_OF_TESTS
+
+EVALUATIONS = 40
+SUMMARY = {"evaluations": EVALUATIONS, "seconds": 12.0}
+
+
+class Told(Listener):
+    """Remembers what it hears, and cancels after so many steps of progress."""
+
+    def __init__(self, most=None):
+        self.lines, self.stages, self.left = [], [], most
+
+    def status(self, text):
+        """Remembers a line."""
+        self.lines.append(text)
+
+    def progress(self, stage, done, total):
+        """Remembers how far a stage is."""
+        self.stages.append((stage, done, total))
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Cancelled
+
+
+@pytest.fixture
+def searched(tmp_path):
+    """Keeps a search that is over, whose seeds were judged."""
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    settings = load_settings({"store.url": url, "search.folder": str(tmp_path / "runs")})
+    with open_store(url) as store:
+        record = RunRecord("abcd1234", "search", "mine", 0.0, summary=SUMMARY)
+        store.runs.create(record)
+        rows = [
+            CandidateRecord("abcd1234", i, kind="seed", source=name, accepted=True, state="judged",
+                            fitness=60.0 + 30 * (name in ("typical", "fed")))
+            for i, name in enumerate(sorted(seeds()))
+        ]  # fmt: skip
+        store.candidates.propose(rows)
+        store.candidates.judge(rows)
+        means = Means(1, limits=LIMITS)
+        yield Searched(store, settings, record, PLAN_OF_TESTS, means, EVALUATIONS)
+
+
+def names(searched):
+    return sorted(each.name for each in searched.store.runs.all() if each.id != "abcd1234")
+
+
+def test_controls_are_told_of_kept_and_not_run_again(searched):
+    told = Told()
+    tuned, drawn = controls_of(searched, ("tuned", "random"), told)
+    assert told.lines[0] == "controls with 40 evaluations each: tuned and random, about 24 s in all"
+    assert {stage for stage, _, _ in told.stages} == set(names(searched))
+    assert {name.partition(":")[0] for name in names(searched)} == {"control of abcd1234"}
+    assert tuned.source in seeds()
+    assert 0 < tuned.evaluations <= EVALUATIONS
+    assert drawn.evaluations == EVALUATIONS
+    again = Told()
+    assert controls_of(searched, ("tuned", "random"), again) == (tuned, drawn)
+    assert again.lines == again.stages == []
+    longer = replace(searched, evaluations=EVALUATIONS + 10)
+    controls_of(longer, ("random",), again)
+    assert "controls with 50 evaluations each: random" in again.lines[0]
+
+
+def test_a_control_that_was_stopped_goes_on_where_it_was(searched):
+    with pytest.raises(Cancelled):
+        controls_of(searched, ("random",), Told(12))
+    (begun,) = [each for each in searched.store.runs.all() if each.id != "abcd1234"]
+    judged = {each.number: each for each in searched.store.candidates.of(begun.id)}
+    (found,) = controls_of(searched, ("random",))
+    assert found.runs == (begun.id,)
+    after = {each.number: each for each in searched.store.candidates.of(begun.id)}
+    done = [number for number, each in judged.items() if each.state == "judged"]
+    assert done
+    assert all(after[number] == judged[number] for number in done)
+    assert found.evaluations == EVALUATIONS
+
+
+def test_a_search_is_charged_for_what_it_began_with(searched):
+    store = searched.store
+    later = RunRecord("later000", "search", "later", 1.0, summary={"evaluations": 7})
+    store.runs.create(later)
+    store.candidates.propose([CandidateRecord("later000", 0, kind="seed", source="abcd1234-3")])
+    assert spent(store, later) == EVALUATIONS + 7
+    store.runs.update("later000", summary={"evaluations": "many"})
+    with pytest.raises(InputError, match="the record of run later000 is corrupt"):
+        spent(store, store.runs.get("later000"))

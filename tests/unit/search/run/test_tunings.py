@@ -1,0 +1,102 @@
+from dataclasses import replace
+
+import pytest
+
+from podium.search.candidate.constants import Constant, read_constants
+from podium.search.population.archive import Archive
+from podium.search.run.plan import Tuning
+from podium.search.run.tunings import POINTS, WORST, Tunings, loss_of, part_of, value_at
+from support.members import candidate, member
+from support.searches import PLAN_OF_TESTS
+
+TEXT = "from podium.policies import tunable\nW = tunable(0.5, 0, 1)\nV = tunable(3, 1, 100)\n"
+PLAN = replace(PLAN_OF_TESTS, batch=24, tuning=Tuning(evaluations=3 * POINTS))
+
+
+def archive_of(*members, plan=PLAN, is_seed=False):
+    """Gives an archive whose first island has the members."""
+    archive = Archive(plan.customs, plan.seed, plan.training.families)
+    archive.end_batch([candidate(e.number, 0, (), e, is_for_all=is_seed) for e in members])
+    return archive
+
+
+def rows(variants, fitness):
+    """Judges variants by a function of their constants."""
+    found = []
+    for number, each in variants.items():
+        constants = {c.name.lower(): c.value for c in read_constants(each.text)}
+        scored = member(number, fitness(**constants), text=each.text)
+        found.append(candidate(number, each.island, (each.parent,), scored, is_tuned=True))
+    return found
+
+
+def near(w, v):
+    """Is best at 0.25 and 10."""
+    return 90.0 - 10 * (w - 0.25) ** 2 - (v - 10) ** 2 / 100
+
+
+@pytest.mark.parametrize(
+    ("bounds", "middle"), [((0.0, 10.0), 5.0), ((1.0, 100.0), 10.0), ((2.0, 8.0), 4.0)]
+)
+def test_positive_constants_are_on_a_log_scale(bounds, middle):
+    constant = Constant("W", bounds[0] or 0.5, *bounds, 1)
+    assert value_at(constant, 0.5) == pytest.approx(middle)
+    assert (value_at(constant, 0.0), value_at(constant, 1.0)) == bounds
+    again = replace(constant, value=value_at(constant, 0.3))
+    assert part_of(again) == pytest.approx(0.3, abs=1e-3)
+
+
+def test_a_tuning_goes_on_generation_by_generation_and_ends_within_its_evaluations():
+    tunings, archive = Tunings(PLAN), archive_of(member(1, near(0.5, 3), text=TEXT))
+    best = []
+    for batch in range(3):
+        variants = tunings.generation(archive, range(100 * batch, 100 * batch + POINTS))
+        assert {each.parent for each in variants.values()} == {1}
+        found = rows(variants, near)
+        best.append(max(row.fitness for row in found))
+        tunings.end_batch(found)
+        archive.end_batch(found)
+    assert tunings.points == 3 * POINTS
+    assert max(best) > near(0.5, 3)
+    # The best variant is tuned again, from where it stands, once nothing else is left.
+    again = tunings.generation(archive, range(900, 900 + POINTS))
+    assert {each.parent for each in again.values()} == {archive.best.number}
+
+
+def test_a_generation_under_way_is_waited_for():
+    tunings, archive = Tunings(PLAN), archive_of(member(1, text=TEXT), member(2, 49.0, text=TEXT))
+    first = tunings.generation(archive, range(POINTS))
+    second = tunings.generation(archive, range(100, 100 + POINTS))
+    assert {each.parent for each in first.values()} == {1}
+    assert {each.parent for each in second.values()} == {2}
+    assert tunings.is_under_way
+    tunings.end_batch(rows(second, near))
+    third = tunings.generation(archive, range(200, 200 + POINTS))
+    assert {each.parent for each in third.values()} == {2}
+
+
+def test_seeds_come_first_and_their_numbers_are_tuned_where_they_declare_none():
+    plain = "def score(pod, node):\n    return -2.5 * node.cpu_milli_left - 0.5 * pod.cpu_milli\n"
+    archive = archive_of(member(1, 60.0, text=plain), is_seed=True)
+    archive.end_batch([candidate(9, 0, (1,), member(9, 95.0, text=TEXT))])
+    variants = Tunings(PLAN).generation(archive, range(100, 100 + POINTS))
+    assert {each.parent for each in variants.values()} == {1}
+    assert all(read_constants(each.text) for each in variants.values())
+
+
+def test_the_same_candidates_are_tuned_alike():
+    drawn = []
+    for _ in range(2):
+        tunings, archive = Tunings(PLAN), archive_of(member(1, text=TEXT))
+        first = tunings.generation(archive, range(POINTS))
+        tunings.end_batch(rows(first, near))
+        second = tunings.generation(archive, range(100, 100 + POINTS))
+        drawn.append([each.text for each in (*first.values(), *second.values())])
+    assert drawn[0] == drawn[1]
+
+
+def test_variants_that_came_further_go_before_those_that_were_stopped():
+    whole = candidate(1, 0, (), member(1, 80.0), is_tuned=True)
+    stopped = replace(whole, accepted=False, fitness=None, scores={"by_case": [95.0]})
+    refused = replace(stopped, scores={})
+    assert loss_of(whole) < loss_of(stopped) < loss_of(refused) == WORST
