@@ -83,8 +83,10 @@ class Figures:
     exploration_ratio: float  # in the window
     average_uncertainty_s: float  # sigma, over the pairs that were observed
     regret: float  # seconds expected above the best known type, over the seconds expected there
-    job_types: int  # that were seen alone
+    job_types: int  # that ran at least once
     pairs: int  # of job type and GPU type
+    failures: int = 0  # runs that failed
+    in_flight: int = 0  # jobs that were decided under an id and not observed yet
 
 
 @dataclass(frozen=True, slots=True)
