@@ -142,6 +142,8 @@ class Agent:
         with self._learning:
             runtime = self._runtime.without(jobs, gpus)
             failures = self._failures.without(jobs, gpus)
+            for job_type, gpu_type, count in runtime.counts():
+                failures.put(job_type, gpu_type, count)
             _ = runtime.spreads  # fits the posterior before anybody waits for it
             with self._lock:
                 self._runtime, self._failures = runtime, failures

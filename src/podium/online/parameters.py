@@ -76,6 +76,8 @@ class Parameters:
             exploration_window=settings.exploration_window,
             enable_interference=settings.enable_interference,
             avoid_slowdown=settings.avoid_slowdown,
+            avoid_probability=settings.avoid_probability,
+            in_flight_limit_s=settings.in_flight_limit_s,
             forgetting=settings.forgetting,
             features=tuple(dict.fromkeys(name for name in names if name)),
             gpu_label=settings.gpu_label,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from podium.errors import UsageError
 from podium.online.cell import JobRuns, Kind, Sums
 from podium.online.estimate import Estimate
+from podium.online.noise import Noise
 from podium.online.observation import (
     MOST_GPU_TYPES,
     MOST_JOB_TYPES,
@@ -62,6 +63,13 @@ class RuntimeModel:
         """Returns how far job types, GPU types and pairs differ, as far as it is known."""
         return self._posterior.spreads
 
+    def counts(self) -> Iterator[tuple[str, str, int]]:
+        """Counts the runs of each pair."""
+        names = list(self._gpus)
+        for job_type, job in self._jobs.items():
+            for gpu, cell in self._runs[job].cells.items():
+                yield job_type, names[gpu], cell.observations
+
     def ran_on(self, job_type: str) -> list[str]:
         """Lists the GPU types where a job type was seen."""
         names = list(self._gpus)
@@ -71,9 +79,9 @@ class RuntimeModel:
         """Lists the job types that a job type ran beside."""
         return self._known(job_type).neighbours
 
-    def noise_variance(self, job_type: str) -> float:
-        """Estimates the variance of a job type's log run time on one GPU type."""
-        return self._posterior.noise(self._jobs.get(job_type)).variance[0]
+    def noise(self, job_type: str) -> Noise:
+        """Estimates how much the log run time of a job type varies on one GPU type."""
+        return self._posterior.noise(self._jobs.get(job_type))
 
     def check(self, observation: Observation) -> None:
         """Raises what learning from a run would raise, and learns nothing."""
@@ -199,6 +207,7 @@ class RuntimeModel:
         model._gpus = {name: number for number, name in enumerate(gpus)}
         model._jobs = {name: number for number, name in enumerate(jobs)}
         size = len(parameters.features)
+        _check_features(data, size)
         model._runs = [JobRuns.from_object(size, each) for each in data["runs"].values()]
         model._parts = {
             (jobs[job], gpus[gpu], bool(is_beside)): None for job, gpu, is_beside in data["order"]
@@ -249,3 +258,16 @@ class RuntimeModel:
 
     def _update(self, job_type: str, given: int) -> None:
         self._posterior.update(self._runs, self._jobs[job_type], len(self._gpus), given)
+
+
+def _check_features(data: Mapping[str, Any], features: int) -> None:
+    for job_type, runs in data["runs"].items():
+        for rows in runs["cells"].values():
+            for _, is_beside, _, _, _, mean, _ in rows:
+                found = len(mean) - 1 - (len(runs["neighbours"]) if is_beside else 0)
+                if found != features:
+                    raise UsageError(
+                        f"the saved state has {found} features, the settings have {features}",
+                        where=job_type,
+                        hint="restore online.features, or learn from the observations again",
+                    )

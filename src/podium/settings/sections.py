@@ -174,7 +174,7 @@ class Online:
         ),
     )
     gamma_interference: float = field(
-        default=0.0,
+        default=1.0,
         metadata=about(
             "weight of the seconds that neighbours cost",
             short_env="SCHEDULER_GAMMA_INTERFERENCE",
@@ -216,6 +216,18 @@ class Online:
     avoid_slowdown: float = field(
         default=0.1,
         metadata=about("slowdown from which neighbours are avoided; 0.1: 10 %", at_least=0),
+    )
+    avoid_probability: float = field(
+        default=0.9,
+        metadata=about(
+            "how probable a slowdown above that must be for neighbours to be avoided",
+            above=0,
+            at_most=1,
+        ),
+    )
+    in_flight_limit_s: float = field(
+        default=86_400.0,
+        metadata=about("seconds after which the run of a decision is no longer waited for", above=0),
     )
     forgetting: float = field(
         default=1.0,
