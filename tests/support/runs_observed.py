@@ -34,7 +34,9 @@ class SlowModel:
     def __init__(self, observations, parameters, model):
         self._parameters, self._model = parameters, model
         self._active = [
-            name for name in parameters.features if any(name in each.features for each in observations)
+            name
+            for name in parameters.features
+            if any(name in each.features for each in observations)
         ]
         self._names = {}
         self._rows = [self._effects(*self._described(each)) for each in observations]

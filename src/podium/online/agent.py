@@ -200,6 +200,7 @@ class Agent:
                     len(sigmas),
                     self._failures.total,
                     len(self._in_flight),
+                    self._runtime.changes,
                 )
 
     def as_object(self) -> dict[str, Any]:
@@ -317,9 +318,7 @@ class Agent:
         if self._company is None:
             self._company = Company(self._runtime)
         return tuple(
-            self._company.avoided(
-                job_type, parameters.avoid_slowdown, parameters.avoid_probability
-            )
+            self._company.avoided(job_type, parameters.avoid_slowdown, parameters.avoid_probability)
         )
 
     def _forget_answers(self) -> None:

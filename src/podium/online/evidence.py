@@ -24,7 +24,6 @@ from podium.online.columns import Columns
 from podium.online.noise import Noise
 from podium.online.parameters import Prior
 from podium.online.spread import Spreads
-from podium.online.trust import Trust
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -52,9 +52,7 @@ def _order(runtime: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(jobs[job], gpus[gpu]) for job, gpu in runtime["order"]]
 
 
-def _put_alone(
-    model: RuntimeModel, job_type: str, gpu_type: str, cell: Mapping[str, Any]
-) -> None:
+def _put_alone(model: RuntimeModel, job_type: str, gpu_type: str, cell: Mapping[str, Any]) -> None:
     """Adds a cell; a feature that only some of its runs gave is dropped, for it was mixed up."""
     weight, given = float(cell["weight"]), list(cell["given"])
     sums = Sums.from_object([cell["observations"], weight, cell["mean"], cell["scatter"]])

@@ -18,7 +18,7 @@ from podium.online.parameters import Prior
 Vector = NDArray[np.float64]
 
 STEP = 0.1
-"""Of the logarithm: the common noise moves in steps, as each changes what is known of everything."""
+"""Of the logarithm: the common noise moves in steps, as each changes all that is known."""
 
 _MOST_FREEDOM = 20.0
 """Runs of one job type that count for the common noise; one job type must not set it alone."""

@@ -178,9 +178,7 @@ class Posterior:
         self._noises: list[Noise] = []
         self._evidence: list[Evidence] = []
         self._commons = CommonNoise(self._prior)
-        self._search = SpreadSearch(
-            self._prior, len(self._columns.features), self._columns.gpus
-        )
+        self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
         self._totals = Totals(self._columns.width)
         self._unseen = self._nothing()
         self._stale.update(range(len(self._runs)))

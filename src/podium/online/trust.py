@@ -76,9 +76,7 @@ def _is_rare(row: _Row, others: Sequence[_Row]) -> bool:
     return row.sums.weight <= _FEW and sum(each.sums.weight for each in others) >= 4 * _FEW
 
 
-def _weight(
-    row: _Row, others: Sequence[_Row], apart: float, calm: float, features: int
-) -> float:
+def _weight(row: _Row, others: Sequence[_Row], apart: float, calm: float, features: int) -> float:
     """Returns a weight that falls with the distance; 1 where a kind is usual or explained."""
     whole = sum(each.sums.weight for each in others)
     own = row.sums.weight if row in others else 0.0

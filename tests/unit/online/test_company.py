@@ -95,7 +95,9 @@ def test_job_types_that_never_met_are_predicted_from_their_parts():
                 continue
             for beside, slow in (((), 1.0), ((other,), factor)):
                 agent.replay(
-                    Observation(job_type, "g", 10.0 * slow * math.exp(rng.normal(0, 0.1)), {}, beside)
+                    Observation(
+                        job_type, "g", 10.0 * slow * math.exp(rng.normal(0, 0.1)), {}, beside
+                    )
                     for _ in range(20)
                 )
     (loud,) = agent.candidates(Request("a", ("g",), {}, ("loud",)))

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from podium.errors import UsageError
-from podium.online import Observation, Parameters
-from podium.online import columns, posterior
+from podium.online import Observation, Parameters, columns, posterior
 from podium.online import runtime as room
 from podium.online.runtime import RuntimeModel
 from support.runs_observed import SlowModel, drawn
