@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from podium.online.cell import Features, JobRuns
 from podium.online.columns import MOST_DISTURBING, Columns
 from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
-from podium.online.forecast import Forecast, Known, forecast
+from podium.online.forecast import Forecast, Known, forecast, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
 from podium.online.oddness import own_pair_spread
 from podium.online.parameters import Parameters
@@ -70,6 +70,7 @@ class Posterior:
         self._known: Known | None = None
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
         self._own: dict[int, Evidence] = {}  # of job types that were asked for
+        self._slowdowns: dict[int, dict[str, tuple[float, float]]] = {}
         self._begin()
 
     @property
@@ -156,10 +157,14 @@ class Posterior:
             for own, (mean, spread) in zip(alone, whole, strict=True)
         ]
 
-    def slowdown(self, job: int, beside: str) -> tuple[float, float]:
-        """Predicts mean and variance of what one neighbour adds to the log run time, anywhere."""
+    def slowdowns(self, job: int) -> dict[str, tuple[float, float]]:
+        """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""
         known = self._fitted()
-        return self._forecast(job, (beside,), known).added([known.columns.gpus])[0]
+        made = self._slowdowns.get(job)
+        if made is None:
+            made = slowdowns(self._evidence[job], self._runs[job].neighbours, known)
+            self._slowdowns[job] = made
+        return made
 
     def _want(self, gpus: int) -> None:
         active = tuple(
@@ -280,6 +285,7 @@ class Posterior:
         )  # fmt: skip
         self._forecasts.clear()
         self._own.clear()
+        self._slowdowns.clear()
         return self._known
 
     def _forecast(self, job: int | None, beside: tuple[str, ...], known: Known) -> Forecast:
