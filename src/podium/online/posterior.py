@@ -121,7 +121,7 @@ class Posterior:
             return {}
         return {
             "due": self._due,
-            "noise": [*self._common.variance, *self._common.freedom],
+            "noise": [*self._common.variance, *self._common.freedom, self._common.weight],
             "spreads": astuple(self._spreads),
         }
 
@@ -130,9 +130,10 @@ class Posterior:
         if not data:
             return
         self._refresh()
-        complete, partial, freedom, other = data["noise"]
+        complete, partial, freedom, other, weight = data["noise"]
         self._is_young, self._due = False, int(data["due"])
-        self._follow(Noise((complete, partial), (freedom, other)), Spreads(*data["spreads"]))
+        noise = Noise((complete, partial), (freedom, other), weight)
+        self._follow(noise, Spreads(*data["spreads"]))
 
     def noise(self, job: int | None) -> Noise:
         """Returns the noise of single runs of a job type; the common one where there is none."""
@@ -237,11 +238,11 @@ class Posterior:
 
     def _learn_common(self) -> None:
         common = self._commons.known()
-        if common.variance != self._common.variance:
+        if _differ(common, self._common):
             self._unsearched = set(range(min(len(self._grams), MOST_JOB_TYPES)))
         for job in sorted(self._unsearched):
             gram = self._grams[job]
-            first, second = own_noise(common, gram.squares, gram.freedom, self._prior).variance
+            first, second = own_noise(common, gram.squares, gram.freedom).variance
             weighted = gram.products[0] / first + gram.products[1] / second
             self._search.update(job, weighted, gram.gpus)
         self._unsearched.clear()
@@ -249,7 +250,7 @@ class Posterior:
 
     def _follow(self, common: Noise, spreads: Spreads) -> None:
         """Takes over spreads and noise; what changes them changes what is known of everything."""
-        if common.variance != self._common.variance or spreads != self._spreads:
+        if _differ(common, self._common) or spreads != self._spreads:
             self._unweighed = set(range(len(self._grams)))
         self._common, self._spreads = common, spreads
         self._unseen = self._nothing()
@@ -259,7 +260,7 @@ class Posterior:
         """Turns sums into evidence."""
         for job in sorted(self._unweighed):
             gram = self._grams[job]
-            noise = own_noise(self._common, gram.squares, gram.freedom, self._prior)
+            noise = own_noise(self._common, gram.squares, gram.freedom)
             self._noises[job : job + 1] = [noise]
             made = evidence_of(
                 gram, noise, self._columns, self._runs[job].neighbours, self._spreads, self._prior
@@ -343,6 +344,10 @@ class Posterior:
         each = self._columns.features[at]
         found = [gram.center[at] for gram in self._grams if gram.layout.given >> each & 1]
         return float(np.mean(found)) if found else 0.0
+
+
+def _differ(one: Noise, other: Noise) -> bool:
+    return (one.variance, one.weight) != (other.variance, other.weight)
 
 
 class Totals:
