@@ -86,7 +86,7 @@ def forecast(
 def slowdowns(
     evidence: Evidence, neighbours: Sequence[str], known: Known
 ) -> dict[str, tuple[float, float]]:
-    """Returns mean and variance of what each neighbour that was met adds, on a GPU type at large."""
+    """Returns mean and variance of what each neighbour that was met adds, anywhere."""
     columns, count = known.columns, len(neighbours)
     inner = evidence.of_job[columns.first_gpu :].T
     solved = evidence.job_inverse @ inner

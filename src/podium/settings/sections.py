@@ -227,7 +227,9 @@ class Online:
     )
     in_flight_limit_s: float = field(
         default=86_400.0,
-        metadata=about("seconds after which the run of a decision is no longer waited for", above=0),
+        metadata=about(
+            "seconds after which the run of a decision is no longer waited for", above=0
+        ),
     )
     forgetting: float = field(
         default=1.0,
