@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -85,24 +84,3 @@ class Figures:
     regret: float  # seconds expected above the best known type, over the seconds expected there
     job_types: int  # that were seen alone
     pairs: int  # of job type and GPU type
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Which GPU type each job gets, what that costs, and the plan that led there."""
-
-    columns: tuple[int, ...]  # for each job
-    cost: float
-    plan: tuple[tuple[float, ...], ...]  # share of each job on each GPU type
-    gpu_types: tuple[str, ...] = ()
-
-    def as_object(self) -> dict[str, Any]:
-        """Returns the assignment as JSON types: names of GPU types where they are known."""
-        named: Sequence[int | str] = self.columns
-        if self.gpu_types:
-            named = [self.gpu_types[column] for column in self.columns]
-        return {
-            "assignment": list(named),
-            "cost": self.cost,
-            "plan": [list(row) for row in self.plan],
-        }
