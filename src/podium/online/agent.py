@@ -49,8 +49,8 @@ class Agent:
         self._expected_s = 0.0  # of all choices with a known alternative
         self._best_s = 0.0  # of the best known alternatives
 
-    def score(self, request: Request) -> Answer:
-        """Decides where a job runs, and counts the decision."""
+    def score(self, request: Request, now_s: float = 0.0) -> Answer:
+        """Decides where a job runs, and counts the decision; now is a time of any clock."""
         with self._lock:
             candidates = self.candidates(request)
             chosen, decision_type = self._decide(candidates)

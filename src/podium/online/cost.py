@@ -37,6 +37,13 @@ class Candidate:
     observations: int
     ig_nats: float
     greedy_cost: float  # without the term of information gain
+    node: str = ""
+    failure: float = 0.0  # seconds that failed runs are expected to cost until one succeeds
+    failures: int = 0  # failed runs of this pair
+    success_chance: float = 1.0
+    in_flight: int = 0  # jobs of this pair that were decided and not observed yet
+    mean_interval_s: tuple[float, float] = (0.0, 0.0)  # 90 %, of the expected run time
+    run_interval_s: tuple[float, float] = (0.0, 0.0)  # 90 %, of the next run
 
     def terms(self) -> dict[str, float]:
         """Returns the terms by name."""
@@ -45,13 +52,24 @@ class Candidate:
             "sigma": self.sigma,
             "ig": self.ig,
             "penalty": self.penalty,
+            "failure": self.failure,
             "cost": self.cost,
         }
 
     def as_object(self) -> dict[str, Any]:
         """Returns the candidate as JSON types."""
-        rest = {"observations": self.observations, "ig_nats": self.ig_nats}
-        return {"gpu_type": self.gpu_type, **self.terms(), **rest}
+        return {
+            "gpu_type": self.gpu_type,
+            "node": self.node,
+            **self.terms(),
+            "observations": self.observations,
+            "ig_nats": self.ig_nats,
+            "failures": self.failures,
+            "success_chance": self.success_chance,
+            "in_flight": self.in_flight,
+            "mean_interval_s": list(self.mean_interval_s),
+            "run_interval_s": list(self.run_interval_s),
+        }
 
 
 def candidates_of(
