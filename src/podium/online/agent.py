@@ -56,7 +56,7 @@ class Agent:
             chosen, decision_type = self._decide(candidates)
             self._cap.count(decision_type)
             avoided = self._avoided(request.job_type)
-        return Answer(chosen, decision_type, candidates, avoided, self.parameters.gpu_label)
+        return Answer(chosen, decision_type, candidates, avoided)
 
     def candidates(self, request: Request) -> tuple[Candidate, ...]:
         """Weighs the GPU types of a request without deciding anything."""

@@ -10,9 +10,6 @@ from podium.settings import Online
 FEATURES = ("gpu_mem_gb", "model_params_m", "batch_size")
 """Numbers of a job that may tell its run time; they enter as ln(1 + value)."""
 
-GPU_LABEL = "nvidia.com/gpu.product"
-"""The label of nodes by which NVIDIA's GPU feature discovery names their GPU type."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prior:
@@ -49,7 +46,6 @@ class Parameters:
     avoid_slowdown: float = 0.1
     forgetting: float = 1.0  # weight that a job type's older observations keep; 1: all of it
     features: tuple[str, ...] = FEATURES
-    gpu_label: str = GPU_LABEL
     prior: Prior = field(default_factory=Prior)
 
     @classmethod
@@ -68,7 +64,6 @@ class Parameters:
             avoid_slowdown=settings.avoid_slowdown,
             forgetting=settings.forgetting,
             features=tuple(dict.fromkeys(name for name in names if name)),
-            gpu_label=settings.gpu_label,
             prior=Prior(runtime_s=settings.prior_runtime_s),
         )
 

@@ -153,6 +153,17 @@ class Search:
     tokens: int = field(default=0, metadata=about("token limit of a run; 0: no limit", at_least=0))
 
 
+GPU_LABELS = {
+    "nvidia": "nvidia.com/gpu.product",  # NVIDIA's GPU feature discovery, on any cluster
+    "gke": "cloud.google.com/gke-accelerator",
+    "karpenter": "karpenter.k8s.aws/instance-gpu-name",  # EKS
+    "eks-auto": "eks.amazonaws.com/instance-gpu-name",  # EKS Auto Mode
+    "aks": "karpenter.azure.com/sku-gpu-name",  # AKS with node auto-provisioning
+    "amd": "amd.com/gpu.product-name",
+}
+"""Labels under which nodes name their GPU types, by who sets them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Online:
     """How run times are learned, and how what is known is weighed against learning more."""
@@ -217,6 +228,14 @@ class Online:
         default=0.1,
         metadata=about("slowdown from which neighbours are avoided; 0.1: 10 %", at_least=0),
     )
+    avoid_probability: float = field(
+        default=0.9,
+        metadata=about(
+            "how probable such a slowdown must be for neighbours to be avoided",
+            at_least=0,
+            at_most=1,
+        ),
+    )
     forgetting: float = field(
         default=1.0,
         metadata=about(
@@ -230,8 +249,15 @@ class Online:
         metadata=about("features of a job that may predict its run time, comma-separated"),
     )
     gpu_label: str = field(
-        default="nvidia.com/gpu.product",
-        metadata=about("label of nodes that names their GPU type, for the selector in answers"),
+        default="nvidia",
+        metadata=about(
+            "label of nodes that names their GPU type, for the selector in answers, or who sets "
+            f"it: {', '.join(GPU_LABELS)}"
+        ),
+    )
+    legacy_metrics: bool = field(
+        default=False,
+        metadata=about("also export metrics under the names of earlier agents, scheduler_…"),
     )
     prior_runtime_s: float = field(
         default=10.0, metadata=about("run time that is shown before anything is known", above=0)
