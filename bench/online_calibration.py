@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from online_worlds import FAMILIES, Plan, draw
 
-from podium.online import Agent, Observation
+from podium.online import Agent, Observation, Request
 
 SHARES = (0.5, 0.9)
 _Z = {0.5: 0.67449, 0.9: 1.64485}
@@ -92,13 +92,16 @@ def _hits(
 ) -> tuple[bool, ...]:
     """Tests the intervals of the mean, then those of the next run."""
     job, gpu = pair
-    (known,) = agent._runtime.estimates(f"job-{job}", [f"gpu-{gpu}"], {})
+    (known,) = agent.candidates(Request(f"job-{job}", (f"gpu-{gpu}",)))
     run_s = _run_s(truth_s, noise, rng)
-    off = abs(np.log(truth_s) - known.log_mean - 0.5 * known.noise_variance)
-    run_off = abs(np.log(run_s) - known.log_mean)
-    spread = np.sqrt(known.log_variance)
-    run_spread = np.sqrt(known.log_variance + known.noise_variance)
     return (
-        *(bool(off <= _Z[share] * spread) for share in SHARES),
-        *(bool(run_off <= _Z[share] * run_spread) for share in SHARES),
+        *(_is_inside(truth_s, known.mean_interval_s, share) for share in SHARES),
+        *(_is_inside(run_s, known.run_interval_s, share) for share in SHARES),
     )
+
+
+def _is_inside(value_s: float, interval_s: tuple[float, float], share: float) -> bool:
+    """Tests the interval of a share; that of 50 % is taken to be as Gaussian as that of 90 %."""
+    low, high = np.log(interval_s)
+    half = 0.5 * (high - low) * _Z[share] / _Z[0.9]
+    return bool(abs(np.log(value_s) - 0.5 * (low + high)) <= half)

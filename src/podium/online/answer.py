@@ -57,5 +57,7 @@ class Figures:
     exploration_ratio: float  # in the window
     average_uncertainty_s: float  # sigma, over the pairs that were observed
     exploration_price: float  # expected seconds above the best known type, over those there
-    job_types: int  # that were seen alone
+    job_types: int  # that ran at least once
     pairs: int  # of job type and GPU type
+    failures: int = 0  # runs that failed
+    in_flight: int = 0  # jobs that were decided under an id and not observed yet

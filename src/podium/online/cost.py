@@ -1,6 +1,6 @@
 """Weighs what a run would cost against what it would teach.
 
-    cost = mu + lambda * sigma - beta * ig + gamma * penalty
+    cost = mu + lambda * sigma - beta * ig + gamma * penalty + failure
 
 Every term is in seconds, so that the same weights serve jobs of milliseconds and of days:
 
@@ -9,7 +9,8 @@ Every term is in seconds, so that the same weights serve jobs of milliseconds an
   run time of the fastest candidate, for as many runs as the horizon says will profit, times the
   chance that this candidate is the faster one (where it is even, 1). What cannot change a choice
   is worth nothing, however much there is to learn;
-- penalty: the seconds that the neighbours are expected to add, mu times the slowdown.
+- penalty: the seconds that the neighbours are expected to add, mu times the slowdown;
+- failure: the seconds that failed runs are expected to cost until one succeeds.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from podium.online.estimate import Estimate
+from podium.online.estimate import WIDEST, Estimate
+from podium.online.failures import NO_RISK, Risk
+from podium.online.observation import Place
 from podium.online.parameters import Parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The terms of the cost of a job on one GPU type, in seconds."""
+    """The terms of the cost of a job at one place, in seconds."""
 
     gpu_type: str
     mu: float
@@ -44,6 +47,7 @@ class Candidate:
     in_flight: int = 0  # jobs of this pair that were decided and not observed yet
     mean_interval_s: tuple[float, float] = (0.0, 0.0)  # 90 %, of the expected run time
     run_interval_s: tuple[float, float] = (0.0, 0.0)  # 90 %, of the next run
+    is_failing: bool = False  # more often than not
 
     @property
     def expected_s(self) -> float:
@@ -81,32 +85,58 @@ class Candidate:
         }
 
 
-def candidates_of(
-    gpu_types: Sequence[str],
-    estimates: Sequence[Estimate],
-    slowdown: float,
-    parameters: Parameters,
-) -> tuple[Candidate, ...]:
-    """Weighs each GPU type."""
-    fastest = min(estimates, key=attrgetter("mu"))
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A place where a job may run, and what is known of it."""
+
+    place: Place
+    known: Estimate
+    risk: Risk = NO_RISK
+    in_flight: int = 0
+
+
+def weigh(options: Sequence[Option], parameters: Parameters) -> tuple[Candidate, ...]:
+    """Weighs each place."""
+    fastest = min((option.known for option in options), key=attrgetter("mu"))
     worth_s = fastest.mu * parameters.horizon
-    found = []
-    for gpu_type, known in zip(gpu_types, estimates, strict=True):
-        nats = 0.5 * math.log1p((known.sigma / known.mu) ** 2 / parameters.tau_squared)
-        ig = nats * worth_s * _chance(known, fastest)
-        penalty = known.mu * slowdown
-        greedy = (
-            known.mu
-            + parameters.lambda_uncertainty * known.sigma
-            + parameters.gamma_interference * penalty
-        )
-        cost = greedy - parameters.beta_exploration * ig
-        found.append(
-            Candidate(
-                gpu_type, known.mu, known.sigma, ig, penalty, cost, known.observations, nats, greedy
-            )
-        )
-    return tuple(found)
+    return tuple(_candidate(option, fastest, worth_s, parameters) for option in options)
+
+
+def _candidate(
+    option: Option, fastest: Estimate, worth_s: float, parameters: Parameters
+) -> Candidate:
+    known, risk = option.known, option.risk
+    nats = 0.5 * math.log1p(_relative_variance(option) / parameters.tau_squared)
+    ig = nats * worth_s * _chance(known, fastest)
+    penalty = known.mu * known.slowdown if parameters.enable_interference else 0.0
+    failure = risk.expected_s(known.mu) if risk.chance else 0.0
+    greedy = (
+        known.mu
+        + parameters.lambda_uncertainty * known.sigma
+        + parameters.gamma_interference * penalty
+        + failure
+    )
+    cost = greedy - parameters.beta_exploration * ig
+    return Candidate(
+        option.place.gpu_type, known.mu, known.sigma, ig, penalty, cost, known.observations, nats,
+        greedy, option.place.node, failure, risk.failures, 1.0 - risk.chance, option.in_flight,
+        known.mean_interval_s, known.run_interval_s, risk.is_failing,
+    )  # fmt: skip
+
+
+def _relative_variance(option: Option) -> float:
+    """Returns (sigma / mu)², as it will be when the runs in flight are over.
+
+    A pair that was never seen and is being tried has nothing more to teach until that run is over.
+    """
+    known = option.known
+    if not option.in_flight:
+        return (known.sigma / known.mu) ** 2
+    if not known.observations:
+        return 0.0
+    variance = max(known.log_variance, 1e-12)
+    after = 1.0 / (1.0 / variance + option.in_flight / known.noise_variance)
+    return math.expm1(min(after, WIDEST**2))
 
 
 def _chance(known: Estimate, fastest: Estimate) -> float:

@@ -185,7 +185,7 @@ class Online:
         ),
     )
     gamma_interference: float = field(
-        default=0.0,
+        default=1.0,
         metadata=about(
             "weight of the seconds that neighbours cost",
             short_env="SCHEDULER_GAMMA_INTERFERENCE",
@@ -216,6 +216,21 @@ class Online:
     exploration_window: int = field(
         default=100,
         metadata=about("recent decisions over which the cap applies", at_least=1),
+    )
+    exploration_floor: float = field(
+        default=0.03,
+        metadata=about(
+            "share of a job type's time that may go into GPU types it never tried, within the cap",
+            at_least=0,
+            at_most=1,
+        ),
+    )
+    in_flight_limit_s: float = field(
+        default=86_400.0,
+        metadata=about(
+            "seconds after which a scored job that was never observed is no longer waited for",
+            above=0,
+        ),
     )
     enable_interference: bool = field(
         default=False,

@@ -180,6 +180,11 @@ class AgentFigures(Collector):
                 "Observations that were learned from.",
                 float(figures.observations),
             ),
+            (
+                "podium_online_in_flight",
+                "Jobs that were scored under an id and not observed yet.",
+                float(figures.in_flight),
+            ),
             ("podium_job_types", "Known job types.", float(figures.job_types)),
             ("podium_pairs", "Known pairs of job type and GPU type.", float(figures.pairs)),
         )

@@ -1,0 +1,82 @@
+"""Learns the noise of single runs: common to all job types at first, then of each one.
+
+Runs that do not give a feature which their job type gives otherwise vary more, as that feature is
+not known of them: their noise is learned apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.online.parameters import Prior
+
+Vector = NDArray[np.float64]
+
+STEP = 0.1
+"""Of the logarithm: the common noise moves in steps, as each changes what is known of everything."""
+
+_MOST_FREEDOM = 20.0
+"""Runs of one job type that count for the common noise; one job type must not set it alone."""
+
+_T95 = np.array([6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.860, 1.812, 1.753, 1.697, 1.645])
+_FREEDOM = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 30.0, np.inf])
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The variance of log run time, of runs that give all features and of others."""
+
+    variance: tuple[float, float]
+    freedom: tuple[float, float]  # observations that it is known from
+
+
+class CommonNoise:
+    """The noise of all job types together."""
+
+    def __init__(self, prior: Prior) -> None:
+        self._prior = prior
+        self._squares = np.zeros((0, 2))
+        self._freedom = np.zeros((0, 2))
+
+    def put(self, job: int, squares: Vector, freedom: Vector) -> None:
+        """Replaces what the runs of a job type show."""
+        if job >= len(self._squares):
+            more = np.zeros((max(job + 1 - len(self._squares), len(self._squares) // 2), 2))
+            self._squares = np.concatenate([self._squares, more])
+            self._freedom = np.concatenate([self._freedom, more])
+        self._squares[job], self._freedom[job] = squares, freedom
+
+    def known(self) -> Noise:
+        """Estimates the common variance, in steps."""
+        weight = np.minimum(self._freedom, _MOST_FREEDOM)
+        own = self._squares / np.maximum(self._freedom, 1e-9)
+        squares, freedom = (weight * own).sum(axis=0), weight.sum(axis=0)
+        prior, start = self._prior.noise_weight, self._prior.noise**2
+        complete = _stepped((prior * start + squares[0]) / (prior + freedom[0]))
+        partial = max(complete, _stepped((prior * complete + squares[1]) / (prior + freedom[1])))
+        return Noise((complete, partial), (float(prior + freedom[0]), float(prior + freedom[1])))
+
+
+def own_noise(common: Noise, squares: Vector, freedom: Vector, prior: Prior) -> Noise:
+    """Estimates the noise of a job type from its own runs and the common noise."""
+    weight = prior.own_noise_weight
+    variance, known = [], []
+    for place in (0, 1):
+        total = weight + float(freedom[place])
+        squared = weight * common.variance[place] + float(squares[place])
+        variance.append(squared / total)
+        known.append(1.0 / (1.0 / total + weight / total / common.freedom[place]))
+    return Noise((variance[0], variance[1]), (known[0], known[1]))
+
+
+def t95(freedom: float) -> float:
+    """Returns the 95 % point of Student's t."""
+    return float(np.interp(-1.0 / max(freedom, 1.0), -1.0 / _FREEDOM, _T95))
+
+
+def _stepped(variance: float) -> float:
+    return math.exp(2.0 * STEP * round(0.5 * math.log(variance) / STEP))
