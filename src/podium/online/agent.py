@@ -76,7 +76,7 @@ class Agent:
         key = (
             request.job_type,
             request.candidate_gpu_types,
-            tuple(request.features.items()),
+            self._runtime.used(request.features),
             request.colocated_job_types,
             request.places,
         )
@@ -253,14 +253,17 @@ class Agent:
 
     def _estimates(self, request: Request, places: Sequence[Place]) -> list[Estimate]:
         """Estimates the run time at each place, all that have the same company at once."""
+        runtime, features = self._runtime, request.features
+        if not self.parameters.enable_interference:
+            names = [place.gpu_type for place in places]
+            return runtime.estimates(request.job_type, names, features)
         by_company: dict[tuple[str, ...], list[int]] = {}
         for at, place in enumerate(places):
-            beside = place.colocated_job_types if self.parameters.enable_interference else ()
-            by_company.setdefault(beside, []).append(at)
+            by_company.setdefault(place.colocated_job_types, []).append(at)
         found: dict[int, Estimate] = {}
         for beside, group in by_company.items():
             names = [places[at].gpu_type for at in group]
-            made = self._runtime.estimates(request.job_type, names, request.features, beside)
+            made = runtime.estimates(request.job_type, names, features, beside)
             found.update(zip(group, made, strict=True))
         return [found[at] for at in range(len(places))]
 

@@ -76,6 +76,12 @@ class Sums:
         self.weight = total
         self.observations += other.observations
 
+    def times(self, share: float) -> Sums:
+        """Returns the same sums with another weight."""
+        if share == 1.0:
+            return self
+        return Sums(self.observations, self.weight * share, self.mean, self.scatter * share)
+
     def moved(self, place: Sequence[int], size: int) -> Sums:
         """Returns the same sums with their columns at other places among more of them."""
         made = Sums.empty(size)

@@ -120,7 +120,7 @@ def _candidate(
     return Candidate(
         option.place.gpu_type, known.mu, known.sigma, ig, penalty, cost, known.observations, nats,
         greedy, option.place.node, failure, risk.failures, 1.0 - risk.chance, option.in_flight,
-        known.mean_interval_s, known.run_interval_s, risk.is_failing,
+        *known.intervals_s(), risk.is_failing,
     )  # fmt: skip
 
 

@@ -54,18 +54,18 @@ class Estimate:
         """Returns how much longer it runs in its company; 0.5: half as long again."""
         return max(math.expm1(min(self.added, _LARGEST)), 0.0)
 
-    @property
-    def mean_interval_s(self) -> tuple[float, float]:
-        """Returns where the expected run time lies, in company, with a probability of 90 %."""
-        return self._interval(self.whole_variance, 0.5 * self.noise_variance)
+    def intervals_s(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Returns where the expected and the next run time lie with a probability of 90 %.
 
-    @property
-    def run_interval_s(self) -> tuple[float, float]:
-        """Returns where the next run time will lie, in company, with a probability of 90 %."""
-        return self._interval(self.whole_variance + self.noise_variance, 0.0)
+        Both are those in company, if there is any.
+        """
+        center, width = self.log_mean + self.added, t95(self.freedom)
+        spread = max(self.whole_variance, 0.0)
+        half = width * math.sqrt(spread)
+        far = width * math.sqrt(spread + self.noise_variance)
+        mean = center + 0.5 * self.noise_variance
+        return (_exp(mean - half), _exp(mean + half)), (_exp(center - far), _exp(center + far))
 
-    def _interval(self, variance: float, above: float) -> tuple[float, float]:
-        center = self.log_mean + self.added + above
-        half = t95(self.freedom) * math.sqrt(max(variance, 0.0))
-        low, high = max(center - half, -_LARGEST), min(center + half, _LARGEST)
-        return math.exp(low), math.exp(high)
+
+def _exp(value: float) -> float:
+    return math.exp(max(min(value, _LARGEST), -_LARGEST))

@@ -46,6 +46,25 @@ class Layout:
         """Counts the columns, with y."""
         return 2 + 2 * len(self.features) + self.neighbours
 
+    @property
+    def active(self) -> int:
+        """Returns the features as bits."""
+        return sum(1 << each for each in self.features)
+
+    def taken(self, kind: Kind, sums: Sums) -> tuple[list[int], Sums]:
+        """Returns which columns the sums of a kind fill, and the sums over those."""
+        size = len(self.features)
+        place = [0, *range(2, 2 + size)]
+        own = [0, *(1 + each for each in self.features)]
+        if not kind.is_beside and size == 0:
+            return place, Sums(
+                sums.observations, sums.weight, sums.mean[:1].copy(), sums.scatter[:1, :1].copy()
+            )
+        if kind.is_beside:
+            place += range(2 + 2 * size, self.size)
+            own += range(1 + self.all_features, len(sums.mean))
+        return place, sums.among(own)
+
 
 @dataclass(frozen=True, slots=True)
 class CellGram:
@@ -66,7 +85,7 @@ class CellGram:
         for kind, sums in cell.kinds():
             weight = trust.get(kind, 1.0)
             if sums.weight * weight > FADED:
-                made._add(kind, sums, weight, layout, level, groups)
+                made._add(kind, sums.times(weight), layout, level, groups)
         for (at, _, _), group in groups.items():
             made.scatter[at] += group.scatter
             made.freedom[at] += max(group.weight - 1.0, 0.0)
@@ -76,35 +95,32 @@ class CellGram:
         self,
         kind: Kind,
         sums: Sums,
-        weight: float,
         layout: Layout,
         level: float,
         groups: dict[tuple[int, int, bool], Sums],
     ) -> None:
-        size = len(layout.features)
-        active = sum(1 << each for each in layout.features)
-        given = kind.given & active
+        given = kind.given & layout.active
         at = int(given != layout.given)
-        own = [0, *(1 + each for each in layout.features)]
-        place = [0, *range(2, 2 + size)]
-        inner = [*range(1 + size)]
-        if kind.is_beside:
-            own += range(1 + layout.all_features, len(sums.mean))
-            place += range(2 + 2 * size, layout.size)
-            inner += range(1 + size, 1 + size + layout.neighbours)
-        part = sums.among(own)
+        place, part = layout.taken(kind, sums)
         row = np.zeros(layout.size)
         row[1] = 1.0
         row[place] = part.mean
         row[0] -= level
-        row[2 + size : 2 + 2 * size] = [not given >> each & 1 for each in layout.features]
-        self.products[at] += (weight * part.weight) * np.outer(row, row)
-        self.products[at][np.ix_(place, place)] += weight * part.scatter
-        part.weight *= weight
-        part.scatter = part.scatter * weight
+        size = len(layout.features)
+        if size:
+            row[2 + size : 2 + 2 * size] = [not given >> each & 1 for each in layout.features]
+        self.products[at] += (part.weight * row)[:, None] * row
+        if len(place) == 1:
+            self.products[at, 0, 0] += part.scatter[0, 0]
+        else:
+            self.products[at][np.ix_(place, place)] += part.scatter
+        if len(part.mean) < self.scatter.shape[1]:
+            part = part.moved([*range(len(part.mean))], self.scatter.shape[1])
         key = (at, given, kind.is_beside)
-        moved = part.moved(inner, self.scatter.shape[1])
-        groups.setdefault(key, Sums.empty(len(moved.mean))).merge(moved)
+        if key in groups:
+            groups[key].merge(part)
+        else:
+            groups[key] = part
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +128,7 @@ class Gram:
     """The products of all columns of a job type, by GPU type, and the noise around them."""
 
     gpus: tuple[int, ...]
-    products: NDArray[np.float64]  # of complete runs and of others; by GPU type
+    products: NDArray[np.float64]  # of complete runs, then of others; by GPU type
     squares: Vector  # of noise, and the observations that it is known from
     freedom: Vector
     layout: Layout
@@ -122,16 +138,17 @@ class Gram:
     @classmethod
     def of(cls, cells: dict[int, CellGram], layout: Layout, runs: JobRuns, prior: Prior) -> Gram:
         """Puts the cells of a job type together."""
-        size = (2, len(cells), layout.size, layout.size)
-        products = np.stack([each.products for each in cells.values()], axis=1)
-        scatter = np.sum([each.scatter for each in cells.values()], axis=0)
-        freedom = np.sum([each.freedom for each in cells.values()], axis=0)
+        products = np.array([each.products for each in cells.values()]).transpose(1, 0, 2, 3)
+        scatter = np.array([each.scatter for each in cells.values()]).sum(axis=0)
+        freedom = np.array([each.freedom for each in cells.values()]).sum(axis=0)
+        if scatter.shape[1] == 1:
+            return cls(tuple(cells), products, scatter[:, 0, 0], freedom, layout, np.zeros(0), ())
         squares = np.zeros(2)
         for at in (0, 1):
             squares[at], used = _unexplained(scatter[at], len(layout.features), prior)
             freedom[at] = max(freedom[at] - used, 0.0)
         center, is_mixed = _features(runs, layout)
-        return cls(tuple(cells), products.reshape(size), squares, freedom, layout, center, is_mixed)
+        return cls(tuple(cells), products, squares, freedom, layout, center, is_mixed)
 
 
 def _features(runs: JobRuns, layout: Layout) -> tuple[Vector, tuple[bool, ...]]:
@@ -199,7 +216,7 @@ def evidence_of(
     own = _own_places(gram.layout)
     own_variance = np.array([spreads.pair**2, *(prior.local_spread**2 for _ in own[1:])])
     to_own = products[:, :, own]
-    inverse = np.linalg.inv(to_own[:, own, :] + np.diag(1.0 / own_variance))
+    inverse = _inverse(to_own[:, own, :] + np.diag(1.0 / own_variance))
     share = to_own @ inverse
     left = products - share @ to_own.transpose(0, 2, 1)
     aims = targets - (share @ targets[:, own, None])[:, :, 0]
@@ -239,17 +256,25 @@ def _of_job(
         place = slice(size + at * head, size + (at + 1) * head)
         full[place, place] = heads[at, :, :head]
     pull = full[:, :size] @ of_job
-    inverse = np.linalg.inv(of_job.T @ whole @ of_job + np.diag(1.0 / variance))
+    inverse = _inverse(of_job.T @ pull[:size] + np.diag(1.0 / variance))
     job_mean = inverse @ (of_job.T @ aim)
     precision = full - pull @ inverse @ pull.T
     shift = np.concatenate([aim, aims[:, :head].ravel()]) - pull @ job_mean
     index = [*columns.common(neighbours), *(at for gpu in gram.gpus for at in columns.of_gpu(gpu))]
-    kept = np.array([at for at, column in enumerate(index) if column >= 0], dtype=np.intp)
-    return Evidence(
-        np.array(index, dtype=np.intp)[kept], precision[np.ix_(kept, kept)], shift[kept],
-        {gpu: at for at, gpu in enumerate(gram.gpus)}, *own,
-        of_job, inverse, job_mean, pull[kept],
-    )  # fmt: skip
+    places = np.array(index, dtype=np.intp)
+    if -1 in index:
+        kept = np.flatnonzero(places >= 0)
+        places, shift, pull = places[kept], shift[kept], pull[kept]
+        precision = precision[np.ix_(kept, kept)]
+    gpus = {gpu: at for at, gpu in enumerate(gram.gpus)}
+    return Evidence(places, precision, shift, gpus, *own, of_job, inverse, job_mean, pull)
+
+
+def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = (
+        1.0 / matrix if matrix.shape[-1] == 1 else np.linalg.inv(matrix)
+    )
+    return found
 
 
 def job_effects(

@@ -75,11 +75,11 @@ def forecast(
         inner[:, 1, -1] += sum(unmet.values())
     solved = evidence.job_inverse @ inner
     # The mean of the job type's effects, where all shared effects are zero.
-    means += np.einsum("j,pjk->pk", evidence.job_mean, inner)
+    means += evidence.job_mean @ inner
     variances += inner.transpose(0, 2, 1) @ solved
     shared = _shared(evidence, neighbours, left, solved, known)
     _add_unmet(unmet, evidence, shared, variances, known)
-    means += np.einsum("pwk,w->pk", shared, known.mean)
+    means += known.mean @ shared
     variances += shared.transpose(0, 2, 1) @ (known.covariance @ shared)
     variances[-1, 0, 0] += known.spreads.gpu**2
     for at in range(1, 1 + len(known.columns.features)):
@@ -101,7 +101,7 @@ def _on_gpus(evidence: Evidence, columns: Array, known: Known) -> tuple[Array, A
         rows = list(evidence.gpus)
         solved[rows] = evidence.inverse @ inner
         left[rows] -= evidence.products @ solved[rows]
-        means[rows] = np.einsum("gl,glk->gk", evidence.targets, solved[rows])
+        means[rows] = (evidence.targets[:, None, :] @ solved[rows])[:, 0, :]
     return means, inner.T @ solved, left
 
 

@@ -7,6 +7,7 @@ not known of them: their noise is learned apart.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,9 @@ STEP = 0.1
 _MOST_FREEDOM = 20.0
 """Runs of one job type that count for the common noise; one job type must not set it alone."""
 
-_T95 = np.array([6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.860, 1.812, 1.753, 1.697, 1.645])
-_FREEDOM = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 30.0, np.inf])
+_T95 = (1.645, 1.697, 1.753, 1.812, 1.860, 1.943, 2.015, 2.132, 2.353, 2.920, 6.314)
+_SHARES = (0.0, 1 / 30, 1 / 15, 0.1, 0.125, 1 / 6, 0.2, 0.25, 1 / 3, 0.5, 1.0)
+"""The 95 % point of Student's t, by one over its degrees of freedom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,10 @@ def own_noise(common: Noise, squares: Vector, freedom: Vector, prior: Prior) -> 
 
 def t95(freedom: float) -> float:
     """Returns the 95 % point of Student's t."""
-    return float(np.interp(-1.0 / max(freedom, 1.0), -1.0 / _FREEDOM, _T95))
+    share = min(1.0 / freedom, 1.0)
+    at = max(bisect_left(_SHARES, share), 1)
+    low, high = _SHARES[at - 1], _SHARES[at]
+    return _T95[at - 1] + (_T95[at] - _T95[at - 1]) * (share - low) / (high - low)
 
 
 def _stepped(variance: float) -> float:

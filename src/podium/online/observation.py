@@ -92,6 +92,8 @@ def feature_vector(
     names: tuple[str, ...], features: Mapping[str, float]
 ) -> tuple[float | None, ...]:
     """Returns ln(1 + value) for each name, None for one that is missing."""
+    if not features:
+        return (None,) * len(names)
     return tuple(_entry(name, features.get(name)) for name in names)
 
 

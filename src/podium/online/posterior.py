@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,18 @@ from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of
 from podium.online.forecast import Forecast, Known, forecast
 from podium.online.noise import CommonNoise, Noise, own_noise
 from podium.online.parameters import Parameters
-from podium.online.spread import Spreads, SpreadSearch
+from podium.online.spread import MOST_JOB_TYPES, Spreads, SpreadSearch
 from podium.online.trust import trust_in
 
 Array = NDArray[np.float64]
 _GPUS_AT_ONCE = 8
 _MOST_FORECASTS = 1000
+OFTEN = 64
+"""Observations up to which spreads and noise are learned with each of them."""
+
+GROWTH = 1.05
+"""How much more there is to see, from then on, before they are learned again."""
+
 BLOCK = 16
 """Job types in a block. Blocks are fixed, so that the sum depends on what is in them alone."""
 
@@ -51,9 +58,14 @@ class Posterior:
         self._runs: Sequence[JobRuns] = ()
         self._columns = Columns((), _GPUS_AT_ONCE, ())
         self._wanted = self._columns  # with what was seen since
-        self._given = 0
+        self.given = 0  # features, as bits, that some run gave
         self._disturbing: set[str] = set()
         self._stale: set[int] = set()  # job types whose runs changed
+        self._unweighed: set[int] = set()  # job types whose sums changed
+        self._unsearched: set[int] = set()  # the same, for the search of spreads
+        self._common = CommonNoise(self._prior).known()
+        self._spreads = Spreads.expected(self._prior)
+        self._is_young, self._due = True, 0
         self._known: Known | None = None
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
         self._begin()
@@ -75,13 +87,49 @@ class Posterior:
         self._runs = runs
         self._stale.add(job)
         self._known = None
-        self._given |= given
+        self.given |= given
         count = -(-gpus // _GPUS_AT_ONCE) * _GPUS_AT_ONCE
         if not self._disturbing.issuperset(runs[job].neighbours):
             self._disturbing.update(runs[job].neighbours)
         elif count <= self._wanted.gpus and given == given & self._active:
             return
         self._want(max(count, self._wanted.gpus))
+
+    def count(self, observations: int) -> None:
+        """Learns spreads and the common noise again when there is enough new to see.
+
+        That is fixed by the number of observations, so that all who see them in the same order
+        know the same, whenever they are asked.
+        """
+        self._is_young = observations <= OFTEN
+        if not self._is_young and observations >= self._due:
+            self.learn_common(observations)
+
+    def learn_common(self, observations: int) -> None:
+        """Learns spreads and the common noise from all that was seen."""
+        self._is_young = observations <= OFTEN
+        self._due = max(observations + 1, round(observations * GROWTH))
+        self._refresh()
+        self._learn_common()
+
+    def as_object(self) -> dict[str, Any]:
+        """Returns as JSON types what cannot be told from the sums."""
+        if self._is_young:
+            return {}
+        return {
+            "due": self._due,
+            "noise": [*self._common.variance, *self._common.freedom],
+            "spreads": astuple(self._spreads),
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Reads back what was learned of spreads and noise."""
+        if not data:
+            return
+        self._refresh()
+        complete, partial, freedom, other = data["noise"]
+        self._is_young, self._due = False, int(data["due"])
+        self._follow(Noise((complete, partial), (freedom, other)), Spreads(*data["spreads"]))
 
     def noise(self, job: int | None) -> Noise:
         """Returns the noise of single runs of a job type; the common one where there is none."""
@@ -113,13 +161,14 @@ class Posterior:
 
     def _want(self, gpus: int) -> None:
         active = tuple(
-            each for each in range(len(self._parameters.features)) if self._given >> each & 1
+            each for each in range(len(self._parameters.features)) if self.given >> each & 1
         )
         disturbing = tuple(sorted(self._disturbing)[:MOST_DISTURBING])
         self._wanted = Columns(active, gpus, disturbing)
         self._active = sum(1 << each for each in active)
 
     def _begin(self) -> None:
+        """Starts over with other columns; spreads and noise stay as they were learned."""
         self._columns = self._wanted
         self._active = sum(1 << each for each in self._columns.features)
         self._cells: list[dict[int, tuple[object, CellGram]]] = []
@@ -127,9 +176,9 @@ class Posterior:
         self._noises: list[Noise] = []
         self._evidence: list[Evidence] = []
         self._commons = CommonNoise(self._prior)
-        self._common = self._commons.known()
-        self._spreads = Spreads.expected(self._prior)
-        self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
+        self._search = SpreadSearch(
+            self._prior, len(self._columns.features), self._columns.gpus
+        )
         self._totals = Totals(self._columns.width)
         self._unseen = self._nothing()
         self._stale.update(range(len(self._runs)))
@@ -170,42 +219,57 @@ class Posterior:
         self._grams[job : job + 1] = [gram]
         self._commons.put(job, gram.squares, gram.freedom)
 
-    def _weigh(self, jobs: Sequence[int]) -> None:
-        """Turns sums into evidence, of all job types if what they have in common changed."""
+    def _refresh(self) -> None:
+        """Sums up all runs that came since."""
+        if self._wanted != self._columns:
+            self._begin()
+        for job in sorted(self._stale):
+            self._take(job)
+            self._unweighed.add(job)
+            if job < MOST_JOB_TYPES:
+                self._unsearched.add(job)
+        self._stale.clear()
+
+    def _learn_common(self) -> None:
         common = self._commons.known()
         if common.variance != self._common.variance:
-            jobs = range(len(self._grams))
-        self._common = common
-        for job in jobs:
+            self._unsearched = set(range(min(len(self._grams), MOST_JOB_TYPES)))
+        for job in sorted(self._unsearched):
             gram = self._grams[job]
-            noise = own_noise(common, gram.squares, gram.freedom, self._prior)
-            self._noises[job : job + 1] = [noise]
-            first, second = noise.variance
+            first, second = own_noise(common, gram.squares, gram.freedom, self._prior).variance
             weighted = gram.products[0] / first + gram.products[1] / second
             self._search.update(job, weighted, gram.gpus)
-        spreads = self._search.likeliest()
-        if spreads != self._spreads:
-            self._spreads = spreads
-            self._unseen = self._nothing()
-            jobs = range(len(self._grams))
-        for job in jobs:
-            neighbours = self._runs[job].neighbours
+        self._unsearched.clear()
+        self._follow(common, self._search.likeliest())
+
+    def _follow(self, common: Noise, spreads: Spreads) -> None:
+        """Takes over spreads and noise; what changes them changes what is known of everything."""
+        if common.variance != self._common.variance or spreads != self._spreads:
+            self._unweighed = set(range(len(self._grams)))
+        self._common, self._spreads = common, spreads
+        self._unseen = self._nothing()
+        self._known = None
+
+    def _weigh(self) -> None:
+        """Turns sums into evidence."""
+        for job in sorted(self._unweighed):
+            gram = self._grams[job]
+            noise = own_noise(self._common, gram.squares, gram.freedom, self._prior)
+            self._noises[job : job + 1] = [noise]
             made = evidence_of(
-                self._grams[job], self._noises[job], self._columns, neighbours, spreads, self._prior
+                gram, noise, self._columns, self._runs[job].neighbours, self._spreads, self._prior
             )
             self._evidence[job : job + 1] = [made]
             self._totals.put(job, made)
+        self._unweighed.clear()
 
     def _fitted(self) -> Known:
         if self._known is not None:
             return self._known
-        if self._wanted != self._columns:
-            self._begin()
-        stale = sorted(self._stale)
-        for job in stale:
-            self._take(job)
-        self._weigh(stale)
-        self._stale.clear()
+        self._refresh()
+        if self._is_young:
+            self._learn_common()
+        self._weigh()
         precision, shift = self._totals.sums()
         spreads = self._columns.spreads(self._prior, self._spreads.gpu, self._spreads.feature)
         covariance = np.linalg.inv(precision + np.diag(spreads**-2))

@@ -40,6 +40,7 @@ class RuntimeModel:
         # Pairs, alone and beside others, in the order in which they were first seen.
         self._parts: dict[tuple[str, str, bool], None] = {}
         self._posterior = Posterior(parameters)
+        self.observations = 0
 
     @property
     def job_types(self) -> Sequence[str]:
@@ -55,11 +56,6 @@ class RuntimeModel:
     def neighbours(self) -> set[str]:
         """Lists the job types that others ran beside."""
         return {name for runs in self._runs for name in runs.neighbours}
-
-    @property
-    def observations(self) -> int:
-        """Counts the runs that it has seen."""
-        return sum(cell.observations for runs in self._runs for cell in runs.cells.values())
 
     @property
     def spreads(self) -> Spreads:
@@ -111,6 +107,8 @@ class RuntimeModel:
         runs.add(gpu, math.log(observation.runtime_s), row, beside)
         given = sum(1 << at for at, value in enumerate(row) if value is not None)
         self._update(observation.job_type, given)
+        self.observations += 1
+        self._posterior.count(self.observations)
 
     def merge(self, other: RuntimeModel) -> None:
         """Adds everything that another model has seen."""
@@ -122,6 +120,7 @@ class RuntimeModel:
             )
         for job, gpu, is_beside in other._parts:
             self._copy(other, job, gpu, is_beside=is_beside)
+        self._posterior.learn_common(self.observations)
 
     def without(self, job_types: frozenset[str], gpu_types: frozenset[str]) -> RuntimeModel:
         """Returns the model that never saw some job types and GPU types.
@@ -139,6 +138,7 @@ class RuntimeModel:
             if is_beside and any(runs.met(self._gpus[gpu], name) for name in job_types):
                 continue
             made._copy(self, job, gpu, is_beside=is_beside)
+        made._posterior.learn_common(made.observations)
         return made
 
     def estimates(
@@ -160,6 +160,16 @@ class RuntimeModel:
             found.append(Estimate.of(predicted, count))
         return found
 
+    def used(self, features: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+        """Returns those features that some run has given: only they tell anything."""
+        row = feature_vector(self._parameters.features, features)  # refuses what is no size
+        given = self._posterior.given
+        return tuple(
+            (name, features[name])
+            for at, name in enumerate(self._parameters.features)
+            if given >> at & 1 and row[at] is not None
+        )
+
     def slowdown(self, job_type: str, beside: str) -> tuple[float, float]:
         """Predicts mean and variance of what a neighbour adds to the log run time, anywhere."""
         return self._posterior.slowdown(self._jobs[job_type], beside)
@@ -174,7 +184,12 @@ class RuntimeModel:
             [self._jobs[job], self._gpus[gpu], int(is_beside)]
             for job, gpu, is_beside in self._parts
         ]
-        return {"gpu_types": list(self._gpus), "runs": runs, "order": order}
+        return {
+            "gpu_types": list(self._gpus),
+            "runs": runs,
+            "order": order,
+            "common": self._posterior.as_object(),
+        }
 
     @classmethod
     def from_object(cls, parameters: Parameters, data: Mapping[str, Any]) -> RuntimeModel:
@@ -190,6 +205,13 @@ class RuntimeModel:
         }
         for job in jobs:
             model._update(job, model._given(job))
+        model.observations = sum(
+            cell.observations for runs in model._runs for cell in runs.cells.values()
+        )
+        if data["common"]:
+            model._posterior.restore(data["common"])
+        else:
+            model._posterior.learn_common(model.observations)
         return model
 
     def put(
@@ -198,6 +220,7 @@ class RuntimeModel:
         """Adds sums of one kind of runs."""
         runs = self._part(job_type, gpu_type, is_beside=kind.is_beside)
         runs.put(self._gpus[gpu_type], kind, sums, neighbours)
+        self.observations += sums.observations
         self._update(job_type, kind.given)
 
     def _copy(self, other: RuntimeModel, job: str, gpu: str, *, is_beside: bool) -> None:
