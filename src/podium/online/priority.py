@@ -20,4 +20,4 @@ def priority_score(expected_s: float, waited_s: float = 0.0, weight: float = 1.0
     91
     """
     ratio = weight * (waited_s + GRACE_S) / expected_s
-    return 100.0 * ratio / (1.0 + ratio)
+    return 100.0 * (ratio / (1.0 + ratio))

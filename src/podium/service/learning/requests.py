@@ -21,10 +21,8 @@ DEAREST = 1e15
 BY_COSTS, BY_JOBS = "by-costs", "by-jobs"
 
 # Names go into logs, labels of metrics and fields of pods: control characters are mistakes there.
-Name = Annotated[
-    str,
-    Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"),
-]
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=_PRINTABLE)]
 Word = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Size = Annotated[float, Field(ge=0, le=LARGEST_SIZE, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=SHORTEST_S, le=LONGEST_S, allow_inf_nan=False)]
@@ -67,7 +65,12 @@ class PlaceBody(Body):
 
     gpu_type: Name
     node: Annotated[
-        str, Field(max_length=LONGEST_NAME, description="Comes back as `chosen_node`.")
+        str,
+        Field(
+            max_length=LONGEST_NAME,
+            pattern=_PRINTABLE,
+            description="Comes back as `chosen_node`.",
+        ),
     ] = ""
     colocated_job_types: Annotated[
         Names, Field(description="Job types that the job would run beside there.")
@@ -88,7 +91,14 @@ class ScoreRequest(Body):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "oneOf": [{"required": ["candidate_gpu_types"]}, {"required": ["places"]}]
+            "oneOf": [
+                {"required": ["candidate_gpu_types"], "not": {"required": ["places"]}},
+                {
+                    "required": ["places"],
+                    "not": {"required": ["candidate_gpu_types"]},
+                    "properties": {"colocated_job_types": {"maxItems": 0}},
+                },
+            ]
         }
     )
 
