@@ -143,6 +143,8 @@ class Agent:
         with self._learning:
             runtime = self._runtime.without(jobs, gpus)
             failures = self._failures.without(jobs, gpus)
+            for job_type, gpu_type, count in runtime.counts():
+                failures.put(job_type, gpu_type, count)
             _ = runtime.spreads  # fits the posterior before anybody waits for it
             with self._lock:
                 self._runtime, self._failures = runtime, failures
@@ -203,6 +205,7 @@ class Agent:
                     len(sigmas),
                     self._failures.total,
                     len(self._in_flight),
+                    self._runtime.changes,
                 )
 
     def as_object(self) -> dict[str, Any]:

@@ -61,3 +61,4 @@ class Figures:
     pairs: int  # of job type and GPU type
     failures: int = 0  # runs that failed
     in_flight: int = 0  # jobs that were decided under an id and not observed yet
+    changes: int = 0  # of pairs and GPU types that were noticed

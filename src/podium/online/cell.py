@@ -16,8 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.online.drift import Run, Watch
+
 Vector = NDArray[np.float64]
 Features = tuple[float | None, ...]
+
+FADED_WEIGHT = 0.02
+"""Runs that all are worth which were seen before a GPU type changed."""
 
 MAGNITUDE = 1.5
 """Width of a magnitude, of log run time."""
@@ -137,6 +142,7 @@ class JobRuns:
     features: int
     neighbours: list[str] = field(default_factory=list)  # in the order of their names
     cells: dict[int, Cell] = field(default_factory=dict)
+    watches: dict[tuple[int, bool], Watch] = field(default_factory=dict)
 
     def add(self, gpu: int, log_runtime: float, features: Features, beside: Sequence[str]) -> None:
         """Adds one run."""
@@ -149,6 +155,39 @@ class JobRuns:
         cell = self.cells.setdefault(gpu, Cell())
         cell.sums(kind, len(row)).add(np.array(row, dtype=np.float64))
         cell.observations += 1
+        cell.version += 1
+
+    def watch(self, gpu: int, run: Run) -> Watch:
+        """Compares a run with those before."""
+        found = self.watches.setdefault((gpu, bool(run[2])), Watch())
+        found.see(run)
+        return found
+
+    def suspicion(self, gpu: int) -> Watch | None:
+        """Returns the watch that suspects a change on a GPU type most, if any does."""
+        both = (self.watches.get((gpu, False)), self.watches.get((gpu, True)))
+        found = [each for each in both if each is not None and each.is_suspect]
+        return max(found, key=lambda each: max(each.longer, each.shorter), default=None)
+
+    def begin_anew(self, gpu: int, *, is_longer: bool) -> None:
+        """Forgets what a GPU type was like; runs since it may have changed are all there is.
+
+        Where there are none, what was seen loses nearly all of its weight.
+        """
+        both = [self.watches.pop((gpu, at), Watch()) for at in (False, True)]
+        since = [run for each in both for run in each.since(is_longer=is_longer)]
+        if not since:
+            self._fade(self.cells[gpu])
+            return
+        self.cells[gpu] = Cell(version=self.cells[gpu].version)
+        for run in since:
+            self.add(gpu, *run)
+            self.watch(gpu, run)
+
+    def _fade(self, cell: Cell) -> None:
+        weight = sum(each.weight for _, each in cell.kinds())
+        for _, sums in cell.kinds():
+            sums.fade(min(FADED_WEIGHT / max(weight, FADED_WEIGHT), 1.0))
         cell.version += 1
 
     def put(self, gpu: int, kind: Kind, sums: Sums, neighbours: Sequence[str]) -> None:
@@ -205,12 +244,15 @@ class JobRuns:
             str(gpu): [[*kind, *sums.as_object()] for kind, sums in cell.kinds()]
             for gpu, cell in self.cells.items()
         }
-        return {"neighbours": list(self.neighbours), "cells": cells}
+        watches = [[gpu, int(at), *each.as_object()] for (gpu, at), each in self.watches.items()]
+        return {"neighbours": list(self.neighbours), "cells": cells, "watches": watches}
 
     @classmethod
     def from_object(cls, features: int, data: Mapping[str, Any]) -> JobRuns:
         """Reads runs back."""
         made = cls(features, list(data["neighbours"]))
+        for gpu, at, *watch in data["watches"]:
+            made.watches[int(gpu), bool(at)] = Watch.from_object(watch)
         for gpu, rows in data["cells"].items():
             cell = made.cells[int(gpu)] = Cell()
             for given, is_beside, magnitude, *sums in rows:

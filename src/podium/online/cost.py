@@ -144,4 +144,10 @@ def _chance(known: Estimate, fastest: Estimate) -> float:
     behind = known.log_mean - fastest.log_mean
     if behind <= 0.0:
         return 1.0
-    return math.erfc(behind / math.sqrt(2.0 * (known.log_variance + fastest.log_variance)))
+    far = behind / math.sqrt(known.log_variance + fastest.log_variance)
+    import os
+
+    if os.environ.get("TAIL"):
+        part = far / math.sqrt(1.0 + 0.25 * far**2)
+        return 1.0 - 0.75 * part * (1.0 - part**2 / 12.0)
+    return math.erfc(far / math.sqrt(2.0))

@@ -24,7 +24,6 @@ from podium.online.columns import Columns
 from podium.online.noise import Noise
 from podium.online.parameters import Prior
 from podium.online.spread import Spreads
-from podium.online.trust import Trust
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -271,10 +270,9 @@ def _of_job(
 
 
 def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = (
-        1.0 / matrix if matrix.shape[-1] == 1 else np.linalg.inv(matrix)
-    )
-    return found
+    if matrix.shape[-1] == 1:
+        return 1.0 / matrix
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
 def job_effects(

@@ -7,7 +7,7 @@ on other GPU types and its GPU type with other job types. Where nothing ever fai
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podium.online.observation import Observation
@@ -113,12 +113,12 @@ class Failures:
                 self._add(job_type, gpu_type, outcomes)
 
     def without(self, job_types: Collection[str], gpu_types: Collection[str]) -> Failures:
-        """Returns the counts without some job types and GPU types."""
+        """Returns the failures without some job types and GPU types; what succeeded is put anew."""
         made = Failures()
         for job_type, row in self._pairs.items():
-            for gpu_type, outcomes in row.items():
-                if job_type not in job_types and gpu_type not in gpu_types:
-                    made._add(job_type, gpu_type, outcomes)
+            for gpu_type, each in row.items():
+                if each.failures and job_type not in job_types and gpu_type not in gpu_types:
+                    made._add(job_type, gpu_type, replace(each, runs=each.failures))
         return made
 
     def as_object(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Remembers decisions whose runs are not over, so that a pair is not tried by fifty jobs at once."""
+"""Remembers decisions whose runs are not over, so that not all jobs try one pair at once."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from podium.online.parameters import Prior
 Vector = NDArray[np.float64]
 
 STEP = 0.1
-"""Of the logarithm: the common noise moves in steps, as each changes what is known of everything."""
+"""Of the logarithm: the common noise moves in steps, as each changes all that is known."""
 
 _MOST_FREEDOM = 20.0
 """Runs of one job type that count for the common noise; one job type must not set it alone."""
@@ -54,13 +54,25 @@ class CommonNoise:
 
     def known(self) -> Noise:
         """Estimates the common variance, in steps."""
-        weight = np.minimum(self._freedom, _MOST_FREEDOM)
-        own = self._squares / np.maximum(self._freedom, 1e-9)
-        squares, freedom = (weight * own).sum(axis=0), weight.sum(axis=0)
-        prior, start = self._prior.noise_weight, self._prior.noise**2
-        complete = _stepped((prior * start + squares[0]) / (prior + freedom[0]))
-        partial = max(complete, _stepped((prior * complete + squares[1]) / (prior + freedom[1])))
-        return Noise((complete, partial), (float(prior + freedom[0]), float(prior + freedom[1])))
+        start = self._prior.noise**2
+        complete, freedom = self._typical(0, start)
+        partial, other = self._typical(1, complete)
+        return Noise((complete, max(complete, partial)), (freedom, other))
+
+    def _typical(self, place: int, expected: float) -> tuple[float, float]:
+        """Estimates the mean of all job types, then a typical one around it.
+
+        The mean is that of a few wild job types; the typical one is a mean of logarithms.
+        """
+        prior, weight = self._prior.noise_weight, self._prior.own_noise_weight
+        squares, freedom = self._squares[:, place], self._freedom[:, place]
+        counted = np.minimum(freedom, _MOST_FREEDOM)
+        total = prior + float(counted.sum())
+        seen = float(squares @ (counted / np.maximum(freedom, 1e-9)))
+        mean = (prior * expected + seen) / total
+        own = np.log((weight * mean + squares) / (weight + freedom))
+        typical = (prior * math.log(mean) + float(counted @ own)) / total
+        return _stepped(math.exp(typical)), total
 
 
 def own_noise(common: Noise, squares: Vector, freedom: Vector, prior: Prior) -> Noise:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from podium.online.columns import MOST_DISTURBING, Columns
 from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
 from podium.online.forecast import Forecast, Known, forecast
 from podium.online.noise import CommonNoise, Noise, own_noise
+from podium.online.oddness import own_pair_spread
 from podium.online.parameters import Parameters
 from podium.online.spread import MOST_JOB_TYPES, Spreads, SpreadSearch
 from podium.online.trust import trust_in
@@ -68,6 +69,7 @@ class Posterior:
         self._is_young, self._due = True, 0
         self._known: Known | None = None
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
+        self._own: dict[int, Evidence] = {}  # of job types that were asked for
         self._begin()
 
     @property
@@ -176,9 +178,7 @@ class Posterior:
         self._noises: list[Noise] = []
         self._evidence: list[Evidence] = []
         self._commons = CommonNoise(self._prior)
-        self._search = SpreadSearch(
-            self._prior, len(self._columns.features), self._columns.gpus
-        )
+        self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
         self._totals = Totals(self._columns.width)
         self._unseen = self._nothing()
         self._stale.update(range(len(self._runs)))
@@ -272,12 +272,14 @@ class Posterior:
         self._weigh()
         precision, shift = self._totals.sums()
         spreads = self._columns.spreads(self._prior, self._spreads.gpu, self._spreads.feature)
-        covariance = np.linalg.inv(precision + np.diag(spreads**-2))
+        inverse = np.linalg.inv(precision + np.diag(spreads**-2))
+        covariance = np.asarray(inverse, dtype=np.float64)
         self._known = Known(
             covariance @ shift, covariance, self._columns, self._spreads, self._prior,
             self._parameters.level,
         )  # fmt: skip
         self._forecasts.clear()
+        self._own.clear()
         return self._known
 
     def _forecast(self, job: int | None, beside: tuple[str, ...], known: Known) -> Forecast:
@@ -285,9 +287,23 @@ class Posterior:
         if made is None:
             if len(self._forecasts) >= _MOST_FORECASTS:
                 self._forecasts.clear()
-            evidence = self._unseen if job is None else self._evidence[job]
             neighbours = () if job is None else self._runs[job].neighbours
+            evidence = self._unseen if job is None else self._own_evidence(job, known)
             made = self._forecasts[job, beside] = forecast(evidence, neighbours, beside, known)
+        return made
+
+    def _own_evidence(self, job: int, known: Known) -> Evidence:
+        """Returns what is known of a job type, which may differ from others more than they do."""
+        made = self._own.get(job)
+        if made is None:
+            gram, noise, spreads = self._grams[job], self._noises[job], self._spreads
+            columns, neighbours = self._columns, self._runs[job].neighbours
+            made = self._evidence[job]
+            pair = own_pair_spread(gram, noise, columns, neighbours, known)
+            if pair != spreads.pair:
+                spreads = replace(spreads, pair=pair)
+                made = evidence_of(gram, noise, columns, neighbours, spreads, self._prior)
+            self._own[job] = made
         return made
 
     def _row(self, job: int | None, features: Features) -> tuple[list[float], bool]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from podium.errors import UsageError
 from podium.online.cell import JobRuns, Kind, Sums
+from podium.online.drift import changed
 from podium.online.estimate import Estimate
+from podium.online.noise import Noise
 from podium.online.observation import (
     MOST_GPU_TYPES,
     MOST_JOB_TYPES,
@@ -40,7 +43,8 @@ class RuntimeModel:
         # Pairs, alone and beside others, in the order in which they were first seen.
         self._parts: dict[tuple[str, str, bool], None] = {}
         self._posterior = Posterior(parameters)
-        self.observations = 0
+        self.observations = 0  # that count, alone and beside others
+        self.changes = 0  # of pairs and GPU types that were noticed
 
     @property
     def job_types(self) -> Sequence[str]:
@@ -62,6 +66,13 @@ class RuntimeModel:
         """Returns how far job types, GPU types and pairs differ, as far as it is known."""
         return self._posterior.spreads
 
+    def counts(self) -> Iterator[tuple[str, str, int]]:
+        """Counts the runs of each pair."""
+        names = list(self._gpus)
+        for job_type, job in self._jobs.items():
+            for gpu, cell in self._runs[job].cells.items():
+                yield job_type, names[gpu], cell.observations
+
     def ran_on(self, job_type: str) -> list[str]:
         """Lists the GPU types where a job type was seen."""
         names = list(self._gpus)
@@ -71,9 +82,9 @@ class RuntimeModel:
         """Lists the job types that a job type ran beside."""
         return self._known(job_type).neighbours
 
-    def noise_variance(self, job_type: str) -> float:
-        """Estimates the variance of a job type's log run time on one GPU type."""
-        return self._posterior.noise(self._jobs.get(job_type)).variance[0]
+    def noise(self, job_type: str) -> Noise:
+        """Estimates how much the log run time of a job type varies on one GPU type."""
+        return self._posterior.noise(self._jobs.get(job_type))
 
     def check(self, observation: Observation) -> None:
         """Raises what learning from a run would raise, and learns nothing."""
@@ -104,10 +115,13 @@ class RuntimeModel:
         if self._parameters.forgetting < 1.0:
             runs.fade(self._parameters.forgetting)
         gpu = self._gpus[observation.gpu_type]
-        runs.add(gpu, math.log(observation.runtime_s), row, beside)
+        run = math.log(observation.runtime_s), row, beside
+        runs.add(gpu, *run)
         given = sum(1 << at for at, value in enumerate(row) if value is not None)
         self._update(observation.job_type, given)
         self.observations += 1
+        if runs.watch(gpu, run).is_suspect:
+            self._look_for_change(observation.job_type, gpu)
         self._posterior.count(self.observations)
 
     def merge(self, other: RuntimeModel) -> None:
@@ -189,6 +203,7 @@ class RuntimeModel:
             "runs": runs,
             "order": order,
             "common": self._posterior.as_object(),
+            "changes": self.changes,
         }
 
     @classmethod
@@ -199,6 +214,7 @@ class RuntimeModel:
         model._gpus = {name: number for number, name in enumerate(gpus)}
         model._jobs = {name: number for number, name in enumerate(jobs)}
         size = len(parameters.features)
+        _check_features(data, size)
         model._runs = [JobRuns.from_object(size, each) for each in data["runs"].values()]
         model._parts = {
             (jobs[job], gpus[gpu], bool(is_beside)): None for job, gpu, is_beside in data["order"]
@@ -208,6 +224,7 @@ class RuntimeModel:
         model.observations = sum(
             cell.observations for runs in model._runs for cell in runs.cells.values()
         )
+        model.changes = int(data["changes"])
         if data["common"]:
             model._posterior.restore(data["common"])
         else:
@@ -223,10 +240,33 @@ class RuntimeModel:
         self.observations += sums.observations
         self._update(job_type, kind.given)
 
+    def _look_for_change(self, job_type: str, gpu: int) -> None:
+        """Forgets what a GPU type or a pair was like, if it is no longer."""
+        suspicions = {job: each.suspicion(gpu) for job, each in enumerate(self._runs)}
+        own = self._jobs[job_type]
+        watch = suspicions[own]
+        jobs = [job for job, runs in enumerate(self._runs) if gpu in runs.cells]
+        how = changed([each for each in suspicions.values() if each is not None])
+        if not how and watch is not None and watch.change:
+            how, jobs = watch.change, [own]
+        if not how:
+            return
+        names = self.job_types
+        for job in jobs:
+            before = self._runs[job].cells[gpu].observations
+            self._runs[job].begin_anew(gpu, is_longer=how == "longer")
+            self.observations += self._runs[job].cells[gpu].observations - before
+            self._update(names[job], 0)
+        self.changes += 1
+
     def _copy(self, other: RuntimeModel, job: str, gpu: str, *, is_beside: bool) -> None:
         runs = other._runs[other._jobs[job]]
         for kind, sums, met in runs.parts(other._gpus[gpu], is_beside=is_beside):
             self.put(job, gpu, kind, sums, met)
+        watch = runs.watches.get((other._gpus[gpu], is_beside))
+        if watch is not None:
+            own, key = self._runs[self._jobs[job]].watches, (self._gpus[gpu], is_beside)
+            own[key] = own[key].merged(watch) if key in own else deepcopy(watch)
 
     def _known(self, job_type: str) -> JobRuns:
         job = self._jobs.get(job_type)
@@ -249,3 +289,16 @@ class RuntimeModel:
 
     def _update(self, job_type: str, given: int) -> None:
         self._posterior.update(self._runs, self._jobs[job_type], len(self._gpus), given)
+
+
+def _check_features(data: Mapping[str, Any], features: int) -> None:
+    for job_type, runs in data["runs"].items():
+        for rows in runs["cells"].values():
+            for _, is_beside, _, _, _, mean, _ in rows:
+                found = len(mean) - 1 - (len(runs["neighbours"]) if is_beside else 0)
+                if found != features:
+                    raise UsageError(
+                        f"the saved state has {found} features, the settings have {features}",
+                        where=job_type,
+                        hint="restore online.features, or learn from the observations again",
+                    )

@@ -90,7 +90,7 @@ class SpreadSearch:
     def _summary(self, weighted: Array, gpus: tuple[int, ...]) -> _Summary:
         size = 2 + 2 * self._features
         if weighted.shape[1] > size:
-            weighted = _integrated(weighted, size, self._beside_variance)
+            weighted = integrated(weighted, size, self._beside_variance)
         own = weighted[:, 1, 1]
         share = 1.0 / (own + PAIRS[:, None] ** -2)
         column = weighted[:, :, 1]
@@ -192,7 +192,7 @@ def _store(into: _Summary, job: int, made: _Summary) -> None:
     into.pull[job], into.weight[job], into.target[job] = made.pull, made.weight, made.target
 
 
-def _integrated(weighted: Array, size: int, variance: float) -> Array:
+def integrated(weighted: Array, size: int, variance: float) -> Array:
     """Integrates out what neighbours add, as though each were for itself on every GPU type."""
     outer = weighted[:, :size, size:]
     inner = weighted[:, size:, size:] + np.eye(weighted.shape[1] - size) / variance

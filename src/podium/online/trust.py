@@ -1,4 +1,4 @@
-"""Tells which sums of a job type are mistakes: a run or two that are far from all the others.
+"""Tells which sums of a job type are mistakes: a few runs that are far from all the others.
 
 A run time in the wrong unit is off by a factor of sixty or a thousand. Noise with heavy tails would
 give such a run little weight, whatever the others are; here its whole kind gets that weight, which
@@ -23,7 +23,7 @@ _BESIDE = 1.0
 """Of log run time: what neighbours may explain."""
 
 _CALM, _CALM_WEIGHT = 0.2, 4.0
-_FEW = 2
+_FEW = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ def _calm(rows: Sequence[_Row]) -> float:
 
 
 def _is_rare(row: _Row, others: Sequence[_Row]) -> bool:
-    return row.sums.weight <= _FEW and sum(each.sums.weight for each in others) >= 2 * _FEW
+    return row.sums.weight <= _FEW and sum(each.sums.weight for each in others) >= 4 * _FEW
 
 
 def _weight(row: _Row, others: Sequence[_Row], apart: float, calm: float, features: int) -> float:
-    """Returns the weight that Student's t would give; 1 where a kind is usual or explained."""
+    """Returns a weight that falls with the distance; 1 where a kind is usual or explained."""
     whole = sum(each.sums.weight for each in others)
     own = row.sums.weight if row in others else 0.0
     if 2.0 * own >= whole or own > 1.0 + whole / 20.0:
@@ -87,7 +87,7 @@ def _weight(row: _Row, others: Sequence[_Row], apart: float, calm: float, featur
     explained = STEEPEST * float(steps)
     explained += _BESIDE * (row.kind.is_beside or middle.kind.is_beside)
     excess = abs(row.log_runtime - middle.log_runtime) - apart - explained
-    return 1.0 / (1.0 + (excess / calm) ** 2) if excess > 0.0 else 1.0
+    return 1.0 / (1.0 + (excess / calm) ** 4) if excess > 0.0 else 1.0
 
 
 def _median(rows: Sequence[_Row]) -> _Row:

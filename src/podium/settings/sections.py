@@ -246,8 +246,8 @@ class Online:
     avoid_probability: float = field(
         default=0.9,
         metadata=about(
-            "how probable such a slowdown must be for neighbours to be avoided",
-            at_least=0,
+            "how probable a slowdown above that must be for neighbours to be avoided",
+            above=0,
             at_most=1,
         ),
     )

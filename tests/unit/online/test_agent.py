@@ -43,8 +43,9 @@ def test_information_gain_falls_to_nothing_with_data():
 
 def test_information_is_worth_nothing_where_it_cannot_change_a_choice():
     agent = Agent()
-    known(agent, "fast", 10.0)
-    known(agent, "rival", 11.0)
+    for factor in (0.8, 1.25) * 4:
+        known(agent, "fast", 10.0 * factor, count=1)
+        known(agent, "rival", 11.0 * factor, count=1)
     known(agent, "slow", 400.0, count=2)
     fast, rival, slow = agent.candidates(Request("j", ("fast", "rival", "slow")))
     assert slow.ig_nats > 3.0 * rival.ig_nats
@@ -75,7 +76,17 @@ def test_an_unseen_type_is_not_chosen_above_the_cap_though_it_is_never_observed(
     assert chosen.count("b") == 50
 
 
-def test_when_the_cap_binds_the_best_observed_type_is_taken():
+def test_when_the_cap_binds_the_best_is_taken_by_what_is_known():
+    agent = Agent(Parameters(exploration_cap=0.0))
+    known(agent, "slow", 40.0)
+    known(agent, "fast", 20.0)
+    answer = agent.score(Request("j", ("slow", "new", "fast")))
+    assert answer.chosen_gpu_type == "fast"
+    assert answer.decision_type == "exploitation"
+    assert answer.candidates[1].cost < answer.chosen.cost
+
+
+def test_a_new_type_that_is_best_by_what_is_known_is_no_exploration():
     agent = Agent(Parameters(exploration_cap=0.0))
     known(agent, "slow", 40.0)
     known(agent, "fast", 20.0)
@@ -83,9 +94,8 @@ def test_when_the_cap_binds_the_best_observed_type_is_taken():
         for gpu_type, runtime_s in (("slow", 80.0), ("fast", 40.0), ("new", 10.0)):
             known(agent, gpu_type, runtime_s, job_type=other)
     answer = agent.score(Request("j", ("slow", "new", "fast")))
-    assert answer.chosen_gpu_type == "fast"
-    assert answer.decision_type == "exploitation"
-    assert answer.candidates[1].cost < answer.chosen.cost
+    assert (answer.chosen_gpu_type, answer.decision_type) == ("new", "exploitation")
+    assert not answer.chosen.observations
 
 
 def test_a_decision_without_an_observed_candidate_is_forced():
