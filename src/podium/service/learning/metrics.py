@@ -185,6 +185,11 @@ class AgentFigures(Collector):
                 "Jobs that were scored under an id and not observed yet.",
                 float(figures.in_flight),
             ),
+            (
+                "podium_online_changes",
+                "Changes of run times, of pairs and of whole GPU types, that were noticed.",
+                float(figures.changes),
+            ),
             ("podium_job_types", "Known job types.", float(figures.job_types)),
             ("podium_pairs", "Known pairs of job type and GPU type.", float(figures.pairs)),
         )
