@@ -145,9 +145,4 @@ def _chance(known: Estimate, fastest: Estimate) -> float:
     if behind <= 0.0:
         return 1.0
     far = behind / math.sqrt(known.log_variance + fastest.log_variance)
-    import os
-
-    if os.environ.get("TAIL"):
-        part = far / math.sqrt(1.0 + 0.25 * far**2)
-        return 1.0 - 0.75 * part * (1.0 - part**2 / 12.0)
     return math.erfc(far / math.sqrt(2.0))
