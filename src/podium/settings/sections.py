@@ -218,9 +218,9 @@ class Online:
         metadata=about("recent decisions over which the cap applies", at_least=1),
     )
     exploration_floor: float = field(
-        default=0.03,
+        default=0.01,
         metadata=about(
-            "share of a job type's time that may go into GPU types it never tried, within the cap",
+            "share of the time of all jobs for pairs that were never tried, within the cap",
             at_least=0,
             at_most=1,
         ),
@@ -235,7 +235,7 @@ class Online:
     enable_interference: bool = field(
         default=False,
         metadata=about(
-            "learn how job types slow each other down",
+            "let neighbours count in choices, and name those to avoid",
             short_env="SCHEDULER_ENABLE_INTERFERENCE",
         ),
     )
