@@ -2,7 +2,8 @@
 
 Each run is compared with those before it, in standard deviations. Deviations in one direction add
 up (Page's cumulative sums); noise does not get far, as each run also takes a little away. When the
-sum is large, the runs since it left zero are what the pair is like now.
+sum is large, the runs since it left zero are what the pair is like now. Only runs with the same
+features and in the same company are compared: others may well take longer.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ _MOST = 32
 
 @dataclass(slots=True)
 class Watch:
-    """Compares the runs of a pair with those before."""
+    """Compares the runs of a pair with those before, if they are like the first of them."""
 
+    like: tuple[tuple[float | None, ...], tuple[str, ...]] = ((), ())
     count: int = 0
     mean: float = 0.0
     squares: float = 0.0
@@ -59,6 +61,11 @@ class Watch:
 
     def see(self, run: Run) -> None:
         """Compares a run; one that is far off counts as FARTHEST, so that mistakes go by."""
+        like = run[1], tuple(sorted(run[2]))
+        if not self.count:
+            self.like = like
+        elif like != self.like:
+            return
         deviation = run[0] - self.mean if self.count else 0.0
         if self.count:
             variance = (_WEIGHT * _EXPECTED**2 + self.squares) / (_WEIGHT + self.count - 1)
@@ -88,25 +95,33 @@ class Watch:
     def merged(self, other: Watch) -> Watch:
         """Returns a watch over the runs of both, whose order is not known."""
         count = self.count + other.count
-        if not count:
-            return Watch()
+        if self.like != other.like or not count:
+            return Watch(self.like, self.count, self.mean, self.squares)
         apart = other.mean - self.mean
         share = other.count / count
         squares = self.squares + other.squares + apart**2 * self.count * share
-        return Watch(count, self.mean + apart * share, squares)
+        return Watch(self.like, count, self.mean + apart * share, squares)
 
     def as_object(self) -> list[Any]:
         """Returns the watch as JSON types."""
+        like = [list(self.like[0]), list(self.like[1])]
         sums = [self.count, self.mean, self.squares, self.longer, self.shorter]
-        return [*sums, _listed(self.since_longer), _listed(self.since_shorter)]
+        return [like, *sums, _listed(self.since_longer), _listed(self.since_shorter)]
 
     @classmethod
     def from_object(cls, data: Sequence[Any]) -> Watch:
         """Reads a watch back."""
-        count, *sums, since_longer, since_shorter = data
+        (given, beside), count, *sums, since_longer, since_shorter = data
         mean, squares, longer, shorter = map(float, sums)
         return cls(
-            int(count), mean, squares, longer, shorter, _read(since_longer), _read(since_shorter)
+            (tuple(given), tuple(beside)),
+            int(count),
+            mean,
+            squares,
+            longer,
+            shorter,
+            _read(since_longer),
+            _read(since_shorter),
         )
 
 

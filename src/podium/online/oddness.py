@@ -18,8 +18,8 @@ from podium.online.spread import PAIRS, integrated
 
 Array = NDArray[np.float64]
 
-RARE = 3.0
-"""Log odds against a job type that goes against the trend."""
+DOUBT = 0.5
+"""How far the logarithm of a job type's spread may be from that of all."""
 
 
 def own_pair_spread(
@@ -33,10 +33,17 @@ def own_pair_spread(
     weighted = gram.products[0] / noise.variance[0] + gram.products[1] / noise.variance[1]
     left = _above(weighted, gram, columns, neighbours, known)
     place = [columns.first_gpu + gpu for gpu in gram.gpus]
-    doubt = known.covariance[place, place]
+    doubt = _contrasts(known.covariance[np.ix_(place, place)])
     fits = _fits(left, spreads[:, None] ** 2 + doubt, known.spreads.job)
-    fits[1:] -= RARE
-    return float(spreads[np.argmax(fits)])
+    expected = -0.5 * (np.log(spreads / common) / DOUBT) ** 2
+    return float(spreads[np.argmax(fits + expected)])
+
+
+def _contrasts(covariance: Array) -> Array:
+    """Returns what is not known of GPU types against one another; their level does not matter."""
+    mean = covariance.mean(axis=0)
+    found: Array = np.diag(covariance) - 2.0 * mean + mean.mean()
+    return np.maximum(found, 0.0)
 
 
 def _above(

@@ -74,3 +74,13 @@ def test_what_is_suspected_survives_a_restart():
         each.replay(later[6:])
     assert again.figures().changes == agent.figures().changes > 0
     assert again.as_object() == agent.as_object()
+
+
+def test_another_company_or_other_features_are_no_change():
+    rng = np.random.default_rng(1003)
+    model = RuntimeModel(Parameters())
+    for beside, size, factor in (((), 8, 1.0), (("c",), 8, 3.0), ((), 64, 5.0)):
+        for _ in range(40):
+            seconds = 100.0 * factor * math.exp(rng.normal(0.0, 0.2))
+            model.observe(Observation("j", "g", seconds, {"batch_size": size}, beside))
+    assert model.changes == 0

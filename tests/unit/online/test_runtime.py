@@ -221,10 +221,14 @@ def test_a_request_without_features_is_taken_for_a_usual_run():
 
 
 def test_what_is_forgotten_makes_room_for_what_changed():
-    seen = [Observation("j", "g", 10.0)] * 200 + [Observation("j", "g", 40.0)] * 40
+    seen = [
+        Observation("j", "g", typical_s * luck)
+        for typical_s, count in ((10.0, 100), (12.0, 20))
+        for luck in (0.8, 1.25) * count
+    ]
     keeps, forgets = model_of(seen), model_of(seen, replace(PARAMETERS, forgetting=0.9))
-    assert one(keeps, "j", "g").mu < 20.0
-    assert math.exp(one(forgets, "j", "g").log_mean) == pytest.approx(40.0, rel=0.1)
+    assert math.exp(one(keeps, "j", "g").log_mean) < 10.5
+    assert math.exp(one(forgets, "j", "g").log_mean) == pytest.approx(12.0, rel=0.05)
 
 
 def test_a_pair_that_is_no_longer_run_becomes_uncertain_again():
