@@ -12,10 +12,11 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.errors import UsageError
-from podium.online.answer import Answer, Assignment, Figures
-from podium.online.assignment import assign_costs
+from podium.online.answer import Answer, Figures
+from podium.online.assignment import Assignment, assign_costs
 from podium.online.company import avoided
 from podium.online.cost import Candidate, Option, weigh
 from podium.online.estimate import Estimate
@@ -68,7 +69,7 @@ class Agent:
             if request.job_id:
                 self._in_flight.begin(request.job_id, request.job_type, chosen.gpu_type, now_s)
             avoided = self._avoided(request.job_type)
-        return Answer(chosen, decision_type, candidates, avoided, self.parameters.gpu_label)
+        return Answer(chosen, decision_type, candidates, avoided)
 
     def candidates(self, request: Request) -> tuple[Candidate, ...]:
         """Weighs the places of a request without deciding anything."""
@@ -172,10 +173,14 @@ class Agent:
 
         Nothing is explored: a batch is decided by the costs without information gain.
         """
-        names = tuple(capacities)
-        costs = np.array([self._costs(request, names) for request in requests])
-        found = assign_costs(costs.reshape(len(requests), len(names)), list(capacities.values()))
-        return Assignment(found.columns, found.cost, found.plan, names)
+        costs = self.costs(requests, tuple(capacities))
+        found = assign_costs(costs, list(capacities.values()))
+        return Assignment(found.columns, found.cost, tuple(capacities))
+
+    def costs(self, requests: Sequence[Request], gpu_types: Sequence[str]) -> NDArray[np.float64]:
+        """Returns the cost of each job on each GPU type; infinite where it may not run."""
+        rows = [self._costs(request, gpu_types) for request in requests]
+        return np.array(rows, dtype=np.float64).reshape(len(requests), len(gpu_types))
 
     def figures(self) -> Figures:
         """Returns what was counted; nothing is decided.
@@ -328,7 +333,7 @@ class Agent:
         self._weighed.clear()
         self._avoids.clear()
 
-    def _costs(self, request: Request, names: tuple[str, ...]) -> list[float]:
+    def _costs(self, request: Request, names: Sequence[str]) -> list[float]:
         weighed = {each.gpu_type: each for each in self.candidates(request)}
         return [weighed[name].greedy_cost if name in weighed else np.inf for name in names]
 

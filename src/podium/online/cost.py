@@ -49,6 +49,14 @@ class Candidate:
     run_interval_s: tuple[float, float] = (0.0, 0.0)  # 90 %, of the next run
     is_failing: bool = False  # more often than not
 
+    @property
+    def expected_s(self) -> float:
+        """Returns the seconds until the job is expected to be done, neighbours and failures told.
+
+        Unlike the cost it is a time: no more is taken off for what the run would teach.
+        """
+        return self.mu + self.penalty + self.failure
+
     def terms(self) -> dict[str, float]:
         """Returns the terms by name."""
         return {
@@ -66,6 +74,7 @@ class Candidate:
             "gpu_type": self.gpu_type,
             "node": self.node,
             **self.terms(),
+            "expected_s": self.expected_s,
             "observations": self.observations,
             "ig_nats": self.ig_nats,
             "failures": self.failures,

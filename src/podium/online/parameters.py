@@ -10,9 +10,6 @@ from podium.settings import Online
 FEATURES = ("gpu_mem_gb", "model_params_m", "batch_size")
 """Numbers of a job that may tell its run time; they enter as ln(1 + value)."""
 
-GPU_LABEL = "nvidia.com/gpu.product"
-"""The label of nodes by which NVIDIA's GPU feature discovery names their GPU type."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prior:
@@ -59,7 +56,6 @@ class Parameters:
     in_flight_limit_s: float = 86_400.0  # after which a decision is no longer waited for
     forgetting: float = 1.0  # weight that a job type's older observations keep; 1: all of it
     features: tuple[str, ...] = FEATURES
-    gpu_label: str = GPU_LABEL
     prior: Prior = field(default_factory=Prior)
 
     @classmethod
@@ -77,10 +73,10 @@ class Parameters:
             enable_interference=settings.enable_interference,
             avoid_slowdown=settings.avoid_slowdown,
             avoid_probability=settings.avoid_probability,
+            exploration_floor=settings.exploration_floor,
             in_flight_limit_s=settings.in_flight_limit_s,
             forgetting=settings.forgetting,
             features=tuple(dict.fromkeys(name for name in names if name)),
-            gpu_label=settings.gpu_label,
             prior=Prior(runtime_s=settings.prior_runtime_s),
         )
 

@@ -28,6 +28,7 @@ _KNOWN = {
     )
     for name in (KEY, JOB_ID)
 }
+_COMPARED = ("job_type", "gpu_type", "runtime_s", "forgets", "outcome")
 _SHOWN = {KEY: "Idempotency-Key", JOB_ID: "job_id"}
 
 Cells = Mapping[str, Any]
@@ -123,7 +124,7 @@ def known_of(connection: Connection, rows: Sequence[Cells]) -> list[tuple[str, C
 
 
 def _is_same(row: Cells, known: Cells, kind: str) -> bool:
-    if any(row[name] != known[name] for name in ("job_type", "gpu_type", "runtime_s", "forgets")):
+    if any(row[name] != known[name] for name in _COMPARED):
         return False
     # Of what was stored before the two were distinguished, nobody knows which name it had.
     is_distinguished = known[KEY] != known[JOB_ID]

@@ -70,6 +70,7 @@ OBSERVATIONS = Table(
     Column("key", Text, unique=True),
     Column("job_id", Text, unique=True),
     Column("forgets", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
 )
 
 CHECKPOINTS = Table(
@@ -167,6 +168,12 @@ CREATE TABLE checkpoints (
             "CREATE UNIQUE INDEX observations_by_job ON observations (job_id)",
             "ALTER TABLE observations ADD COLUMN forgets TEXT NOT NULL DEFAULT ''",
         ),
+    ),
+    Migration(
+        4,
+        "how observed jobs ended",
+        # Until now only runs that succeeded were kept.
+        ("ALTER TABLE observations ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",),
     ),
 )
 """Every step from an empty database on; new ones are added at the end."""

@@ -113,31 +113,12 @@ def test_the_answer_has_the_documented_shape():
     features = {"gpu_mem_gb": 40, "batch_size": 16, "colour": 3}
     found = agent.score(Request("j", ("A100-80GB", "L4-24GB"), features)).as_object()
     json.dumps(found, allow_nan=False)
-    assert list(found)[:4] == ["priority_score", "gpu_selector", "avoid_co_locate_with", "terms"]
+    assert list(found)[:2] == ["avoid_co_locate_with", "terms"]
     assert list(found["terms"]) == ["mu", "sigma", "ig", "penalty", "failure", "cost"]
-    assert found["gpu_selector"]["nodeSelector"] == {
-        "nvidia.com/gpu.product": found["chosen_gpu_type"]
-    }
     assert {"gpu_type", "mu", "sigma", "ig", "penalty", "cost", "observations"} <= set(
         found["candidates"][0]
     )
     assert found["candidates"][0]["observations"] == 20
-
-
-def test_the_priority_is_a_hundred_for_the_cheapest_and_fifty_without_a_choice():
-    agent = Agent()
-    known(agent, "a", 20.0)
-    known(agent, "b", 60.0)
-    assert agent.score(Request("j", ("a", "b"))).priority_score == 100.0
-    assert agent.score(Request("j", ("a", "a"))).priority_score == 50.0
-
-
-def test_a_choice_by_what_is_known_is_no_bad_one_because_much_could_be_learned_elsewhere():
-    agent = Agent(Parameters(exploration_cap=0.0))
-    known(agent, "a", 20.0, count=1)
-    answer = agent.score(Request("j", ("a", "new")))
-    assert answer.candidates[1].cost < answer.chosen.cost
-    assert answer.priority_score == 100.0
 
 
 def test_candidates_named_twice_are_one():
@@ -193,7 +174,7 @@ def test_a_batch_keeps_to_the_candidates_of_each_job():
         Agent().assign([jobs[0], jobs[0]], {"a": 1, "b": 5})
 
 
-def test_figures_tell_uncertainty_and_regret_against_the_best_known_type():
+def test_figures_tell_uncertainty_and_the_price_of_exploration():
     agent = Agent()
     assert agent.figures().average_uncertainty_s == 0.0
     known(agent, "a", 20.0)
@@ -201,7 +182,7 @@ def test_figures_tell_uncertainty_and_regret_against_the_best_known_type():
     for _ in range(10):
         agent.score(Request("j", ("a", "b")))
     figures = agent.figures()
-    assert figures.regret == 0.0
+    assert figures.exploration_price == 0.0
     assert figures.observations == 40
     sigmas = [each.sigma for each in agent.candidates(Request("j", ("a", "b")))]
     assert figures.average_uncertainty_s == pytest.approx(sum(sigmas) / 2.0)

@@ -5,7 +5,7 @@ import pytest
 from podium.online import Agent, Parameters, Request
 from support.binary import TESTS
 
-STATE = json.loads((TESTS / "support" / "agent_state_1.json").read_text())
+STATE = json.loads((TESTS / "support" / "agent_sums_1.json").read_text())
 PARAMETERS = Parameters(enable_interference=True)
 TRUE_S = {
     ("job-0", "gpu-0"): 20.0,
