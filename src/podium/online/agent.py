@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from podium.errors import UsageError
 from podium.online.answer import Answer, Figures
 from podium.online.assignment import Assignment, assign_costs
-from podium.online.company import Company
+from podium.online.company import avoided
 from podium.online.cost import Candidate, Option, weigh
 from podium.online.estimate import Estimate
 from podium.online.exploration import EXPLOITATION, EXPLORATION, FORCED, ExplorationCap
@@ -50,7 +50,7 @@ class Agent:
         # Until the next observation:
         self._options: dict[Hashable, tuple[Option, ...]] = {}
         self._weighed: dict[Hashable, tuple[Candidate, ...]] = {}
-        self._company: Company | None = None
+        self._avoids: dict[str, tuple[str, ...]] = {}
         self._sigmas: dict[str, list[float]] = {}  # until the job type is observed again
         self._observations = 0
         self._expected_s = 0.0  # of all choices with a known alternative
@@ -320,16 +320,18 @@ class Agent:
         parameters = self.parameters
         if not parameters.enable_interference:
             return ()
-        if self._company is None:
-            self._company = Company(self._runtime)
-        return tuple(
-            self._company.avoided(job_type, parameters.avoid_slowdown, parameters.avoid_probability)
-        )
+        found = self._avoids.get(job_type)
+        if found is None:
+            least, probability = parameters.avoid_slowdown, parameters.avoid_probability
+            found = avoided(self._runtime, job_type, least, probability)
+            if len(self._avoids) < _MOST_WEIGHED:
+                self._avoids[job_type] = found
+        return found
 
     def _forget_answers(self) -> None:
         self._options.clear()
         self._weighed.clear()
-        self._company = None
+        self._avoids.clear()
 
     def _costs(self, request: Request, names: Sequence[str]) -> list[float]:
         weighed = {each.gpu_type: each for each in self.candidates(request)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from podium.online.noise import t95
+from podium.online.noise import Z95, t95
 from podium.online.posterior import Prediction
 
 WIDEST = 1.0
@@ -59,11 +59,14 @@ class Estimate:
 
         Both are those in company, if there is any.
         """
-        center, width = self.log_mean + self.added, t95(self.freedom)
-        spread = max(self.whole_variance, 0.0)
-        half = width * math.sqrt(spread)
-        far = width * math.sqrt(spread + self.noise_variance)
-        mean = center + 0.5 * self.noise_variance
+        center, noise = self.log_mean + self.added, self.noise_variance
+        spread = max(self.whole_variance, 1e-12)
+        # What is not known of the noise widens that part of the interval which comes from noise.
+        wider = t95(self.freedom) - Z95
+        own = min(noise, spread)
+        half = (Z95 + wider * own / spread) * math.sqrt(spread)
+        far = (Z95 + wider * (own + noise) / (spread + noise)) * math.sqrt(spread + noise)
+        mean = center + 0.5 * noise
         return (_exp(mean - half), _exp(mean + half)), (_exp(center - far), _exp(center + far))
 
 

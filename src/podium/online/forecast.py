@@ -51,11 +51,6 @@ class Forecast:
         variances = (inner @ given) @ given
         return list(zip(means.tolist(), variances.tolist(), strict=True))
 
-    def added(self, places: Sequence[int]) -> list[tuple[float, float]]:
-        """Returns mean and variance of what company adds."""
-        rows = zip(self.means[places, -1], self.variances[places, -1, -1], strict=True)
-        return [(float(mean), float(variance)) for mean, variance in rows]
-
 
 def forecast(
     evidence: Evidence, neighbours: Sequence[str], beside: Sequence[str], known: Known
@@ -86,6 +81,26 @@ def forecast(
         variances[-1, at, at] += known.prior.slope_spread**2
     means[:, 0] += known.level
     return Forecast(means, variances)
+
+
+def slowdowns(
+    evidence: Evidence, neighbours: Sequence[str], known: Known
+) -> dict[str, tuple[float, float]]:
+    """Returns mean and variance of what each neighbour that was met adds, anywhere."""
+    columns, count = known.columns, len(neighbours)
+    inner = evidence.of_job[columns.first_gpu :].T
+    solved = evidence.job_inverse @ inner
+    shared = np.zeros((columns.width, count))
+    for at, name in enumerate(neighbours):
+        place = columns.places.get(name)
+        if place is not None:
+            shared[place, at] = 1.0
+    shared[evidence.index] -= evidence.pull @ solved
+    means = evidence.job_mean @ inner + known.mean @ shared
+    variances = (inner * solved).sum(axis=0) + (shared * (known.covariance @ shared)).sum(axis=0)
+    variances += known.prior.local_spread**2
+    rows = zip(means.tolist(), variances.tolist(), strict=True)
+    return dict(zip(neighbours, rows, strict=True))
 
 
 def _on_gpus(evidence: Evidence, columns: Array, known: Known) -> tuple[Array, Array, Array]:

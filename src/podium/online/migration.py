@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.online.cell import Sums, kind_of
+from podium.online.cell import Features, Sums, kind_of
 from podium.online.failures import Failures
 from podium.online.parameters import Parameters
 from podium.online.runtime import RuntimeModel
@@ -31,9 +31,12 @@ def migrated(data: Mapping[str, Any], parameters: Parameters) -> Mapping[str, An
         _put_alone(model, job_type, gpu_type, cell)
         failures.put(job_type, gpu_type, int(cell["observations"]))
     for job_type, co_runs in data["interference"].items():
+        usual = _usual_features(runtime["cells"].get(job_type, {}), len(parameters.features))
         for gpu_type, runs in co_runs["runs"].items():
-            count = _put_beside(model, job_type, gpu_type, co_runs["neighbours"], runs, parameters)
-            failures.put(job_type, gpu_type, count)
+            made = _beside(co_runs["neighbours"], runs, usual, parameters.prior.noise)
+            kind = kind_of(float(made.mean[0]), usual, is_beside=True)
+            model.put(job_type, gpu_type, kind, made, co_runs["neighbours"])
+            failures.put(job_type, gpu_type, made.observations)
     return {
         **data,
         "format": FORMAT,
@@ -65,25 +68,30 @@ def _put_alone(model: RuntimeModel, job_type: str, gpu_type: str, cell: Mapping[
     model.put(job_type, gpu_type, kind_of(float(sums.mean[0]), features, is_beside=False), sums)
 
 
-def _put_beside(
-    model: RuntimeModel, job_type: str, gpu_type: str, neighbours: list[str],
-    runs: Mapping[str, Any], parameters: Parameters,
-) -> int:  # fmt: skip
-    """Adds runs beside others; their times are taken to vary as much as is expected."""
-    weight, count = float(runs["weight"]), len(parameters.features)
-    own = 1 + count
+def _usual_features(cells: Mapping[str, Any], count: int) -> Features:
+    """Returns the mean features of a job type's runs alone, of those that all of them gave."""
+    weight = sum(float(cell["weight"]) for cell in cells.values())
+    found: list[float | None] = []
+    for at in range(count):
+        given = sum(float(cell["given"][at]) for cell in cells.values())
+        total = sum(float(cell["weight"]) * float(cell["mean"][1 + at]) for cell in cells.values())
+        found.append(total / weight if given >= weight * (1.0 - 1e-9) > 0.0 else None)
+    return tuple(found)
+
+
+def _beside(neighbours: list[str], runs: Mapping[str, Any], usual: Features, noise: float) -> Sums:
+    """Reads runs beside others; features are taken to be usual, and times to vary as expected."""
+    weight, own = float(runs["weight"]), 1 + len(usual)
     mean = np.zeros(own + len(neighbours))
     scatter = np.zeros((len(mean), len(mean)))
     if weight > 0.0:
         mean[0] = float(runs["total"]) / weight
+        mean[1:own] = [each or 0.0 for each in usual]
         mean[own:] = np.array(runs["counts"]) / weight
         inner = np.array(runs["pairs"]) - weight * np.outer(mean[own:], mean[own:])
         cross = np.array(runs["products"]) - weight * mean[own:] * mean[0]
         scatter[own:, own:] = inner
         scatter[own:, 0] = scatter[0, own:] = cross
         explained = float(cross @ np.linalg.pinv(inner) @ cross)
-        scatter[0, 0] = explained + max(weight - 1.0, 0.0) * parameters.prior.noise**2
-    kind = kind_of(float(mean[0]), (None,) * count, is_beside=True)
-    observations = round(weight)
-    model.put(job_type, gpu_type, kind, Sums(observations, weight, mean, scatter), neighbours)
-    return observations
+        scatter[0, 0] = explained + max(weight - 1.0, 0.0) * noise**2
+    return Sums(round(weight), weight, mean, scatter)

@@ -23,7 +23,12 @@ STEP = 0.1
 _MOST_FREEDOM = 20.0
 """Runs of one job type that count for the common noise; one job type must not set it alone."""
 
-_T95 = (1.645, 1.697, 1.753, 1.812, 1.860, 1.943, 2.015, 2.132, 2.353, 2.920, 6.314)
+_LEAST_FREEDOM, _LEAST_JOB_TYPES = 4.0, 5
+_WEIGHTS = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""What the common noise may be worth; compared where enough job types ran often enough."""
+
+Z95 = 1.645
+_T95 = (Z95, 1.697, 1.753, 1.812, 1.860, 1.943, 2.015, 2.132, 2.353, 2.920, 6.314)
 _SHARES = (0.0, 1 / 30, 1 / 15, 0.1, 0.125, 1 / 6, 0.2, 0.25, 1 / 3, 0.5, 1.0)
 """The 95 % point of Student's t, by one over its degrees of freedom."""
 
@@ -34,6 +39,7 @@ class Noise:
 
     variance: tuple[float, float]
     freedom: tuple[float, float]  # observations that it is known from
+    weight: float  # observations that it is worth for a job type; many where all are alike
 
 
 class CommonNoise:
@@ -57,7 +63,24 @@ class CommonNoise:
         start = self._prior.noise**2
         complete, freedom = self._typical(0, start)
         partial, other = self._typical(1, complete)
-        return Noise((complete, max(complete, partial)), (freedom, other))
+        return Noise((complete, max(complete, partial)), (freedom, other), self._weight())
+
+    def _weight(self) -> float:
+        """Estimates how alike job types are: how far their noise differs beyond what luck does.
+
+        The logarithm of a variance from n observations varies by about 2/n + 2/n².
+        """
+        is_told = self._freedom[:, 0] >= _LEAST_FREEDOM
+        if is_told.sum() < _LEAST_JOB_TYPES:
+            return self._prior.own_noise_weight
+        freedom = self._freedom[is_told, 0]
+        own = np.log(np.maximum(self._squares[is_told, 0] / freedom, 1e-12))
+        luck = 2.0 / freedom + 2.0 / freedom**2
+        trust = 1.0 / (luck + 0.1)
+        mean = float(trust @ own / trust.sum())
+        beyond = float(trust @ ((own - mean) ** 2 - luck) / trust.sum())
+        fitting = [each for each in _WEIGHTS if 2.0 / each >= beyond]
+        return fitting[-1] if fitting else _WEIGHTS[0]
 
     def _typical(self, place: int, expected: float) -> tuple[float, float]:
         """Estimates the mean of all job types, then a typical one around it.
@@ -75,16 +98,16 @@ class CommonNoise:
         return _stepped(math.exp(typical)), total
 
 
-def own_noise(common: Noise, squares: Vector, freedom: Vector, prior: Prior) -> Noise:
+def own_noise(common: Noise, squares: Vector, freedom: Vector) -> Noise:
     """Estimates the noise of a job type from its own runs and the common noise."""
-    weight = prior.own_noise_weight
+    weight = common.weight
     variance, known = [], []
     for place in (0, 1):
         total = weight + float(freedom[place])
         squared = weight * common.variance[place] + float(squares[place])
         variance.append(squared / total)
         known.append(1.0 / (1.0 / total + weight / total / common.freedom[place]))
-    return Noise((variance[0], variance[1]), (known[0], known[1]))
+    return Noise((variance[0], variance[1]), (known[0], known[1]), weight)
 
 
 def t95(freedom: float) -> float:

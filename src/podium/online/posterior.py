@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from podium.online.cell import Features, JobRuns
 from podium.online.columns import MOST_DISTURBING, Columns
 from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
-from podium.online.forecast import Forecast, Known, forecast
+from podium.online.forecast import Forecast, Known, forecast, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
 from podium.online.oddness import own_pair_spread
 from podium.online.parameters import Parameters
@@ -70,6 +70,7 @@ class Posterior:
         self._known: Known | None = None
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
         self._own: dict[int, Evidence] = {}  # of job types that were asked for
+        self._slowdowns: dict[int, dict[str, tuple[float, float]]] = {}
         self._begin()
 
     @property
@@ -120,7 +121,7 @@ class Posterior:
             return {}
         return {
             "due": self._due,
-            "noise": [*self._common.variance, *self._common.freedom],
+            "noise": [*self._common.variance, *self._common.freedom, self._common.weight],
             "spreads": astuple(self._spreads),
         }
 
@@ -129,9 +130,10 @@ class Posterior:
         if not data:
             return
         self._refresh()
-        complete, partial, freedom, other = data["noise"]
+        complete, partial, freedom, other, weight = data["noise"]
         self._is_young, self._due = False, int(data["due"])
-        self._follow(Noise((complete, partial), (freedom, other)), Spreads(*data["spreads"]))
+        noise = Noise((complete, partial), (freedom, other), weight)
+        self._follow(noise, Spreads(*data["spreads"]))
 
     def noise(self, job: int | None) -> Noise:
         """Returns the noise of single runs of a job type; the common one where there is none."""
@@ -156,10 +158,14 @@ class Posterior:
             for own, (mean, spread) in zip(alone, whole, strict=True)
         ]
 
-    def slowdown(self, job: int, beside: str) -> tuple[float, float]:
-        """Predicts mean and variance of what one neighbour adds to the log run time, anywhere."""
+    def slowdowns(self, job: int) -> dict[str, tuple[float, float]]:
+        """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""
         known = self._fitted()
-        return self._forecast(job, (beside,), known).added([known.columns.gpus])[0]
+        made = self._slowdowns.get(job)
+        if made is None:
+            made = slowdowns(self._evidence[job], self._runs[job].neighbours, known)
+            self._slowdowns[job] = made
+        return made
 
     def _want(self, gpus: int) -> None:
         active = tuple(
@@ -232,11 +238,11 @@ class Posterior:
 
     def _learn_common(self) -> None:
         common = self._commons.known()
-        if common.variance != self._common.variance:
+        if _differ(common, self._common):
             self._unsearched = set(range(min(len(self._grams), MOST_JOB_TYPES)))
         for job in sorted(self._unsearched):
             gram = self._grams[job]
-            first, second = own_noise(common, gram.squares, gram.freedom, self._prior).variance
+            first, second = own_noise(common, gram.squares, gram.freedom).variance
             weighted = gram.products[0] / first + gram.products[1] / second
             self._search.update(job, weighted, gram.gpus)
         self._unsearched.clear()
@@ -244,7 +250,7 @@ class Posterior:
 
     def _follow(self, common: Noise, spreads: Spreads) -> None:
         """Takes over spreads and noise; what changes them changes what is known of everything."""
-        if common.variance != self._common.variance or spreads != self._spreads:
+        if _differ(common, self._common) or spreads != self._spreads:
             self._unweighed = set(range(len(self._grams)))
         self._common, self._spreads = common, spreads
         self._unseen = self._nothing()
@@ -254,7 +260,7 @@ class Posterior:
         """Turns sums into evidence."""
         for job in sorted(self._unweighed):
             gram = self._grams[job]
-            noise = own_noise(self._common, gram.squares, gram.freedom, self._prior)
+            noise = own_noise(self._common, gram.squares, gram.freedom)
             self._noises[job : job + 1] = [noise]
             made = evidence_of(
                 gram, noise, self._columns, self._runs[job].neighbours, self._spreads, self._prior
@@ -280,6 +286,7 @@ class Posterior:
         )  # fmt: skip
         self._forecasts.clear()
         self._own.clear()
+        self._slowdowns.clear()
         return self._known
 
     def _forecast(self, job: int | None, beside: tuple[str, ...], known: Known) -> Forecast:
@@ -337,6 +344,10 @@ class Posterior:
         each = self._columns.features[at]
         found = [gram.center[at] for gram in self._grams if gram.layout.given >> each & 1]
         return float(np.mean(found)) if found else 0.0
+
+
+def _differ(one: Noise, other: Noise) -> bool:
+    return (one.variance, one.weight) != (other.variance, other.weight)
 
 
 class Totals:

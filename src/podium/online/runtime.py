@@ -78,10 +78,6 @@ class RuntimeModel:
         names = list(self._gpus)
         return [names[gpu] for gpu in self._known(job_type).cells]
 
-    def beside(self, job_type: str) -> list[str]:
-        """Lists the job types that a job type ran beside."""
-        return self._known(job_type).neighbours
-
     def noise(self, job_type: str) -> Noise:
         """Estimates how much the log run time of a job type varies on one GPU type."""
         return self._posterior.noise(self._jobs.get(job_type))
@@ -184,9 +180,14 @@ class RuntimeModel:
             if given >> at & 1 and row[at] is not None
         )
 
-    def slowdown(self, job_type: str, beside: str) -> tuple[float, float]:
-        """Predicts mean and variance of what a neighbour adds to the log run time, anywhere."""
-        return self._posterior.slowdown(self._jobs[job_type], beside)
+    def slowdowns(self, job_type: str) -> dict[str, tuple[float, float]]:
+        """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""
+        job = self._jobs.get(job_type)
+        return {} if job is None else self._posterior.slowdowns(job)
+
+    def victims(self, job_type: str) -> list[str]:
+        """Lists the job types that ran beside a job type."""
+        return [name for name, job in self._jobs.items() if job_type in self._runs[job].neighbours]
 
     def as_object(self) -> dict[str, Any]:
         """Returns the state as JSON types: what was seen, by job type and GPU type.
