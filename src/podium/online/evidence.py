@@ -27,6 +27,9 @@ from podium.online.spread import Spreads
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+_PLAIN = 2
+"""Columns of runs alone without features: y and 1."""
+
 FADED = 1e-9
 """Sums that weigh less have been forgotten."""
 
@@ -210,6 +213,8 @@ def evidence_of(
     spreads: Spreads, prior: Prior,
 ) -> Evidence:  # fmt: skip
     """Integrates out the effects of the job type, on each GPU type and on all of them."""
+    if gram.layout.size == _PLAIN:
+        return _plain_evidence(gram, noise, columns, spreads)
     weighted = gram.products[0] / noise.variance[0] + gram.products[1] / noise.variance[1]
     products, targets = weighted[:, 1:, 1:], weighted[:, 1:, 0]
     own = _own_places(gram.layout)
@@ -222,6 +227,36 @@ def evidence_of(
     return _of_job(
         _Cells(gram, left, aims), columns, neighbours, spreads, prior,
         (to_own, targets[:, own], inverse, own_variance),
+    )  # fmt: skip
+
+
+def _plain_evidence(gram: Gram, noise: Noise, columns: Columns, spreads: Spreads) -> Evidence:
+    """Does the same for runs alone without features, where all matrices are numbers."""
+    weighted = gram.products[0] / noise.variance[0]
+    if gram.freedom[1] or gram.products[1, :, 1, 1].any():
+        weighted = weighted + gram.products[1] / noise.variance[1]
+    weight, target = weighted[:, 1, 1], weighted[:, 0, 1]
+    inverse = 1.0 / (weight + spreads.pair**-2)
+    rest = 1.0 - weight * inverse
+    pull = np.empty(1 + len(weight))
+    pull[1:] = weight * rest
+    pull[0] = pull[1:].sum()
+    shift = np.empty(len(pull))
+    shift[1:] = target * rest
+    shift[0] = shift[1:].sum()
+    job_inverse = 1.0 / (float(pull[0]) + spreads.job**-2)
+    job_mean = job_inverse * float(shift[0])
+    precision = (-job_inverse * pull)[:, None] * pull
+    precision[0] += pull
+    precision[1:, 0] += pull[1:]
+    precision.ravel()[len(pull) + 1 :: len(pull) + 1] += pull[1:]
+    first = columns.first_gpu
+    return Evidence(
+        np.array([0, *(first + gpu for gpu in gram.gpus)], dtype=np.intp),
+        precision, shift - pull * job_mean, {gpu: at for at, gpu in enumerate(gram.gpus)},
+        weight[:, None, None], target[:, None], inverse[:, None, None],
+        np.array([spreads.pair**2]), np.ones((1, 1)), np.array([[job_inverse]]),
+        np.array([job_mean]), pull[:, None],
     )  # fmt: skip
 
 

@@ -56,6 +56,8 @@ def forecast(
     evidence: Evidence, neighbours: Sequence[str], beside: Sequence[str], known: Known
 ) -> Forecast:
     """Works out every place for a job type that met these neighbours, in some company."""
+    if len(evidence.of_job) == 1 and not beside:
+        return _plain_forecast(evidence, known)
     company = Counter(beside)
     size, head = len(evidence.of_job), known.columns.first_gpu
     columns = np.zeros((size, head + bool(company)))
@@ -101,6 +103,31 @@ def slowdowns(
     variances += known.prior.local_spread**2
     rows = zip(means.tolist(), variances.tolist(), strict=True)
     return dict(zip(neighbours, rows, strict=True))
+
+
+def _plain_forecast(evidence: Evidence, known: Known) -> Forecast:
+    """Does the same for a job type alone without features, where all matrices are numbers."""
+    columns = known.columns
+    places = columns.gpus + 1
+    variances, means = np.full(places, evidence.own_variance[0]), np.zeros(places)
+    left = np.ones(places)
+    if evidence.gpus:
+        rows, inverse = list(evidence.gpus), evidence.inverse[:, 0, 0]
+        variances[rows] = inverse
+        left[rows] -= evidence.products[:, 0, 0] * inverse
+        means[rows] = evidence.targets[:, 0] * inverse
+    solved = left * evidence.job_inverse[0, 0]
+    means += left * evidence.job_mean[0]
+    variances += left * solved
+    shared = np.zeros((places, columns.width))
+    shared[:, 0] = left
+    gpus = np.arange(columns.gpus)
+    shared[gpus, columns.first_gpu + gpus] = left[:-1]
+    shared[:, evidence.index] -= solved[:, None] * evidence.pull[:, 0]
+    means += shared @ known.mean + known.level
+    variances += ((shared @ known.covariance) * shared).sum(axis=1)
+    variances[-1] += known.spreads.gpu**2
+    return Forecast(means[:, None], variances[:, None, None])
 
 
 def _on_gpus(evidence: Evidence, columns: Array, known: Known) -> tuple[Array, Array, Array]:

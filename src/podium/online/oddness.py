@@ -6,6 +6,7 @@ Where that is so, what is known of other job types says little about GPU types t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,27 +30,42 @@ def own_pair_spread(
     common = known.spreads.pair
     if len(gram.gpus) < 2:
         return common
-    spreads = np.array([common, *(each for each in PAIRS if each > common)])
+    spreads, variances, expected = _compared(common)
     weighted = gram.products[0] / noise.variance[0] + gram.products[1] / noise.variance[1]
     left = _above(weighted, gram, columns, neighbours, known)
     place = [columns.first_gpu + gpu for gpu in gram.gpus]
-    doubt = _contrasts(known.covariance[np.ix_(place, place)])
-    fits = _fits(left, spreads[:, None] ** 2 + doubt, known.spreads.job)
+    doubt = _contrasts(known.covariance[place][:, place])
+    fits = _fits(left, variances + doubt, known.spreads.job)
+    return spreads[int((fits + expected).argmax())]
+
+
+@cache
+def _compared(common: float) -> tuple[list[float], Array, Array]:
+    """Returns the spreads that are compared, their squares, and what is expected of them."""
+    spreads = np.array([common, *(each for each in PAIRS if each > common)])
     expected = -0.5 * (np.log(spreads / common) / DOUBT) ** 2
-    return float(spreads[np.argmax(fits + expected)])
+    return spreads.tolist(), spreads[:, None] ** 2, expected
 
 
 def _contrasts(covariance: Array) -> Array:
     """Returns what is not known of GPU types against one another; their level does not matter."""
     mean = covariance.mean(axis=0)
-    found: Array = np.diag(covariance) - 2.0 * mean + mean.mean()
+    found: Array = covariance.diagonal() - 2.0 * mean + mean.mean()
     return np.maximum(found, 0.0)
 
 
 def _above(
     weighted: Array, gram: Gram, columns: Columns, neighbours: Sequence[str], known: Known
 ) -> Array:
-    """Returns the products of run times, above what shared effects explain, with one another."""
+    """Returns the products of run times, above what shared effects explain, with one another.
+
+    Their squares are left out, as no spread changes them.
+    """
+    if weighted.shape[1] == 2:
+        place = [columns.first_gpu + gpu for gpu in gram.gpus]
+        left = weighted.copy()
+        left[:, 0, 1] -= weighted[:, 1, 1] * (known.mean[0] + known.mean[place])
+        return left
     common = columns.common(neighbours)
     shared = np.array([known.mean[at] if at >= 0 else 0.0 for at in common])
     by_gpu = np.tile(shared, (len(gram.gpus), 1))
@@ -58,10 +74,8 @@ def _above(
             by_gpu[row, at] += known.mean[column] if column >= 0 else 0.0
     explained = (weighted[:, 1:, 1:] @ by_gpu[:, :, None])[:, :, 0]
     aims = weighted[:, 1:, 0] - explained
-    squares = weighted[:, 0, 0] - ((weighted[:, 1:, 0] + aims) * by_gpu).sum(axis=1)
     kept = [0, *range(columns.first_gpu, weighted.shape[1] - 1)]
     left = np.zeros((len(by_gpu), 1 + len(kept), 1 + len(kept)))
-    left[:, 0, 0] = squares
     left[:, 0, 1:] = left[:, 1:, 0] = aims[:, kept]
     left[:, 1:, 1:] = weighted[:, 1:, 1:][:, kept][:, :, kept]
     return left if len(kept) == 1 else integrated(left, 2, beside_variance(known.prior))
