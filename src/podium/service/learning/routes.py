@@ -140,6 +140,7 @@ class LearningRoutes:
     async def observe(self, body: ObserveRequest, scope: Scope) -> Mapping[str, Any]:
         """Stores an observation for good, then learns from it."""
         self._bound("colocated_job_types", body.colocated_job_types)
+        key = _key(scope)
         record = ObservationRecord(
             body.job_type,
             body.gpu_type,
@@ -148,10 +149,10 @@ class LearningRoutes:
             colocated_job_types=tuple(body.colocated_job_types),
             features=self._used(body.features),
             source=self._source,
-            key=_key(scope),
+            key=key,
             job_id=body.job_id or None,
             outcome=body.outcome,
-            unlearned=self._unlearned(body.features),
+            unlearned=self._unlearned(body.features) if key else "",
         )
         self._check(record)
         try:
