@@ -112,7 +112,7 @@ class Posterior:
         """Learns spreads and the common noise from all that was seen."""
         self._is_young = observations <= OFTEN
         self._due = max(observations + 1, round(observations * GROWTH))
-        self._refresh()
+        self._refresh(MOST_JOB_TYPES)
         self._learn_common()
 
     def as_object(self) -> dict[str, Any]:
@@ -223,18 +223,20 @@ class Posterior:
             made[gpu] = kept[gpu][1]
         gram = Gram.of(made, layout, runs, self._prior)
         self._grams[job : job + 1] = [gram]
-        self._commons.put(job, gram.squares, gram.freedom)
+        if job < MOST_JOB_TYPES:
+            self._commons.put(job, gram.squares, gram.freedom)
 
-    def _refresh(self) -> None:
-        """Sums up all runs that came since."""
+    def _refresh(self, most: int | None = None) -> None:
+        """Sums up all runs that came since, of all job types or the first so many."""
         if self._wanted != self._columns:
             self._begin()
-        for job in sorted(self._stale):
+        stale = {job for job in self._stale if most is None or job < most}
+        for job in sorted(stale):
             self._take(job)
             self._unweighed.add(job)
             if job < MOST_JOB_TYPES:
                 self._unsearched.add(job)
-        self._stale.clear()
+        self._stale -= stale
 
     def _learn_common(self) -> None:
         common = self._commons.known()
