@@ -54,13 +54,13 @@ CREATE TABLE observations (
     features TEXT NOT NULL,
     source TEXT NOT NULL,
     key TEXT UNIQUE
-, job_id TEXT, forgets TEXT NOT NULL DEFAULT '', outcome TEXT NOT NULL DEFAULT '');
-INSERT INTO "observations" VALUES(1,1763200000.123,'résumé-🙂','A100-80GB',3.00000000000000044408e-01,'["bert", "bert", "resnet"]','{"batch_size": 32.0, "gpu_mem_gb": 5e-324}','replica-a','7c1f','job-7','','');
+, job_id TEXT, forgets TEXT NOT NULL DEFAULT '', outcome TEXT NOT NULL DEFAULT '', unlearned TEXT NOT NULL DEFAULT '');
+INSERT INTO "observations" VALUES(1,1763200000.123,'résumé-🙂','A100-80GB',3.00000000000000044408e-01,'["bert", "bert", "resnet"]','{"batch_size": 32.0, "gpu_mem_gb": 5e-324}','replica-a','7c1f','job-7','','','');
 CREATE TABLE podium_schema (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_s DOUBLE PRECISION NOT NULL);
-INSERT INTO "podium_schema" VALUES(1,'runs and candidates',1.79482468382095360754e+09);
-INSERT INTO "podium_schema" VALUES(2,'observations and checkpoints',1.79482468383012819289e+09);
-INSERT INTO "podium_schema" VALUES(3,'names of jobs apart from keys of requests, and names to forget',1.79482468383077144622e+09);
-INSERT INTO "podium_schema" VALUES(4,'how observed jobs ended',1.79482468383100271219e+09);
+INSERT INTO "podium_schema" VALUES(1,'runs and candidates',1.79482749399157905578e+09);
+INSERT INTO "podium_schema" VALUES(2,'observations and checkpoints',1.79482749399203181262e+09);
+INSERT INTO "podium_schema" VALUES(3,'names of jobs apart from keys of requests, and names to forget',1.79482749399249672892e+09);
+INSERT INTO "podium_schema" VALUES(4,'how observed jobs ended, and what else was said of them',1.79482749399286937714e+09);
 CREATE TABLE runs (
     id TEXT NOT NULL PRIMARY KEY,
     kind TEXT NOT NULL,

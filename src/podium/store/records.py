@@ -83,6 +83,7 @@ class ObservationRecord:
     job_id: str | None = None  # of the job; one that is reported again counts once
     forgets: str = ""  # "job_type" or "gpu_type": no run, but a name to be forgotten
     outcome: str = SUCCEEDED
+    unlearned: str = ""  # digest of what else its request said; empty: nobody noted it
     id: int = 0  # the store gives it, from 1 on; 0: not stored yet
 
 

@@ -283,7 +283,7 @@ _OBSERVATION: dict[str, tuple[Cell, Value]] = {
     "id": _ID, "recorded_s": _NUMBER, "job_type": _TEXT, "gpu_type": _TEXT,
     "runtime_s": _NUMBER, "colocated_job_types": _TEXTS, "features": _SIZES, "source": _TEXT,
     "key": _TEXT_OR_NONE, "job_id": _TEXT_OR_NONE, "forgets": _KIND,
-    "outcome": _OUTCOME,
+    "outcome": _OUTCOME, "unlearned": _TEXT,
 }  # fmt: skip
 _CHECKPOINT: dict[str, tuple[Cell, Value]] = {
     "name": _TEXT, "last_id": _ID, "state": _JSON, "recorded_s": _NUMBER,

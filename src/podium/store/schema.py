@@ -71,6 +71,7 @@ OBSERVATIONS = Table(
     Column("job_id", Text, unique=True),
     Column("forgets", Text, nullable=False),
     Column("outcome", Text, nullable=False),
+    Column("unlearned", Text, nullable=False),
 )
 
 CHECKPOINTS = Table(
@@ -171,9 +172,12 @@ CREATE TABLE checkpoints (
     ),
     Migration(
         4,
-        "how observed jobs ended",
-        # Until now only runs that succeeded were kept.
-        ("ALTER TABLE observations ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",),
+        "how observed jobs ended, and what else was said of them",
+        (
+            # Until now only runs that succeeded were kept.
+            "ALTER TABLE observations ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE observations ADD COLUMN unlearned TEXT NOT NULL DEFAULT ''",
+        ),
     ),
 )
 """Every step from an empty database on; new ones are added at the end."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -138,6 +140,7 @@ class LearningRoutes:
     async def observe(self, body: ObserveRequest, scope: Scope) -> Mapping[str, Any]:
         """Stores an observation for good, then learns from it."""
         self._bound("colocated_job_types", body.colocated_job_types)
+        key = _key(scope)
         record = ObservationRecord(
             body.job_type,
             body.gpu_type,
@@ -146,9 +149,10 @@ class LearningRoutes:
             colocated_job_types=tuple(body.colocated_job_types),
             features=self._used(body.features),
             source=self._source,
-            key=_key(scope),
+            key=key,
             job_id=body.job_id or None,
             outcome=body.outcome,
+            unlearned=self._unlearned(body.features) if key else "",
         )
         self._check(record)
         try:
@@ -274,6 +278,11 @@ class LearningRoutes:
 
     def _ignored(self, features: Iterable[str]) -> list[str]:
         return [name for name in features if name not in self._sizes]
+
+    def _unlearned(self, features: Mapping[str, float | bool | str | None]) -> str:
+        """Returns a digest of what is not stored, by which a request under the same key is told."""
+        rest = {name: features[name] for name in self._ignored(features)}
+        return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
 
     def _used(self, features: Mapping[str, float | bool | str | None]) -> dict[str, float]:
         used: dict[str, float] = {}

@@ -225,6 +225,21 @@ def test_another_observation_under_the_same_name_is_a_conflict(service, name, ch
     assert service.state() == before
 
 
+def test_another_body_under_the_same_key_is_a_conflict_whatever_differs(service):
+    key = {**JSON, "idempotency-key": "k1"}
+    first = {**OBSERVE, "features": {"tenant": "a"}}
+    assert service.post("/v1/observe", first, key).json["updated"] is True
+    assert service.post("/v1/observe", first, key).json["repeated"] is True
+    for features in ({"tenant": "b"}, {}, {"tenant": "a", "zone": 1}):
+        reply = service.post("/v1/observe", {**OBSERVE, "features": features}, key)
+        assert (reply.status, reply.error.fields[0].name) == (409, "Idempotency-Key")
+    # The same job may be told of in other words: who watches it twice, counts it once.
+    job = {**OBSERVE, "job_id": "j1"}
+    assert service.post("/v1/observe", {**job, "features": {"tenant": "a"}}).status == 200
+    told = service.post("/v1/observe", {**job, "features": {"tenant": "b"}}).json
+    assert told["repeated"] is True
+
+
 def test_a_failed_run_keeps_its_name(service):
     body = {**OBSERVE, "job_id": "j1"}
     assert service.post("/v1/observe", {**body, "success": False}).status == 200
