@@ -17,6 +17,9 @@ FEWEST = 8
 PART = 0.5
 """Part of what there is to spend that one try may cost."""
 
+FARTHEST = 8.0
+"""Times as long as what is known to be best that a try may be expected to take."""
+
 AGAIN = 64
 """Decisions of a job type after which a candidate that fails is tried again."""
 
