@@ -91,7 +91,7 @@ def _weight(row: _Row, others: Sequence[_Row], apart: float, calm: float, featur
 
 
 def _median(rows: Sequence[_Row]) -> _Row:
-    ordered = sorted(rows, key=lambda row: (row.log_runtime, row.kind, row.gpu))
+    ordered = sorted(rows, key=lambda row: (*row.sums.mean.tolist(), row.kind))
     half, passed = 0.5 * sum(row.sums.weight for row in ordered), 0.0
     for row in ordered:
         passed += row.sums.weight
