@@ -114,12 +114,12 @@ def test_names_of_two_observations_are_refused_together(store):
         store.observations.add([replace(told, key="a", job_id="k")])
 
 
-def test_names_of_what_is_kept_are_not_free_for_what_is_not(store):
-    store.observations.add([seen(1, key="a", job_id="j")])
-    store.observations.check_unused(seen(1, key="j", job_id="a"))
-    for name in ({"key": "a"}, {"job_id": "j"}):
+def test_how_a_run_ended_makes_another_observation(store):
+    store.observations.add([seen(1, job_id="j", outcome="failed")])
+    assert store.observations.add([seen(1, job_id="j", outcome="failed")]) == [1]
+    for outcome in ("", "timed_out"):
         with pytest.raises(ReusedName):
-            store.observations.check_unused(seen(1, **name))
+            store.observations.add([seen(1, job_id="j", outcome=outcome)])
 
 
 def test_a_key_that_stands_twice_in_a_batch_counts_once(store):

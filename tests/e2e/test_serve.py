@@ -70,7 +70,7 @@ def test_a_served_score_observation_and_assignment(tmp_path):
         ObserveReply.model_validate_json(process.post("/v1/observe", OBSERVE).body)
         assert process.post("/v1/assign", ASSIGN).json["assignment"] == [0, 1]
         assert process.get("/readyz").json == {"status": "ready", "store": "ok"}
-        assert b"scheduler_decisions_total" in process.get("/metrics").body
+        assert b"podium_online_decisions_total" in process.get("/metrics").body
         assert process.get("/openapi.json").json["info"]["title"] == "Podium"
         reply = process.post("/v1/score", "{", headers={"X-Request-ID": "abc"})
         assert (reply.status, reply.headers["x-request-id"]) == (400, "abc")

@@ -1,4 +1,4 @@
-"""The agent: learns run times and slowdowns, and decides where jobs run.
+"""The agent: learns run times, slowdowns and failures, and decides where jobs run.
 
 It does no input or output and reads no clock; whoever calls it keeps the observations. All methods
 may be called from any thread.
@@ -12,25 +12,28 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.errors import UsageError
-from podium.online.answer import Answer, Assignment, Figures
-from podium.online.assignment import assign_costs
-from podium.online.cost import Candidate, candidates_of
+from podium.online.answer import Answer, Figures
+from podium.online.assignment import Assignment, assign_costs
+from podium.online.company import avoided
+from podium.online.cost import Candidate, Option, weigh
+from podium.online.estimate import Estimate
 from podium.online.exploration import EXPLOITATION, EXPLORATION, FORCED, ExplorationCap
-from podium.online.interference import Interference
-from podium.online.observation import Observation, Request
+from podium.online.failures import Failures
+from podium.online.floor import FARTHEST, Floor
+from podium.online.in_flight import InFlight
+from podium.online.migration import FORMAT, migrated
+from podium.online.observation import Observation, Place, Request
 from podium.online.parameters import Parameters
 from podium.online.runtime import RuntimeModel
-
-FORMAT = 1
-"""Of the exported state."""
 
 _MOST_WEIGHED = 1000
 
 
 class Agent:
-    """Scores jobs on GPU types, and learns from how long they ran."""
+    """Scores jobs on GPU types, and learns from how they ran."""
 
     def __init__(self, parameters: Parameters | None = None) -> None:
         self.parameters = parameters or Parameters()
@@ -38,64 +41,87 @@ class Agent:
         # Held by all that learn, and by long readers of what was learned, who let others decide.
         self._learning = threading.RLock()
         self._runtime = RuntimeModel(self.parameters)
-        self._interference = Interference(self.parameters.prior.slowdown_spread)
+        self._failures = Failures()
         self._cap = ExplorationCap(
             self.parameters.exploration_cap, self.parameters.exploration_window
         )
-        self._weighed: dict[Hashable, tuple[Candidate, ...]] = {}  # until the next observation
+        self._floor = Floor(self.parameters.exploration_floor)
+        self._in_flight = InFlight(self.parameters.in_flight_limit_s)
+        # Until the next observation:
+        self._options: dict[Hashable, tuple[Option, ...]] = {}
+        self._weighed: dict[Hashable, tuple[Candidate, ...]] = {}
+        self._avoids: dict[str, tuple[str, ...]] = {}
         self._sigmas: dict[str, list[float]] = {}  # until the job type is observed again
         self._observations = 0
         self._expected_s = 0.0  # of all choices with a known alternative
         self._best_s = 0.0  # of the best known alternatives
 
-    def score(self, request: Request) -> Answer:
-        """Decides where a job runs, and counts the decision."""
+    def score(self, request: Request, now_s: float = 0.0) -> Answer:
+        """Decides where a job runs, and counts the decision; now is a time of any clock.
+
+        A job with an id is in flight until it is observed.
+        """
         with self._lock:
+            self._in_flight.expire(now_s)
             candidates = self.candidates(request)
-            chosen, decision_type = self._decide(candidates)
+            chosen, decision_type = self._decide(request.job_type, candidates)
             self._cap.count(decision_type)
+            if request.job_id:
+                self._in_flight.begin(request.job_id, request.job_type, chosen.gpu_type, now_s)
             avoided = self._avoided(request.job_type)
-        return Answer(chosen, decision_type, candidates, avoided, self.parameters.gpu_label)
+        return Answer(chosen, decision_type, candidates, avoided)
 
     def candidates(self, request: Request) -> tuple[Candidate, ...]:
-        """Weighs the GPU types of a request without deciding anything."""
+        """Weighs the places of a request without deciding anything."""
         key = (
             request.job_type,
             request.candidate_gpu_types,
-            tuple(request.features.items()),
+            self._runtime.used(request.features),
             request.colocated_job_types,
+            request.places,
         )
         with self._lock:
+            in_flight = self._in_flight.of(request.job_type)
+            if in_flight:
+                options = [
+                    Option(each.place, each.known, each.risk, in_flight[each.place.gpu_type])
+                    for each in self._known_options(key, request)
+                ]
+                return weigh(options, self.parameters)
             known = self._weighed.get(key)
             if known is None:
                 if len(self._weighed) >= _MOST_WEIGHED:
                     self._weighed.clear()
-                known = self._weighed[key] = self._weigh(request)
+                known = weigh(self._known_options(key, request), self.parameters)
+                self._weighed[key] = known
             return known
 
     def check(self, observation: Observation) -> None:
         """Raises what `observe` would raise, and learns nothing: call it before a run is stored."""
         with self._lock:
-            part = self._interference if observation.colocated_job_types else self._runtime
-            part.check(observation)
+            self._runtime.check(observation)
 
     def knows(self, observation: Observation) -> bool:
         """Tests whether a run has no new names; there is room for only so many."""
         with self._lock:
-            part = self._interference if observation.colocated_job_types else self._runtime
-            return part.knows(observation)
+            return self._runtime.knows(observation)
 
     def observe(self, observation: Observation) -> None:
-        """Learns from a run; one with neighbours teaches about the neighbours alone."""
+        """Learns from a run, and closes its decision; one that failed teaches that it may fail."""
         with self._learning, self._lock:
-            if observation.colocated_job_types:
-                self._interference.observe(observation, self.parameters.forgetting)
-            else:
+            self._runtime.check(observation)
+            if observation.success:
                 self._runtime.observe(observation)
+            self._failures.observe(observation)
             self._observations += 1
-            self._weighed.clear()
+            self.close(observation.job_id)
+            self._forget_answers()
             self._sigmas.pop(observation.job_type, None)
-            self._learn_slowdowns(observation.job_type)
+
+    def close(self, job_id: str) -> None:
+        """Forgets a decision whose run will not be observed, or has been."""
+        with self._lock:
+            self._in_flight.end(job_id)
 
     def replay(self, observations: Iterable[Observation]) -> None:
         """Learns from many runs, oldest first."""
@@ -116,46 +142,45 @@ class Agent:
         jobs, gpus = frozenset(job_types), frozenset(gpu_types)
         with self._learning:
             runtime = self._runtime.without(jobs, gpus)
-            interference = self._interference.without(jobs, gpus)
-            gone = self._runtime.observations - runtime.observations
-            gone += self._interference.observations - interference.observations
-            if self.parameters.enable_interference:
-                for name in runtime.job_types:
-                    noise = runtime.noise_variance(name)
-                    interference.learn(name, runtime.cells(name), noise)
-            _ = runtime.pair_spread  # fits the posterior before anybody waits for it
+            failures = self._failures.without(jobs, gpus)
+            for job_type, gpu_type, count in runtime.counts():
+                failures.put(job_type, gpu_type, count)
+            _ = runtime.spreads  # fits the posterior before anybody waits for it
             with self._lock:
-                self._runtime, self._interference = runtime, interference
-                self._observations -= gone
-                self._weighed.clear()
+                self._runtime, self._failures = runtime, failures
+                self._floor.forget(jobs)
+                self._observations = runtime.observations + failures.total
+                self._forget_answers()
                 self._sigmas.clear()
 
     def names(self) -> tuple[set[str], set[str]]:
         """Lists the job types and the GPU types that are known, alone or beside others."""
         with self._learning:
-            jobs = {*self._runtime.job_types, *self._interference.job_types}
-            return jobs, {*self._runtime.gpu_types, *self._interference.gpu_types}
+            jobs = {*self._failures.job_types, *self._runtime.neighbours}
+            return jobs, set(self._failures.gpu_types)
 
     def merge(self, other: Agent) -> None:
         """Adds everything that another agent has learned; decisions are not added up."""
         with self._learning, other._learning, self._lock:
             self._runtime.merge(other._runtime)
-            self._interference.merge(other._interference)
+            self._failures.merge(other._failures)
             self._observations += other._observations
-            self._weighed.clear()
+            self._forget_answers()
             self._sigmas.clear()
-            for job_type in self._runtime.job_types:
-                self._learn_slowdowns(job_type)
 
     def assign(self, requests: Sequence[Request], capacities: Mapping[str, int]) -> Assignment:
         """Assigns many jobs to GPU types at once, at the lowest cost by what is known.
 
         Nothing is explored: a batch is decided by the costs without information gain.
         """
-        names = tuple(capacities)
-        costs = np.array([self._costs(request, names) for request in requests])
-        found = assign_costs(costs.reshape(len(requests), len(names)), list(capacities.values()))
-        return Assignment(found.columns, found.cost, found.plan, names)
+        costs = self.costs(requests, tuple(capacities))
+        found = assign_costs(costs, list(capacities.values()))
+        return Assignment(found.columns, found.cost, tuple(capacities))
+
+    def costs(self, requests: Sequence[Request], gpu_types: Sequence[str]) -> NDArray[np.float64]:
+        """Returns the cost of each job on each GPU type; infinite where it may not run."""
+        rows = [self._costs(request, gpu_types) for request in requests]
+        return np.array(rows, dtype=np.float64).reshape(len(requests), len(gpu_types))
 
     def figures(self) -> Figures:
         """Returns what was counted; nothing is decided.
@@ -178,86 +203,148 @@ class Agent:
                     self._expected_s / self._best_s - 1.0 if self._best_s else 0.0,
                     len(self._runtime.job_types),
                     len(sigmas),
+                    self._failures.total,
+                    len(self._in_flight),
+                    self._runtime.changes,
                 )
 
     def as_object(self) -> dict[str, Any]:
-        """Returns the whole state as JSON types, to be read back by `from_object`."""
+        """Returns the whole state as JSON types, to be read back by `from_object`.
+
+        Decisions in flight are not part of it.
+        """
         with self._learning:
-            runtime, interference = self._runtime.as_object(), self._interference.as_object()
+            runtime, failures = self._runtime.as_object(), self._failures.as_object()
             with self._lock:
                 return {
                     "format": FORMAT,
                     "features": list(self.parameters.features),
                     "observations": self._observations,
                     "runtime": runtime,
-                    "interference": interference,
+                    "failures": failures,
                     "exploration": self._cap.as_object(),
+                    "floor": self._floor.as_object(),
                     "expected_s": self._expected_s,
                     "best_s": self._best_s,
                 }
 
     @classmethod
     def from_object(cls, parameters: Parameters, data: Mapping[str, Any]) -> Agent:
-        """Reads a state back."""
+        """Reads a state back, of this version or an earlier one."""
         _check(parameters, data)
+        data = migrated(data, parameters)
         agent = cls(parameters)
         agent._runtime = RuntimeModel.from_object(parameters, data["runtime"])
-        agent._interference = Interference.from_object(
-            parameters.prior.slowdown_spread, data["interference"]
-        )
+        agent._failures = Failures.from_object(data["failures"])
         agent._cap.restore(data["exploration"])
+        agent._floor.restore(data["floor"])
         agent._observations = int(data["observations"])
         agent._expected_s, agent._best_s = float(data["expected_s"]), float(data["best_s"])
-        for job_type in agent._runtime.job_types:
-            agent._learn_slowdowns(job_type)
         return agent
 
-    def _weigh(self, request: Request) -> tuple[Candidate, ...]:
-        names = tuple(dict.fromkeys(request.candidate_gpu_types))
-        estimates = self._runtime.estimates(request.job_type, names, request.features)
-        slowdown = 0.0
-        if self.parameters.enable_interference:
-            slowdown = self._interference.slowdown(request.job_type, request.colocated_job_types)
-        return candidates_of(names, estimates, slowdown, self.parameters)
+    def _known_options(self, key: Hashable, request: Request) -> tuple[Option, ...]:
+        known = self._options.get(key)
+        if known is None:
+            if len(self._options) >= _MOST_WEIGHED:
+                self._options.clear()
+            places = request.candidates
+            estimates = self._estimates(request, places)
+            risks = [self._failures.risk(request.job_type, each.gpu_type) for each in places]
+            known = tuple(map(Option, places, estimates, risks))
+            self._options[key] = known
+        return known
+
+    def _estimates(self, request: Request, places: Sequence[Place]) -> list[Estimate]:
+        """Estimates the run time at each place, all that have the same company at once."""
+        runtime, features = self._runtime, request.features
+        if not self.parameters.enable_interference:
+            names = [place.gpu_type for place in places]
+            return runtime.estimates(request.job_type, names, features)
+        by_company: dict[tuple[str, ...], list[int]] = {}
+        for at, place in enumerate(places):
+            by_company.setdefault(place.colocated_job_types, []).append(at)
+        found: dict[int, Estimate] = {}
+        for beside, group in by_company.items():
+            names = [places[at].gpu_type for at in group]
+            made = runtime.estimates(request.job_type, names, features, beside)
+            found.update(zip(group, made, strict=True))
+        return [found[at] for at in range(len(places))]
 
     def _known_sigmas(self, job_type: str) -> list[float]:
         found = self._sigmas.get(job_type)
         if found is None:
-            names = list(self._runtime.cells(job_type))
+            names = self._runtime.ran_on(job_type)
             with self._lock:
                 estimates = self._runtime.estimates(job_type, names, {})
             found = self._sigmas[job_type] = [each.sigma for each in estimates]
         return found
 
-    def _decide(self, candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
-        best = min(candidates, key=attrgetter("cost"))
-        observed = [each for each in candidates if each.observations]
-        if not observed:
+    def _decide(self, job_type: str, candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
+        """Chooses among all that do not fail, or all if they do."""
+        viable = [each for each in candidates if not each.is_failing]
+        if len(viable) < len(candidates) and self._floor.is_again(job_type):
+            viable = list(candidates)
+        viable = viable or list(candidates)
+        best = min(viable, key=_by_cost)
+        tried = [each for each in viable if each.observations]
+        if not tried and not any(each.failures for each in candidates):
             return best, FORCED
-        known = min(observed, key=attrgetter("greedy_cost"))
-        is_exploring = best is not known and self._cap.allows()
-        chosen = best if is_exploring else known
+        # What is best by what is known is no exploration, though it may be new.
+        settled = [each for each in viable if each.observations or not each.in_flight]
+        known = min(settled or viable, key=attrgetter("greedy_cost"))
+        chosen, decision_type, price_s = known, EXPLOITATION, 0.0
+        if self._cap.allows():
+            if best is not known:
+                chosen, decision_type = best, EXPLORATION
+            elif untried := self._affordable(job_type, viable, known):
+                chosen, decision_type = untried, EXPLORATION
+                price_s = untried.mu - known.mu
+        self._floor.count(job_type, known.mu, price_s)
         self._expected_s += chosen.mu
         self._best_s += known.mu
-        return chosen, EXPLORATION if is_exploring else EXPLOITATION
+        return chosen, decision_type
+
+    def _affordable(
+        self, job_type: str, viable: Sequence[Candidate], known: Candidate
+    ) -> Candidate | None:
+        """Finds what was never tried and is worth a try, for it may go against the trend."""
+        untried = [
+            each for each in viable if not (each.observations or each.failures or each.in_flight)
+        ]
+        cheapest = min(untried, key=attrgetter("mu"), default=None)
+        if cheapest is None or cheapest.mu > FARTHEST * known.mu:
+            return None
+        return cheapest if self._floor.affords(job_type, cheapest.mu - known.mu) else None
 
     def _avoided(self, job_type: str) -> tuple[str, ...]:
-        if not self.parameters.enable_interference:
+        parameters = self.parameters
+        if not parameters.enable_interference:
             return ()
-        return tuple(self._interference.avoided(job_type, self.parameters.avoid_slowdown))
+        found = self._avoids.get(job_type)
+        if found is None:
+            least, probability = parameters.avoid_slowdown, parameters.avoid_probability
+            found = avoided(self._runtime, job_type, least, probability)
+            if len(self._avoids) < _MOST_WEIGHED:
+                self._avoids[job_type] = found
+        return found
 
-    def _learn_slowdowns(self, job_type: str) -> None:
-        if self.parameters.enable_interference:
-            noise = self._runtime.noise_variance(job_type)
-            self._interference.learn(job_type, self._runtime.cells(job_type), noise)
+    def _forget_answers(self) -> None:
+        self._options.clear()
+        self._weighed.clear()
+        self._avoids.clear()
 
-    def _costs(self, request: Request, names: tuple[str, ...]) -> list[float]:
+    def _costs(self, request: Request, names: Sequence[str]) -> list[float]:
         weighed = {each.gpu_type: each for each in self.candidates(request)}
         return [weighed[name].greedy_cost if name in weighed else np.inf for name in names]
 
 
+def _by_cost(candidate: Candidate) -> tuple[float, int]:
+    return candidate.cost, candidate.in_flight
+
+
 def _check(parameters: Parameters, data: Mapping[str, Any]) -> None:
-    if data.get("format") != FORMAT or data.get("features") != list(parameters.features):
+    is_known = data.get("format") in (1, FORMAT)
+    if not is_known or data.get("features") != list(parameters.features):
         raise UsageError(
             "the state was written by another version or with other features",
             where="online.features",

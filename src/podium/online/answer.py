@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from podium.online.cost import Candidate
-from podium.online.exploration import EXPLOITATION, EXPLORATION
-from podium.online.parameters import GPU_LABEL
+from podium.online.exploration import EXPLORATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +17,6 @@ class Answer:
     decision_type: str
     candidates: tuple[Candidate, ...]
     avoid_co_locate_with: tuple[str, ...]
-    gpu_label: str = GPU_LABEL  # of nodes
 
     @property
     def chosen_gpu_type(self) -> str:
@@ -33,40 +29,18 @@ class Answer:
         return self.decision_type == EXPLORATION
 
     @property
-    def priority_score(self) -> float:
-        """Ranks the choice from the worst candidate, 0, to the best, 100; 50 if all are equal.
-
-        A choice by what is known is ranked by what is known: that much could be learned elsewhere
-        does not make it a bad one.
-        """
-        is_known = self.decision_type == EXPLOITATION
-        rank = attrgetter("greedy_cost" if is_known else "cost")
-        costs: list[float] = [rank(candidate) for candidate in self.candidates]
-        worst, best = max(costs), min(costs)
-        if worst == best:
-            return 50.0
-        own: float = rank(self.chosen)
-        return 100.0 * ((worst - own) / (worst - best))
-
-    @property
     def slowdown(self) -> float:
         """Returns how much longer it should run beside its neighbours; 0.5: half as long again."""
         return self.chosen.penalty / self.chosen.mu
 
-    @property
-    def gpu_selector(self) -> dict[str, Any]:
-        """Returns the fields of a pod that send it to the chosen GPU type."""
-        tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-        return {"nodeSelector": {self.gpu_label: self.chosen.gpu_type}, "tolerations": tolerations}
-
     def as_object(self) -> dict[str, Any]:
         """Returns the answer as JSON types."""
         return {
-            "priority_score": self.priority_score,
-            "gpu_selector": self.gpu_selector,
             "avoid_co_locate_with": list(self.avoid_co_locate_with),
             "terms": self.chosen.terms(),
             "chosen_gpu_type": self.chosen.gpu_type,
+            "chosen_node": self.chosen.node,
+            "expected_s": self.chosen.expected_s,
             "exploration": self.exploration,
             "decision_type": self.decision_type,
             "slowdown": self.slowdown,
@@ -82,27 +56,9 @@ class Figures:
     observations: int
     exploration_ratio: float  # in the window
     average_uncertainty_s: float  # sigma, over the pairs that were observed
-    regret: float  # seconds expected above the best known type, over the seconds expected there
-    job_types: int  # that were seen alone
+    exploration_price: float  # expected seconds above the best known type, over those there
+    job_types: int  # that ran at least once
     pairs: int  # of job type and GPU type
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Which GPU type each job gets, what that costs, and the plan that led there."""
-
-    columns: tuple[int, ...]  # for each job
-    cost: float
-    plan: tuple[tuple[float, ...], ...]  # share of each job on each GPU type
-    gpu_types: tuple[str, ...] = ()
-
-    def as_object(self) -> dict[str, Any]:
-        """Returns the assignment as JSON types: names of GPU types where they are known."""
-        named: Sequence[int | str] = self.columns
-        if self.gpu_types:
-            named = [self.gpu_types[column] for column in self.columns]
-        return {
-            "assignment": list(named),
-            "cost": self.cost,
-            "plan": [list(row) for row in self.plan],
-        }
+    failures: int = 0  # runs that failed
+    in_flight: int = 0  # jobs that were decided under an id and not observed yet
+    changes: int = 0  # of pairs and GPU types that were noticed

@@ -1,27 +1,46 @@
-"""Assigns jobs to columns with capacities: a transport plan, rounded and then improved.
+"""Assigns jobs to columns with capacities, at the lowest total cost.
 
-The plan is rounded job by job. What is left to gain is a ring of moves (a job from here to there,
-one from there to a third place, ...) that ends where it began or at free capacity, and lowers the
-cost. Rings are found as negative cycles in the small graph of columns until there are none, which
-is the optimum.
+Jobs come one by one. Each takes the cheapest way to free capacity: into a column, or into a full
+one whose cheapest mover makes room in another, and so on (successive shortest paths; Jonker and
+Volgenant, 1987, for columns that hold many). Columns have prices that keep every such move from
+being cheaper than none, so that the search is Dijkstra's and the assignment optimal at every step.
+Differences of costs are compared as they are: nothing is rounded to a share of the largest cost,
+so that a cost of 1e15, or none at all, may mark a choice that nobody should make.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.errors import UsageError
-from podium.online.answer import Assignment
-from podium.online.sinkhorn import transport_plan
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.intp]
 
-_ROUNDING = 1e-12
-"""Differences of costs below this share of the largest are rounding."""
+_LARGE, _SCALE = 1e280, 2.0**-200
+"""Costs beyond could not be added up; a power of two takes nothing from their digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which column each job gets, and what that costs."""
+
+    columns: tuple[int, ...]  # for each job
+    cost: float
+    gpu_types: tuple[str, ...] = ()  # of the columns, where they are known
+
+    def as_object(self) -> dict[str, Any]:
+        """Returns the assignment as JSON types: names of GPU types where they are known."""
+        named: Sequence[int | str] = self.columns
+        if self.gpu_types:
+            named = [self.gpu_types[column] for column in self.columns]
+        return {"assignment": list(named), "cost": self.cost}
 
 
 def assign_costs(costs: Array, capacities: Sequence[int]) -> Assignment:
@@ -32,37 +51,23 @@ def assign_costs(costs: Array, capacities: Sequence[int]) -> Assignment:
     """
     _check(costs, capacities)
     if not len(costs):
-        return Assignment((), 0.0, ())
-    room = np.minimum(np.array(capacities, dtype=np.float64), len(costs))
-    is_open = room > 0
-    plan = np.zeros(costs.shape)
-    _check_open(costs, is_open)
-    plan[:, is_open] = transport_plan(costs[:, is_open], room[is_open])
-    moves = Moves(_weighable(costs), round_plan(plan, room), room.astype(np.intp))
-    moves.improve()
-    columns = moves.columns
-    total = costs[np.arange(len(costs)), columns]
-    if not np.isfinite(total).all():
-        raise _too_small("not all jobs fit on the GPU types that they may use")
-    rows = tuple(tuple(row.tolist()) for row in plan)
-    return Assignment(tuple(columns.tolist()), float(total.sum()), rows)
+        return Assignment((), 0.0)
+    room = np.minimum(capacities, len(costs)).astype(np.intp)
+    _check_open(costs, room > 0)
+    filling = _Filling(_above_cheapest(costs), room)
+    for row in range(len(costs)):
+        if not filling.add(row):
+            raise _too_small("not all jobs fit on the GPU types that they may use")
+    columns = filling.columns
+    total = math.fsum(costs[np.arange(len(costs)), columns].tolist())
+    return Assignment(tuple(columns.tolist()), total)
 
 
-def round_plan(plan: Array, room: Array) -> Columns:
-    """Assigns each row to the column with most of it that has room, the most decided rows first."""
-    left = room.copy()
-    columns = np.zeros(len(plan), dtype=np.intp)
-    for row in np.argsort(-plan.max(axis=1), kind="stable"):
-        columns[row] = np.argmax(np.where(left >= 1, plan[row], -1.0))
-        left[columns[row]] -= 1
-    return columns
-
-
-def _weighable(costs: Array) -> Array:
-    """Makes forbidden choices dearer than everything else together."""
-    above = costs - costs.min(axis=1, keepdims=True)
-    finite = above[np.isfinite(above)]
-    return np.where(np.isfinite(above), above, (float(finite.max()) + 1.0) * (len(costs) + 1))
+def _above_cheapest(costs: Array) -> Array:
+    """Takes the costs of each row above its cheapest, which changes no difference."""
+    finite = costs[np.isfinite(costs)]
+    scaled = costs * _SCALE if np.abs(finite).max() > _LARGE else costs
+    return np.asarray(scaled - scaled.min(axis=1, keepdims=True))
 
 
 def _check(costs: Array, capacities: Sequence[int]) -> None:
@@ -96,91 +101,56 @@ def _too_small(message: str) -> UsageError:
     )
 
 
-class Moves:
-    """An assignment and, for every two columns, the cheapest move between them.
+class _Filling:
+    """An assignment of the first rows, with the cheapest move between every two columns."""
 
-    The last node of the graph is free capacity: a ring through it changes how full columns are.
-    """
-
-    def __init__(self, costs: Array, columns: Columns, room: Columns) -> None:
-        self.columns = columns
-        self._costs = costs
+    def __init__(self, costs: Array, room: Columns) -> None:
+        self.columns = np.full(len(costs), -1, dtype=np.intp)
+        self._costs = np.where(room > 0, costs, np.inf)
         self._room = room
-        self._load = np.bincount(columns, minlength=len(room))
-        size = len(room)
-        self._weight = np.full((size + 1, size + 1), np.inf)
-        self._mover = np.zeros((size, size), dtype=np.intp)
-        self._least = _ROUNDING * max(float(costs.max()), np.finfo(float).tiny)
-        for column in range(size):
-            self._weigh(column)
+        self._load = np.zeros(len(room), dtype=np.intp)
+        self._price = np.zeros(len(room))  # never above zero
+        self._move = np.full((len(room), len(room)), np.inf)  # cost of the cheapest, from and to
+        self._mover = np.zeros((len(room), len(room)), dtype=np.intp)
 
-    def improve(self) -> None:
-        """Applies cyclic exchanges as long as they lower the cost."""
-        most = 50 * (len(self.columns) + len(self._room))
-        for _ in range(most):
-            ring = self._ring()
-            if not ring:
-                return
-            self._take(ring)
+    def add(self, row: int) -> bool:
+        """Adds a row along the cheapest path to free capacity; returns whether there is one."""
+        distance = self._costs[row] - self._price
+        before = np.full(len(self._room), -1)
+        is_settled = np.zeros(len(self._room), dtype=bool)
+        while True:
+            column = int(np.where(is_settled, np.inf, distance).argmin())
+            length = distance[column]
+            if is_settled[column] or length == np.inf:
+                return False
+            if self._load[column] < self._room[column]:
+                break
+            is_settled[column] = True
+            # Prices keep moves from being cheaper than none; what is below zero is rounding.
+            step = np.maximum(self._move[column] + self._price[column] - self._price, 0.0)
+            is_shorter = ~is_settled & (length + step < distance)
+            distance[is_shorter] = length + step[is_shorter]
+            before[is_shorter] = column
+        self._price[is_settled] += distance[is_settled] - length
+        self._take(row, column, before.tolist())
+        return True
+
+    def _take(self, row: int, column: int, before: list[int]) -> None:
+        """Moves one row along each edge of the path that ends in a column, and adds another."""
+        self._load[column] += 1
+        changed = [column]
+        while (source := before[column]) >= 0:
+            self.columns[self._mover[source, column]] = column
+            changed.append(source)
+            column = source
+        self.columns[row] = column
+        for each in changed:
+            self._weigh(each)
 
     def _weigh(self, column: int) -> None:
-        size = len(self._room)
-        self._weight[column, size] = 0.0 if self._load[column] < self._room[column] else np.inf
+        """Finds the cheapest moves out of a column."""
         rows = np.flatnonzero(self.columns == column)
-        self._weight[size, column] = 0.0 if len(rows) else np.inf
-        self._weight[column, :size] = np.inf
-        if len(rows):
-            gain = self._costs[rows] - self._costs[rows, column][:, None]
-            best = gain.argmin(axis=0)
-            self._mover[column] = rows[best]
-            self._weight[column, :size] = gain[best, np.arange(size)]
-            self._weight[column, column] = np.inf
-
-    def _ring(self) -> list[int]:
-        """Finds a negative cycle by Bellman and Ford's algorithm from all nodes at once."""
-        size = len(self._weight)
-        nodes = np.arange(size)
-        distance, before = np.zeros(size), np.full(size, -1)
-        for _ in range(size + 1):
-            paths = distance[:, None] + self._weight
-            via = paths.argmin(axis=0)
-            reached = paths[via, nodes]
-            is_shorter = reached < distance - self._least
-            if not is_shorter.any():
-                return []
-            distance = np.where(is_shorter, reached, distance)
-            before = np.where(is_shorter, via, before)
-            ring = _cycle(before.tolist())
-            if ring:
-                return ring
-        return []
-
-    def _take(self, ring: list[int]) -> None:
-        """Moves a job along each edge of a ring."""
-        size = len(self._room)
-        edges = list(zip(ring, [*ring[1:], ring[0]], strict=True))
-        movers = [(self._mover[a, b], b) for a, b in edges if a < size and b < size]
-        for job, column in movers:
-            self.columns[job] = column
-        self._load = np.bincount(self.columns, minlength=size)
-        for column in ring:
-            if column < size:
-                self._weigh(column)
-
-
-def _cycle(before: list[int]) -> list[int]:
-    """Finds a cycle among the predecessors, in the order of the edges."""
-    seen = [-1] * len(before)
-    for start in range(len(before)):
-        node = start
-        while node >= 0 and seen[node] < 0:
-            seen[node] = start
-            node = before[node]
-        if node >= 0 and seen[node] == start:
-            ring = [node]
-            step = before[node]
-            while step != node:
-                ring.append(step)
-                step = before[step]
-            return ring[::-1]
-    return []
+        extra = self._costs[rows] - self._costs[rows, column][:, None]
+        best = extra.argmin(axis=0)
+        self._mover[column] = rows[best]
+        self._move[column] = extra[best, np.arange(len(self._room))]

@@ -1,20 +1,44 @@
-"""What was seen of one job type on one GPU type: a count, means and scatter."""
+"""What was seen of one job type: sums over its runs, by GPU type and kind of run.
+
+Runs are of one kind if they give the same features, if all or none of them had neighbours, and if
+their times have the same magnitude. Kinds are summed apart, as a kind may turn out to deserve less
+weight: sums alone could not tell its runs from the others any more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.online.drift import Run, Watch
+
 Vector = NDArray[np.float64]
+Features = tuple[float | None, ...]
+
+FADED_WEIGHT = 0.02
+"""Runs that all are worth which were seen before a GPU type changed."""
+
+MAGNITUDE = 1.5
+"""Width of a magnitude, of log run time."""
+
+
+class Kind(NamedTuple):
+    """What the runs of some sums have in common."""
+
+    given: int  # features, as bits
+    is_beside: bool
+    magnitude: int
 
 
 @dataclass(slots=True)
-class Cell:
-    """Sums up rows (log run time, features): sufficient for the model, and mergeable.
+class Sums:
+    """Sums up rows (log run time, features, neighbours): sufficient for the model, and mergeable.
 
     Means and centred scatter are updated as Welford and Chan do, which loses no digits however many
     rows there are.
@@ -24,32 +48,27 @@ class Cell:
     weight: float  # equals the observations unless they are forgotten
     mean: Vector
     scatter: NDArray[np.float64]
-    given: Vector  # weight of the rows that gave each feature
 
     @classmethod
-    def empty(cls, features: int) -> Cell:
-        """Returns a cell without observations."""
-        size = features + 1
-        return cls(0, 0.0, np.zeros(size), np.zeros((size, size)), np.zeros(features))
+    def empty(cls, size: int) -> Sums:
+        """Returns sums of nothing."""
+        return cls(0, 0.0, np.zeros(size), np.zeros((size, size)))
 
-    def add(self, log_runtime: float, features: tuple[float | None, ...]) -> None:
-        """Adds one row; a missing feature counts as zero."""
-        row = np.array([log_runtime, *(value or 0.0 for value in features)])
+    def add(self, row: Vector) -> None:
+        """Adds one row."""
         self.observations += 1
         self.weight += 1.0
         before = row - self.mean
         self.mean += before / self.weight
         self.scatter += np.outer(before, before) * ((self.weight - 1.0) / self.weight)
-        self.given += [value is not None for value in features]
 
     def fade(self, share: float) -> None:
         """Reduces the weight of what was seen."""
         self.weight *= share
         self.scatter *= share
-        self.given *= share
 
-    def merge(self, other: Cell) -> None:
-        """Adds all rows of another cell."""
+    def merge(self, other: Sums) -> None:
+        """Adds all rows of others."""
         total = self.weight + other.weight
         if total > 0.0:
             apart = other.mean - self.mean
@@ -61,25 +80,190 @@ class Cell:
             )
         self.weight = total
         self.observations += other.observations
-        self.given = self.given + other.given
 
-    def as_object(self) -> dict[str, Any]:
-        """Returns the cell as JSON types; numbers read back exactly."""
-        return {
-            "observations": self.observations,
-            "weight": self.weight,
-            "mean": self.mean.tolist(),
-            "scatter": self.scatter.tolist(),
-            "given": self.given.tolist(),
-        }
+    def times(self, share: float) -> Sums:
+        """Returns the same sums with another weight."""
+        if share == 1.0:
+            return self
+        return Sums(self.observations, self.weight * share, self.mean, self.scatter * share)
+
+    def moved(self, place: Sequence[int], size: int) -> Sums:
+        """Returns the same sums with their columns at other places among more of them."""
+        made = Sums.empty(size)
+        made.observations, made.weight = self.observations, self.weight
+        made.mean[place] = self.mean
+        made.scatter[np.ix_(place, place)] = self.scatter
+        return made
+
+    def among(self, place: Sequence[int]) -> Sums:
+        """Returns the same sums over some of the columns."""
+        inner = self.scatter[np.ix_(place, place)]
+        return Sums(self.observations, self.weight, self.mean[place], inner)
+
+    def as_object(self) -> list[Any]:
+        """Returns the sums as JSON types; numbers read back exactly."""
+        return [self.observations, self.weight, self.mean.tolist(), self.scatter.tolist()]
 
     @classmethod
-    def from_object(cls, data: Mapping[str, Any]) -> Cell:
-        """Reads a cell back."""
-        return cls(
-            int(data["observations"]),
-            float(data["weight"]),
-            np.array(data["mean"], dtype=np.float64),
-            np.array(data["scatter"], dtype=np.float64),
-            np.array(data["given"], dtype=np.float64),
-        )
+    def from_object(cls, data: Sequence[Any]) -> Sums:
+        """Reads sums back."""
+        observations, weight, mean, scatter = data
+        size = len(mean)
+        inner = np.array(scatter, dtype=np.float64).reshape(size, size)
+        return cls(int(observations), float(weight), np.array(mean, dtype=np.float64), inner)
+
+
+@dataclass(slots=True)
+class Cell:
+    """The runs of one job type on one GPU type, alone and beside others."""
+
+    alone: dict[Kind, Sums] = field(default_factory=dict)
+    beside: dict[Kind, Sums] = field(default_factory=dict)
+    observations: int = 0
+    version: int = 0  # changes with every change
+
+    def kinds(self) -> Iterator[tuple[Kind, Sums]]:
+        """Lists the sums, those of runs alone first."""
+        yield from self.alone.items()
+        yield from self.beside.items()
+
+    def sums(self, kind: Kind, size: int) -> Sums:
+        """Returns the sums of a kind, which are empty at first."""
+        part = self.beside if kind.is_beside else self.alone
+        if kind not in part:
+            part[kind] = Sums.empty(size)
+        return part[kind]
+
+
+@dataclass(slots=True)
+class JobRuns:
+    """The runs of one job type, by the number of the GPU type."""
+
+    features: int
+    neighbours: list[str] = field(default_factory=list)  # in the order of their names
+    cells: dict[int, Cell] = field(default_factory=dict)
+    watches: dict[tuple[int, bool], Watch] = field(default_factory=dict)
+
+    def add(self, gpu: int, log_runtime: float, features: Features, beside: Sequence[str]) -> None:
+        """Adds one run."""
+        self.meet(beside)
+        kind = kind_of(log_runtime, features, is_beside=bool(beside))
+        row = [log_runtime, *(value or 0.0 for value in features)]
+        if beside:
+            counts = Counter(beside)
+            row += [counts.get(name, 0) for name in self.neighbours]
+        cell = self.cells.setdefault(gpu, Cell())
+        cell.sums(kind, len(row)).add(np.array(row, dtype=np.float64))
+        cell.observations += 1
+        cell.version += 1
+
+    def watch(self, gpu: int, run: Run) -> Watch:
+        """Compares a run with those before."""
+        found = self.watches.setdefault((gpu, bool(run[2])), Watch())
+        found.see(run)
+        return found
+
+    def suspicion(self, gpu: int) -> Watch | None:
+        """Returns the watch that suspects a change on a GPU type most, if any does."""
+        both = (self.watches.get((gpu, False)), self.watches.get((gpu, True)))
+        found = [each for each in both if each is not None and each.is_suspect]
+        return max(found, key=lambda each: max(each.longer, each.shorter), default=None)
+
+    def begin_anew(self, gpu: int, *, is_longer: bool) -> None:
+        """Forgets what a GPU type was like; runs since it may have changed are all there is.
+
+        Where there are none, what was seen loses nearly all of its weight.
+        """
+        both = [self.watches.pop((gpu, at), Watch()) for at in (False, True)]
+        since = [run for each in both for run in each.since(is_longer=is_longer)]
+        if not since:
+            self._fade(self.cells[gpu])
+            return
+        self.cells[gpu] = Cell(version=self.cells[gpu].version)
+        for run in since:
+            self.add(gpu, *run)
+            self.watch(gpu, run)
+
+    def _fade(self, cell: Cell) -> None:
+        weight = sum(each.weight for _, each in cell.kinds())
+        for _, sums in cell.kinds():
+            sums.fade(min(FADED_WEIGHT / max(weight, FADED_WEIGHT), 1.0))
+        cell.version += 1
+
+    def put(self, gpu: int, kind: Kind, sums: Sums, neighbours: Sequence[str]) -> None:
+        """Adds sums whose last columns are of these neighbours."""
+        self.meet(neighbours if kind.is_beside else ())
+        moved = sums
+        if kind.is_beside:
+            own = 1 + self.features
+            place = [*range(own), *(own + self.neighbours.index(name) for name in neighbours)]
+            moved = sums.moved(place, own + len(self.neighbours))
+        cell = self.cells.setdefault(gpu, Cell())
+        cell.sums(kind, len(moved.mean)).merge(moved)
+        cell.observations += sums.observations
+        cell.version += 1
+
+    def fade(self, share: float) -> None:
+        """Reduces the weight of what was seen."""
+        for cell in self.cells.values():
+            cell.version += 1
+            for _, sums in cell.kinds():
+                sums.fade(share)
+
+    def meet(self, names: Sequence[str]) -> None:
+        """Makes room for neighbours, in the order of names: it must not matter who came first."""
+        known = sorted({*self.neighbours, *names})
+        if len(known) == len(self.neighbours):
+            return
+        own = 1 + self.features
+        place = [*range(own), *(own + known.index(name) for name in self.neighbours)]
+        self.neighbours = known
+        for cell in self.cells.values():
+            size = own + len(known)
+            cell.beside = {kind: each.moved(place, size) for kind, each in cell.beside.items()}
+
+    def met(self, gpu: int, name: str) -> bool:
+        """Tests whether a run on a GPU type had this neighbour."""
+        if gpu not in self.cells or name not in self.neighbours:
+            return False
+        place = 1 + self.features + self.neighbours.index(name)
+        return any(each.mean[place] > 0.0 for each in self.cells[gpu].beside.values())
+
+    def parts(self, gpu: int, *, is_beside: bool) -> Iterator[tuple[Kind, Sums, list[str]]]:
+        """Lists the sums on a GPU type with their neighbours, of those that were met there."""
+        cell, own = self.cells[gpu], 1 + self.features
+        part = cell.beside if is_beside else cell.alone
+        met = [name for name in self.neighbours if self.met(gpu, name)] if is_beside else []
+        place = [*range(own), *(own + self.neighbours.index(name) for name in met)]
+        for kind, sums in part.items():
+            yield kind, sums.among(place), met
+
+    def as_object(self) -> dict[str, Any]:
+        """Returns the runs as JSON types, by the number of the GPU type."""
+        cells = {
+            str(gpu): [[*kind, *sums.as_object()] for kind, sums in cell.kinds()]
+            for gpu, cell in self.cells.items()
+        }
+        watches = [[gpu, int(at), *each.as_object()] for (gpu, at), each in self.watches.items()]
+        return {"neighbours": list(self.neighbours), "cells": cells, "watches": watches}
+
+    @classmethod
+    def from_object(cls, features: int, data: Mapping[str, Any]) -> JobRuns:
+        """Reads runs back."""
+        made = cls(features, list(data["neighbours"]))
+        for gpu, at, *watch in data["watches"]:
+            made.watches[int(gpu), bool(at)] = Watch.from_object(watch)
+        for gpu, rows in data["cells"].items():
+            cell = made.cells[int(gpu)] = Cell()
+            for given, is_beside, magnitude, *sums in rows:
+                kind = Kind(int(given), bool(is_beside), int(magnitude))
+                part = cell.beside if kind.is_beside else cell.alone
+                part[kind] = Sums.from_object(sums)
+                cell.observations += part[kind].observations
+        return made
+
+
+def kind_of(log_runtime: float, features: Features, *, is_beside: bool) -> Kind:
+    """Tells the kind of a run."""
+    given = sum(1 << place for place, value in enumerate(features) if value is not None)
+    return Kind(given, is_beside, math.floor(log_runtime / MAGNITUDE))

@@ -1,6 +1,6 @@
 """Weighs what a run would cost against what it would teach.
 
-    cost = mu + lambda * sigma - beta * ig + gamma * penalty
+    cost = mu + lambda * sigma - beta * ig + gamma * penalty + failure
 
 Every term is in seconds, so that the same weights serve jobs of milliseconds and of days:
 
@@ -9,7 +9,8 @@ Every term is in seconds, so that the same weights serve jobs of milliseconds an
   run time of the fastest candidate, for as many runs as the horizon says will profit, times the
   chance that this candidate is the faster one (where it is even, 1). What cannot change a choice
   is worth nothing, however much there is to learn;
-- penalty: the seconds that the neighbours are expected to add, mu times the slowdown.
+- penalty: the seconds that the neighbours are expected to add, mu times the slowdown;
+- failure: the seconds that failed runs are expected to cost until one succeeds.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from podium.online.estimate import Estimate
+from podium.online.estimate import WIDEST, Estimate
+from podium.online.failures import NO_RISK, Risk
+from podium.online.observation import Place
 from podium.online.parameters import Parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The terms of the cost of a job on one GPU type, in seconds."""
+    """The terms of the cost of a job at one place, in seconds."""
 
     gpu_type: str
     mu: float
@@ -37,6 +40,22 @@ class Candidate:
     observations: int
     ig_nats: float
     greedy_cost: float  # without the term of information gain
+    node: str = ""
+    failure: float = 0.0  # seconds that failed runs are expected to cost until one succeeds
+    failures: int = 0  # failed runs of this pair
+    success_chance: float = 1.0
+    in_flight: int = 0  # jobs of this pair that were decided and not observed yet
+    mean_interval_s: tuple[float, float] = (0.0, 0.0)  # 90 %, of the expected run time
+    run_interval_s: tuple[float, float] = (0.0, 0.0)  # 90 %, of the next run
+    is_failing: bool = False  # more often than not
+
+    @property
+    def expected_s(self) -> float:
+        """Returns the seconds until the job is expected to be done, neighbours and failures told.
+
+        Unlike the cost it is a time: no more is taken off for what the run would teach.
+        """
+        return self.mu + self.penalty + self.failure
 
     def terms(self) -> dict[str, float]:
         """Returns the terms by name."""
@@ -45,41 +64,79 @@ class Candidate:
             "sigma": self.sigma,
             "ig": self.ig,
             "penalty": self.penalty,
+            "failure": self.failure,
             "cost": self.cost,
         }
 
     def as_object(self) -> dict[str, Any]:
         """Returns the candidate as JSON types."""
-        rest = {"observations": self.observations, "ig_nats": self.ig_nats}
-        return {"gpu_type": self.gpu_type, **self.terms(), **rest}
+        return {
+            "gpu_type": self.gpu_type,
+            "node": self.node,
+            **self.terms(),
+            "expected_s": self.expected_s,
+            "observations": self.observations,
+            "ig_nats": self.ig_nats,
+            "failures": self.failures,
+            "success_chance": self.success_chance,
+            "in_flight": self.in_flight,
+            "mean_interval_s": list(self.mean_interval_s),
+            "run_interval_s": list(self.run_interval_s),
+        }
 
 
-def candidates_of(
-    gpu_types: Sequence[str],
-    estimates: Sequence[Estimate],
-    slowdown: float,
-    parameters: Parameters,
-) -> tuple[Candidate, ...]:
-    """Weighs each GPU type."""
-    fastest = min(estimates, key=attrgetter("mu"))
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A place where a job may run, and what is known of it."""
+
+    place: Place
+    known: Estimate
+    risk: Risk = NO_RISK
+    in_flight: int = 0
+
+
+def weigh(options: Sequence[Option], parameters: Parameters) -> tuple[Candidate, ...]:
+    """Weighs each place."""
+    fastest = min((option.known for option in options), key=attrgetter("mu"))
     worth_s = fastest.mu * parameters.horizon
-    found = []
-    for gpu_type, known in zip(gpu_types, estimates, strict=True):
-        nats = 0.5 * math.log1p((known.sigma / known.mu) ** 2 / parameters.tau_squared)
-        ig = nats * worth_s * _chance(known, fastest)
-        penalty = known.mu * slowdown
-        greedy = (
-            known.mu
-            + parameters.lambda_uncertainty * known.sigma
-            + parameters.gamma_interference * penalty
-        )
-        cost = greedy - parameters.beta_exploration * ig
-        found.append(
-            Candidate(
-                gpu_type, known.mu, known.sigma, ig, penalty, cost, known.observations, nats, greedy
-            )
-        )
-    return tuple(found)
+    return tuple(_candidate(option, fastest, worth_s, parameters) for option in options)
+
+
+def _candidate(
+    option: Option, fastest: Estimate, worth_s: float, parameters: Parameters
+) -> Candidate:
+    known, risk = option.known, option.risk
+    nats = 0.5 * math.log1p(_relative_variance(option) / parameters.tau_squared)
+    ig = nats * worth_s * _chance(known, fastest)
+    penalty = known.mu * known.slowdown if parameters.enable_interference else 0.0
+    failure = risk.expected_s(known.mu) if risk.chance else 0.0
+    greedy = (
+        known.mu
+        + parameters.lambda_uncertainty * known.sigma
+        + parameters.gamma_interference * penalty
+        + failure
+    )
+    cost = greedy - parameters.beta_exploration * ig
+    return Candidate(
+        option.place.gpu_type, known.mu, known.sigma, ig, penalty, cost, known.observations, nats,
+        greedy, option.place.node, failure, risk.failures, 1.0 - risk.chance, option.in_flight,
+        *known.intervals_s(), risk.is_failing,
+    )  # fmt: skip
+
+
+def _relative_variance(option: Option) -> float:
+    """Returns (sigma / mu)², as it will be when the runs in flight are over.
+
+    A pair that was never seen and is being tried has nothing more to teach until that run is over.
+    """
+    known = option.known
+    if not option.in_flight:
+        return (known.sigma / known.mu) ** 2
+    if not known.observations:
+        return 0.0
+    variance = max(known.log_variance, 1e-12)
+    after = 1.0 / (1.0 / variance + option.in_flight / known.noise_variance)
+    return math.expm1(min(after, WIDEST**2))
 
 
 def _chance(known: Estimate, fastest: Estimate) -> float:
@@ -87,4 +144,5 @@ def _chance(known: Estimate, fastest: Estimate) -> float:
     behind = known.log_mean - fastest.log_mean
     if behind <= 0.0:
         return 1.0
-    return math.erfc(behind / math.sqrt(2.0 * (known.log_variance + fastest.log_variance)))
+    far = behind / math.sqrt(known.log_variance + fastest.log_variance)
+    return math.erfc(far / math.sqrt(2.0))

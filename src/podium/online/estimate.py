@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from podium.online.noise import Z95, t95
+from podium.online.posterior import Prediction
+
 WIDEST = 1.0
-"""A spread of log run time above this (a factor of e) counts as this in seconds.
+"""A spread of log run time above this (a factor of e) counts as this in the mean and sigma.
 
 The mean of a log-normal grows with exp(spread²/2). For a job type of which nothing is known it
-would be days, whatever the median.
+would be days, whatever the median. Intervals are not narrowed.
 """
+
+_LARGEST = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +28,47 @@ class Estimate:
     one over the square root of the observations.
     """
 
-    log_mean: float
+    log_mean: float  # alone
     log_variance: float  # of what is not known; without the noise of single runs
     noise_variance: float
     observations: int
     mu: float
     sigma: float
+    freedom: float = math.inf  # observations that the noise is known from
+    added: float = 0.0  # what company adds to the log run time
+    whole_variance: float = 0.0  # of the log run time in that company
 
     @classmethod
-    def of(cls, mean: float, variance: float, noise: float, observations: int) -> Estimate:
+    def of(cls, known: Prediction, observations: int) -> Estimate:
         """Computes the moments of the log-normal distribution."""
-        spread = min(max(variance, 0.0), WIDEST**2)
-        mu = math.exp(min(mean + 0.5 * (noise + spread), 700.0))
-        return cls(mean, variance, noise, observations, mu, mu * math.sqrt(math.expm1(spread)))
+        spread = min(max(known.variance, 0.0), WIDEST**2)
+        mu = math.exp(min(known.mean + 0.5 * (known.noise + spread), _LARGEST))
+        whole = known.variance if known.whole_variance is None else known.whole_variance
+        return cls(
+            known.mean, known.variance, known.noise, observations, mu,
+            mu * math.sqrt(math.expm1(spread)), known.freedom, known.added, whole,
+        )  # fmt: skip
+
+    @property
+    def slowdown(self) -> float:
+        """Returns how much longer it runs in its company; 0.5: half as long again."""
+        return max(math.expm1(min(self.added, _LARGEST)), 0.0)
+
+    def intervals_s(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Returns where the expected and the next run time lie with a probability of 90 %.
+
+        Both are those in company, if there is any.
+        """
+        center, noise = self.log_mean + self.added, self.noise_variance
+        spread = max(self.whole_variance, 1e-12)
+        # What is not known of the noise widens that part of the interval which comes from noise.
+        wider = t95(self.freedom) - Z95
+        own = min(noise, spread)
+        half = (Z95 + wider * own / spread) * math.sqrt(spread)
+        far = (Z95 + wider * (own + noise) / (spread + noise)) * math.sqrt(spread + noise)
+        mean = center + 0.5 * noise
+        return (_exp(mean - half), _exp(mean + half)), (_exp(center - far), _exp(center + far))
+
+
+def _exp(value: float) -> float:
+    return math.exp(max(min(value, _LARGEST), -_LARGEST))

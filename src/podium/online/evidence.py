@@ -1,153 +1,328 @@
-"""Turns the cells of one job type into what they say about the effects that all jobs share.
+"""Turns the runs of one job type into what they say about the effects that all jobs share.
 
-The model of log run time, for job type j on GPU type g with features x:
+The model of log run time, for job type j on GPU type g with features x beside job types c:
 
-    y = level + w·x + gpu[g] + job[j] + pair[j, g] + noise[j]
+    y = level + w·x + gpu[g] + slope[g]·x + job[j] + pair[j, g]
+        + Σ (suffer[j] + disturb[c] + slow[j, c] + local[j, c, g]) + noise
 
-All effects are Gaussian; the spread of the pair effects is learned too (`PairSpread`), the others
-are fixed. The runs in a cell split exactly into their mean, which knows the pair effect, and their
-scatter, which knows only w and the noise. Pair and job effects are integrated out in closed form,
-so that a job type of any number of runs becomes one small matrix over the shared effects (level,
-w, gpu): its evidence. Evidence adds up.
+All effects are Gaussian. A missing feature has an effect of its own in the place of w·x. Effects of
+one job type on one GPU type (pair, local) are integrated out of its runs there in closed form, then
+those of the job type (job, suffer, slow): a job type of any number of runs becomes one matrix over
+the shared effects. Such matrices add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.online.cell import Cell
+from podium.online.cell import Cell, JobRuns, Kind, Sums
+from podium.online.columns import Columns
+from podium.online.noise import Noise
 from podium.online.parameters import Prior
+from podium.online.spread import Spreads
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+_PLAIN = 2
+"""Columns of runs alone without features: y and 1."""
+
 FADED = 1e-9
-"""A cell that weighs less has been forgotten."""
+"""Sums that weigh less have been forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the columns of one job type's regression stand: y, 1, features, missing, neighbours."""
+
+    features: tuple[int, ...]
+    all_features: int
+    neighbours: int
+    given: int  # features, as bits, that the job type gives at least sometimes
+
+    @property
+    def size(self) -> int:
+        """Counts the columns, with y."""
+        return 2 + 2 * len(self.features) + self.neighbours
+
+    @property
+    def active(self) -> int:
+        """Returns the features as bits."""
+        return sum(1 << each for each in self.features)
+
+    def taken(self, kind: Kind, sums: Sums) -> tuple[list[int], Sums]:
+        """Returns which columns the sums of a kind fill, and the sums over those."""
+        size = len(self.features)
+        place = [0, *range(2, 2 + size)]
+        own = [0, *(1 + each for each in self.features)]
+        if not kind.is_beside and size == 0:
+            return place, Sums(
+                sums.observations, sums.weight, sums.mean[:1].copy(), sums.scatter[:1, :1].copy()
+            )
+        if kind.is_beside:
+            place += range(2 + 2 * size, self.size)
+            own += range(1 + self.all_features, len(sums.mean))
+        return place, sums.among(own)
+
+
+@dataclass(frozen=True, slots=True)
+class CellGram:
+    """The products of all columns on one GPU type; first of complete runs, then of others."""
+
+    products: NDArray[np.float64]
+    scatter: NDArray[np.float64]  # of y, features and neighbours, inside groups of like runs
+    freedom: Vector
+
+    @classmethod
+    def of(cls, cell: Cell, layout: Layout, level: float, trust: dict[Kind, float]) -> CellGram:
+        """Sums up the kinds of runs of a cell."""
+        inner = 1 + len(layout.features) + layout.neighbours
+        made = cls(
+            np.zeros((2, layout.size, layout.size)), np.zeros((2, inner, inner)), np.zeros(2)
+        )
+        groups: dict[tuple[int, int, bool], Sums] = {}
+        for kind, sums in cell.kinds():
+            weight = trust.get(kind, 1.0)
+            if sums.weight * weight > FADED:
+                made._add(kind, sums.times(weight), layout, level, groups)
+        for (at, _, _), group in groups.items():
+            made.scatter[at] += group.scatter
+            made.freedom[at] += max(group.weight - 1.0, 0.0)
+        return made
+
+    def _add(
+        self,
+        kind: Kind,
+        sums: Sums,
+        layout: Layout,
+        level: float,
+        groups: dict[tuple[int, int, bool], Sums],
+    ) -> None:
+        given = kind.given & layout.active
+        at = int(given != layout.given)
+        place, part = layout.taken(kind, sums)
+        row = np.zeros(layout.size)
+        row[1] = 1.0
+        row[place] = part.mean
+        row[0] -= level
+        size = len(layout.features)
+        if size:
+            row[2 + size : 2 + 2 * size] = [not given >> each & 1 for each in layout.features]
+        self.products[at] += (part.weight * row)[:, None] * row
+        if len(place) == 1:
+            self.products[at, 0, 0] += part.scatter[0, 0]
+        else:
+            self.products[at][np.ix_(place, place)] += part.scatter
+        if len(part.mean) < self.scatter.shape[1]:
+            part = part.moved([*range(len(part.mean))], self.scatter.shape[1])
+        key = (at, given, kind.is_beside)
+        if key in groups:
+            groups[key].merge(part)
+        else:
+            groups[key] = part
+
+
+@dataclass(frozen=True, slots=True)
+class Gram:
+    """The products of all columns of a job type, by GPU type, and the noise around them."""
+
+    gpus: tuple[int, ...]
+    products: NDArray[np.float64]  # of complete runs, then of others; by GPU type
+    squares: Vector  # of noise, and the observations that it is known from
+    freedom: Vector
+    layout: Layout
+    center: Vector  # mean of each feature where it is given
+    is_mixed: tuple[bool, ...]  # features that are given sometimes
+
+    @classmethod
+    def of(cls, cells: dict[int, CellGram], layout: Layout, runs: JobRuns, prior: Prior) -> Gram:
+        """Puts the cells of a job type together."""
+        products = np.array([each.products for each in cells.values()]).transpose(1, 0, 2, 3)
+        scatter = np.array([each.scatter for each in cells.values()]).sum(axis=0)
+        freedom = np.array([each.freedom for each in cells.values()]).sum(axis=0)
+        if scatter.shape[1] == 1:
+            return cls(tuple(cells), products, scatter[:, 0, 0], freedom, layout, np.zeros(0), ())
+        squares = np.zeros(2)
+        for at in (0, 1):
+            squares[at], used = _unexplained(scatter[at], len(layout.features), prior)
+            freedom[at] = max(freedom[at] - used, 0.0)
+        center, is_mixed = _features(runs, layout)
+        return cls(tuple(cells), products, squares, freedom, layout, center, is_mixed)
+
+
+def _features(runs: JobRuns, layout: Layout) -> tuple[Vector, tuple[bool, ...]]:
+    weight, total = np.zeros(len(layout.features)), np.zeros(len(layout.features))
+    whole = 0.0
+    for cell in runs.cells.values():
+        for kind, sums in cell.kinds():
+            whole += sums.weight
+            for at, each in enumerate(layout.features):
+                if kind.given >> each & 1:
+                    weight[at] += sums.weight
+                    total[at] += sums.weight * sums.mean[1 + each]
+    mixed = ((weight > FADED) & (weight < whole - FADED)).tolist()
+    return total / np.maximum(weight, FADED), tuple(mixed)
+
+
+def _unexplained(scatter: Matrix, features: int, prior: Prior) -> tuple[float, float]:
+    """Returns the squares that features and neighbours leave, and the freedom that they take."""
+    variance = prior.noise**2
+    inner, cross = scatter[1:, 1:], scatter[1:, 0]
+    if not inner.any():
+        return max(float(scatter[0, 0]), 0.0), 0.0
+    spread = np.full(len(cross), beside_variance(prior))
+    spread[:features] = prior.feature_spread**2
+    solved = np.linalg.solve(inner + np.diag(variance / spread), np.column_stack([inner, cross]))
+    explained = float(cross @ solved[:, -1])
+    return max(float(scatter[0, 0]) - explained, 0.0), float(np.trace(solved[:, :-1]))
+
+
+def beside_variance(prior: Prior) -> float:
+    """Returns the variance of the effect of one neighbour, before data."""
+    return (
+        prior.suffer_spread**2
+        + prior.disturb_spread**2
+        + prior.slowdown_spread**2
+        + prior.local_spread**2
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What a job type shows about the shared effects, and what remains about itself."""
 
+    index: NDArray[np.intp]  # the shared effects that it speaks of
     precision: Matrix
     shift: Vector  # the precision times the estimate
-    job_precision: float
-    job_mean: float  # of the job effect, where all shared effects are zero
-    job_slope: Vector  # how it falls with the shared effects
-    shares: Vector  # how far the pair's own mean is believed, by GPU type; the last is a new one
-    means: Vector  # of the pair's log run time, above the prior level
-    designs: Matrix  # which shared effects that mean contains
-    center: list[float]  # mean features
-    comparable: tuple[bool, ...]  # features that may be compared with those of its runs
-
-    @classmethod
-    def none(cls, prior: Prior, width: int, features: int) -> Evidence:
-        """Returns the evidence of a job type that was never seen."""
-        places = width - features
-        zeros, precision = np.zeros(width), prior.job_spread**-2
-        return cls(
-            np.zeros((width, width)), zeros, precision, 0.0, zeros,
-            np.zeros(places), np.zeros(places), np.zeros((places, width)),
-            [0.0] * features, (True,) * features,
-        )  # fmt: skip
+    gpus: dict[int, int]  # GPU types where it was seen, and their rows below
+    products: NDArray[np.float64]  # of the columns of a GPU type with those of its own effects
+    targets: Matrix  # of the own effects with y
+    inverse: NDArray[np.float64]  # the covariance of the own effects, by GPU type
+    own_variance: Vector  # of the same before data
+    of_job: Matrix  # which columns contain which of the job type's effects
+    job_inverse: Matrix
+    job_mean: Vector
+    pull: Matrix  # of the shared effects on those of the job type
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The cells of one job type as the rows of a regression."""
-
-    gpus: list[int]
-    weights: Vector
-    means: Vector  # of log run time, above the prior level
-    features: Matrix
-    design: Matrix
-    scatter: Matrix
-    noise_variance: float
-    comparable: tuple[bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What rows tell about the shared effects, for several spreads of pairs at once."""
-
-    strength: Matrix  # by spread and row
-    job_precision: Vector
-    pull: Matrix
-    target: Vector
-    precision: NDArray[np.float64]
-    shift: Matrix
-    fit: Vector  # log likelihood where all shared effects are zero, up to a constant
-
-    @classmethod
-    def of(cls, rows: Rows, prior: Prior, spreads: Vector) -> Shared:
-        """Integrates the pair effects and the job effect out."""
-        strength = 1.0 / (spreads[:, None] ** 2 + rows.noise_variance / rows.weights)
-        job_precision = prior.job_spread**-2 + strength.sum(axis=1)
-        pull, target = strength @ rows.design, strength @ rows.means
-        precision = (rows.design.T * strength[:, None, :]) @ rows.design
-        precision -= pull[:, :, None] * (pull / job_precision[:, None])[:, None, :]
-        shift = (strength * rows.means) @ rows.design - pull * (target / job_precision)[:, None]
-        inner = slice(1, rows.features.shape[1] + 1)
-        precision[:, inner, inner] += rows.scatter[1:, 1:] / rows.noise_variance
-        shift[:, inner] += rows.scatter[1:, 0] / rows.noise_variance
-        squares = strength @ rows.means**2 - target**2 / job_precision
-        fit = 0.5 * (np.log(strength).sum(axis=1) - np.log(job_precision) - squares)
-        return cls(strength, job_precision, pull, target, precision, shift, fit)
+def evidence_of(
+    gram: Gram, noise: Noise, columns: Columns, neighbours: Sequence[str],
+    spreads: Spreads, prior: Prior,
+) -> Evidence:  # fmt: skip
+    """Integrates out the effects of the job type, on each GPU type and on all of them."""
+    if gram.layout.size == _PLAIN:
+        return _plain_evidence(gram, noise, columns, spreads)
+    weighted = gram.products[0] / noise.variance[0] + gram.products[1] / noise.variance[1]
+    products, targets = weighted[:, 1:, 1:], weighted[:, 1:, 0]
+    own = _own_places(gram.layout)
+    own_variance = np.array([spreads.pair**2, *(prior.local_spread**2 for _ in own[1:])])
+    to_own = products[:, :, own]
+    inverse = _inverse(to_own[:, own, :] + np.diag(1.0 / own_variance))
+    share = to_own @ inverse
+    left = products - share @ to_own.transpose(0, 2, 1)
+    aims = targets - (share @ targets[:, own, None])[:, :, 0]
+    return _of_job(
+        _Cells(gram, left, aims), columns, neighbours, spreads, prior,
+        (to_own, targets[:, own], inverse, own_variance),
+    )  # fmt: skip
 
 
-def evidence_of(rows: Rows, prior: Prior, width: int, pair_spread: float) -> Evidence:
-    """Sums up what the rows of a job type say, where pairs differ as far as the spread says."""
-    shared = Shared.of(rows, prior, np.array([pair_spread]))
-    job_precision = float(shared.job_precision[0])
-    places = width - rows.features.shape[1]
-    shares, means, designs = np.zeros(places), np.zeros(places), np.zeros((places, width))
-    shares[rows.gpus] = shared.strength[0] * pair_spread**2
-    means[rows.gpus] = rows.means
-    designs[rows.gpus] = rows.design
-    center = rows.weights @ rows.features / max(float(rows.weights.sum()), FADED)
+def _plain_evidence(gram: Gram, noise: Noise, columns: Columns, spreads: Spreads) -> Evidence:
+    """Does the same for runs alone without features, where all matrices are numbers."""
+    weighted = gram.products[0] / noise.variance[0]
+    if gram.freedom[1] or gram.products[1, :, 1, 1].any():
+        weighted = weighted + gram.products[1] / noise.variance[1]
+    weight, target = weighted[:, 1, 1], weighted[:, 0, 1]
+    inverse = 1.0 / (weight + spreads.pair**-2)
+    rest = 1.0 - weight * inverse
+    pull = np.empty(1 + len(weight))
+    pull[1:] = weight * rest
+    pull[0] = pull[1:].sum()
+    shift = np.empty(len(pull))
+    shift[1:] = target * rest
+    shift[0] = shift[1:].sum()
+    job_inverse = 1.0 / (float(pull[0]) + spreads.job**-2)
+    job_mean = job_inverse * float(shift[0])
+    precision = (-job_inverse * pull)[:, None] * pull
+    precision[0] += pull
+    precision[1:, 0] += pull[1:]
+    precision.ravel()[len(pull) + 1 :: len(pull) + 1] += pull[1:]
+    first = columns.first_gpu
     return Evidence(
-        shared.precision[0], shared.shift[0], job_precision,
-        float(shared.target[0]) / job_precision, shared.pull[0] / job_precision,
-        shares, means, designs, center.tolist(), rows.comparable,
+        np.array([0, *(first + gpu for gpu in gram.gpus)], dtype=np.intp),
+        precision, shift - pull * job_mean, {gpu: at for at, gpu in enumerate(gram.gpus)},
+        weight[:, None, None], target[:, None], inverse[:, None, None],
+        np.array([spreads.pair**2]), np.ones((1, 1)), np.array([[job_inverse]]),
+        np.array([job_mean]), pull[:, None],
     )  # fmt: skip
 
 
-def rows_of(cells: Mapping[int, Cell], prior: Prior, width: int, level: float) -> Rows:
-    """Lays out the cells of a job type; keys are indices of GPU types."""
-    features = next(iter(cells.values())).given.size
-    kept = {gpu: cell for gpu, cell in cells.items() if cell.weight > FADED}
-    scatter = np.zeros((features + 1, features + 1))
-    given = np.zeros(features)
-    for cell in kept.values():
-        scatter += cell.scatter
-        given += cell.given
-    means = np.array([cell.mean for cell in kept.values()]).reshape(-1, features + 1)
-    design = np.zeros((len(kept), width))
-    design[:, 0] = 1.0
-    design[:, 1 : features + 1] = means[:, 1:]
-    design[np.arange(len(kept)), [features + 1 + gpu for gpu in kept]] = 1.0
-    freedom = sum(max(cell.weight - 1.0, 0.0) for cell in kept.values())
-    return Rows(
-        list(kept), np.array([cell.weight for cell in kept.values()]), means[:, 0] - level,
-        means[:, 1:], design, scatter, noise_variance(scatter, freedom, prior),
-        tuple((given > FADED).tolist()),
-    )  # fmt: skip
+def _own_places(layout: Layout) -> list[int]:
+    """Lists the columns, without y, that have an effect of their own on each GPU type."""
+    return [0, *range(layout.size - 1 - layout.neighbours, layout.size - 1)]
 
 
-def noise_variance(scatter: Matrix, freedom: float, prior: Prior) -> float:
-    """Estimates the variance of log run time of a job type from the scatter inside its cells.
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    gram: Gram
+    left: NDArray[np.float64]
+    aims: Matrix
 
-    The prior is a scaled inverse chi-squared: it counts as some observations with the prior's
-    variance. What features explain is no noise.
-    """
-    variance = prior.noise**2
-    inner, cross = scatter[1:, 1:], scatter[1:, 0]
-    explained = 0.0
-    if cross.any():
-        ridge = np.eye(len(cross)) * (variance / prior.feature_spread**2)
-        explained = float(cross @ np.linalg.solve(inner + ridge, cross))
-    squares = max(float(scatter[0, 0]) - explained, 0.0)
-    return (prior.noise_weight * variance + squares) / (prior.noise_weight + freedom)
+
+def _of_job(
+    cells: _Cells, columns: Columns, neighbours: Sequence[str], spreads: Spreads, prior: Prior,
+    own: tuple[NDArray[np.float64], Matrix, NDArray[np.float64], Vector],
+) -> Evidence:  # fmt: skip
+    gram, left, aims = cells.gram, cells.left, cells.aims
+    head = 1 + len(gram.layout.features)
+    of_job, variance = job_effects(gram.layout, neighbours, columns, spreads, prior)
+    whole, aim = left.sum(axis=0), aims.sum(axis=0)
+    heads = left[:, :head, :]
+    size = len(whole)
+    full = np.zeros((size + heads.shape[0] * head,) * 2)
+    full[:size, :size] = whole
+    flat = heads.reshape(-1, size)
+    full[size:, :size], full[:size, size:] = flat, flat.T
+    for at in range(len(heads)):
+        place = slice(size + at * head, size + (at + 1) * head)
+        full[place, place] = heads[at, :, :head]
+    pull = full[:, :size] @ of_job
+    inverse = _inverse(of_job.T @ pull[:size] + np.diag(1.0 / variance))
+    job_mean = inverse @ (of_job.T @ aim)
+    precision = full - pull @ inverse @ pull.T
+    shift = np.concatenate([aim, aims[:, :head].ravel()]) - pull @ job_mean
+    index = [*columns.common(neighbours), *(at for gpu in gram.gpus for at in columns.of_gpu(gpu))]
+    places = np.array(index, dtype=np.intp)
+    if -1 in index:
+        kept = np.flatnonzero(places >= 0)
+        places, shift, pull = places[kept], shift[kept], pull[kept]
+        precision = precision[np.ix_(kept, kept)]
+    gpus = {gpu: at for at, gpu in enumerate(gram.gpus)}
+    return Evidence(places, precision, shift, gpus, *own, of_job, inverse, job_mean, pull)
+
+
+def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    if matrix.shape[-1] == 1:
+        return 1.0 / matrix
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
+def job_effects(
+    layout: Layout, neighbours: Sequence[str], columns: Columns, spreads: Spreads, prior: Prior
+) -> tuple[Matrix, Vector]:
+    """Returns which columns contain the effects job, suffer and slow, and their variances."""
+    size, count = layout.size - 1, layout.neighbours
+    if not count:
+        of_job = np.zeros((size, 1))
+        of_job[0, 0] = 1.0
+        return of_job, np.array([spreads.job**2])
+    of_job = np.zeros((size, 2 + count))
+    of_job[0, 0] = 1.0
+    of_job[size - count :, 1] = 1.0
+    of_job[size - count :, 2:] = np.eye(count)
+    slow, others = prior.slowdown_spread**2, prior.disturb_spread**2
+    each = [slow if name in columns.places else slow + others for name in neighbours]
+    return of_job, np.array([spreads.job**2, prior.suffer_spread**2, *each])

@@ -1,99 +1,183 @@
-"""Forecasts one job type on every GPU type, as a function of its features.
+"""Forecasts one job type on every GPU type, as a function of its features, in some company.
 
-In the features the mean is linear and the variance quadratic. Both are worked out once for mean
-features, so that a request costs a few multiplications.
+In the features the mean is linear and the variance quadratic. Both are worked out once, so that a
+request costs a few multiplications. Company is one more column: what it adds is forecast with the
+rest, and can be told apart.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
 
+from podium.online.columns import MOST_SLOPED, Columns
 from podium.online.evidence import Evidence
-from podium.online.parameters import Parameters
+from podium.online.parameters import Prior
+from podium.online.spread import Spreads
 
 Array = NDArray[np.float64]
-Features = tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of all effects: mean and covariance of the shared ones, and the spreads."""
+
+    mean: Array
+    covariance: Array
+    columns: Columns
+    spreads: Spreads
+    prior: Prior
+    level: float
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Mean and variance of log run time; places are GPU types, the last is a new one."""
+    """Mean and variance of log run time by GPU type, the last being a new one, and by column."""
 
-    means: list[float]
-    variances: list[float]
-    tilts: list[list[float]]  # how the variance of each place changes with each feature
-    slope: list[float]  # how the mean changes with each feature
-    bend: list[list[float]]
-    center: list[float]  # mean features of its runs
-    comparable: tuple[bool, ...]
+    means: Array
+    variances: Array
 
-    @classmethod
-    def of(
-        cls,
-        known: Evidence,
-        effects: tuple[Array, Array],
-        parameters: Parameters,
-        pair_spread: float,
-    ) -> Forecast:
-        """Works out every place; effects are mean and covariance of what all job types share."""
-        mean, covariance = effects
-        count, places = len(known.center), len(known.shares)
-        design = np.zeros((places, len(mean) + 1))
-        design[:, 0] = 1.0
-        design[:, 1 : count + 1] = known.center
-        design[:, 1 + count :] = np.eye(places)
-        share, rest = known.shares, 1.0 - known.shares
-        # What its own runs contain is known already, shared effects and all.
-        left = design[:, :-1] - np.outer(rest, known.job_slope) - share[:, None] * known.designs
-        spread = left @ covariance
-        variances = pair_spread**2 * rest + rest**2 / known.job_precision
-        variances += (spread * left).sum(axis=1)
-        variances[-1] += parameters.prior.gpu_spread**2
-        means = rest * known.job_mean + share * known.means + left @ mean
-        inner = slice(1, count + 1)
-        return cls(
-            (means + parameters.level).tolist(),
-            variances.tolist(),
-            (2.0 * spread[:, inner]).tolist(),
-            mean[inner].tolist(),
-            covariance[inner, inner].tolist(),
-            known.center,
-            known.comparable,
-        )
-
-    def at(self, places: Sequence[int], features: Features) -> list[tuple[float, float]]:
-        """Returns mean and variance at some places."""
-        away = self._away(features)
-        if not any(away):
-            return [(self.means[place], self.variances[place]) for place in places]
-        shift = _dot(away, self.slope)
-        bend = _dot(away, [_dot(away, row) for row in self.bend])
-        return [
-            (
-                self.means[place] + shift,
-                self.variances[place] + _dot(away, self.tilts[place]) + bend,
-            )
-            for place in places
-        ]
-
-    def _away(self, features: Features) -> list[float]:
-        """Returns how far features are from the mean of its runs, where they can be compared.
-
-        A feature that is given now and never was with the observations of this job type, or the
-        other way round, says nothing about how this run differs from those.
-        """
-        rows = zip(features, self.center, self.comparable, strict=True)
-        return [
-            value - mean if value is not None and is_known else 0.0
-            for value, mean, is_known in rows
-        ]
+    def at(self, places: Sequence[int], row: Sequence[float]) -> list[tuple[float, float]]:
+        """Returns mean and variance at some places, for a row of columns."""
+        if len(row) == 1:
+            return [(float(self.means[at, 0]), float(self.variances[at, 0, 0])) for at in places]
+        given = np.array(row)
+        means = self.means[places, : len(given)] @ given
+        inner = self.variances[places, : len(given), : len(given)]
+        variances = (inner @ given) @ given
+        return list(zip(means.tolist(), variances.tolist(), strict=True))
 
 
-def _dot(one: Sequence[float], other: Sequence[float]) -> float:
-    total: float = sum(map(mul, one, other))
-    return total
+def forecast(
+    evidence: Evidence, neighbours: Sequence[str], beside: Sequence[str], known: Known
+) -> Forecast:
+    """Works out every place for a job type that met these neighbours, in some company."""
+    if len(evidence.of_job) == 1 and not beside:
+        return _plain_forecast(evidence, known)
+    company = Counter(beside)
+    size, head = len(evidence.of_job), known.columns.first_gpu
+    columns = np.zeros((size, head + bool(company)))
+    columns[:head, :head] = np.eye(head)
+    for at, name in enumerate(neighbours):
+        if company and name in company:
+            columns[head + at, -1] = company[name]
+    unmet = {name: count for name, count in company.items() if name not in neighbours}
+    means, variances, left = _on_gpus(evidence, columns, known)
+    inner = evidence.of_job.T @ left
+    if unmet and evidence.of_job.shape[1] > 1:
+        inner[:, 1, -1] += sum(unmet.values())
+    solved = evidence.job_inverse @ inner
+    # The mean of the job type's effects, where all shared effects are zero.
+    means += evidence.job_mean @ inner
+    variances += inner.transpose(0, 2, 1) @ solved
+    shared = _shared(evidence, neighbours, left, solved, known)
+    _add_unmet(unmet, evidence, shared, variances, known)
+    means += known.mean @ shared
+    variances += shared.transpose(0, 2, 1) @ (known.covariance @ shared)
+    variances[-1, 0, 0] += known.spreads.gpu**2
+    for at in range(1, 1 + len(known.columns.features)):
+        variances[-1, at, at] += known.prior.slope_spread**2
+    means[:, 0] += known.level
+    return Forecast(means, variances)
+
+
+def slowdowns(
+    evidence: Evidence, neighbours: Sequence[str], known: Known
+) -> dict[str, tuple[float, float]]:
+    """Returns mean and variance of what each neighbour that was met adds, anywhere."""
+    columns, count = known.columns, len(neighbours)
+    inner = evidence.of_job[columns.first_gpu :].T
+    solved = evidence.job_inverse @ inner
+    shared = np.zeros((columns.width, count))
+    for at, name in enumerate(neighbours):
+        place = columns.places.get(name)
+        if place is not None:
+            shared[place, at] = 1.0
+    shared[evidence.index] -= evidence.pull @ solved
+    means = evidence.job_mean @ inner + known.mean @ shared
+    variances = (inner * solved).sum(axis=0) + (shared * (known.covariance @ shared)).sum(axis=0)
+    variances += known.prior.local_spread**2
+    rows = zip(means.tolist(), variances.tolist(), strict=True)
+    return dict(zip(neighbours, rows, strict=True))
+
+
+def _plain_forecast(evidence: Evidence, known: Known) -> Forecast:
+    """Does the same for a job type alone without features, where all matrices are numbers."""
+    columns = known.columns
+    places = columns.gpus + 1
+    variances, means = np.full(places, evidence.own_variance[0]), np.zeros(places)
+    left = np.ones(places)
+    if evidence.gpus:
+        rows, inverse = list(evidence.gpus), evidence.inverse[:, 0, 0]
+        variances[rows] = inverse
+        left[rows] -= evidence.products[:, 0, 0] * inverse
+        means[rows] = evidence.targets[:, 0] * inverse
+    solved = left * evidence.job_inverse[0, 0]
+    means += left * evidence.job_mean[0]
+    variances += left * solved
+    shared = np.zeros((places, columns.width))
+    shared[:, 0] = left
+    gpus = np.arange(columns.gpus)
+    shared[gpus, columns.first_gpu + gpus] = left[:-1]
+    shared[:, evidence.index] -= solved[:, None] * evidence.pull[:, 0]
+    means += shared @ known.mean + known.level
+    variances += ((shared @ known.covariance) * shared).sum(axis=1)
+    variances[-1] += known.spreads.gpu**2
+    return Forecast(means[:, None], variances[:, None, None])
+
+
+def _on_gpus(evidence: Evidence, columns: Array, known: Known) -> tuple[Array, Array, Array]:
+    """Returns what the effects on each GPU type say, and the columns that they leave."""
+    places, size = known.columns.gpus + 1, len(columns)
+    own = [0, *range(known.columns.first_gpu, size)]
+    inner = columns[own]
+    before = inner * evidence.own_variance[:, None]
+    solved = np.repeat(before[None], places, axis=0)
+    left = np.repeat(columns[None], places, axis=0)
+    means = np.zeros((places, columns.shape[1]))
+    if evidence.gpus:
+        rows = list(evidence.gpus)
+        solved[rows] = evidence.inverse @ inner
+        left[rows] -= evidence.products @ solved[rows]
+        means[rows] = (evidence.targets[:, None, :] @ solved[rows])[:, 0, :]
+    return means, inner.T @ solved, left
+
+
+def _shared(
+    evidence: Evidence, neighbours: Sequence[str], left: Array, solved: Array, known: Known
+) -> Array:
+    """Returns how the shared effects enter."""
+    columns = known.columns
+    made = np.zeros((columns.gpus + 1, columns.width, left.shape[2]))
+    common = columns.common(neighbours)
+    kept = [at for at, column in enumerate(common) if column >= 0]
+    made[:, [common[at] for at in kept]] = left[:, kept]
+    gpus = np.arange(columns.gpus)
+    made[gpus, columns.first_gpu + gpus] = left[:-1, 0]
+    size = len(columns.features)
+    for at in range(size):
+        sloped = gpus[:MOST_SLOPED]
+        made[sloped, columns.first_slope + sloped * size + at] = left[sloped, 1 + at]
+    made[:, evidence.index] -= evidence.pull @ solved
+    return made
+
+
+def _add_unmet(
+    unmet: dict[str, int], evidence: Evidence, shared: Array, variances: Array, known: Known
+) -> None:
+    """Adds neighbours that the job type never met, of which only the parts are known."""
+    prior = known.prior
+    if unmet and evidence.of_job.shape[1] == 1:
+        variances[:, -1, -1] += (prior.suffer_spread * sum(unmet.values())) ** 2
+    for name, count in unmet.items():
+        variance = prior.slowdown_spread**2 + prior.local_spread**2
+        place = known.columns.places.get(name)
+        if place is None:
+            variance += prior.disturb_spread**2
+        else:
+            shared[:, place, -1] += count
+        variances[:, -1, -1] += count**2 * variance

@@ -14,13 +14,19 @@ MOST_JOB_TYPES, MOST_GPU_TYPES = 10_000, 64
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """How long a job of a type ran on a GPU type, and which job types ran beside it."""
+    """How long a job of a type ran on a GPU type, and which job types ran beside it.
+
+    A run that failed, or that was stopped because it took too long, teaches how often that happens
+    to its pair and how much time is lost, and nothing about run times.
+    """
 
     job_type: str
     gpu_type: str
     runtime_s: float
     features: Mapping[str, float] = field(default_factory=dict)
     colocated_job_types: tuple[str, ...] = ()
+    success: bool = True
+    job_id: str = ""  # closes the decision of that id; empty: none
 
     def __post_init__(self) -> None:
         _named("job_type", self.job_type)
@@ -35,18 +41,36 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job may run: a GPU type, or a node with it, and who runs there already."""
+
+    gpu_type: str
+    colocated_job_types: tuple[str, ...] = ()
+    node: str = ""
+
+    def __post_init__(self) -> None:
+        _named("places.gpu_type", self.gpu_type)
+        _beside(self.colocated_job_types)
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """A job that needs one of these GPU types, beside these job types."""
+    """A job that needs one of these GPU types, beside these job types.
+
+    Where neighbours differ from candidate to candidate, name `places` instead of GPU types.
+    """
 
     job_type: str
-    candidate_gpu_types: tuple[str, ...]
+    candidate_gpu_types: tuple[str, ...] = ()
     features: Mapping[str, float] = field(default_factory=dict)
     colocated_job_types: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    job_id: str = ""  # under which the decision is in flight until it is observed; empty: unknown
 
     def __post_init__(self) -> None:
         _named("job_type", self.job_type)
         _beside(self.colocated_job_types)
-        if not self.candidate_gpu_types:
+        if not self.candidate_gpu_types and not self.places:
             raise UsageError(
                 "no GPU type to choose from",
                 where="candidate_gpu_types",
@@ -55,11 +79,21 @@ class Request:
         for name in self.candidate_gpu_types:
             _named("candidate_gpu_types", name)
 
+    @property
+    def candidates(self) -> tuple[Place, ...]:
+        """Lists where the job may run, each place once."""
+        if self.places:
+            return tuple(dict.fromkeys(self.places))
+        beside = self.colocated_job_types
+        return tuple(Place(name, beside) for name in dict.fromkeys(self.candidate_gpu_types))
+
 
 def feature_vector(
     names: tuple[str, ...], features: Mapping[str, float]
 ) -> tuple[float | None, ...]:
     """Returns ln(1 + value) for each name, None for one that is missing."""
+    if not features:
+        return (None,) * len(names)
     return tuple(_entry(name, features.get(name)) for name in names)
 
 

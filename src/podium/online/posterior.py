@@ -3,174 +3,392 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.online.cell import Cell
-from podium.online.evidence import Evidence, Rows, evidence_of, rows_of
-from podium.online.forecast import Features, Forecast
+from podium.online.cell import Features, JobRuns
+from podium.online.columns import MOST_DISTURBING, Columns
+from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
+from podium.online.forecast import Forecast, Known, forecast, slowdowns
+from podium.online.noise import CommonNoise, Noise, own_noise
+from podium.online.oddness import own_pair_spread
 from podium.online.parameters import Parameters
-from podium.online.spread import PairSpread
+from podium.online.spread import MOST_JOB_TYPES, Spreads, SpreadSearch
+from podium.online.trust import trust_in
 
 Array = NDArray[np.float64]
 _GPUS_AT_ONCE = 8
 _MOST_FORECASTS = 1000
-BLOCK = 64
+OFTEN = 64
+"""Observations up to which spreads and noise are learned with each of them."""
+
+GROWTH = 1.05
+"""How much more there is to see, from then on, before they are learned again."""
+
+BLOCK = 16
 """Job types in a block. Blocks are fixed, so that the sum depends on what is in them alone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Mean and variance of log run time alone and without noise, and what company adds."""
+
+    mean: float
+    variance: float
+    noise: float  # its variance
+    freedom: float  # observations that the noise is known from
+    added: float = 0.0
+    whole_variance: float | None = None  # in that company, where there is any
+
+
 class Posterior:
-    """The Gaussian posterior of level, feature weights and GPU effects.
+    """The Gaussian posterior of all effects that job types share.
 
     Job types and GPU types are numbered from 0. The posterior is the sum of the evidence of all job
-    types with the prior, taken afresh: it depends on what is in the cells, not on how it came
-    there. It is worked out when it is next asked for, so that thousands of observations in a row
-    cost little.
+    types with the prior, taken afresh: it depends on what is in the sums, not on how it came there.
+    It is worked out when it is next asked for, so that thousands of observations in a row cost
+    little.
     """
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
-        self._cells: Sequence[Mapping[int, Cell]] = ()
-        self._stale: set[int] = set()  # job types whose cells changed
-        self._unweighed: set[int] = set()  # job types whose rows changed
-        self._gpus = self._gpus_seen = _GPUS_AT_ONCE
-        self._rows: list[Rows] = []
-        self._evidence: list[Evidence] = []
-        self._effects: tuple[Array, Array] | None = None  # mean and covariance
-        self._forecasts: dict[int | None, Forecast] = {}
+        self._prior = parameters.prior
+        self._runs: Sequence[JobRuns] = ()
+        self._columns = Columns((), _GPUS_AT_ONCE, ())
+        self._wanted = self._columns  # with what was seen since
+        self.given = 0  # features, as bits, that some run gave
+        self._disturbing: set[str] = set()
+        self._stale: set[int] = set()  # job types whose runs changed
+        self._unweighed: set[int] = set()  # job types whose sums changed
+        self._unsearched: set[int] = set()  # the same, for the search of spreads
+        self._common = CommonNoise(self._prior).known()
+        self._spreads = Spreads.expected(self._prior)
+        self._is_young, self._due = True, 0
+        self._known: Known | None = None
+        self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
+        self._own: dict[int, Evidence] = {}  # of job types that were asked for
+        self._slowdowns: dict[int, dict[str, tuple[float, float]]] = {}
         self._begin()
 
     @property
-    def width(self) -> int:
-        """Counts the shared effects, with room for more GPU types."""
-        return 1 + len(self._parameters.features) + self._gpus
+    def spreads(self) -> Spreads:
+        """Returns how far effects differ, as learned from all that was seen."""
+        self._fitted()
+        return self._spreads
 
     @property
-    def pair_spread(self) -> float:
-        """Estimates how far pairs differ, from all that was seen."""
+    def columns(self) -> Columns:
+        """Returns the shared effects."""
         self._fitted()
-        return self._pair_spread
+        return self._columns
 
-    def update(self, cells: Sequence[Mapping[int, Cell]], job: int, gpus: int) -> None:
-        """Notes that the cells of a job type changed."""
-        self._cells = cells
-        self._gpus_seen = max(gpus, self._gpus)
+    def update(self, runs: Sequence[JobRuns], job: int, gpus: int, given: int) -> None:
+        """Notes that the runs of a job type changed; given are the features of the new ones."""
+        self._runs = runs
         self._stale.add(job)
-        self._effects = None
+        self._known = None
+        self.given |= given
+        count = -(-gpus // _GPUS_AT_ONCE) * _GPUS_AT_ONCE
+        if not self._disturbing.issuperset(runs[job].neighbours):
+            self._disturbing.update(runs[job].neighbours)
+        elif count <= self._wanted.gpus and given == given & self._active:
+            return
+        self._want(max(count, self._wanted.gpus))
 
-    def noise_variance(self, job: int | None) -> float:
-        """Returns the variance of single runs of a job type; the prior's where there is none."""
-        if job is None:
-            return self._parameters.prior.noise**2
+    def count(self, observations: int) -> None:
+        """Learns spreads and the common noise again when there is enough new to see.
+
+        That is fixed by the number of observations, so that all who see them in the same order
+        know the same, whenever they are asked.
+        """
+        self._is_young = observations <= OFTEN
+        if not self._is_young and observations >= self._due:
+            self.learn_common(observations)
+
+    def learn_common(self, observations: int) -> None:
+        """Learns spreads and the common noise from all that was seen."""
+        self._is_young = observations <= OFTEN
+        self._due = max(observations + 1, round(observations * GROWTH))
+        self._refresh(MOST_JOB_TYPES)
+        self._learn_common()
+
+    def as_object(self) -> dict[str, Any]:
+        """Returns as JSON types what cannot be told from the sums."""
+        if self._is_young:
+            return {}
+        return {
+            "due": self._due,
+            "noise": [*self._common.variance, *self._common.freedom, self._common.weight],
+            "spreads": astuple(self._spreads),
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Reads back what was learned of spreads and noise."""
+        if not data:
+            return
         self._refresh()
-        return self._rows[job].noise_variance
+        complete, partial, freedom, other, weight = data["noise"]
+        self._is_young, self._due = False, int(data["due"])
+        noise = Noise((complete, partial), (freedom, other), weight)
+        self._follow(noise, Spreads(*data["spreads"]))
+
+    def noise(self, job: int | None) -> Noise:
+        """Returns the noise of single runs of a job type; the common one where there is none."""
+        self._fitted()
+        return self._common if job is None else self._noises[job]
 
     def predict(
-        self, job: int | None, gpus: Sequence[int | None], features: Features
-    ) -> list[tuple[float, float]]:
-        """Predicts mean and variance of log run time without noise; None is a type never seen."""
-        effects = self._fitted()
-        forecast = self._forecasts.get(job)
-        if forecast is None:
-            if len(self._forecasts) >= _MOST_FORECASTS:
-                self._forecasts.clear()
-            known = self._unseen if job is None else self._evidence[job]
-            forecast = Forecast.of(known, effects, self._parameters, self._pair_spread)
-            self._forecasts[job] = forecast
-        return forecast.at([self._gpus if gpu is None else gpu for gpu in gpus], features)
+        self, job: int | None, gpus: Sequence[int | None], features: Features, beside: Sequence[str]
+    ) -> list[Prediction]:
+        """Predicts the log run time of a job; None is a type never seen."""
+        known = self._fitted()
+        made = self._forecast(job, tuple(sorted(beside)), known)
+        places = [known.columns.gpus if gpu is None else gpu for gpu in gpus]
+        row, is_partial = self._row(job, features)
+        noise = self._common if job is None else self._noises[job]
+        variance, freedom = noise.variance[is_partial], noise.freedom[is_partial]
+        if not beside:
+            return [Prediction(*each, variance, freedom) for each in made.at(places, row)]
+        alone, whole = made.at(places, row), made.at(places, [*row, 1.0])
+        return [
+            Prediction(*own, variance, freedom, mean - own[0], spread)
+            for own, (mean, spread) in zip(alone, whole, strict=True)
+        ]
+
+    def slowdowns(self, job: int) -> dict[str, tuple[float, float]]:
+        """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""
+        known = self._fitted()
+        made = self._slowdowns.get(job)
+        if made is None:
+            made = slowdowns(self._evidence[job], self._runs[job].neighbours, known)
+            self._slowdowns[job] = made
+        return made
+
+    def _want(self, gpus: int) -> None:
+        active = tuple(
+            each for each in range(len(self._parameters.features)) if self.given >> each & 1
+        )
+        disturbing = tuple(sorted(self._disturbing)[:MOST_DISTURBING])
+        self._wanted = Columns(active, gpus, disturbing)
+        self._active = sum(1 << each for each in active)
 
     def _begin(self) -> None:
-        prior, features = self._parameters.prior, len(self._parameters.features)
-        spreads = np.full(self.width, prior.gpu_spread)
-        spreads[0], spreads[1 : features + 1] = prior.level_spread, prior.feature_spread
-        self._shared_precision = spreads**-2
-        self._unseen = Evidence.none(prior, self.width, features)
-        self._spread = PairSpread(prior, self._shared_precision)
-        self._rows = []
-        self._follow(prior.pair_spread)
+        """Starts over with other columns; spreads and noise stay as they were learned."""
+        self._columns = self._wanted
+        self._active = sum(1 << each for each in self._columns.features)
+        self._cells: list[dict[int, tuple[object, CellGram]]] = []
+        self._grams: list[Gram] = []
+        self._noises: list[Noise] = []
+        self._evidence: list[Evidence] = []
+        self._commons = CommonNoise(self._prior)
+        self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
+        self._totals = Totals(self._columns.width)
+        self._unseen = self._nothing()
+        self._stale.update(range(len(self._runs)))
 
-    def _follow(self, pair_spread: float) -> None:
-        """Recomputes all evidence for another spread of pairs, which happens rarely."""
-        self._pair_spread = pair_spread
-        self._evidence = []
-        self._totals = Totals(self.width)
-        self._unweighed = set(range(len(self._rows)))
-
-    def _refresh(self) -> None:
-        if self._gpus_seen > self._gpus:
-            self._gpus = -(-self._gpus_seen // _GPUS_AT_ONCE) * _GPUS_AT_ONCE
-            self._begin()
-            self._stale.update(range(len(self._cells)))
-        for job in sorted(self._stale):
-            self._take(job)
-        self._stale.clear()
+    def _nothing(self) -> Evidence:
+        """Returns the evidence of a job type that was never seen."""
+        size, width = self._columns.first_gpu, 0
+        layout = Layout(self._columns.features, len(self._parameters.features), 0, 0)
+        of_job, variance = job_effects(layout, (), self._columns, self._spreads, self._prior)
+        own = np.array([self._spreads.pair**2])
+        return Evidence(
+            np.zeros(width, dtype=np.intp), np.zeros((width, width)), np.zeros(width), {},
+            np.zeros((0, size, 1)), np.zeros((0, 1)), np.zeros((0, 1, 1)), own,
+            of_job, np.diag(variance), np.zeros(1), np.zeros((width, 1)),
+        )  # fmt: skip
 
     def _take(self, job: int) -> None:
-        prior, level = self._parameters.prior, self._parameters.level
-        rows = rows_of(self._cells[job], prior, self.width, level)
-        self._rows[job : job + 1] = [rows]
-        self._spread.update(job, rows)
-        self._unweighed.add(job)
+        """Sums up the runs of a job type afresh; cells that did not change are kept."""
+        runs = self._runs[job]
+        given = 0
+        for cell in runs.cells.values():
+            for kind, _ in cell.kinds():
+                given |= kind.given
+        features = self._columns.features
+        all_features = len(self._parameters.features)
+        layout = Layout(features, all_features, len(runs.neighbours), given & self._active)
+        trust = trust_in(runs)
+        if job == len(self._cells):
+            self._cells.append({})
+        kept, made = self._cells[job], dict[int, CellGram]()
+        for gpu, cell in runs.cells.items():
+            own = {kind: weight for (at, kind), weight in trust.items() if at == gpu}
+            key = (cell.version, layout, own)
+            if gpu not in kept or kept[gpu][0] != key:
+                kept[gpu] = key, CellGram.of(cell, layout, self._parameters.level, own)
+            made[gpu] = kept[gpu][1]
+        gram = Gram.of(made, layout, runs, self._prior)
+        self._grams[job : job + 1] = [gram]
+        if job < MOST_JOB_TYPES:
+            self._commons.put(job, gram.squares, gram.freedom)
+
+    def _refresh(self, most: int | None = None) -> None:
+        """Sums up all runs that came since, of all job types or the first so many."""
+        if self._wanted != self._columns:
+            self._begin()
+        stale = {job for job in self._stale if most is None or job < most}
+        for job in sorted(stale):
+            self._take(job)
+            self._unweighed.add(job)
+            if job < MOST_JOB_TYPES:
+                self._unsearched.add(job)
+        self._stale -= stale
+
+    def _learn_common(self) -> None:
+        common = self._commons.known()
+        if _differ(common, self._common):
+            self._unsearched = set(range(min(len(self._grams), MOST_JOB_TYPES)))
+        for job in sorted(self._unsearched):
+            gram = self._grams[job]
+            first, second = own_noise(common, gram.squares, gram.freedom).variance
+            weighted = gram.products[0] / first + gram.products[1] / second
+            self._search.update(job, weighted, gram.gpus)
+        self._unsearched.clear()
+        self._follow(common, self._search.likeliest())
+
+    def _follow(self, common: Noise, spreads: Spreads) -> None:
+        """Takes over spreads and noise; what changes them changes what is known of everything."""
+        if _differ(common, self._common) or spreads != self._spreads:
+            self._unweighed = set(range(len(self._grams)))
+        self._common, self._spreads = common, spreads
+        self._unseen = self._nothing()
+        self._known = None
 
     def _weigh(self) -> None:
-        spread = self._spread.likeliest()
-        if spread != self._pair_spread:
-            self._follow(spread)
+        """Turns sums into evidence."""
         for job in sorted(self._unweighed):
-            made = evidence_of(self._rows[job], self._parameters.prior, self.width, spread)
+            gram = self._grams[job]
+            noise = own_noise(self._common, gram.squares, gram.freedom)
+            self._noises[job : job + 1] = [noise]
+            made = evidence_of(
+                gram, noise, self._columns, self._runs[job].neighbours, self._spreads, self._prior
+            )
             self._evidence[job : job + 1] = [made]
             self._totals.put(job, made)
         self._unweighed.clear()
 
-    def _fitted(self) -> tuple[Array, Array]:
-        if self._effects is not None:
-            return self._effects
+    def _fitted(self) -> Known:
+        if self._known is not None:
+            return self._known
         self._refresh()
+        if self._is_young:
+            self._learn_common()
         self._weigh()
         precision, shift = self._totals.sums()
-        inverse = np.linalg.inv(precision + np.diag(self._shared_precision))
+        spreads = self._columns.spreads(self._prior, self._spreads.gpu, self._spreads.feature)
+        inverse = np.linalg.inv(precision + np.diag(spreads**-2))
         covariance = np.asarray(inverse, dtype=np.float64)
-        mean: Array = covariance @ shift
-        self._effects = mean, covariance
+        self._known = Known(
+            covariance @ shift, covariance, self._columns, self._spreads, self._prior,
+            self._parameters.level,
+        )  # fmt: skip
         self._forecasts.clear()
-        return self._effects
+        self._own.clear()
+        self._slowdowns.clear()
+        return self._known
+
+    def _forecast(self, job: int | None, beside: tuple[str, ...], known: Known) -> Forecast:
+        made = self._forecasts.get((job, beside))
+        if made is None:
+            if len(self._forecasts) >= _MOST_FORECASTS:
+                self._forecasts.clear()
+            neighbours = () if job is None else self._runs[job].neighbours
+            evidence = self._unseen if job is None else self._own_evidence(job, known)
+            made = self._forecasts[job, beside] = forecast(evidence, neighbours, beside, known)
+        return made
+
+    def _own_evidence(self, job: int, known: Known) -> Evidence:
+        """Returns what is known of a job type, which may differ from others more than they do."""
+        made = self._own.get(job)
+        if made is None:
+            gram, noise, spreads = self._grams[job], self._noises[job], self._spreads
+            columns, neighbours = self._columns, self._runs[job].neighbours
+            made = self._evidence[job]
+            pair = own_pair_spread(gram, noise, columns, neighbours, known)
+            if pair != spreads.pair:
+                spreads = replace(spreads, pair=pair)
+                made = evidence_of(gram, noise, columns, neighbours, spreads, self._prior)
+            self._own[job] = made
+        return made
+
+    def _row(self, job: int | None, features: Features) -> tuple[list[float], bool]:
+        """Returns the columns of a request, and whether it lacks what its job type mostly gives.
+
+        A feature that no run of the job type gave says nothing about how this run differs from
+        those; one that all gave is taken to be as usual where it is missing.
+        """
+        active = self._columns.features
+        if not active:
+            return [1.0], False
+        given, missing = [0.0] * len(active), [0.0] * len(active)
+        is_partial = False
+        gram = None if job is None else self._grams[job]
+        for at, each in enumerate(active):
+            value = features[each]
+            is_usual = gram is None or bool(gram.layout.given >> each & 1)
+            if value is not None and is_usual:
+                given[at] = value
+            elif gram is None:
+                given[at] = self._center(at)
+            elif not is_usual or gram.is_mixed[at]:
+                missing[at] = 1.0
+                is_partial = is_partial or is_usual
+            else:
+                given[at] = float(gram.center[at])
+        return [1.0, *given, *missing], is_partial
+
+    def _center(self, at: int) -> float:
+        """Returns the usual value of a feature, over job types that give it."""
+        each = self._columns.features[at]
+        found = [gram.center[at] for gram in self._grams if gram.layout.given >> each & 1]
+        return float(np.mean(found)) if found else 0.0
+
+
+def _differ(one: Noise, other: Noise) -> bool:
+    return (one.variance, one.weight) != (other.variance, other.weight)
 
 
 class Totals:
     """Sums the evidence of all job types; where one changes, only its block is summed again."""
 
     def __init__(self, width: int) -> None:
-        self._precision = np.zeros((0, BLOCK, width, width))
-        self._shift = np.zeros((0, BLOCK, width))
-        self._block_precision = np.zeros((0, width, width))
-        self._block_shift = np.zeros((0, width))
+        self._width = width
+        self._jobs: list[Evidence] = []
+        self._flat: list[NDArray[np.intp]] = []
+        self._precision = np.zeros((0, width * width))
+        self._shift = np.zeros((0, width))
         self._stale: set[int] = set()
 
     def put(self, job: int, evidence: Evidence) -> None:
-        """Replaces the evidence of a job type."""
-        block, place = divmod(job, BLOCK)
+        """Replaces the evidence of a job type; job types come in the order of their numbers."""
+        self._jobs[job : job + 1] = [evidence]
+        index = evidence.index
+        self._flat[job : job + 1] = [(index[:, None] * self._width + index).ravel()]
+        block = job // BLOCK
         if block >= len(self._precision):
-            self._grow(block + 1 - len(self._precision))
-        self._precision[block, place] = evidence.precision
-        self._shift[block, place] = evidence.shift
+            more = max(block + 1 - len(self._precision), len(self._precision) // 2)
+            self._precision = _longer(self._precision, more)
+            self._shift = _longer(self._shift, more)
         self._stale.add(block)
 
-    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sums(self) -> tuple[Array, Array]:
         """Returns precision and shift over all job types."""
         for block in self._stale:
-            self._block_precision[block] = self._precision[block].sum(axis=0)
-            self._block_shift[block] = self._shift[block].sum(axis=0)
+            precision, shift = self._precision[block], self._shift[block]
+            precision[:] = 0.0
+            shift[:] = 0.0
+            for job in range(block * BLOCK, min((block + 1) * BLOCK, len(self._jobs))):
+                made = self._jobs[job]
+                precision[self._flat[job]] += made.precision.ravel()
+                shift[made.index] += made.shift
         self._stale.clear()
-        return self._block_precision.sum(axis=0), self._block_shift.sum(axis=0)
-
-    def _grow(self, least: int) -> None:
-        more = max(least, len(self._precision) // 2)
-        self._precision = _longer(self._precision, more)
-        self._shift = _longer(self._shift, more)
-        self._block_precision = _longer(self._block_precision, more)
-        self._block_shift = _longer(self._block_shift, more)
+        whole = self._precision.sum(axis=0).reshape(self._width, self._width)
+        return whole, self._shift.sum(axis=0)
 
 
-def _longer(array: NDArray[np.float64], more: int) -> NDArray[np.float64]:
+def _longer(array: Array, more: int) -> Array:
     return np.concatenate([array, np.zeros((more, *array.shape[1:]))])

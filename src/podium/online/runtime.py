@@ -1,14 +1,17 @@
-"""Learns how long each job type runs on each GPU type when it runs alone."""
+"""Learns how long each job type runs on each GPU type, alone and beside others."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from podium.errors import UsageError
-from podium.online.cell import Cell
+from podium.online.cell import JobRuns, Kind, Sums
+from podium.online.drift import changed
 from podium.online.estimate import Estimate
+from podium.online.noise import Noise
 from podium.online.observation import (
     MOST_GPU_TYPES,
     MOST_JOB_TYPES,
@@ -18,23 +21,30 @@ from podium.online.observation import (
 )
 from podium.online.parameters import Parameters
 from podium.online.posterior import Posterior
+from podium.online.spread import Spreads
+
+MOST_NEIGHBOURS = 64
+"""Job types that one job type is compared with."""
 
 
 class RuntimeModel:
-    """The posterior of log run time: one Gaussian linear model over all pairs.
+    """The posterior of log run time: one Gaussian linear model over all runs.
 
-    The state is nothing but the sums in its cells, so that neither the order of observations nor
-    their split into batches or replicas matters (unless they are forgotten). The posterior follows
-    from them in closed form when it is next asked for.
+    The state is nothing but sums, so that neither the order of observations nor their split into
+    batches or replicas matters (unless they are forgotten). The posterior follows from them in
+    closed form when it is next asked for.
     """
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
         self._jobs: dict[str, int] = {}
         self._gpus: dict[str, int] = {}
-        self._cells: list[dict[int, Cell]] = []  # by number of job type, then of GPU type
-        self._pairs: dict[tuple[str, str], None] = {}  # in the order in which they were first seen
+        self._runs: list[JobRuns] = []  # by number of job type
+        # Pairs, alone and beside others, in the order in which they were first seen.
+        self._parts: dict[tuple[str, str, bool], None] = {}
         self._posterior = Posterior(parameters)
+        self.observations = 0  # that count, alone and beside others
+        self.changes = 0  # of pairs and GPU types that were noticed
 
     @property
     def job_types(self) -> Sequence[str]:
@@ -47,44 +57,68 @@ class RuntimeModel:
         return list(self._gpus)
 
     @property
-    def observations(self) -> int:
-        """Counts the runs that it has seen."""
-        return sum(cell.observations for cells in self._cells for cell in cells.values())
+    def neighbours(self) -> set[str]:
+        """Lists the job types that others ran beside."""
+        return {name for runs in self._runs for name in runs.neighbours}
 
     @property
-    def pair_spread(self) -> float:
-        """Estimates how far job types differ in which GPU types suit them."""
-        return self._posterior.pair_spread
+    def spreads(self) -> Spreads:
+        """Returns how far job types, GPU types and pairs differ, as far as it is known."""
+        return self._posterior.spreads
 
-    def cells(self, job_type: str) -> dict[str, Cell]:
-        """Returns what was seen of a job type, by GPU type."""
-        if job_type not in self._jobs:
-            return {}
+    def counts(self) -> Iterator[tuple[str, str, int]]:
+        """Counts the runs of each pair."""
         names = list(self._gpus)
-        return {names[gpu]: cell for gpu, cell in self._cells[self._jobs[job_type]].items()}
+        for job_type, job in self._jobs.items():
+            for gpu, cell in self._runs[job].cells.items():
+                yield job_type, names[gpu], cell.observations
 
-    def noise_variance(self, job_type: str) -> float:
-        """Estimates the variance of a job type's log run time on one GPU type."""
-        return self._posterior.noise_variance(self._jobs.get(job_type))
+    def ran_on(self, job_type: str) -> list[str]:
+        """Lists the GPU types where a job type was seen."""
+        names = list(self._gpus)
+        return [names[gpu] for gpu in self._known(job_type).cells]
+
+    def noise(self, job_type: str) -> Noise:
+        """Estimates how much the log run time of a job type varies on one GPU type."""
+        return self._posterior.noise(self._jobs.get(job_type))
 
     def check(self, observation: Observation) -> None:
         """Raises what learning from a run would raise, and learns nothing."""
         feature_vector(self._parameters.features, observation.features)
-        self._check_names(observation.job_type, observation.gpu_type)
+        job_type, gpu_type = observation.job_type, observation.gpu_type
+        if job_type not in self._jobs and len(self._jobs) >= MOST_JOB_TYPES:
+            raise too_many(MOST_JOB_TYPES, "job types", "job_type")
+        if gpu_type not in self._gpus and len(self._gpus) >= MOST_GPU_TYPES:
+            raise too_many(MOST_GPU_TYPES, "GPU types", "gpu_type")
+        if observation.colocated_job_types:
+            met = {*self._known(job_type).neighbours, *observation.colocated_job_types}
+            if len(met) > MOST_NEIGHBOURS:
+                what = f"job types beside {job_type}"
+                raise too_many(MOST_NEIGHBOURS, what, "colocated_job_types")
 
     def knows(self, observation: Observation) -> bool:
         """Tests whether a run has no name that is new here."""
-        return observation.job_type in self._jobs and observation.gpu_type in self._gpus
+        met = self._known(observation.job_type).neighbours
+        is_known = observation.job_type in self._jobs and observation.gpu_type in self._gpus
+        return is_known and set(observation.colocated_job_types) <= set(met)
 
     def observe(self, observation: Observation) -> None:
-        """Learns from a run without neighbours."""
+        """Learns from a run that succeeded."""
+        self.check(observation)
         row = feature_vector(self._parameters.features, observation.features)
-        cell = self._cell(observation.job_type, observation.gpu_type)
+        beside = observation.colocated_job_types
+        runs = self._part(observation.job_type, observation.gpu_type, is_beside=bool(beside))
         if self._parameters.forgetting < 1.0:
-            for each in self._cells[self._jobs[observation.job_type]].values():
-                each.fade(self._parameters.forgetting)
-        cell.add(math.log(observation.runtime_s), row)
-        self._update(observation.job_type)
+            runs.fade(self._parameters.forgetting)
+        gpu = self._gpus[observation.gpu_type]
+        run = math.log(observation.runtime_s), row, beside
+        runs.add(gpu, *run)
+        given = sum(1 << at for at, value in enumerate(row) if value is not None)
+        self._update(observation.job_type, given)
+        self.observations += 1
+        if runs.watch(gpu, run).is_suspect:
+            self._look_for_change(observation.job_type, gpu)
+        self._posterior.count(self.observations)
 
     def merge(self, other: RuntimeModel) -> None:
         """Adds everything that another model has seen."""
@@ -94,103 +128,178 @@ class RuntimeModel:
                 where="online.forgetting",
                 hint="replay the observations of both in chronological order",
             )
-        for job_type in other.job_types:
-            for gpu_type, cell in other.cells(job_type).items():
-                self._cell(job_type, gpu_type).merge(cell)
-            self._update(job_type)
+        for job, gpu, is_beside in other._parts:
+            self._copy(other, job, gpu, is_beside=is_beside)
+        self._posterior.learn_common(self.observations)
 
     def without(self, job_types: frozenset[str], gpu_types: frozenset[str]) -> RuntimeModel:
         """Returns the model that never saw some job types and GPU types.
 
-        Types are numbered in the order in which they were first seen otherwise, for sums taken in
-        another order differ in the last bit. Where runs are forgotten, others have faded through
-        those that go, and stay faded.
+        Runs of a job type on a GPU type where one of them was beside a job type that goes are gone
+        too: sums do not tell which those were. Types are numbered in the order in which they were
+        first seen otherwise, for sums taken in another order differ in the last bit. Where runs
+        are forgotten, others have faded through those that go, and stay faded.
         """
         made = RuntimeModel(self._parameters)
-        for job, gpu in self._pairs:
-            if job not in job_types and gpu not in gpu_types:
-                made._put(job, gpu, self._cells[self._jobs[job]][self._gpus[gpu]])
-        for job in made._jobs:
-            made._update(job)
+        for job, gpu, is_beside in self._parts:
+            if job in job_types or gpu in gpu_types:
+                continue
+            runs = self._runs[self._jobs[job]]
+            if is_beside and any(runs.met(self._gpus[gpu], name) for name in job_types):
+                continue
+            made._copy(self, job, gpu, is_beside=is_beside)
+        made._posterior.learn_common(made.observations)
         return made
 
     def estimates(
-        self, job_type: str, gpu_types: Sequence[str], features: Mapping[str, float]
+        self,
+        job_type: str,
+        gpu_types: Sequence[str],
+        features: Mapping[str, float],
+        beside: Sequence[str] = (),
     ) -> list[Estimate]:
         """Estimates the run time of a job on each GPU type."""
         row = feature_vector(self._parameters.features, features)
         job = self._jobs.get(job_type)
         gpus = [self._gpus.get(name) for name in gpu_types]
-        cells = {} if job is None else self._cells[job]
-        noise = self._posterior.noise_variance(job)
+        cells = self._known(job_type).cells
         found = []
-        for gpu, (mean, variance) in zip(
-            gpus, self._posterior.predict(job, gpus, row), strict=True
-        ):
+        known = self._posterior.predict(job, gpus, row, beside)
+        for gpu, predicted in zip(gpus, known, strict=True):
             count = cells[gpu].observations if gpu is not None and gpu in cells else 0
-            found.append(Estimate.of(mean, variance, noise, count))
+            found.append(Estimate.of(predicted, count))
         return found
+
+    def used(self, features: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+        """Returns those features that some run has given: only they tell anything."""
+        row = feature_vector(self._parameters.features, features)  # refuses what is no size
+        given = self._posterior.given
+        return tuple(
+            (name, features[name])
+            for at, name in enumerate(self._parameters.features)
+            if given >> at & 1 and row[at] is not None
+        )
+
+    def slowdowns(self, job_type: str) -> dict[str, tuple[float, float]]:
+        """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""
+        job = self._jobs.get(job_type)
+        return {} if job is None else self._posterior.slowdowns(job)
+
+    def victims(self, job_type: str) -> list[str]:
+        """Lists the job types that ran beside a job type."""
+        return [name for name, job in self._jobs.items() if job_type in self._runs[job].neighbours]
 
     def as_object(self) -> dict[str, Any]:
         """Returns the state as JSON types: what was seen, by job type and GPU type.
 
         The order of pairs is part of it: sums taken in another order differ in the last bit.
         """
-        cells = {
-            job: {gpu: cell.as_object() for gpu, cell in self.cells(job).items()}
-            for job in self._jobs
+        runs = {job: self._runs[number].as_object() for job, number in self._jobs.items()}
+        order = [
+            [self._jobs[job], self._gpus[gpu], int(is_beside)]
+            for job, gpu, is_beside in self._parts
+        ]
+        return {
+            "gpu_types": list(self._gpus),
+            "runs": runs,
+            "order": order,
+            "common": self._posterior.as_object(),
+            "changes": self.changes,
         }
-        order = [(self._jobs[job], self._gpus[gpu]) for job, gpu in self._pairs]
-        return {"gpu_types": list(self._gpus), "cells": cells, "order": list(map(list, order))}
 
     @classmethod
     def from_object(cls, parameters: Parameters, data: Mapping[str, Any]) -> RuntimeModel:
         """Reads a state back."""
         model = cls(parameters)
-        model._gpus = {name: number for number, name in enumerate(data["gpu_types"])}
-        cells = data["cells"]
-        for job_type, gpu_type in _order(data):
-            model._put(job_type, gpu_type, Cell.from_object(cells[job_type][gpu_type]))
-        for job_type in cells:
-            model._update(job_type)
+        gpus, jobs = list(data["gpu_types"]), list(data["runs"])
+        model._gpus = {name: number for number, name in enumerate(gpus)}
+        model._jobs = {name: number for number, name in enumerate(jobs)}
+        size = len(parameters.features)
+        _check_features(data, size)
+        model._runs = [JobRuns.from_object(size, each) for each in data["runs"].values()]
+        model._parts = {
+            (jobs[job], gpus[gpu], bool(is_beside)): None for job, gpu, is_beside in data["order"]
+        }
+        for job in jobs:
+            model._update(job, model._given(job))
+        model.observations = sum(
+            cell.observations for runs in model._runs for cell in runs.cells.values()
+        )
+        model.changes = int(data["changes"])
+        if data["common"]:
+            model._posterior.restore(data["common"])
+        else:
+            model._posterior.learn_common(model.observations)
         return model
 
-    def _put(self, job_type: str, gpu_type: str, cell: Cell) -> None:
-        features = len(self._parameters.features)
-        if cell.given.size != features:
-            raise UsageError(
-                f"the saved state has {cell.given.size} features, the settings have {features}",
-                where=f"{job_type} on {gpu_type}",
-                hint="restore online.features, or learn from the observations again",
-            )
-        self._cell(job_type, gpu_type).merge(cell)
+    def put(
+        self, job_type: str, gpu_type: str, kind: Kind, sums: Sums, neighbours: Sequence[str] = ()
+    ) -> None:
+        """Adds sums of one kind of runs."""
+        runs = self._part(job_type, gpu_type, is_beside=kind.is_beside)
+        runs.put(self._gpus[gpu_type], kind, sums, neighbours)
+        self.observations += sums.observations
+        self._update(job_type, kind.given)
 
-    def _check_names(self, job_type: str, gpu_type: str) -> None:
-        if job_type not in self._jobs and len(self._jobs) >= MOST_JOB_TYPES:
-            raise too_many(MOST_JOB_TYPES, "job types", "job_type")
-        if gpu_type not in self._gpus and len(self._gpus) >= MOST_GPU_TYPES:
-            raise too_many(MOST_GPU_TYPES, "GPU types", "gpu_type")
+    def _look_for_change(self, job_type: str, gpu: int) -> None:
+        """Forgets what a GPU type or a pair was like, if it is no longer."""
+        suspicions = {job: each.suspicion(gpu) for job, each in enumerate(self._runs)}
+        own = self._jobs[job_type]
+        watch = suspicions[own]
+        jobs = [job for job, runs in enumerate(self._runs) if gpu in runs.cells]
+        how = changed([each for each in suspicions.values() if each is not None])
+        if not how and watch is not None and watch.change:
+            how, jobs = watch.change, [own]
+        if not how:
+            return
+        names = self.job_types
+        for job in jobs:
+            before = self._runs[job].cells[gpu].observations
+            self._runs[job].begin_anew(gpu, is_longer=how == "longer")
+            self.observations += self._runs[job].cells[gpu].observations - before
+            self._update(names[job], 0)
+        self.changes += 1
 
-    def _cell(self, job_type: str, gpu_type: str) -> Cell:
-        self._check_names(job_type, gpu_type)
-        gpu = self._gpus.setdefault(gpu_type, len(self._gpus))
+    def _copy(self, other: RuntimeModel, job: str, gpu: str, *, is_beside: bool) -> None:
+        runs = other._runs[other._jobs[job]]
+        for kind, sums, met in runs.parts(other._gpus[gpu], is_beside=is_beside):
+            self.put(job, gpu, kind, sums, met)
+        watch = runs.watches.get((other._gpus[gpu], is_beside))
+        if watch is not None:
+            own, key = self._runs[self._jobs[job]].watches, (self._gpus[gpu], is_beside)
+            own[key] = own[key].merged(watch) if key in own else deepcopy(watch)
+
+    def _known(self, job_type: str) -> JobRuns:
+        job = self._jobs.get(job_type)
+        return JobRuns(len(self._parameters.features)) if job is None else self._runs[job]
+
+    def _given(self, job_type: str) -> int:
+        given = 0
+        for cell in self._known(job_type).cells.values():
+            for kind, _ in cell.kinds():
+                given |= kind.given
+        return given
+
+    def _part(self, job_type: str, gpu_type: str, *, is_beside: bool) -> JobRuns:
+        self._gpus.setdefault(gpu_type, len(self._gpus))
         job = self._jobs.setdefault(job_type, len(self._jobs))
-        if job == len(self._cells):
-            self._cells.append({})
-        cells = self._cells[job]
-        if gpu not in cells:
-            cells[gpu] = Cell.empty(len(self._parameters.features))
-            self._pairs[job_type, gpu_type] = None
-        return cells[gpu]
+        if job == len(self._runs):
+            self._runs.append(JobRuns(len(self._parameters.features)))
+        self._parts[job_type, gpu_type, is_beside] = None
+        return self._runs[job]
 
-    def _update(self, job_type: str) -> None:
-        self._posterior.update(self._cells, self._jobs[job_type], len(self._gpus))
+    def _update(self, job_type: str, given: int) -> None:
+        self._posterior.update(self._runs, self._jobs[job_type], len(self._gpus), given)
 
 
-def _order(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Lists the pairs of a state; a state without an order is taken as it stands."""
-    cells, gpus = data["cells"], data["gpu_types"]
-    if "order" not in data:
-        return [(job, gpu) for job, known in cells.items() for gpu in known]
-    jobs = list(cells)
-    return [(jobs[job], gpus[gpu]) for job, gpu in data["order"]]
+def _check_features(data: Mapping[str, Any], features: int) -> None:
+    for job_type, runs in data["runs"].items():
+        for rows in runs["cells"].values():
+            for _, is_beside, _, _, _, mean, _ in rows:
+                found = len(mean) - 1 - (len(runs["neighbours"]) if is_beside else 0)
+                if found != features:
+                    raise UsageError(
+                        f"the saved state has {found} features, the settings have {features}",
+                        where=job_type,
+                        hint="restore online.features, or learn from the observations again",
+                    )

@@ -82,7 +82,9 @@ def play(world: World, jobs: Jobs, strategy: str, parameters: Parameters, seed: 
         gpu = chosen[number] = request.candidate_gpu_types.index(gpu_type)
         runtime_s = float(expected_s[number, gpu] * jobs.luck[number, gpu])
         beside = request.colocated_job_types
-        seen = Observation(request.job_type, gpu_type, runtime_s, colocated_job_types=beside)
+        seen = Observation(
+            request.job_type, gpu_type, runtime_s, colocated_job_types=beside, job_id=request.job_id
+        )
         heapq.heappush(running, (arrival_s + runtime_s, number, seen))
     own_s = expected_s[np.arange(len(jobs)), chosen]
     return Course(chosen, own_s, expected_s.min(axis=1), tuple(types), agent)
@@ -98,6 +100,9 @@ def hidden_s(world: World, jobs: Jobs) -> Array:
 def requests(world: World, jobs: Jobs) -> Iterator[Request]:
     """Yields the requests to the agent, job by job."""
     names, gpu_types = world.job_types, tuple(world.gpu_types)
-    for job_type, neighbour in zip(jobs.job_type.tolist(), jobs.neighbour.tolist(), strict=True):
+    drawn = zip(jobs.job_type.tolist(), jobs.neighbour.tolist(), strict=True)
+    for number, (job_type, neighbour) in enumerate(drawn):
         beside = (names[neighbour],) if neighbour >= 0 else ()
-        yield Request(names[job_type], gpu_types, colocated_job_types=beside)
+        yield Request(
+            names[job_type], gpu_types, colocated_job_types=beside, job_id=f"job {number}"
+        )

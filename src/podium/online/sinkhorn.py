@@ -7,6 +7,8 @@ milliseconds and days behave alike; the entropy is taken away step by step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,21 +22,32 @@ _STEPS, _LAST_STEPS = 20, 200
 _TOLERANCE = 1e-7
 
 
-def transport_plan(costs: Array, capacities: Array) -> Array:
+def transport_plan(costs: Array, capacities: Sequence[int]) -> Array:
     """Returns the share of each row on each column: rows sum to one, columns stay within capacity.
+
+    It shows which jobs could as well be elsewhere, at a price that is small beside the largest
+    differences of costs; `assign_costs` finds the cheapest assignment without it.
 
     Args:
         costs: one row per job; infinite where a job may not go.
-        capacities: above zero, together at least the number of rows.
+        capacities: such that `assign_costs` finds an assignment.
     """
-    scaled = scaled_costs(costs)
-    supply = np.ones(len(costs))
-    spare = capacities.sum() - len(costs)
+    room = np.minimum(np.array(capacities, dtype=np.float64), len(costs))
+    is_open = room > 0.0
+    plan = np.zeros(costs.shape)
+    if len(costs):
+        plan[:, is_open] = _plan(scaled_costs(costs[:, is_open]), room[is_open])
+    return plan
+
+
+def _plan(scaled: Array, room: Array) -> Array:
+    jobs = len(scaled)
+    supply = np.ones(jobs)
+    spare = room.sum() - jobs
     if spare > 0:
-        scaled = np.vstack([scaled, np.zeros(len(capacities))])
+        scaled = np.vstack([scaled, np.zeros(len(room))])
         supply = np.append(supply, spare)
-    plan = _with_marginals(_sinkhorn(scaled, supply, capacities), supply, capacities)
-    return plan[: len(costs)]
+    return _with_marginals(_sinkhorn(scaled, supply, room), supply, room)[:jobs]
 
 
 def scaled_costs(costs: Array) -> Array:

@@ -8,7 +8,7 @@ them behind one address with one set of tokens, limits, probes and metrics.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -128,6 +128,11 @@ class Component(Protocol):
         """Reports whether it accepts work; called by every probe, so it must not wait."""
         return Readiness()
 
+    def label_values(self, label: str) -> Collection[str]:
+        """Lists the values that nodes have under a label; none if it follows no cluster."""
+        del label
+        return ()
+
 
 class Life:
     """Follows one component from its start to its end."""
@@ -193,6 +198,10 @@ class Components:
         """Returns the first failure of a component that had started, if there is one."""
         failures = (life.component.failure for life in self._lives)
         return next((each for each in failures if each is not None), None)
+
+    def label_values(self, label: str) -> set[str]:
+        """Lists the values that nodes have under a label, as far as some component knows."""
+        return {value for life in self._lives for value in life.component.label_values(label)}
 
     def details(self) -> dict[str, str]:
         """Returns what the components add to the answer that the service is ready."""

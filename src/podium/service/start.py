@@ -84,7 +84,11 @@ def compose(
 ) -> Service:
     """Builds a service from the components that are switched on, on an open store."""
     made = [MAKERS[name](settings, store, log) for name in component_names(settings)]
-    return Service(settings, Components(made, log), log, token)
+    components = Components(made, log)
+    for each in made:
+        if isinstance(each, Learning):
+            each.selector.label_values = components.label_values
+    return Service(settings, components, log, token)
 
 
 def component_names(settings: Settings) -> list[str]:

@@ -187,6 +187,17 @@ class Search:
     )
 
 
+GPU_LABELS = {
+    "nvidia": "nvidia.com/gpu.product",  # NVIDIA's GPU feature discovery, on any cluster
+    "gke": "cloud.google.com/gke-accelerator",
+    "karpenter": "karpenter.k8s.aws/instance-gpu-name",  # EKS
+    "eks-auto": "eks.amazonaws.com/instance-gpu-name",  # EKS Auto Mode
+    "aks": "karpenter.azure.com/sku-gpu-name",  # AKS with node auto-provisioning
+    "amd": "amd.com/gpu.product-name",
+}
+"""Labels under which nodes name their GPU types, by who sets them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Online:
     """How run times are learned, and how what is known is weighed against learning more."""
@@ -208,7 +219,7 @@ class Online:
         ),
     )
     gamma_interference: float = field(
-        default=0.0,
+        default=1.0,
         metadata=about(
             "weight of the seconds that neighbours cost",
             short_env="SCHEDULER_GAMMA_INTERFERENCE",
@@ -240,16 +251,39 @@ class Online:
         default=100,
         metadata=about("recent decisions over which the cap applies", at_least=1),
     )
+    exploration_floor: float = field(
+        default=0.01,
+        metadata=about(
+            "share of the time of all jobs for pairs that were never tried, within the cap",
+            at_least=0,
+            at_most=1,
+        ),
+    )
+    in_flight_limit_s: float = field(
+        default=86_400.0,
+        metadata=about(
+            "seconds after which a scored job that was never observed is no longer waited for",
+            above=0,
+        ),
+    )
     enable_interference: bool = field(
         default=False,
         metadata=about(
-            "learn how job types slow each other down",
+            "let neighbours count in choices, and name those to avoid",
             short_env="SCHEDULER_ENABLE_INTERFERENCE",
         ),
     )
     avoid_slowdown: float = field(
         default=0.1,
         metadata=about("slowdown from which neighbours are avoided; 0.1: 10 %", at_least=0),
+    )
+    avoid_probability: float = field(
+        default=0.9,
+        metadata=about(
+            "how probable a slowdown above that must be for neighbours to be avoided",
+            above=0,
+            at_most=1,
+        ),
     )
     forgetting: float = field(
         default=1.0,
@@ -264,8 +298,15 @@ class Online:
         metadata=about("features of a job that may predict its run time, comma-separated"),
     )
     gpu_label: str = field(
-        default="nvidia.com/gpu.product",
-        metadata=about("label of nodes that names their GPU type, for the selector in answers"),
+        default="nvidia",
+        metadata=about(
+            "label of nodes that names their GPU type, for the selector in answers, or who sets "
+            f"it: {', '.join(GPU_LABELS)}"
+        ),
+    )
+    legacy_metrics: bool = field(
+        default=False,
+        metadata=about("also export metrics under the names of earlier agents, scheduler_…"),
     )
     prior_runtime_s: float = field(
         default=10.0, metadata=about("run time that is shown before anything is known", above=0)

@@ -16,6 +16,8 @@ from podium.store.records import (
     RUNNING,
     STATES,
     STATUSES,
+    SUCCEEDED,
+    TIMED_OUT,
     CandidateRecord,
     CheckpointRecord,
     DamagedRow,
@@ -29,7 +31,8 @@ from podium.store.upkeep import Rhythm, Upkeep
 
 __all__ = [
     "FAILED", "FINISHED", "INTERRUPTED", "JUDGED", "PROPOSED", "RUNNING", "STATES", "STATUSES",
-    "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints", "DamagedRow", "Follower",
-    "Learner", "LostStore", "ObservationRecord", "ObservationWriter", "Observations", "Progress",
-    "Receipt", "ReusedName", "Rhythm", "RunRecord", "Runs", "Store", "Upkeep", "open_store",
+    "SUCCEEDED", "TIMED_OUT", "CandidateRecord", "Candidates", "CheckpointRecord", "Checkpoints",
+    "DamagedRow", "Follower", "Learner", "LostStore", "ObservationRecord", "ObservationWriter",
+    "Observations", "Progress", "Receipt", "ReusedName", "Rhythm", "RunRecord", "Runs", "Store",
+    "Upkeep", "open_store",
 ]  # fmt: skip

@@ -118,18 +118,6 @@ class Observations:
                 connection.execute(_ADD, register.fresh)
         return receipts
 
-    def check_unused(self, record: ObservationRecord) -> None:
-        """Looks whether the names of what is not to be kept belong to something that is.
-
-        Raises:
-            ReusedName: one of them does.
-        """
-        row = observation_row(record)
-        with reading(self.engine) as connection:
-            found = known_of(connection, [row])
-        for kind, known in found:
-            raise ReusedName.of(kind, known[kind])
-
     def names(self, kind: str, asked: Iterable[str]) -> set[str]:
         """Finds those of some "job_type" or "gpu_type" that runs were kept of, not forgotten since.
 

@@ -14,6 +14,10 @@ MOST_ID = 2**62
 RUNNING, INTERRUPTED, FINISHED, FAILED = "running", "interrupted", "finished", "failed"
 STATUSES = (RUNNING, INTERRUPTED, FINISHED, FAILED)
 
+SUCCEEDED, TIMED_OUT = "", "timed_out"
+OUTCOMES = (SUCCEEDED, FAILED, TIMED_OUT)
+"""How observed jobs ended."""
+
 PROPOSED, JUDGED = "proposed", "judged"
 STATES = (PROPOSED, JUDGED)
 
@@ -66,7 +70,7 @@ class CandidateRecord:
 
 @dataclass(frozen=True, slots=True)
 class ObservationRecord:
-    """Describes a finished job: how long its type ran on a GPU type, and what ran beside it."""
+    """Describes a job that ended: how long its type ran on a GPU type, and what ran beside it."""
 
     job_type: str
     gpu_type: str
@@ -78,6 +82,8 @@ class ObservationRecord:
     key: str | None = None  # of the request; one that is sent again counts once
     job_id: str | None = None  # of the job; one that is reported again counts once
     forgets: str = ""  # "job_type" or "gpu_type": no run, but a name to be forgotten
+    outcome: str = SUCCEEDED
+    unlearned: str = ""  # digest of what else its request said; empty: nobody noted it
     id: int = 0  # the store gives it, from 1 on; 0: not stored yet
 
 

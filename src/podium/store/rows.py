@@ -23,6 +23,7 @@ from podium.store.cells import (
 )
 from podium.store.records import (
     MOST_ID,
+    OUTCOMES,
     STATES,
     STATUSES,
     CandidateRecord,
@@ -108,6 +109,8 @@ def observation_row(record: ObservationRecord) -> dict[str, Any]:
     label = f'observation of "{record.job_type[:LONGEST_NAME]}"'
     for name in ("job_type", "gpu_type", "key", "job_id"):
         _check_length(getattr(record, name), f"{label}, {name}")
+    if record.outcome not in OUTCOMES:
+        raise UnknownName.among("outcome", record.outcome, OUTCOMES, where=label)
     row = _row(record, _OBSERVATION_CELLS, label)
     del row["id"]
     return row
@@ -232,6 +235,12 @@ def _kind(cell: str) -> str:
     return cell
 
 
+def _outcome(cell: str) -> str:
+    if cell not in OUTCOMES:
+        raise Damage(f"is {cell!a:.64}, which this version does not know")
+    return cell
+
+
 def _id(cell: int) -> int:
     if not is_number(whole_of(cell)):
         raise Damage("is not the id of an observation")
@@ -253,6 +262,7 @@ _NUMBER = (number_cell, number_of)
 _WHOLE = (_whole, whole_of)
 _ID = (_whole, _id)
 _KIND = (text_cell, _kind)
+_OUTCOME = (text_cell, _outcome)
 _FLAG = (_flag, bool)
 _NUMBER_OR_NONE = (_number_or_none, _number_or_none_of)
 _TEXT_OR_NONE = (_text_or_none, _text_or_none_of)
@@ -273,6 +283,7 @@ _OBSERVATION: dict[str, tuple[Cell, Value]] = {
     "id": _ID, "recorded_s": _NUMBER, "job_type": _TEXT, "gpu_type": _TEXT,
     "runtime_s": _NUMBER, "colocated_job_types": _TEXTS, "features": _SIZES, "source": _TEXT,
     "key": _TEXT_OR_NONE, "job_id": _TEXT_OR_NONE, "forgets": _KIND,
+    "outcome": _OUTCOME, "unlearned": _TEXT,
 }  # fmt: skip
 _CHECKPOINT: dict[str, tuple[Cell, Value]] = {
     "name": _TEXT, "last_id": _ID, "state": _JSON, "recorded_s": _NUMBER,

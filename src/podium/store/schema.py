@@ -70,6 +70,8 @@ OBSERVATIONS = Table(
     Column("key", Text, unique=True),
     Column("job_id", Text, unique=True),
     Column("forgets", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("unlearned", Text, nullable=False),
 )
 
 CHECKPOINTS = Table(
@@ -166,6 +168,15 @@ CREATE TABLE checkpoints (
             "UPDATE observations SET job_id = key",
             "CREATE UNIQUE INDEX observations_by_job ON observations (job_id)",
             "ALTER TABLE observations ADD COLUMN forgets TEXT NOT NULL DEFAULT ''",
+        ),
+    ),
+    Migration(
+        4,
+        "how observed jobs ended, and what else was said of them",
+        (
+            # Until now only runs that succeeded were kept.
+            "ALTER TABLE observations ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE observations ADD COLUMN unlearned TEXT NOT NULL DEFAULT ''",
         ),
     ),
 )

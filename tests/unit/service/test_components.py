@@ -175,7 +175,19 @@ def test_its_figures_are_among_the_metrics(service):
     text = service.get("/metrics", RIGHT).body.decode()
     assert "echo_words_total 1.0" in text
     assert 'podium_request_duration_seconds_count{route="/echo",status="200"} 1.0' in text
-    assert "scheduler_avg_uncertainty" in text
+    assert "podium_online_uncertainty_seconds" in text
+
+
+def test_what_it_knows_of_nodes_is_in_the_selectors_of_others(tmp_path, echo):
+    echo.label_values = lambda label: [f"NVIDIA-A100-SXM4-80GB under {label}"]
+    with Composed(tmp_path, echo) as service:
+        service.learning.selector.label_values = service.components.label_values
+        told = service.post("/v1/score", {**SCORE, "candidate_gpu_types": ["A100-80GB"]}).json
+        label = "nvidia.com/gpu.product"
+        assert told["gpu_selector"]["nodeSelector"] == {
+            label: f"NVIDIA-A100-SXM4-80GB under {label}"
+        }
+        assert told["selector_on_nodes"] is True
 
 
 def test_it_is_described_under_its_own_tag(service):

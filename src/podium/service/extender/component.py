@@ -106,6 +106,11 @@ class Extender(Component):
         answered = [replace(each, is_loopback_only=own.loopback_only) for each in listed]
         return [*answered, self._explanations()]
 
+    def label_values(self, label: str) -> set[str]:
+        """Lists the values that the nodes of the cluster have under a label."""
+        specs = (spec for spec in self.state.specs if spec is not None)
+        return {spec.labels[label] for spec in specs if label in spec.labels}
+
     def collectors(self) -> Sequence[Collector]:
         """Lists durations and counts, and figures of the state."""
         rows = {

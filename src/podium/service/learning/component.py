@@ -20,6 +20,7 @@ from podium.service.learning.journal import Journal
 from podium.service.learning.learner import AgentLearner
 from podium.service.learning.metrics import LearningMetrics
 from podium.service.learning.routes import LearningRoutes
+from podium.service.learning.selector import Selector
 from podium.settings import Settings, shown
 from podium.store import Rhythm, Store
 
@@ -51,6 +52,7 @@ class Learning(Component):
         rhythm = Rhythm(serve.poll_s, serve.checkpoint_interval_s, serve.retention_observations)
         self.journal = Journal(store, self.learner, rhythm, log, serve.store_limit_s)
         self.metrics = LearningMetrics()
+        self.selector = Selector(settings.online.gpu_label)
 
     @property
     def failure(self) -> Exception | None:
@@ -60,11 +62,13 @@ class Learning(Component):
     def routes(self) -> Sequence[JsonRoute]:
         """Lists score, observe, assign and forget."""
         serve = self._settings.serve
-        return LearningRoutes(self.learner, self.journal, self.metrics, self._log, serve).listed()
+        parts = (self.learner, self.journal, self.metrics, self.selector)
+        return LearningRoutes(*parts, self._log, serve).listed()
 
     def collectors(self) -> Sequence[Collector]:
         """Lists counters of decisions and observations, and figures of the agent."""
-        return self.metrics.collectors(self.learner, self.journal)
+        is_legacy = self._settings.online.legacy_metrics
+        return self.metrics.collectors(self.learner, self.journal, is_legacy=is_legacy)
 
     def config(self) -> Mapping[str, Any]:
         """Returns the parameters of the agent, under the names that they have always had."""

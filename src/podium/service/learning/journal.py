@@ -142,22 +142,6 @@ class Journal:
         self.health.recover()
         return stored
 
-    async def check_unused(self, record: ObservationRecord) -> None:
-        """Checks that an observation that will not be stored reuses no stored key or job.
-
-        Raises:
-            ReusedName: one of them does.
-            MissingError: the store cannot be asked within the limit.
-        """
-        loop = asyncio.get_running_loop()
-        asked = loop.run_in_executor(self._thread, self._observations.check_unused, record)
-        try:
-            async with asyncio.timeout(self._limit_s):
-                await asyncio.shield(asked)
-        except TimeoutError:
-            problem = f"the database did not answer within {self._limit_s:g} s"
-            raise MissingError(problem, hint="check the health of the database") from None
-
     async def names(
         self, job_types: Sequence[str], gpu_types: Sequence[str]
     ) -> tuple[set[str], set[str]]:

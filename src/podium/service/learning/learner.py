@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podium.online import Agent, Observation, Parameters
-from podium.store import ObservationRecord
+from podium.store import SUCCEEDED, ObservationRecord
 
 
 class AgentLearner:
@@ -49,4 +49,6 @@ def observation_of(record: ObservationRecord) -> Observation:
         record.runtime_s,
         record.features,
         record.colocated_job_types,
+        record.outcome == SUCCEEDED,
+        record.job_id or "",
     )

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from starlette.types import Scope
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PodiumError, UsageError
-from podium.online import Request, assign_costs
+from podium.online import Assignment, Candidate, Place, Request, assign_costs, transport_plan
+from podium.online.priority import priority_score
 from podium.service.components import Answer, JsonRoute
 from podium.service.http.body import too_long
 from podium.service.http.problem import Field, Problem
@@ -36,6 +41,7 @@ from podium.service.learning.requests import (
     ObserveRequest,
     ScoreRequest,
 )
+from podium.service.learning.selector import Selector
 from podium.settings import Serve
 from podium.store import ObservationRecord, ReusedName
 
@@ -58,14 +64,15 @@ class LearningRoutes:
         learner: AgentLearner,
         journal: Journal,
         metrics: LearningMetrics,
+        selector: Selector,
         log: FilteringBoundLogger,
         serve: Serve,
     ) -> None:
         self._learner, self._journal = learner, journal
         self._metrics, self._log = metrics, log
-        self._serve = serve
+        self._selector, self._serve = selector, serve
         self._source = socket.gethostname()
-        self._sizes = frozenset(learner.agent.parameters.features)
+        self._sizes = dict.fromkeys(learner.agent.parameters.features)
         self._turn = asyncio.Lock()
 
     def listed(self) -> list[JsonRoute]:
@@ -88,31 +95,52 @@ class LearningRoutes:
 
     async def score(self, body: ScoreRequest, _scope: Scope) -> Mapping[str, Any]:
         """Decides where a job runs."""
+        request = self._scored(body)
+        started = time.perf_counter()
+        answer = self._learner.agent.score(request, time.monotonic())
+        self._metrics.scoring.observe(time.perf_counter() - started)
+        self._metrics.decided(answer)
+        selected = self._selector.select(answer.chosen_gpu_type)
+        expected_s = answer.chosen.expected_s
+        return {
+            "priority_score": priority_score(expected_s, body.waited_s, body.weight),
+            "gpu_selector": selected.fields,
+            "selector_on_nodes": selected.is_on_nodes,
+            **answer.as_object(),
+            "ignored_features": self._ignored(body.features),
+            "missing_features": [name for name in self._sizes if name not in request.features],
+        }
+
+    def _scored(self, body: ScoreRequest) -> Request:
         self._bound("candidate_gpu_types", body.candidate_gpu_types)
+        self._bound("places", body.places)
         self._bound("colocated_job_types", body.colocated_job_types)
-        if not body.candidate_gpu_types:
+        for number, place in enumerate(body.places):
+            self._bound(f"places[{number}].colocated_job_types", place.colocated_job_types)
+        if not body.candidate_gpu_types and not body.places:
+            name = "places" if "places" in body.model_fields_set else "candidate_gpu_types"
             raise Problem(
                 400,
                 "no GPU type to choose from",
                 hint="list at least one",
-                fields=[Field("candidate_gpu_types", "the list is empty")],
+                fields=[Field(name, "the list is empty")],
             )
-        request = Request(
+        return Request(
             body.job_type,
             tuple(body.candidate_gpu_types),
             self._used(body.features),
             tuple(body.colocated_job_types),
+            tuple(
+                Place(each.gpu_type, tuple(each.colocated_job_types), each.node)
+                for each in body.places
+            ),
+            body.job_id,
         )
-        started = time.perf_counter()
-        answer = self._learner.agent.score(request)
-        self._metrics.scoring.observe(time.perf_counter() - started)
-        self._metrics.decided(answer.chosen_gpu_type, answer.decision_type)
-        ignored = [name for name in body.features if name not in self._sizes]
-        return {**answer.as_object(), "ignored_features": ignored}
 
     async def observe(self, body: ObserveRequest, scope: Scope) -> Mapping[str, Any]:
         """Stores an observation for good, then learns from it."""
         self._bound("colocated_job_types", body.colocated_job_types)
+        key = _key(scope)
         record = ObservationRecord(
             body.job_type,
             body.gpu_type,
@@ -121,18 +149,22 @@ class LearningRoutes:
             colocated_job_types=tuple(body.colocated_job_types),
             features=self._used(body.features),
             source=self._source,
-            key=_key(scope),
+            key=key,
             job_id=body.job_id or None,
+            outcome=body.outcome,
+            unlearned=self._unlearned(body.features) if key else "",
         )
         self._check(record)
         try:
             with _database_errors():
-                return await (self._store(record) if body.success else self._skip(record))
+                taught = await self._store(record)
         except ReusedName as error:
             fields = [Field(error.where, error.message)]
             raise Problem(409, error.message, hint=error.hint, fields=fields) from error
+        return {**taught, "ignored_features": self._ignored(body.features)}
 
     async def _store(self, record: ObservationRecord) -> Mapping[str, Any]:
+        before = self._pair(record)
         started = time.perf_counter()
         if self._learner.agent.knows(observation_of(record)):
             (stored,) = await self._journal.store([record])
@@ -141,15 +173,9 @@ class LearningRoutes:
         waited_s = time.perf_counter() - started
         self._metrics.committing.observe(waited_s)
         if not stored.is_repeat:
-            self._metrics.observed(record.job_type, record.gpu_type)
+            self._metrics.observed(record.job_type, record.gpu_type, record.outcome)
         await self._journal.learn(stored.id, waited_s)
-        is_repeat = stored.is_repeat
-        return self._known(record, is_updated=not is_repeat, is_repeated=is_repeat)
-
-    async def _skip(self, record: ObservationRecord) -> Mapping[str, Any]:
-        if record.key is not None or record.job_id is not None:
-            await self._journal.check_unused(record)
-        return self._known(record, is_updated=False)
+        return _taught(before, self._pair(record), is_repeated=stored.is_repeat)
 
     async def forget(self, body: ForgetRequest, _scope: Scope) -> Mapping[str, Any]:
         """Forgets job types and GPU types, as though they had never been observed."""
@@ -195,8 +221,14 @@ class LearningRoutes:
         for row, costs in enumerate(body.costs):
             if len(costs) != width:
                 raise _mismatch(f"costs[{row}]", len(costs), width)
-        table = np.array(body.costs, dtype=np.float64).reshape(len(body.costs), width)
-        return lambda: assign_costs(table, body.capacities).as_object()
+        rows = [[math.inf if cost is None else cost for cost in row] for row in body.costs]
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), width)
+
+        def work() -> Mapping[str, Any]:
+            found = assign_costs(table, body.capacities)
+            return {**found.as_object(), **_plan(table, body)}
+
+        return work
 
     def _by_jobs(self, body: JobsRequest) -> Work:
         self._bound("jobs", body.jobs)
@@ -206,7 +238,14 @@ class LearningRoutes:
         if len(capacities) != len(body.gpu_types):
             raise _invalid("gpu_types", "a GPU type is listed twice", "list each GPU type once")
         requests = [self._request(job, body.gpu_types) for job in body.jobs]
-        return lambda: self._learner.agent.assign(requests, capacities).as_object()
+
+        def work() -> Mapping[str, Any]:
+            table = self._learner.agent.costs(requests, body.gpu_types)
+            found = assign_costs(table, body.capacities)
+            named = Assignment(found.columns, found.cost, tuple(body.gpu_types))
+            return {**named.as_object(), **_plan(table, body)}
+
+        return work
 
     def _request(self, job: Job, gpu_types: Sequence[str]) -> Request:
         self._bound("jobs.colocated_job_types", job.colocated_job_types)
@@ -232,24 +271,23 @@ class LearningRoutes:
             hint = f"{error.hint}; POST /v1/forget frees names that are no longer used"
             raise Problem(409, error.message, hint=hint, fields=fields) from error
 
-    def _known(
-        self, record: ObservationRecord, *, is_updated: bool, is_repeated: bool = False
-    ) -> Mapping[str, Any]:
-        agent = self._learner.agent
+    def _pair(self, record: ObservationRecord) -> Candidate:
         request = Request(record.job_type, (record.gpu_type,), record.features)
-        (pair,) = agent.candidates(request)
-        return {
-            "status": "ok",
-            "updated": is_updated,
-            "repeated": is_repeated,
-            "new_uncertainty": pair.sigma,
-            "observations": pair.observations,
-        }
+        (pair,) = self._learner.agent.candidates(request)
+        return pair
 
-    def _used(self, features: Mapping[str, float | bool | str]) -> dict[str, float]:
+    def _ignored(self, features: Iterable[str]) -> list[str]:
+        return [name for name in features if name not in self._sizes]
+
+    def _unlearned(self, features: Mapping[str, float | bool | str | None]) -> str:
+        """Returns a digest of what is not stored, by which a request under the same key is told."""
+        rest = {name: features[name] for name in self._ignored(features)}
+        return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _used(self, features: Mapping[str, float | bool | str | None]) -> dict[str, float]:
         used: dict[str, float] = {}
         for name, value in features.items():
-            if name not in self._sizes:
+            if name not in self._sizes or value is None:
                 continue
             if not isinstance(value, float):
                 raise _invalid(f"features.{name}", "not a number", "send a number")
@@ -277,6 +315,32 @@ def _database_errors() -> Iterator[None]:
             "the service's log has the details",
             headers={"retry-after": "1"},
         ) from error
+
+
+def _taught(before: Candidate, now: Candidate, *, is_repeated: bool) -> Mapping[str, Any]:
+    """Tells what an observation changed in what is believed of its pair."""
+    return {
+        "status": "ok",
+        "updated": not is_repeated,
+        "repeated": is_repeated,
+        "new_uncertainty": now.sigma,
+        "observations": now.observations,
+        "failures": now.failures,
+        "success_chance": now.success_chance,
+        "mean_interval_s": list(now.mean_interval_s),
+        "run_interval_s": list(now.run_interval_s),
+        "before": {
+            "mu": before.mu,
+            "sigma": before.sigma,
+            "success_chance": before.success_chance,
+            "mean_interval_s": list(before.mean_interval_s),
+        },
+        "mu": now.mu,
+    }
+
+
+def _plan(costs: NDArray[np.float64], body: CostsRequest | JobsRequest) -> Mapping[str, Any]:
+    return {"plan": transport_plan(costs, body.capacities).tolist()} if body.plan else {}
 
 
 def _key(scope: Scope) -> str | None:

@@ -58,21 +58,23 @@ def test_probes_have_no_side_effects(service):
     assert service.state() == before
 
 
-def test_decisions_and_observations_are_counted_under_the_names_of_before(service):
+def test_decisions_and_observations_are_counted(service):
     service.post("/v1/score", {**SCORE, "candidate_gpu_types": ["A100-80GB"]})
     service.post("/v1/observe", OBSERVE)
     for _ in range(3):
         service.post("/v1/score", {**SCORE, "candidate_gpu_types": ["A100-80GB"]})
     found = metrics_of(service)
-    decided = "scheduler_decisions_total"
+    decided = "podium_online_decisions_total"
     gpu = ("gpu_type", "A100-80GB")
     assert found[decided, (("decision_type", "forced"), gpu)] == 1
     assert found[decided, (("decision_type", "exploitation"), gpu)] == 3
-    assert found["scheduler_observe_events_total", (gpu, ("job_type", "train-bert"))] == 1
-    assert found["scheduler_scoring_duration_seconds_count", ()] == 4
-    assert found["scheduler_exploration_ratio", ()] == 0
-    assert found["scheduler_avg_uncertainty", ()] > 0
-    assert found["scheduler_regret_estimate", ()] == 0
+    assert found["podium_online_observed_total", (gpu, ("job_type", "train-bert"))] == 1
+    assert found["podium_online_scoring_seconds_count", ()] == 4
+    assert found["podium_online_exploration_ratio", ()] == 0
+    assert found["podium_online_uncertainty_seconds", ()] > 0
+    assert found["podium_online_exploration_price_ratio", ()] == 0
+    assert found["podium_online_regret_ratio", ()] == 0  # there was no other candidate
+    assert not any(name.startswith("scheduler_") for name, _ in found)
     assert found["podium_observations", ()] == found["podium_learned_id", ()] == 1
     assert found["podium_job_types", ()] == found["podium_pairs", ()] == 1
     assert found["podium_refused", ()] == 0
@@ -81,7 +83,30 @@ def test_decisions_and_observations_are_counted_under_the_names_of_before(servic
     assert found["podium_observe_commit_seconds_count", ()] == 1
 
 
-def test_no_series_is_named_twice(service):
+def test_figures_have_the_names_of_earlier_agents_as_well_if_asked(tmp_path):
+    with Service(tmp_path, {"online.legacy_metrics": True}) as service:
+        service.post("/v1/score", {**SCORE, "candidate_gpu_types": ["A100-80GB"]})
+        service.post("/v1/observe", OBSERVE)
+        found = metrics_of(service)
+    gpu, job = ("gpu_type", "A100-80GB"), ("job_type", "train-bert")
+    assert found["scheduler_decisions_total", (("decision_type", "forced"), gpu)] == 1
+    assert found["scheduler_observe_events_total", (gpu, job)] == 1
+    assert found["scheduler_scoring_duration_seconds_count", ()] == 1
+    for old, new in (
+        ("exploration_ratio", "exploration_ratio"),
+        ("avg_uncertainty", "uncertainty_seconds"),
+        ("regret_estimate", "exploration_price_ratio"),
+    ):
+        assert found[f"scheduler_{old}", ()] == found[f"podium_online_{new}", ()]
+
+
+@pytest.mark.parametrize("is_legacy", [True, False])
+def test_no_series_is_named_twice(tmp_path, is_legacy):
+    with Service(tmp_path, {"online.legacy_metrics": is_legacy}) as service:
+        _check_that_no_series_is_named_twice(service)
+
+
+def _check_that_no_series_is_named_twice(service):
     service.post("/v1/score", SCORE)
     lines = [
         line.rpartition(" ")[0]
@@ -95,9 +120,9 @@ def test_names_that_callers_choose_do_not_grow_the_metrics_for_ever():
     metrics, learning = Metrics(), LearningMetrics()
     metrics.add([learning._observed.counter])
     for number in range(MOST_LABELS + 50):
-        learning.observed(f"job-{number}", "gpu")
+        learning.observed(f"job-{number}", "gpu", "")
     text = metrics.text().decode()
-    assert text.count("scheduler_observe_events_total{") == MOST_LABELS + 1
+    assert text.count("podium_online_observed_total{") == MOST_LABELS + 1
     assert f'{{gpu_type="{OTHER}",job_type="{OTHER}"}} 50.0' in text
 
 

@@ -64,7 +64,8 @@ def test_a_damaged_observation_of_another_replica_keeps_nothing_from_being_learn
         spoil(
             tmp_path,
             "INSERT INTO observations SELECT 2, recorded_s, job_type, gpu_type, runtime_s,"
-            " colocated_job_types, 'nope', source, NULL, NULL, forgets FROM observations",
+            " colocated_job_types, 'nope', source, NULL, NULL, forgets, outcome, ''"
+            " FROM observations",
         )
         assert service.post("/v1/observe", OBSERVE).json["observations"] == 2
         assert service.get("/readyz").status == 200

@@ -1,10 +1,13 @@
 import asyncio
 import json
+from dataclasses import replace
+from pathlib import Path
 
+import support.observed
 from podium.online import Parameters, Request
 from podium.online.runtime import RuntimeModel
 from podium.service.learning.learner import AgentLearner
-from podium.store import ObservationRecord, open_store
+from podium.store import CheckpointRecord, ObservationRecord, open_store
 from support.observed import PARAMETERS, seen
 from support.service import OBSERVE, SCORE, Service
 
@@ -18,13 +21,39 @@ def test_a_state_is_taken_up_again():
     for gpu_type in ("a", "a", "b"):
         first.observe(record("job", gpu_type))
     first.observe(record("other", "c", ("job",)))
+    first.observe(replace(record("job", "b"), outcome="failed"))
     second = AgentLearner(Parameters())
     second.restore(json.loads(json.dumps(first.state())))
     asked = Request("job", ("a", "b", "c"))
     assert second.agent.candidates(asked) == first.agent.candidates(asked)
     for learner in (first, second):
         figures = learner.agent.figures()
-        assert (figures.job_types, figures.pairs) == (1, 2)
+        assert (figures.job_types, figures.pairs, figures.failures) == (2, 3, 1)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_taken_up(tmp_path):
+    state = json.loads((Path(support.observed.__file__).parent / "agent_state_1.json").read_text())
+    with open_store(str(tmp_path / "podium.db")) as store:
+        told = [ObservationRecord("train-bert", "A100-80GB", 72.0, 0.0) for _ in range(23)]
+        store.observations.add(told)
+        store.checkpoints.save(CheckpointRecord("online", 22, state, recorded_s=0.0))
+    with Service(tmp_path) as service:
+        known = service.post("/v1/score", SCORE).json["candidates"]
+        # 6 alone and 4 beside another from the checkpoint, 1 that came after it.
+        assert [each["observations"] for each in known] == [11, 6]
+        assert 60.0 < known[0]["mu"] < 90.0
+        assert 160.0 < known[1]["mu"] < 220.0
+        assert [each["success_chance"] for each in known] == [1.0, 1.0]
+    with Service(tmp_path) as service:
+        assert service.post("/v1/score", SCORE).json["candidates"] == known
+
+
+def test_an_observation_of_any_replica_closes_the_decision_of_its_job():
+    learner = AgentLearner(Parameters())
+    learner.agent.score(Request("job", ("a", "b"), job_id="j7"))
+    assert learner.agent.figures().in_flight == 1
+    learner.observe(replace(record("job", "a"), job_id="j7"))
+    assert learner.agent.figures().in_flight == 0
 
 
 def test_checkpoints_and_retention_follow_the_settings(tmp_path):

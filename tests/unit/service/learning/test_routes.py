@@ -1,10 +1,13 @@
 import asyncio
 import contextlib
+import itertools
 import random
 import sqlite3
 
+import numpy as np
 import pytest
 
+from podium.online.priority import priority_score
 from podium.service.learning.replies import AssignReply, ForgetReply, ObserveReply, ScoreReply
 from podium.store import ObservationRecord
 from support.malformed import malformed
@@ -29,7 +32,9 @@ def test_a_score_has_the_documented_shape(service):
     assert told.avoid_co_locate_with == []
     assert told.decision_type == "forced"
     assert not told.exploration
-    assert told.priority_score == 50.0
+    assert told.priority_score == priority_score(told.expected_s)
+    assert told.selector_on_nodes is None  # nobody knows the cluster
+    assert told.missing_features == ["model_params_m"]
     chosen = next(c for c in told.candidates if c.gpu_type == told.chosen_gpu_type)
     assert told.terms.model_dump() == chosen.model_dump(include=set(told.terms.model_dump()))
 
@@ -55,11 +60,128 @@ def test_the_other_documented_form_of_an_observation_is_taken(service):
     assert service.store.observations.since(0)[0].runtime_s == 12.0
 
 
-def test_a_job_that_failed_teaches_nothing(service):
+@pytest.mark.parametrize("ending", [{"success": False}, {"timed_out": True}])
+def test_a_job_that_failed_is_kept_and_counts_against_its_pair(service, ending):
+    service.post("/v1/observe", OBSERVE)
+    reply = service.post("/v1/observe", {**OBSERVE, **ending})
+    told = ObserveReply.model_validate_json(reply.body)
+    assert (told.updated, told.observations, told.failures) == (True, 1, 1)
+    assert told.success_chance < told.before.success_chance
+    assert told.mu == told.before.mu  # a failure says nothing about run times
+    scored = ScoreReply.model_validate_json(service.post("/v1/score", SCORE).body)
+    pair = scored.candidates[0]
+    assert (pair.failures, pair.success_chance) == (1, told.success_chance)
+    assert pair.failure > 0.0
+    _, record = service.store.observations.since(0)
+    assert record.outcome == ("timed_out" if "timed_out" in ending else "failed")
+    text = service.get("/metrics").body.decode()
+    assert 'podium_online_failed_total{gpu_type="A100-80GB",job_type="train-bert"} 1.0' in text
+
+
+def test_an_observation_tells_what_it_taught(service):
+    told = [
+        ObserveReply.model_validate_json(service.post("/v1/observe", OBSERVE).body)
+        for _ in range(3)
+    ]
+    for one, next_one in itertools.pairwise(told):
+        assert next_one.before.mu == one.mu
+        assert next_one.before.mean_interval_s == one.mean_interval_s
+        assert next_one.new_uncertainty < one.new_uncertainty
+    low, high = told[-1].mean_interval_s
+    assert low < 73.4 < high
+    run_low, run_high = told[-1].run_interval_s
+    assert run_low < low < high < run_high
+
+
+def test_neighbours_of_each_place_change_the_choice(tmp_path):
+    flags = {"online.enable_interference": True, "online.gamma_interference": 1.0}
+    with Service(tmp_path, flags) as service:
+        for number in range(40):
+            beside = ["noisy"] if number % 2 else []
+            for gpu_type, runtime_s in (("fast", 10.0), ("slow", 15.0)):
+                body = {
+                    "job_type": "a", "gpu_type": gpu_type, "colocated_job_types": beside,
+                    "measured_runtime_s": runtime_s * (3.0 if beside else 1.0),
+                }  # fmt: skip
+                assert service.post("/v1/observe", body).status == 200
+        places = [
+            {"gpu_type": "fast", "node": "n1", "colocated_job_types": ["noisy"]},
+            {"gpu_type": "slow", "node": "n2"},
+        ]
+        told = service.post("/v1/score", {"job_type": "a", "places": places}).json
+        assert (told["chosen_gpu_type"], told["chosen_node"]) == ("slow", "n2")
+        alone = [{**place, "colocated_job_types": []} for place in places]
+        told = service.post("/v1/score", {"job_type": "a", "places": alone}).json
+        assert (told["chosen_gpu_type"], told["chosen_node"]) == ("fast", "n1")
+
+
+def test_a_scored_job_is_in_flight_until_it_is_observed(service):
+    job = {"job_id": "j1", "job_type": "train-bert"}
+    sent = service.post("/v1/score", {**SCORE, **job}).json["chosen_gpu_type"]
+
+    def in_flight():
+        told = service.post("/v1/score", SCORE).json["candidates"]
+        return {each["gpu_type"]: each["in_flight"] for each in told}[sent]
+
+    assert in_flight() == 1
+    service.post("/v1/observe", {**OBSERVE, **job, "gpu_type": sent})
+    assert in_flight() == 0
+
+
+def test_jobs_that_start_at_once_are_spread(service):
+    chosen = {
+        service.post("/v1/score", {**SCORE, "job_id": f"j{n}"}).json["chosen_gpu_type"]
+        for n in range(4)
+    }
+    assert chosen == set(SCORE["candidate_gpu_types"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"job_type": "a"},
+        {"job_type": "a", "candidate_gpu_types": ["g"], "places": [{"gpu_type": "g"}]},
+        {"job_type": "a", "places": [{"gpu_type": "g"}], "colocated_job_types": ["b"]},
+        {"job_type": "a", "places": [{"gpu_type": ""}]},
+        {"job_type": "a", "candidate_gpu_types": ["g"], "waited_s": -1},
+        {"job_type": "a", "candidate_gpu_types": ["g"], "weight": 0},
+    ],
+)
+def test_a_score_names_its_candidates_in_one_way(service, body):
     before = service.state()
-    reply = service.post("/v1/observe", {**OBSERVE, "success": False})
-    assert (reply.status, reply.json["updated"], reply.json["observations"]) == (200, False, 0)
+    reply = service.post("/v1/score", body)
+    assert (reply.status, bool(reply.error.fields)) == (422, True)
     assert service.state() == before
+
+
+def test_no_places_are_a_bad_request(service):
+    reply = service.post("/v1/score", {"job_type": "a", "places": []})
+    assert (reply.status, reply.error.fields[0].name) == (400, "places")
+
+
+def test_jobs_are_ordered_by_what_waiting_costs_against_their_time(service):
+    for job_type, runtime_s in (("short", 10.0), ("long", 1000.0)):
+        for _ in range(5):
+            body = {"job_type": job_type, "gpu_type": "g", "measured_runtime_s": runtime_s}
+            service.post("/v1/observe", body)
+
+    def priority(job_type, **more):
+        body = {"job_type": job_type, "candidate_gpu_types": ["g"], **more}
+        return service.post("/v1/score", body).json["priority_score"]
+
+    assert priority("short") > priority("long")
+    assert priority("long", waited_s=86_400) > priority("short")
+    assert priority("long", weight=1000) > priority("short")
+
+
+def test_a_cost_may_be_negative_and_the_expected_time_is_not(service):
+    for gpu_type in ("A100-80GB", "L4-24GB"):
+        for _ in range(3):
+            service.post("/v1/observe", {**OBSERVE, "gpu_type": gpu_type})
+    body = {**SCORE, "candidate_gpu_types": [*SCORE["candidate_gpu_types"], "new"]}
+    told = service.post("/v1/score", body).json
+    assert min(each["cost"] for each in told["candidates"]) < 0.0
+    assert all(each["expected_s"] > 0.0 for each in told["candidates"])
 
 
 def test_what_is_told_twice_counts_once(service):
@@ -76,7 +198,7 @@ def test_a_repeat_says_so_and_is_not_counted(service):
     assert (first.json["updated"], first.json["repeated"]) == (True, False)
     assert (again.status, again.json["updated"], again.json["repeated"]) == (200, False, True)
     assert again.json["observations"] == 1
-    counted = b'scheduler_observe_events_total{gpu_type="A100-80GB",job_type="train-bert"} 1.0'
+    counted = b'podium_online_observed_total{gpu_type="A100-80GB",job_type="train-bert"} 1.0'
     assert counted in service.get("/metrics").body
 
 
@@ -103,10 +225,27 @@ def test_another_observation_under_the_same_name_is_a_conflict(service, name, ch
     assert service.state() == before
 
 
-def test_a_failed_run_leaves_its_name_free(service):
+def test_another_body_under_the_same_key_is_a_conflict_whatever_differs(service):
+    key = {**JSON, "idempotency-key": "k1"}
+    first = {**OBSERVE, "features": {"tenant": "a"}}
+    assert service.post("/v1/observe", first, key).json["updated"] is True
+    assert service.post("/v1/observe", first, key).json["repeated"] is True
+    for features in ({"tenant": "b"}, {}, {"tenant": "a", "zone": 1}):
+        reply = service.post("/v1/observe", {**OBSERVE, "features": features}, key)
+        assert (reply.status, reply.error.fields[0].name) == (409, "Idempotency-Key")
+    # The same job may be told of in other words: who watches it twice, counts it once.
+    job = {**OBSERVE, "job_id": "j1"}
+    assert service.post("/v1/observe", {**job, "features": {"tenant": "a"}}).status == 200
+    told = service.post("/v1/observe", {**job, "features": {"tenant": "b"}}).json
+    assert told["repeated"] is True
+
+
+def test_a_failed_run_keeps_its_name(service):
     body = {**OBSERVE, "job_id": "j1"}
     assert service.post("/v1/observe", {**body, "success": False}).status == 200
-    assert service.post("/v1/observe", body).json["updated"] is True
+    assert service.post("/v1/observe", {**body, "success": False}).json["repeated"] is True
+    reply = service.post("/v1/observe", body)
+    assert (reply.status, reply.error.fields[0].name) == (409, "job_id")
 
 
 @pytest.mark.parametrize("character", ["\x00", "\n", "\x1b", "\x7f", "\x85", "\u2028"])
@@ -123,9 +262,14 @@ def test_names_have_no_control_characters(service, character):
 
 
 def test_the_label_of_gpu_types_can_be_set(tmp_path):
-    with Service(tmp_path, {"online.gpu_label": "gpu.nvidia.com/class"}) as service:
-        selector = service.post("/v1/score", SCORE).json["gpu_selector"]["nodeSelector"]
-        assert list(selector) == ["gpu.nvidia.com/class"]
+    for name, label in (
+        ("gpu.nvidia.com/class", "gpu.nvidia.com/class"),
+        ("nvidia", "nvidia.com/gpu.product"),
+        ("gke", "cloud.google.com/gke-accelerator"),
+    ):
+        with Service(tmp_path, {"online.gpu_label": name}) as service:
+            selector = service.post("/v1/score", SCORE).json["gpu_selector"]["nodeSelector"]
+            assert list(selector) == [label]
 
 
 def test_run_times_under_both_names_are_refused(service):
@@ -137,6 +281,16 @@ def test_run_times_under_both_names_are_refused(service):
 def test_features_that_nothing_is_learned_from_are_named(service):
     body = {**SCORE, "features": {"tenant": "a", "batch_size": 4, "is_fast": True}}
     assert service.post("/v1/score", body).json["ignored_features"] == ["tenant", "is_fast"]
+    told = service.post("/v1/observe", {**OBSERVE, "features": body["features"]}).json
+    assert told["ignored_features"] == ["tenant", "is_fast"]
+
+
+def test_a_feature_that_is_null_is_missing(service):
+    body = {**SCORE, "features": {"gpu_mem_gb": None, "batch_size": 4}}
+    told = service.post("/v1/score", body).json
+    assert told["missing_features"] == ["gpu_mem_gb", "model_params_m"]
+    service.post("/v1/observe", {**OBSERVE, "features": body["features"]})
+    assert service.store.observations.since(0)[0].features == {"batch_size": 4.0}
 
 
 def test_a_size_that_is_no_number_is_refused(service):
@@ -153,6 +307,23 @@ def test_costs_are_assigned(service):
     reply = service.post("/v1/assign", ASSIGN)
     told = AssignReply.model_validate_json(reply.body)
     assert (told.assignment, told.cost) == ([0, 1], 2.0)
+    assert "plan" not in reply.json
+
+
+def test_a_plan_is_sent_to_whoever_asks_for_it(service):
+    reply = service.post("/v1/assign", {**ASSIGN, "plan": True})
+    told = AssignReply.model_validate_json(reply.body)
+    np.testing.assert_allclose(told.plan, np.eye(2), atol=1e-6)
+    body = {"jobs": [{"job_type": "a"}], "gpu_types": ["x"], "capacities": [1], "plan": True}
+    assert service.post("/v1/assign", body).json["plan"] == [[1.0]]
+
+
+def test_null_marks_a_pair_that_may_not_be(service):
+    costs = [[1.0, 2.0], [1.0, None], [None, 5.0]]
+    told = service.post("/v1/assign", {"costs": costs, "capacities": [1, 2]}).json
+    assert (told["assignment"], told["cost"]) == ([1, 0, 1], 8.0)
+    reply = service.post("/v1/assign", {"costs": [[None]], "capacities": [1]})
+    assert (reply.status, "job 0 may use no GPU type" in reply.error.message) == (422, True)
 
 
 def test_jobs_are_assigned_by_what_was_learned(service):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from podium.errors import UsageError
-from podium.online import Agent, Observation, Parameters, Request
-from podium.online import interference as room
+from podium.online import Agent, Observation, Parameters, Place, Request
+from podium.online import runtime as room
 
 PARAMETERS = Parameters(enable_interference=True, gamma_interference=1.0)
 
@@ -47,22 +47,83 @@ def test_twenty_runs_alone_and_hundreds_beside_another_do_not_unlearn_the_slowdo
         assert slowdown(agent, "c") == pytest.approx(0.5, abs=error)
 
 
-def test_runs_with_neighbours_never_move_what_is_known_of_runs_alone():
+def test_runs_with_neighbours_teach_how_long_a_job_runs_alone():
     rng = np.random.default_rng(1)
-    agent = agent_of(runs(rng, 20, 10.0))
-    before = agent.candidates(Request("j", ("g", "h")))
-    agent.replay(runs(rng, 200, 90.0, ("c",)))
-    agent.replay(runs(rng, 20, 90.0, ("c",), gpu_type="h"))
-    assert agent.candidates(Request("j", ("g", "h"))) == before
+    agent = agent_of(runs(rng, 20, 10.0), runs(rng, 20, 30.0, ("c",)))
+    before = agent.candidates(Request("j", ("h",)))[0]
+    agent.replay(runs(rng, 20, 12.0, ("c",), gpu_type="h"))
+    after = agent.candidates(Request("j", ("h",)))[0]
+    assert after.observations == 20
+    assert after.mu == pytest.approx(4.0, rel=0.3)
+    assert after.sigma / after.mu < 0.5 * before.sigma / before.mu
+
+
+def test_where_nobody_ever_runs_alone_gpu_types_are_told_apart_all_the_same():
+    rng = np.random.default_rng(5)
+    agent = agent_of(
+        *(runs(rng, 20, 10.0, (beside,)) for beside in "abc"),
+        *(runs(rng, 20, 20.0, (beside,), gpu_type="h") for beside in "abc"),
+    )
+    fast, slow = agent.candidates(Request("j", ("g", "h"), {}, ("a",)))
+    assert slow.greedy_cost / fast.greedy_cost == pytest.approx(2.0, rel=0.15)
+
+
+def test_interference_that_is_not_enabled_is_learned_around():
+    rng = np.random.default_rng(5)
+    agent = Agent(Parameters())
+    agent.replay(runs(rng, 30, 10.0, ("a",)) + runs(rng, 30, 20.0, ("b",), gpu_type="h"))
+    agent.replay(runs(rng, 10, 10.0))
+    (found,) = agent.candidates(Request("j", ("g",), {}, ("a",)))
+    assert found.observations == 40
+    assert found.mu == pytest.approx(10.0, rel=0.15)
 
 
 def test_runs_alone_that_come_later_set_the_baseline_too():
     rng = np.random.default_rng(2)
     alone, beside = runs(rng, 30, 10.0), runs(rng, 30, 20.0, ("c",))
     later = agent_of(beside, alone)
-    assert slowdown(agent_of(beside), "c") == 0.0
     assert slowdown(later, "c") == pytest.approx(slowdown(agent_of(alone, beside), "c"))
     assert slowdown(later, "c") == pytest.approx(1.0, rel=0.2)
+
+
+def test_job_types_that_never_met_are_predicted_from_their_parts():
+    rng = np.random.default_rng(8)
+    agent = Agent(PARAMETERS)
+    for job_type in "abcd":
+        for other, factor in (("loud", 2.0), ("calm", 1.0)):
+            if (job_type, other) == ("a", "loud"):
+                continue
+            for beside, slow in (((), 1.0), ((other,), factor)):
+                agent.replay(
+                    Observation(
+                        job_type, "g", 10.0 * slow * math.exp(rng.normal(0, 0.1)), {}, beside
+                    )
+                    for _ in range(20)
+                )
+    (loud,) = agent.candidates(Request("a", ("g",), {}, ("loud",)))
+    (calm,) = agent.candidates(Request("a", ("g",), {}, ("calm",)))
+    assert loud.penalty / loud.mu > 0.2
+    assert calm.penalty / calm.mu < 0.05
+
+
+def test_neighbours_by_place_change_the_choice():
+    rng = np.random.default_rng(9)
+    agent = agent_of(
+        runs(rng, 30, 10.0), runs(rng, 30, 11.0, gpu_type="h"), runs(rng, 30, 20.0, ("c",))
+    )
+    quiet = Request("j", places=(Place("g"), Place("h", ("c",))))
+    busy = Request("j", places=(Place("g", ("c",), "node-1"), Place("h", (), "node-2")))
+    assert agent.score(quiet).chosen_gpu_type == "g"
+    assert agent.score(busy).chosen.node == "node-2"
+
+
+def test_a_slowdown_that_is_not_probable_is_not_avoided():
+    named = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        agent = agent_of(runs(rng, 50, 10.0), runs(rng, 3, 10.0, ("c",)))
+        named += bool(agent.score(Request("j", ("g",))).avoid_co_locate_with)
+    assert named <= 4
 
 
 def test_neighbours_that_come_together_are_told_apart():

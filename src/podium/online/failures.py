@@ -1,0 +1,153 @@
+"""Learns how often runs fail, and how much time that costs.
+
+The chance of failure of a pair is beta-binomial: before its own runs it is what its job type shows
+on other GPU types and its GPU type with other job types. Where nothing ever failed it is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from podium.online.observation import Observation
+
+_OF_ALL, _OF_GPU, _OF_JOB, _OF_PAIR = 20.0, 20.0, 10.0, 2.0
+"""Runs that are worth what is expected beforehand: of all, of a GPU type, a job type, a pair."""
+
+_MOST = 0.95
+FEWEST = 3
+"""Failures from which a pair may be one that fails."""
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """Runs of a pair, how many of them failed, and the time that those took."""
+
+    runs: int = 0
+    failures: int = 0
+    lost_s: float = 0.0
+
+    def add(self, other: Outcomes) -> None:
+        """Adds other outcomes."""
+        self.runs += other.runs
+        self.failures += other.failures
+        self.lost_s += other.lost_s
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """What may go wrong with a pair."""
+
+    failures: int = 0
+    chance: float = 0.0  # of failure
+    lost_s: float | None = None  # by a failure, where there was one
+
+    @property
+    def is_failing(self) -> bool:
+        """Returns whether a run fails more often than not, as far as is known."""
+        return self.failures >= FEWEST and self.chance > 0.5
+
+    def expected_s(self, runtime_s: float) -> float:
+        """Returns the time that failures are expected to cost until a run succeeds."""
+        lost_s = runtime_s if self.lost_s is None else self.lost_s
+        return lost_s * self.chance / (1.0 - self.chance)
+
+
+NO_RISK = Risk()
+
+
+class Failures:
+    """Counts runs that succeeded and runs that failed."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[str, dict[str, Outcomes]] = {}
+        self._jobs: dict[str, Outcomes] = {}
+        self._gpus: dict[str, Outcomes] = {}
+        self._all = Outcomes()
+
+    @property
+    def total(self) -> int:
+        """Counts the runs that failed."""
+        return self._all.failures
+
+    @property
+    def job_types(self) -> list[str]:
+        """Lists the job types that were seen, whether they failed or not."""
+        return list(self._jobs)
+
+    @property
+    def gpu_types(self) -> list[str]:
+        """Lists the GPU types that were seen."""
+        return list(self._gpus)
+
+    def observe(self, observation: Observation) -> None:
+        """Counts a run."""
+        is_failure = not observation.success
+        lost_s = observation.runtime_s if is_failure else 0.0
+        made = Outcomes(1, int(is_failure), lost_s)
+        self._add(observation.job_type, observation.gpu_type, made)
+
+    def put(self, job_type: str, gpu_type: str, runs: int) -> None:
+        """Counts runs that succeeded."""
+        self._add(job_type, gpu_type, Outcomes(runs))
+
+    def risk(self, job_type: str, gpu_type: str) -> Risk:
+        """Tells what may go wrong."""
+        if not self._all.failures:
+            return NO_RISK
+        none = Outcomes()
+        pair = self._pairs.get(job_type, {}).get(gpu_type, none)
+        of_all = self._all.failures / (self._all.runs + _OF_ALL)
+        of_job = _rate(self._jobs.get(job_type, none), pair, of_all, _OF_JOB)
+        of_gpu = _rate(self._gpus.get(gpu_type, none), pair, of_all, _OF_GPU)
+        expected = min(of_job * of_gpu / of_all, _MOST)
+        chance = (_OF_PAIR * expected + pair.failures) / (_OF_PAIR + pair.runs)
+        lost_s = pair.lost_s / pair.failures if pair.failures else None
+        return Risk(pair.failures, min(chance, _MOST), lost_s)
+
+    def merge(self, other: Failures) -> None:
+        """Adds what another has counted."""
+        for job_type, row in other._pairs.items():
+            for gpu_type, outcomes in row.items():
+                self._add(job_type, gpu_type, outcomes)
+
+    def without(self, job_types: Collection[str], gpu_types: Collection[str]) -> Failures:
+        """Returns the failures without some job types and GPU types; what succeeded is put anew."""
+        made = Failures()
+        for job_type, row in self._pairs.items():
+            for gpu_type, each in row.items():
+                if each.failures and job_type not in job_types and gpu_type not in gpu_types:
+                    made._add(job_type, gpu_type, replace(each, runs=each.failures))
+        return made
+
+    def as_object(self) -> dict[str, Any]:
+        """Returns the counts as JSON types."""
+        return {
+            job_type: {
+                gpu_type: [each.runs, each.failures, each.lost_s] for gpu_type, each in row.items()
+            }
+            for job_type, row in self._pairs.items()
+        }
+
+    @classmethod
+    def from_object(cls, data: Mapping[str, Any]) -> Failures:
+        """Reads counts back."""
+        made = cls()
+        for job_type, row in data.items():
+            for gpu_type, (runs, failures, lost_s) in row.items():
+                made._add(job_type, gpu_type, Outcomes(int(runs), int(failures), float(lost_s)))
+        return made
+
+    def _add(self, job_type: str, gpu_type: str, made: Outcomes) -> None:
+        row = self._pairs.setdefault(job_type, {})
+        row.setdefault(gpu_type, Outcomes()).add(made)
+        self._jobs.setdefault(job_type, Outcomes()).add(made)
+        self._gpus.setdefault(gpu_type, Outcomes()).add(made)
+        self._all.add(made)
+
+
+def _rate(whole: Outcomes, own: Outcomes, expected: float, weight: float) -> float:
+    """Returns the rate of failure outside a pair."""
+    runs, failures = whole.runs - own.runs, whole.failures - own.failures
+    return (weight * expected + failures) / (weight + runs)

@@ -1,0 +1,69 @@
+"""Lets what was never tried be tried some day, for a small share of the time of all jobs.
+
+A job type that goes against the trend, or a group of them, never tries where it would run fastest,
+because everything known about others speaks against it. So a candidate that was never tried is
+tried once the time that this is expected to cost is little beside that of all jobs so far. Short
+jobs come first: what they show says something about the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+FEWEST = 8
+"""Decisions after which a job type is taken to come again."""
+
+PART = 0.5
+"""Part of what there is to spend that one try may cost."""
+
+FARTHEST = 8.0
+"""Times as long as what is known to be best that a try may be expected to take."""
+
+AGAIN = 64
+"""Decisions of a job type after which a candidate that fails is tried again."""
+
+
+class Floor:
+    """What all jobs took, as far as is known, and what was paid for trying."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._expected_s = 0.0
+        self._paid_s = 0.0
+        self._decisions: dict[str, int] = {}  # by job type
+
+    def affords(self, job_type: str, price_s: float) -> bool:
+        """Tests whether a try of a job type may be paid."""
+        is_usual = self._decisions.get(job_type, 0) >= FEWEST
+        return is_usual and price_s <= PART * (self._share * self._expected_s - self._paid_s)
+
+    def is_again(self, job_type: str) -> bool:
+        """Tests whether this is one of the rare decisions that try again what fails."""
+        return self._decisions.get(job_type, 0) % AGAIN == AGAIN - 1
+
+    def count(self, job_type: str, expected_s: float, price_s: float = 0.0) -> None:
+        """Counts a decision."""
+        self._decisions[job_type] = self._decisions.get(job_type, 0) + 1
+        self._expected_s += expected_s
+        self._paid_s += price_s
+
+    def forget(self, job_types: frozenset[str]) -> None:
+        """Forgets how often job types came."""
+        for name in job_types.intersection(self._decisions):
+            del self._decisions[name]
+
+    def as_object(self) -> dict[str, Any]:
+        """Returns the counts as JSON types."""
+        return {
+            "expected_s": self._expected_s,
+            "paid_s": self._paid_s,
+            "decisions": dict(self._decisions),
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Reads counts back."""
+        self._expected_s = float(data.get("expected_s", 0.0))
+        self._paid_s = float(data.get("paid_s", 0.0))
+        counts = data.get("decisions", {})
+        self._decisions = {name: int(count) for name, count in counts.items()}

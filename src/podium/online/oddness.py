@@ -1,0 +1,95 @@
+"""Tells whether a job type goes against the trend: its pairs differ more than those of others.
+
+Where that is so, what is known of other job types says little about GPU types that it never tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.online.columns import Columns
+from podium.online.evidence import Gram, beside_variance
+from podium.online.forecast import Known
+from podium.online.noise import Noise
+from podium.online.spread import PAIRS, integrated
+
+Array = NDArray[np.float64]
+
+DOUBT = 0.5
+"""How far the logarithm of a job type's spread may be from that of all."""
+
+
+def own_pair_spread(
+    gram: Gram, noise: Noise, columns: Columns, neighbours: Sequence[str], known: Known
+) -> float:
+    """Returns the spread of a job type's pairs: that of all, or a larger one if it must be."""
+    common = known.spreads.pair
+    if len(gram.gpus) < 2:
+        return common
+    spreads, variances, expected = _compared(common)
+    weighted = gram.products[0] / noise.variance[0] + gram.products[1] / noise.variance[1]
+    left = _above(weighted, gram, columns, neighbours, known)
+    place = [columns.first_gpu + gpu for gpu in gram.gpus]
+    doubt = _contrasts(known.covariance[place][:, place])
+    fits = _fits(left, variances + doubt, known.spreads.job)
+    return spreads[int((fits + expected).argmax())]
+
+
+@cache
+def _compared(common: float) -> tuple[list[float], Array, Array]:
+    """Returns the spreads that are compared, their squares, and what is expected of them."""
+    spreads = np.array([common, *(each for each in PAIRS if each > common)])
+    expected = -0.5 * (np.log(spreads / common) / DOUBT) ** 2
+    return spreads.tolist(), spreads[:, None] ** 2, expected
+
+
+def _contrasts(covariance: Array) -> Array:
+    """Returns what is not known of GPU types against one another; their level does not matter."""
+    mean = covariance.mean(axis=0)
+    found: Array = covariance.diagonal() - 2.0 * mean + mean.mean()
+    return np.maximum(found, 0.0)
+
+
+def _above(
+    weighted: Array, gram: Gram, columns: Columns, neighbours: Sequence[str], known: Known
+) -> Array:
+    """Returns the products of run times, above what shared effects explain, with one another.
+
+    Their squares are left out, as no spread changes them.
+    """
+    if weighted.shape[1] == 2:
+        place = [columns.first_gpu + gpu for gpu in gram.gpus]
+        left = weighted.copy()
+        left[:, 0, 1] -= weighted[:, 1, 1] * (known.mean[0] + known.mean[place])
+        return left
+    common = columns.common(neighbours)
+    shared = np.array([known.mean[at] if at >= 0 else 0.0 for at in common])
+    by_gpu = np.tile(shared, (len(gram.gpus), 1))
+    for row, gpu in enumerate(gram.gpus):
+        for at, column in enumerate(columns.of_gpu(gpu)):
+            by_gpu[row, at] += known.mean[column] if column >= 0 else 0.0
+    explained = (weighted[:, 1:, 1:] @ by_gpu[:, :, None])[:, :, 0]
+    aims = weighted[:, 1:, 0] - explained
+    kept = [0, *range(columns.first_gpu, weighted.shape[1] - 1)]
+    left = np.zeros((len(by_gpu), 1 + len(kept), 1 + len(kept)))
+    left[:, 0, 1:] = left[:, 1:, 0] = aims[:, kept]
+    left[:, 1:, 1:] = weighted[:, 1:, 1:][:, kept][:, :, kept]
+    return left if len(kept) == 1 else integrated(left, 2, beside_variance(known.prior))
+
+
+def _fits(left: Array, variance: Array, job_spread: float) -> Array:
+    """Returns the log likelihood for each row of variances of pairs, up to a constant."""
+    own, target = left[:, 1, 1], left[:, 0, 1]
+    share = variance / (1.0 + variance * own)
+    rest = 1.0 - share * own
+    weight, aim = (rest * own).sum(axis=1), (rest * target).sum(axis=1)
+    found: Array = (
+        0.5 * (share * target**2 - np.log1p(variance * own)).sum(axis=1)
+        + 0.5 * aim**2 / (weight + job_spread**-2)
+        - 0.5 * np.log1p(job_spread**2 * weight)
+    )
+    return found

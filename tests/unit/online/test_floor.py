@@ -1,0 +1,56 @@
+import math
+
+import numpy as np
+
+from podium.online import Agent, Observation, Parameters, Request
+from podium.online.floor import FEWEST, Floor
+
+GPUS = ("usual", "other", "odd")
+
+
+def test_a_try_is_paid_from_a_share_of_the_time_of_all_jobs():
+    floor = Floor(0.01)
+    for _ in range(FEWEST):
+        floor.count("j", 100.0)
+    assert not floor.affords("j", 5.0)
+    for _ in range(100):
+        floor.count("k", 100.0)
+    assert floor.affords("j", 50.0)
+    assert not floor.affords("j", 60.0)
+    assert not floor.affords("new", 1.0)
+    floor.count("j", 100.0, 100.0)
+    assert not floor.affords("j", 50.0)
+
+
+def test_counts_read_back_as_they_were():
+    one, other = Floor(0.01), Floor(0.01)
+    one.count("j", 100.0, 3.0)
+    other.restore(one.as_object())
+    assert other.as_object() == one.as_object()
+    one.forget(frozenset({"j"}))
+    assert one.as_object()["decisions"] == {}
+
+
+def against_the_trend(floor, decisions=150):
+    """Plays a job type that runs fastest where all others run five times longer."""
+    agent = Agent(Parameters(exploration_floor=floor))
+    rng = np.random.default_rng(1000)
+    for other in range(8):
+        for gpu_type, runtime_s in (("usual", 100.0), ("other", 120.0), ("odd", 500.0)):
+            for _ in range(10):
+                luck = math.exp(rng.normal(0.0, 0.1))
+                agent.observe(Observation(f"k{other}", gpu_type, runtime_s * luck))
+    own_s = {"usual": 100.0, "other": 110.0, "odd": 20.0}
+    chosen = []
+    for _ in range(decisions):
+        for other in range(8):
+            agent.score(Request(f"k{other}", ("usual", "other")))
+        chosen.append(agent.score(Request("j", GPUS)).chosen_gpu_type)
+        luck = math.exp(rng.normal(0.0, 0.1))
+        agent.observe(Observation("j", chosen[-1], own_s[chosen[-1]] * luck))
+    return chosen
+
+
+def test_a_job_type_that_goes_against_the_trend_is_not_locked_out_for_ever():
+    assert set(against_the_trend(0.01)[-20:]) == {"odd"}
+    assert "odd" not in against_the_trend(0.0)
