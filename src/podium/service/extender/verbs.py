@@ -164,8 +164,7 @@ class Verbs:
     def _priorities(self, decision: Decision) -> bytes:
         """Writes the points of all nodes, or of those that can win: the others have none then."""
         assert self.prioritizer is not None
-        is_cut = self._settings.scale == "rank" and decision.target is None
-        kept = foremost(decision.points) if is_cut else np.arange(len(decision.points))
+        kept = foremost(decision.points)
         at = decision.at[kept]
         if (at < 0).any():
             hosts = map(wire.host, map(decision.node_names.__getitem__, kept.tolist()))
