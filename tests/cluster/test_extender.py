@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import random
 import re
 import socket
 import threading
 import time
+from collections import Counter
 from urllib.parse import urlsplit
 
 import pytest
@@ -121,14 +123,58 @@ def test_parts_of_gpus_are_counted_and_noted(plane, api, classes, tmp_path, poli
         found = wait_until_decided(api, pods, len(expected))
         wait_until(lambda: waiting(api) == PODS - len(expected))
     assert len(difference(expected, found)) <= 0.01 * PODS, difference(expected, found)
-    used = {}
+    assert max(used_milli(api).values()) <= 1000
+
+
+def test_no_gpu_is_given_out_twice_while_pods_come_and_go(plane, api, tmp_path):
+    """Whole GPUs and parts of them: what was noted counts until the pod is gone."""
+    rng, pods, most = random.Random(0), {}, Counter()
+    api.create_all([gpu_node(f"node-{i:02}", 3) for i in range(3)])
+    verbs = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False}
+    with (
+        podium(plane, tmp_path, policy="fed-gpu", filter=True, bind=True) as process,
+        plane.scheduler(configuration(process.url, **verbs)),
+    ):
+        for number in range(20):
+            made = [mixed_pod(rng, f"pod-{rng.randrange(100):02}-{number}-{i}") for i in range(4)]
+            api.create_all(made)
+            pods.update((each["metadata"]["name"], each) for each in made)
+            wait_until(lambda: len(noted_gpus(api)) + waiting(api) >= len(pods))
+            most |= used_milli(api)
+            ended = rng.sample(sorted(noted_gpus(api)), min(4, len(noted_gpus(api))))
+            for name in ended:
+                api.delete(pods.pop(name))
+    assert max(most.values()) == 1000, most
+
+
+def mixed_pod(rng, name):
+    """Writes a pod of a whole GPU, by its device plugin, or of a part, by an annotation."""
+    milli = rng.choice([1000, 1000, 300, 600])
+    made = gpu_pod(name, int(milli == 1000))
+    if milli < 1000:
+        made["metadata"]["annotations"] = share(milli)
+        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    return made
+
+
+def noted_gpus(api):
+    """Names the GPUs of pods that are bound, as they are noted, and how much of each is theirs."""
+    found = {}
     for each in api.pods():
         if "nodeName" in each["spec"]:
             noted = each["metadata"]["annotations"]
-            for slot in noted["alibabacloud.com/gpu-index"].split("-"):
-                where = (each["spec"]["nodeName"], slot)
-                used[where] = used.get(where, 0) + int(noted.get(MILLI, "1000"))
-    assert max(used.values()) <= 1000
+            slots = noted["alibabacloud.com/gpu-index"].split("-")
+            gpus = [(each["spec"]["nodeName"], slot) for slot in slots]
+            found[each["metadata"]["name"]] = gpus, int(noted.get(MILLI, "1000"))
+    return found
+
+
+def used_milli(api):
+    """Adds up what is given out of every GPU."""
+    used = Counter()
+    for gpus, milli in noted_gpus(api).values():
+        used.update(dict.fromkeys(gpus, milli))
+    return used
 
 
 def test_no_part_of_a_gpu_is_given_out_twice_where_other_plugins_decide(plane, api, tmp_path):

@@ -140,13 +140,13 @@ def record(
     from podium.kube.record import Recorder
 
     settings = read_settings(ctx)
-    screen = Screen(settings.display)
+    screen, period_s = Screen(settings.display), _seconds(period)
     recorder = Recorder(target, _hiding(target)) if is_hashing else Recorder(target)
     is_interrupted = False
     with recorder:
         try:
             with stopping():
-                asyncio.run(_recorded(screen, cluster, recorder, _seconds(period)))
+                asyncio.run(_recorded(screen, cluster, recorder, period_s))
         except KeyboardInterrupt:
             is_interrupted = True
     _show_recording(screen, target, is_json=is_json)
@@ -173,9 +173,13 @@ def _seconds(period: str | None) -> float | None:
 
     if period is None:
         return None
-    parsed = parse_run_time(period)
+    problem = UsageError(f'"{period}" is not a time', where="--for", hint="give 90m, 2h or seconds")
+    try:
+        parsed = parse_run_time(period)
+    except UsageError:
+        raise problem from None  # it names what a run time may be, and --for may not
     if not isinstance(parsed, Constant):
-        raise UsageError(f'"{period}" is not a time', where="--for", hint="give 90m, 2h or seconds")
+        raise problem
     return parsed.run_time_s
 
 
@@ -197,13 +201,14 @@ async def _recorded(
     from podium.kube.client import KubeClient
     from podium.kube.record import ALIVE_S
     from podium.kube.resources import served
+    from podium.kube.snapshot import narrowed
     from podium.kube.watch import ClusterWatch
 
     async with KubeClient(Access(Target(cluster.kubeconfig, cluster.context))) as client:
         resources = await served(client)
         async with ClusterWatch(client, recorder, resources, cluster.namespace) as watch:
             await watch.synced()
-            inform(screen, watch.refused())
+            inform(screen, [*watch.refused(), *narrowed(cluster.namespace)])
             screen.note(f"recording into {recorder.path}; ctrl-C ends it")
             end_s = None if period_s is None else watch.clock() + period_s
             alive_s = watch.clock()

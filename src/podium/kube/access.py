@@ -206,7 +206,7 @@ def _contexts(files: str) -> list[str]:
     from kubernetes_asyncio.config.kube_config import KubeConfigMerger
 
     for name in files.split(os.pathsep):
-        _check_yaml(Path(name).expanduser())
+        _check(Path(name).expanduser())
     try:
         merged: Any = KubeConfigMerger(files).config
         value = getattr(merged, "value", None)
@@ -221,11 +221,16 @@ def _contexts(files: str) -> list[str]:
     return names
 
 
-def _check_yaml(path: Path) -> None:
+def _check(path: Path) -> None:
     """Reads a file within bounds: of a few lines YAML can make more than fits the memory."""
-    with reading(path, most_bytes=_MOST_BYTES) as stream:
-        for _ in parse_yaml(stream, path):
-            pass
+    try:
+        with reading(path, most_bytes=_MOST_BYTES) as stream:
+            kinds = [document.kind for document in parse_yaml(stream, path)]
+    except InputError as error:
+        raise InputError(f"it is no kubeconfig: {error.message}", where=error.where) from error
+    if kinds and set(kinds) != {"mapping"}:
+        problem = "it is no kubeconfig: a file with clusters, users and contexts is expected"
+        raise InputError(problem, where=str(path), hint="`kubectl config view` shows one")
 
 
 def _first_line(error: Exception) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from podium.kube.heads import PodHead, node_heads, pod_heads, pod_lives
+from podium.kube.heads import Mark, PodHead, node_heads, pod_heads, pod_lives
 from podium.kube.objects import decode
+from podium.kube.pod import LivePod
 from podium.kube.reflector import Seen
 from podium.kube.resources import Resource
 from podium.kube.state import EventType, LiveState, identity
@@ -85,7 +86,7 @@ class Feed:
         if known is not None and known.mark == mark:
             return seen
         try:
-            if known is not None and known.mark is not None and known.mark[0] == mark[0]:
+            if known is not None and known.mark is not None and _only_lives(known, mark):
                 draft = _later(known.draft, head)
             else:
                 draft = self._draft(raw, head, pattern)
@@ -118,6 +119,15 @@ def _like(draft: PodDraft, pod: Mapping[str, Any], head: PodHead) -> PodDraft:
         created_s=time_of(created, "metadata.creationTimestamp") if created else None,
         standing=standing,
     )
+
+
+def _only_lives(known: LivePod, mark: Mark) -> bool:
+    """Tells whether only the life of a pod has changed, and nothing depends on that but its room.
+
+    Which GPUs an annotation or a claim names depends on the node to which the pod is bound.
+    """
+    assert known.mark is not None
+    return known.mark[0] == mark[0] and (known.draft.facts.is_plain or known.node == mark[2])
 
 
 def _later(draft: PodDraft, head: PodHead) -> PodDraft:

@@ -52,7 +52,7 @@ class Recorder:
         try:
             self._file = self.path.open("ab", buffering=0)
             if known is not None and not _ends_with_newline(self.path):
-                os.write(self._file.fileno(), b"\n")
+                _append(self._file.fileno(), b"\n")
         except OSError as error:
             raise InputError.at(self.path, f"cannot be written: {error.strerror}") from error
         if known is not None:
@@ -66,8 +66,13 @@ class Recorder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._file is not None:
-            self.alive()
+        if self._file is None:
+            return
+        try:
+            # A file that could not be written to takes no last line either.
+            if not isinstance(error, InputError):
+                self.alive()
+        finally:
             self._file.close()
 
     def alive(self) -> None:
@@ -131,8 +136,11 @@ class Recorder:
     def _gone(self, kind: str, key: Hashable) -> None:
         self._marks.pop(key, None)
         name = self._names.get(kind, {}).pop(key, None)
-        if name is not None:
-            self._write({"event": "gone", "kind": kind, "namespace": name[1], "name": name[2]})
+        if name is None:
+            return
+        metadata = {"namespace": name[1], "name": name[2]}
+        hidden = self.hide({"kind": kind.partition(".")[0], "metadata": metadata})["metadata"]
+        self._write({"event": "gone", "kind": kind, **hidden})
 
     def _remember(self, known: Recording) -> None:
         """Knows the objects of an earlier recording: those that are gone by now are missed."""
@@ -145,11 +153,25 @@ class Recorder:
             raise RuntimeError("the recording is not open")
         text = json.dumps({"at": round(self.now(), 3), **line}, separators=(",", ":"))
         try:
-            # One write, unbuffered: a line is there or it is not.
-            os.write(self._file.fileno(), text.encode() + b"\n")
+            _append(self._file.fileno(), text.encode() + b"\n")
         except OSError as error:
-            raise InputError.at(self.path, f"cannot be written: {error.strerror}") from error
+            raise InputError.at(
+                self.path, f"cannot be written: {error.strerror}",
+                hint="the recording ends here; make room and start it again with the same file",
+            ) from error  # fmt: skip
         self.lines += 1
+
+
+def _append(file: int, line: bytes) -> None:
+    """Adds a line, unbuffered: it is there or it is not, also where a disk takes half of it."""
+    begin = os.fstat(file).st_size
+    try:
+        written = 0
+        while written < len(line):
+            written += os.write(file, line[written:])
+    except OSError:
+        os.ftruncate(file, begin)
+        raise
 
 
 def _life(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -57,11 +57,15 @@ async def take_snapshot(
             found.notes.append(_left_out(resource, unread))
         if listed:
             found.counts[resource.name] = len(listed)
-    if namespace:
-        found.notes.append(
-            f"only pods of the namespace {namespace} are in it: what others use is not counted"
-        )
+    found.notes += narrowed(namespace)
     return found
+
+
+def narrowed(namespace: str) -> list[str]:
+    """Says what a file lacks that holds the pods of one namespace, where that is so."""
+    if not namespace:
+        return []
+    return [f"only pods of the namespace {namespace} are in it: what others use is not counted"]
 
 
 async def _listed(

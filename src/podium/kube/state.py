@@ -344,9 +344,10 @@ class LiveState:
             self._unsettle([pod for pod in pods if pod is not None])
 
     def _unsettle(self, pods: list[LivePod]) -> None:
-        """Has pods read again whose claims may mean something else now."""
+        """Has pods read again whose claims or notes may mean something else now."""
         for pod in pods:
-            self.around.forget_pod(pod.draft.facts)
+            if not pod.draft.facts.is_plain:
+                self.around.forget_pod(pod.draft.facts)
             self._unsettled_pods[pod.uid] = None
 
     # Working out.
@@ -401,9 +402,10 @@ class LiveState:
         self._is_stale |= self._nodes.put(described)
         self._gangs.clear()
         self._unfilled[name] = None
-        if known is None or kind_of(known) != kind_of(described):
+        is_same = known is not None and known.gpu_count == described.gpu_count
+        if known is None or not is_same or kind_of(known) != kind_of(described):
             # Which GPUs a pod holds may be known only now.
-            self._unsettled_pods.update((pod.uid, None) for pod in self._pods.on(name))
+            self._unsettle(self._pods.on(name))
 
     def _settle_pod(self, pod: LivePod) -> None:
         around = self.around

@@ -86,10 +86,11 @@ def held_gpus(count: int, milli: int, left: Sequence[int], named: tuple[int, ...
 
     A node may give more than it has, as after one of its GPUs failed: a part of a GPU then leaves
     less than nothing of it, and a pod of whole GPUs holds those that are left, fewer than it asks
-    for. What it asks for stays the same.
+    for. What it asks for stays the same. Two pods never hold one whole GPU, whatever is named.
     """
     known = tuple(dict.fromkeys(slot for slot in named if slot < len(left)))[:count]
-    chosen = known if len(known) == count else _likely(count, milli, left)
+    is_free = milli < GPU_MILLI or all(left[slot] > 0 for slot in known)
+    chosen = known if len(known) == count and is_free else _likely(count, milli, left)
     if milli == GPU_MILLI:
         chosen = tuple(slot for slot in chosen if left[slot] > 0)
     return Held(chosen, milli)

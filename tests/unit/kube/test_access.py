@@ -66,6 +66,7 @@ def test_what_is_no_kubeconfig_is_said_to_be_none(tmp_path, text):
     with pytest.raises(InputError) as error:
         loaded(Target(file))
     assert str(file) in str(error.value)
+    assert "object" not in str(error.value)  # what Python says of it helps nobody
 
 
 def test_files_that_a_kubeconfig_names_must_be_there(tmp_path):

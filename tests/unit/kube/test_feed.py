@@ -197,3 +197,12 @@ def test_no_field_is_looked_for_that_is_not_decoded():
         names = {f.encode_name for f in msgspec.structs.fields(get_type_hints(PodHead)[part])}
         assert looked[part] - life - names == set(), part
     assert looked["container"] <= {"name", "resources", "ports", "restartPolicy"}
+
+
+def test_gpus_that_were_named_before_a_pod_was_bound_are_its_own_from_then_on(feed):
+    """Some schedulers write the annotation first and bind the pod after that."""
+    feed.apply(NODES, "ADDED", encoded(gpu_node("n", 4)))
+    pod = gpu_pod("x", 1, {"alibabacloud.com/gpu-index": "2"})
+    for type_, node in (("ADDED", ""), ("MODIFIED", "n")):
+        feed.apply(PODS, type_, encoded(live(pod, "x", node)))
+        assert feed.state.pod("x").slots == ((2,) if node else ())

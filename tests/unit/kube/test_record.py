@@ -1,6 +1,9 @@
 """A recording holds the lives of pods, whatever cut it short."""
 
 import json
+import signal
+import sys
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import pytest
@@ -16,6 +19,7 @@ from podium.traces.kubernetes.recording import exits, load_recording
 from support.kubelike import gpu_node, gpu_pod, group, live
 
 BEGIN = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC).timestamp()
+CLASSES = Resource("DeviceClass", "deviceclasses", "resource.k8s.io", "v1")
 GROUPS = Resource("PodGroup", "podgroups", "scheduling.k8s.io", "v1alpha2")
 
 
@@ -278,6 +282,21 @@ def test_hashed_names_fit_together(cluster):
     assert exits(load_recording(cluster.path)) == {"completed": 1}
 
 
+def test_hashed_names_are_hashed_also_where_an_object_goes(cluster):
+    with cluster.recorder(hide=Hasher(b"salt").object) as recorder:
+        begin(cluster, recorder)
+        cluster.tell(recorder, "ADDED", gpu_node("secret"), NODES)
+        cluster.tell(recorder, "ADDED", group("secret", 2), GROUPS)
+        cluster.tell(recorder, "ADDED", {"metadata": {"name": "gpu.nvidia.com"}}, CLASSES)
+        before = len(load_recording(cluster.path).here)
+        cluster.tell(recorder, "DELETED", gpu_node("secret"), NODES)
+        recorder.retain(GROUPS, set())
+        recorder.retain(CLASSES, set())
+    assert b"secret" not in cluster.path.read_bytes()
+    assert b"default" not in cluster.path.read_bytes()
+    assert (before, len(load_recording(cluster.path).here)) == (5, 2)
+
+
 def test_what_pods_run_is_not_recorded(cluster):
     with cluster.recorder() as recorder:
         pod = live(gpu_pod("p", 1, annotations={"vault.example/token": "secret"}), "p")
@@ -309,7 +328,92 @@ def test_a_line_that_is_broken_in_the_middle_is_named(cluster):
         load_trace(str(cluster.path))
 
 
+def test_half_a_line_that_others_follow_is_named(cluster):
+    """Whoever begins anew lists everything, so that nothing is lost but a line."""
+    half = '{"at":1794744030.0,"event":"pu'
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+    for _ in range(2):
+        with cluster.path.open("a") as file:
+            file.write(f"{half}\n{half}\n")
+        with cluster.recorder() as recorder:
+            begin(cluster, recorder)
+            cluster.list_all(recorder)
+            if "p" not in cluster.pods:
+                cluster.create(recorder, "p", 10)
+                cluster.start(recorder, "p", 20)
+    with cluster.path.open("a") as file:
+        file.write(f'{half}{{"at":{BEGIN + 90},"event":"alive"}}\n{half}')
+    trace, pods = pods_of(cluster.path)
+    assert list(pods) == ["p"]
+    (note,) = [note for note in trace.notes if "cut off" in note]
+    assert note.endswith(": 5, 6, 13, 14, 20, ..."), note
+    assert load_recording(cluster.path).ended_s == BEGIN + 90
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on files there")
+@pytest.mark.parametrize("room", [0, 1, 20])
+def test_a_line_is_there_or_it_is_not_where_the_disk_is_full(cluster, room):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        before = cluster.path.read_bytes()
+        with no_larger_than(len(before) + room), pytest.raises(InputError, match="be written"):
+            cluster.create(recorder, "p", 10)
+        assert cluster.path.read_bytes() == before
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.list_all(recorder)
+    assert list(pods_of(cluster.path)[1]) == ["p"]
+
+
+@contextmanager
+def no_larger_than(size):
+    """Lets no file grow beyond a size: what is over it is not written, as on a full disk."""
+    import resource
+
+    known = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, known[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, known)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("ahead_s", [3600, -3600])
+def test_the_clock_of_a_recorder_may_be_wrong(cluster, ahead_s):
+    """Pods tell the cluster's times: none of them was over before the recording began."""
+    with Recorder(cluster.path, now=lambda: BEGIN + cluster.time_s + ahead_s) as recorder:
+        begin(cluster, recorder)
+        cluster.create(recorder, "p", 10)
+        cluster.start(recorder, "p", 40)
+        cluster.finish(recorder, "p", 100)
+    trace, pods = pods_of(cluster.path)
+    assert (pods["p"].arrival_s, pods["p"].duration_s) == (10, 60)
+    how = "ahead of" if ahead_s > 0 else "behind"
+    assert any(f"the recorder's clock was 3,600 s {how} the cluster's" in n for n in trace.notes)
+
+
+def test_an_old_pod_that_is_deleted_says_nothing_of_clocks(cluster):
+    cluster.create(None, "p", -5000)
+    cluster.start(None, "p", -4000)
+    cluster.time_s = 0
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.list_all(recorder)
+        cluster.time_s = 50
+        pod = cluster.pods["p"]
+        pod["metadata"]["deletionTimestamp"] = date(80)
+        cluster.put(recorder, pod)
+    assert load_recording(cluster.path).ahead_s == 0
+
+
 ODD = (
+    '{"at": 1e400, "event": "alive"}', '{"at": NaN, "event": "alive"}',
+    '{"at": Infinity, "event": "alive"}', '{"at": true, "event": "alive"}',
+    '{"at": -1, "event": "alive"}', f'{{"at": 1{"0" * 400}, "event": "alive"}}',
+    f'{{"at": 1{"0" * 20}, "event": "alive"}}', '{"at": null, "event": "alive"}',
     '{"at": "x", "event": "put"}', '{"at": 1, "event": "put", "object": []}',
     '{"at": 1, "event": "put", "object": {"kind": "Pod"}}', '{"at": 1, "event": "life"}',
     '{"at": 1, "event": "life", "uid": "none"}', '{"at": 1, "event": "gone"}', "[" * 5000,

@@ -68,6 +68,71 @@ def test_who_is_named_on_a_gpu_is_there_and_others_take_the_rest(state):
     assert state.pod("1").slots == (1,)
 
 
+NOTE = "alibabacloud.com/gpu-index"
+NOTED = [
+    ({"nvidia.com/gpu": "1"}, {}, (1000, 1000, 0, 1000)),
+    ({"volcano.sh/vgpu-number": "1"}, {}, (1000, 1000, 0, 1000)),
+    ({}, {"gpu-fraction": "0.5"}, (1000, 1000, 500, 1000)),
+    ({}, {"alibabacloud.com/gpu-milli": "600"}, (1000, 1000, 400, 1000)),
+]
+
+
+@pytest.mark.parametrize(("resources", "marks", "expected"), NOTED)
+def test_gpus_that_a_bind_noted_are_those_of_the_pod(state, resources, marks, expected):
+    """Whatever the convention of the pod: the extender notes them on all."""
+    made = gpu_node("n", 4)
+    if "volcano.sh/vgpu-number" in resources:
+        made["status"]["allocatable"] = {"cpu": "8", "memory": "32Gi", "volcano.sh/vgpu-number": 4}
+    state.apply("Node", "ADDED", made)
+    pod = gpu_pod("x", 0, {**marks, NOTE: "2"})
+    pod["spec"]["containers"][0]["resources"] = {"limits": resources}
+    state.apply("Pod", "ADDED", live(pod, "x", "n"))
+    assert (left(state, "n")[2], state.pod("x").slots) == (expected, (2,))
+
+
+@pytest.mark.parametrize("is_node_first", [True, False])
+def test_a_note_names_cards_where_each_is_listed_as_several_devices(state, is_node_first):
+    labels = {"nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.count": "4"}
+    state.apply("Node", "ADDED", gpu_node("other", 8, labels=labels))
+    events = [("Node", gpu_node("n", 8, labels=labels)),
+              ("Pod", live(gpu_pod("x", 2, {NOTE: "2"}), "x", "n"))]  # fmt: skip
+    for kind, value in events if is_node_first else reversed(events):
+        state.apply(kind, "ADDED", value)
+        assert state.pods is not None
+    assert left(state, "n")[2] == (1000, 1000, 0, 1000)
+
+
+def test_a_dump_tells_the_gpus_that_a_bind_noted(tmp_path):
+    pod = live(gpu_pod("x", 2, {NOTE: "1-3"}), "x", "n")
+    trace = load_trace(str(write_dump(tmp_path, [gpu_node("n", 4), pod])))
+    assert [spec.gpu_slots for spec in trace.workload.specs()] == [(1, 3)]
+    assert not any("not honoured" in note for note in trace.notes)
+
+
+def test_gpus_stay_with_those_to_whom_they_were_given_when_others_leave(state):
+    state.apply("Node", "ADDED", gpu_node("n", 4))
+    pods = [live(gpu_pod(f"w{i}", 1, {NOTE: str(i)}), f"w{i}", "n") for i in range(3)]
+    state.replace("Pod", pods)
+    state.apply("Pod", "DELETED", pods[0])
+    assert left(state, "n")[2] == (1000, 0, 0, 1000)
+
+
+def test_nobody_shares_a_whole_gpu_whatever_annotations_say(state):
+    """Templates may name a GPU that no device plugin ever looked at."""
+    state.apply("Node", "ADDED", gpu_node("n", 4))
+    for name in "ab":
+        state.apply("Pod", "ADDED", live(gpu_pod(name, 1, {NOTE: "2"}), name, "n"))
+    assert sum(left(state, "n")[2]) == 2000
+    assert {state.pod("a").slots, state.pod("b").slots} == {(2,), (0,)}
+
+
+def test_a_note_on_a_pod_that_waits_pins_it_to_nothing(state):
+    state.apply("Node", "ADDED", gpu_node("n", 4))
+    state.apply("Pod", "ADDED", live(gpu_pod("x", 1, {NOTE: "2"}), "x"))
+    assert state.pod("x").spec.gpu_slots == ()
+    assert f"{NOTE} is not honoured" in state.notes
+
+
 def test_pods_may_come_before_their_node_and_stay_when_it_leaves(state):
     state.apply("Pod", "ADDED", live(gpu_pod("p", 1), uid="p", node="a"))
     assert (len(state.nodes), state.pod("p").slots) == (0, ())

@@ -158,13 +158,16 @@ class Prioritizer:
     def claim(self, uid: str, node: str, decision: Decision | None) -> tuple[int, ...] | None:
         """Assumes a pod on the node that kube-scheduler chose, and names its GPUs there.
 
-        Until now only the best node was known. None: others have taken the GPUs meanwhile.
+        Until now only the best node was known. None: others have taken the GPUs meanwhile, or
+        nobody knows which GPUs the node has.
         """
         pod, at = self.state.pod(uid), self.state.index.get(node)
         known = self.state.request_of(pod) if decision is None and pod is not None else None
         request = known if decision is None else decision.request
-        if at is None or request is None or isinstance(request, Unreadable):
+        if request is None or isinstance(request, Unreadable):
             return ()
+        if at is None:
+            return None if request.spec.gpu_count else ()
         nodes = self._nodes(without={uid, *self.assumed.unclaimed()})
         record = record_on(request, nodes[at])
         slots = self._slots_on(request, nodes, at, decision)

@@ -25,8 +25,8 @@ MOST = 1000
 """Points of the best node."""
 
 FOREMOST = 128
-"""Places in the order beyond which no node can win: a place is worth at least 10 of the 1,200
-points that kube-scheduler's own plugins give."""
+"""Points behind the best node from which on no node can win: a point is worth at least 10 of the
+1,200 that kube-scheduler's own plugins give."""
 
 
 def scaled(scores: Scores, scale: Scale = "rank", ties: Ties = "order", most: int = MOST) -> Points:
@@ -44,11 +44,17 @@ def scaled(scores: Scores, scale: Scale = "rank", ties: Ties = "order", most: in
 
 
 def foremost(points: Points) -> npt.NDArray[np.int64]:
-    """Finds the nodes that can still win where points go by rank, equal ones all of them."""
+    """Finds the nodes that can still win, however many have equal points.
+
+    A node that is left out has 0 points instead of its own, so that a best node with few points
+    leaves out none.
+    """
     if len(points) <= FOREMOST:
         return np.arange(len(points))
-    least = np.partition(points, -FOREMOST)[-FOREMOST]
-    return np.flatnonzero(points >= max(least, LEAST))
+    best = int(points.max())
+    if best < FOREMOST:
+        return np.arange(len(points))
+    return np.flatnonzero(points > best - FOREMOST)
 
 
 def _ranked(scores: Scores, is_equal: bool, most: int) -> Points:

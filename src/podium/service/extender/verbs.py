@@ -34,6 +34,11 @@ LATEST_S, LOOK_AGAIN_S = 1.0, 0.005
 
 LONGEST_PROBLEM = 300
 
+TAKEN = "other pods have taken the GPUs of node {} meanwhile"
+UNKNOWN = (
+    "nothing is known of the GPUs of node {}: the watch does not show it, or it is not modelled"
+)
+
 Binder = Callable[[wire.BindingArgs, tuple[int, ...]], Awaitable[str]]
 """Binds a pod and notes its GPUs; returns what went wrong, or nothing."""
 
@@ -112,7 +117,8 @@ class Verbs:
         problem = _unbindable(args, self.prioritizer.state)
         slots = None if problem else self._claim(args)
         if not problem and slots is None and self._settings.filter:
-            problem = f"other pods have taken the GPUs of node {args.node} meanwhile"
+            is_known = args.node in self.prioritizer.state.index
+            problem = (TAKEN if is_known else UNKNOWN).format(args.node)
         problem = problem or await self.bind_pod(args, slots or ())
         if problem:
             self._release(args)
@@ -158,8 +164,7 @@ class Verbs:
     def _priorities(self, decision: Decision) -> bytes:
         """Writes the points of all nodes, or of those that can win: the others have none then."""
         assert self.prioritizer is not None
-        is_cut = self._settings.scale == "rank" and decision.target is None
-        kept = foremost(decision.points) if is_cut else np.arange(len(decision.points))
+        kept = foremost(decision.points)
         at = decision.at[kept]
         if (at < 0).any():
             hosts = map(wire.host, map(decision.node_names.__getitem__, kept.tolist()))

@@ -113,6 +113,7 @@ def read_args(body: bytes) -> ExtenderArgs:
             _check_sizes(_outline(body))
         args = _read_args(body)
         pod = _read_named(args.pod).metadata
+        _check_number(args.node_names, args.nodes)
         if args.node_names is not None:
             return ExtenderArgs(pod, bytes(args.pod), args.node_names, [])
         nodes = [bytes(each) for each in args.nodes.items or ()] if args.nodes else []
@@ -122,10 +123,15 @@ def read_args(body: bytes) -> ExtenderArgs:
     return ExtenderArgs(pod, bytes(args.pod), names, nodes)
 
 
+def _check_number(names: list[str] | None, nodes: _NodeList | None) -> None:
+    listed = len(nodes.items or ()) if nodes else 0
+    if max(len(names or ()), listed) > MOST_NODES:
+        raise MalformedError(f"there are more than {MOST_NODES:,} nodes")
+
+
 def _check_sizes(outline: _Outline) -> None:
-    nodes = len(outline.nodes.items or ()) if outline.nodes else 0
-    names = memoryview(outline.node_names).nbytes
-    if nodes > MOST_NODES or names > MOST_NAME_BYTES:
+    _check_number(None, outline.nodes)
+    if memoryview(outline.node_names).nbytes > MOST_NAME_BYTES:
         raise MalformedError(f"there are more than {MOST_NODES:,} nodes")
     if memoryview(outline.pod).nbytes > MOST_POD_BYTES:
         raise MalformedError(f"the pod is larger than {MOST_POD_BYTES:,} bytes")

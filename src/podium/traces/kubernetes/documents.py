@@ -27,6 +27,7 @@ class Document:
 
     value: Mapping[str, Any]
     line: int
+    notes: tuple[str, ...] = ()  # on the whole file, beside its first object
 
     @property
     def kind(self) -> str:

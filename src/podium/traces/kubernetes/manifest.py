@@ -130,6 +130,7 @@ class _Pile:
     unknown: Counter[str] = field(default_factory=Counter)  # kinds of which pods may be wanted
     unread: Counter[str] = field(default_factory=Counter)  # pods and controllers, by what they are
     node_remarks: Counter[str] = field(default_factory=Counter)
+    file_notes: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
     latest_s: float | None = None  # the present, as far as objects of this dump tell
     constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
@@ -137,6 +138,7 @@ class _Pile:
     def read(self, path: Path, begun: Iterable[Document] | None = None) -> None:
         """Adds the objects of a file."""
         for document in read_documents(path) if begun is None else begun:
+            self.file_notes += document.notes
             take = self._taker(document)
             if take is None:
                 self._take_other(document, path)
@@ -374,6 +376,7 @@ class _Pile:
 
     def _notes(self, found: Present) -> Iterator[str]:
         yield from self.rejects.notes()
+        yield from self.file_notes
         for kind, count in self.others.items():
             what = "honoured" if kind == "ResourceQuota" else "read"
             yield f"{kind} is not {what}: {counted(count, 'object')}"

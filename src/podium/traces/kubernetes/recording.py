@@ -29,23 +29,47 @@ Exit = Literal["completed", "failed", "deleted", "evicted", "running", "lost", "
 """How a pod's run ended, as far as anybody saw."""
 
 _EVICTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "NodeAffinity", "Terminated"})
-_ODD = (ValueError, TypeError, KeyError, AttributeError)
+_ODD = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """What happens where a line does not hold what it should."""
 
+_LATEST_S = 253_402_300_800.0  # the year 10000
+_MOST_SKEW_S = 60.0
+"""By how much the clocks of recorder and cluster may differ: the API server tells whole seconds,
+and a kubelet may take a while to report."""
+
+_LINE = '{"at":'
+_MOST_NAMED = 5
 _HINT = "give a file that `podium kube record` wrote"
 
 
 def read_recording(path: Path) -> Iterator[Document]:
     """Yields the nodes, the objects around them, and the pods in order of arrival."""
     recording = load_recording(path)
+    notes = tuple(_notes(recording))
     for value in recording.objects.values():
-        yield Document(value, 1)
+        yield Document(value, 1, notes)
+        notes = ()
     try:
         pods = [*_arrivals(recording)]
     except _ODD as error:
         text = f"a pod of the recording cannot be read: {error}"
         raise InputError.at(path, text, hint=_HINT) from error
-    yield from (Document(pod, 1) for pod in pods)
+    for pod in pods:
+        yield Document(pod, 1, notes)
+        notes = ()
+
+
+def _notes(recording: Recording) -> Iterator[str]:
+    if recording.torn:
+        lines = ", ".join(map(str, recording.torn[:_MOST_NAMED]))
+        more = ", ..." if len(recording.torn) > _MOST_NAMED else ""
+        yield f"lines that were cut off while they were written are passed over: {lines}{more}"
+    if recording.ahead_s:
+        how = "ahead of" if recording.ahead_s > 0 else "behind"
+        yield (
+            f"the recorder's clock was {abs(recording.ahead_s):,.0f} s {how} the cluster's: "
+            "its times are read as the cluster's"
+        )
 
 
 @dataclass(slots=True)
@@ -65,13 +89,16 @@ class Recording:
 
     begun_s: float = 0.0
     ended_s: float = 0.0
+    torn: list[int] = field(default_factory=list)  # lines that are not there as a whole
+    ahead_s: float = 0.0  # by how much the recorder's clock is ahead of the cluster's, if far
+    lags_s: list[float] = field(default_factory=list)  # from what objects tell to their lines
     pods: dict[str, RecordedPod] = field(default_factory=dict)  # by UID
     objects: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     here: set[tuple[str, str, str]] = field(default_factory=set)  # objects that were not seen to go
 
     def take(self, line: Mapping[str, Any]) -> None:
         """Takes one line."""
-        at_s = float(line["at"])
+        at_s = _moment(line["at"])
         self.begun_s = self.begun_s or at_s
         self.ended_s = max(self.ended_s, at_s)
         value = line.get("object") or {}
@@ -108,11 +135,38 @@ class Recording:
             "status": life.get("status", {}),
         }
         self._see_gates(pod, value, at_s)
+        before, latest = (read_standing(each, {}).latest_s for each in (pod.value, value))
+        if latest is not None and (before is None or latest > before):
+            self.lags_s.append(at_s - latest)
         pod.value = value
 
     def _see_gates(self, pod: RecordedPod, value: Mapping[str, Any], at_s: float) -> None:
         if pod.value["spec"].get("schedulingGates") and not value["spec"].get("schedulingGates"):
             pod.ungated_s = at_s
+
+    def follow_cluster(self) -> None:
+        """Puts times of the recorder's clock on the cluster's, where the two are far apart.
+
+        What an object newly tells has just happened, so that the shortest lag of all is hardly
+        longer than the clocks are apart.
+        """
+        lag_s = min(self.lags_s, default=0.0)
+        if abs(lag_s) <= _MOST_SKEW_S:
+            return
+        self.ahead_s = lag_s
+        self.begun_s, self.ended_s = self.begun_s - lag_s, self.ended_s - lag_s
+        for pod in self.pods.values():
+            pod.ungated_s = None if pod.ungated_s is None else pod.ungated_s - lag_s
+            pod.gone_s = None if pod.gone_s is None else pod.gone_s - lag_s
+
+
+def _moment(value: Any) -> float:
+    """Reads when a line was written, in seconds since 1970."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("a number is expected")
+    if not 0 < value < _LATEST_S:  # NaN is not, either
+        raise ValueError("this is no time")
+    return float(value)
 
 
 def object_key(value: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -126,33 +180,48 @@ def object_key(value: Mapping[str, Any]) -> tuple[str, str, str]:
 def load_recording(path: Path) -> Recording:
     """Reads all lines of a recording.
 
-    A line that was cut off when the recorder was killed is passed over.
+    Lines that were cut off are passed over where a recorder began anew after them, or where the
+    file ends; so is the first half of a line in which another begins.
     """
-    recording, torn = Recording(), 0
+    recording, torn = Recording(), list[int]()
     with reading(path, longest_line=MOST_BYTES) as stream:
         for number, text in enumerate(stream, start=1):
             if not text.strip():
                 continue
-            try:
-                line = parse_value(text)
-                is_start = line["event"] == "began"
-            except _ODD:
-                if torn:
-                    raise _bad_line(path, torn) from None
-                torn = number
-                continue
-            if torn and not is_start:
-                raise _bad_line(path, torn)
-            torn = 0
-            if is_start and line.get("format") != FORMAT:
-                raise InputError.at(path, "another version of Podium wrote it", line=number)
-            try:
-                recording.take(line)
-            except _ODD as error:
-                raise _bad_line(path, number) from error
+            line = _line(text)
+            if line is None:
+                torn.append(number)
+                line = _line(text[text.rfind(_LINE) :]) if text.rfind(_LINE) > 0 else None
+                if line is None:
+                    continue
+            elif torn and line["event"] != "began":
+                raise _bad_line(path, torn[0])
+            recording.torn += torn
+            torn = []
+            _take(recording, line, path, number)
     if not recording.begun_s:
         raise InputError.at(path, "it is no recording of a cluster", hint=_HINT)
+    recording.torn += torn
+    recording.follow_cluster()
     return recording
+
+
+def _line(text: str) -> dict[str, Any] | None:
+    """Reads a line; None: it is not there as a whole."""
+    try:
+        line: dict[str, Any] = parse_value(text)
+        return line if isinstance(line["event"], str) else None
+    except _ODD:
+        return None
+
+
+def _take(recording: Recording, line: Mapping[str, Any], path: Path, number: int) -> None:
+    if line["event"] == "began" and line.get("format") != FORMAT:
+        raise InputError.at(path, "another version of Podium wrote it", line=number)
+    try:
+        recording.take(line)
+    except _ODD as error:
+        raise _bad_line(path, number) from error
 
 
 def _bad_line(path: Path, number: int) -> InputError:

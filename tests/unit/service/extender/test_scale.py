@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.service.extender.scale import scaled
+from podium.service.extender.scale import foremost, scaled
 
 HOLD = -np.inf
 SCORES = st.lists(
@@ -66,3 +66,36 @@ def test_a_policy_that_likes_all_alike_leaves_them_alike_or_takes_the_first(scal
     assert scaled(alike, scale, "equal").tolist() == [1000] * 3
     assert scaled(alike, scale, "order").argmax() == 0
     assert scaled(np.array([]), scale).tolist() == []
+
+
+# Who may be left out of an answer.
+
+
+@pytest.mark.parametrize("ties", ["order", "equal"])
+@pytest.mark.parametrize("scale", ["rank", "linear"])
+@pytest.mark.parametrize("seed", range(25))
+def test_who_is_left_out_could_not_have_won(seed, scale, ties):
+    """kube-scheduler adds ten times points and weight to what its own plugins give."""
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(1, 2000))
+    scores = np.round(rng.random(nodes) * rng.choice([3, 40, 1e6]))
+    scores[rng.random(nodes) < rng.random()] = -np.inf
+    points = scaled(scores, scale, ties)
+    answered = np.zeros_like(points)
+    kept = foremost(points)
+    answered[kept] = points[kept]
+    for weight in (1, 2, 200):
+        plugins = rng.choice([rng.integers(0, 1201, nodes), 1200 * rng.integers(0, 2, nodes)])
+        whole, cut = (10 * weight * each + plugins for each in (points, answered))
+        assert np.flatnonzero(whole == whole.max()).tolist() == (
+            np.flatnonzero(cut == cut.max()).tolist()
+        )
+
+
+def test_equal_nodes_are_named_however_many_they_are():
+    points = scaled(np.array([10.0] * 100 + [9.0] * 100 + [8.0] * 200), "rank", "equal")
+    assert len(foremost(points)) == 400
+
+
+def test_of_many_nodes_in_order_the_foremost_are_named():
+    assert len(foremost(scaled(np.arange(1500.0)))) == 128

@@ -1,5 +1,7 @@
 import asyncio
 import json
+import random
+from collections import Counter
 
 import pytest
 
@@ -224,6 +226,63 @@ def test_gpus_are_given_to_the_pod_that_is_bound_first():
     assert refused == {"Error": "other pods have taken the GPUs of node b meanwhile"}
     assert bind(asked, {**BINDING, "PodName": "v", "PodUID": "v", "Node": "a"}) == {"Error": ""}
     assert [(args.node, slots) for args, slots in binder.bound] == [("b", (0,)), ("a", (0,))]
+
+
+@pytest.mark.parametrize("is_scored", [True, False])
+def test_no_pod_with_gpus_is_bound_to_a_node_that_is_not_known(is_scored):
+    asked = Asked([gpu_node("a", 1), gpu_node("b", 1)], filter=True)
+    asked.verbs.bind_pod = binder = Binder()
+    pod = asked.wait(gpu_pod("p"), "u")
+    if is_scored:
+        asked.prioritize(pod)
+    asked.state.apply("Node", "DELETED", gpu_node("b", 1))
+    assert "nothing is known of the GPUs of node b" in bind(asked)["Error"]
+    assert binder.bound == []
+    asked.wait(gpu_pod("c", 0), "c")
+    assert bind(asked, {**BINDING, "PodName": "c", "PodUID": "c"}) == {"Error": ""}
+
+
+def test_without_the_filter_a_pod_is_bound_to_a_node_that_is_not_known():
+    asked = Asked([gpu_node("a", 1)])
+    asked.verbs.bind_pod = binder = Binder()
+    asked.wait(gpu_pod("p"), "u")
+    assert bind(asked) == {"Error": ""}
+    assert binder.bound[0][1] == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_gpu_is_given_out_twice_while_pods_come_and_go(seed):
+    """What was noted on a pod counts for as long as the pod is there, and nothing else does."""
+    rng = random.Random(seed)
+    asked = Asked([gpu_node(name, 3) for name in "ab"], policy="fed-gpu", filter=True)
+    asked.verbs.bind_pod = binder = Binder()
+    running = {}
+    for number in range(60):
+        uid = f"p{rng.randrange(1000):03}-{number}"
+        milli = rng.choice([1000, 1000, 300, 600])
+        pod = gpu_pod(uid, 1) if milli == 1000 else gpu_pod(uid, 0, share(milli))
+        kept, _ = asked.filter(asked.wait(pod, uid))
+        if (
+            kept
+            and not bind(asked, BINDING | {"PodName": uid, "PodUID": uid, "Node": kept[0]})["Error"]
+        ):
+            (slot,) = binder.bound[-1][1]
+            pod["metadata"]["annotations"]["alibabacloud.com/gpu-index"] = str(slot)
+            asked.state.apply("Pod", "MODIFIED", live(pod, uid, kept[0]))
+            running[uid] = pod, kept[0], slot, milli
+        used = Counter()
+        for _, *gpu, milli in running.values():
+            used[tuple(gpu)] += milli
+        assert max(used.values()) <= 1000
+        if len(running) > 5:
+            uid = rng.choice(list(running))
+            made, node, *_ = running.pop(uid)
+            asked.state.apply("Pod", "DELETED", live(made, uid, node))
+    assert len(binder.bound) > 40
+
+
+def share(milli):
+    return {"alibabacloud.com/gpu-count": "1", "alibabacloud.com/gpu-milli": str(milli)}
 
 
 def test_a_pod_that_was_filtered_and_never_scored_is_given_gpus():

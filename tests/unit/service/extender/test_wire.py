@@ -96,3 +96,11 @@ def test_a_binding_is_read_and_answered():
 def test_more_than_a_cluster_may_have_is_not_read(sent):
     with pytest.raises(wire.MalformedError):
         wire.read_args(sent)
+
+
+@pytest.mark.parametrize("field", ["NodeNames", "Nodes"])
+def test_a_short_body_may_not_name_more_nodes_than_there_can_be(field):
+    many = [""] * (wire.MOST_NODES + 1)
+    given = many if field == "NodeNames" else {"items": [{}] * len(many)}
+    with pytest.raises(wire.MalformedError, match="more than 20,000 nodes"):
+        wire.read_args(json.dumps({"Pod": {}, field: given}).encode())

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from podium.model.classes import PODS
+from podium.model.cluster import GpuKind
+from podium.model.shares import share_on
 from podium.traces.fields import FieldError
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.devices.alibaba import (
@@ -39,6 +41,7 @@ from podium.traces.kubernetes.devices.values import (
 from podium.traces.kubernetes.devices.vgpu import (
     hami_cards,
     hami_share,
+    indices,
     old_volcano_cards,
     old_volcano_share,
     volcano_cards,
@@ -269,7 +272,7 @@ def pod_devices(pod: PodFacts) -> PodDevices:
 def _pod_devices(pod: PodFacts) -> PodDevices:
     pod.inventory.remarks.clear()
     share = _read(pod, [(each, each.share) for each in CONVENTIONS]) or Share(0, 0)
-    slots = share.slots if _is_placed(pod, share) else ()
+    slots = _slots(pod, share)
     for name in sorted(pod.resources):
         if _is_unlisted(name, pod):
             pod.inventory.remark(f"the resource {name} is not modelled")
@@ -306,10 +309,27 @@ def support_table() -> str:
     return "\n".join(lines)
 
 
-def _is_placed(pod: PodFacts, share: Share) -> bool:
-    """Tells whether a pod runs on as many GPUs of its node as it asks for."""
+def _slots(pod: PodFacts, share: Share) -> tuple[int, ...]:
+    """Names the GPUs on which a bound pod runs: those of its convention, else those of a note.
+
+    Podium's extender notes them when it binds a pod, whatever the convention of the pod.
+    """
+    if not pod.node or not share.count:
+        return ()
     most = pod.inventory.counts.get(pod.node, MOST_GPUS)
-    return bool(pod.node) and len(share.slots) == share.count and max(share.slots, default=0) < most
+    noted = indices(pod.annotations.get(keys.GPU_INDEX, ""))
+    for slots, count in ((share.slots, share.count), (noted, _cards(pod, share))):
+        if len(slots) == count and max(slots) < most:
+            return slots
+    return ()
+
+
+def _cards(pod: PodFacts, share: Share) -> int:
+    """Counts the cards of its node that a pod takes: each may be listed as several devices."""
+    if share.memory_mib:
+        return share.count
+    kind = GpuKind("", 0, pod.inventory.replicas.get(pod.node, 1))
+    return share_on(share.count, share.milli, 0, kind)[0]
 
 
 def _is_extended(name: str, pod: PodFacts) -> bool:

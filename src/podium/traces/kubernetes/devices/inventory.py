@@ -109,6 +109,7 @@ class Inventory:
     device_cards: dict[str, Cards] = field(default_factory=dict)  # by node
     # What reading the nodes finds out, and reading the pods needs.
     counts: dict[str, int] = field(default_factory=dict)  # of cards, by node
+    replicas: dict[str, int] = field(default_factory=dict)  # devices of a card, by node
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
     models: set[str] = field(default_factory=set)  # of all nodes
     resources: set[str] = field(default_factory=set)  # that any node lists
@@ -166,8 +167,8 @@ class Inventory:
     def restart(self) -> None:
         """Forgets what reading nodes and pods found out, so that they can be read again."""
         for found in (
-            self.counts, self.ids, self.models, self.resources, self.memory_mib, self.groups,
-            self.shared, self.listed, self.large_classes, self.remarks, self._cards,
+            self.counts, self.replicas, self.ids, self.models, self.resources, self.memory_mib,
+            self.groups, self.shared, self.listed, self.large_classes, self.remarks, self._cards,
             self.serving, self.exclusive, self.required, self.held, self.overused,
         ):  # fmt: skip
             found.clear()
@@ -190,6 +191,7 @@ class Inventory:
     def take_cards(self, node: str, cards: Cards, extended: Mapping[str, int]) -> None:
         """Keeps what the GPUs of a node mean for all pods."""
         self.counts[node] = cards.count
+        self.replicas[node] = cards.replicas
         self.ids[node] = cards.ids
         self.models.add(cards.model)
         self.memory_mib.update({cards.memory_mib} - {0})
