@@ -290,7 +290,7 @@ def test_any_program_writes_candidates(tmp_path):
     (tmp_path / "writer.py").write_text(WRITER)
     done = podium(
         tmp_path, "run", *SMALL, "--generator", "command", "--command",
-        f"{Path(PODIUM[0]).with_name('python')} writer.py", "--evaluations", "24", "--json",
+        f"{Path(PODIUM[0]).with_name('python')} writer.py", "--evaluations", "60", "--json",
         SOME_SECRET="hidden",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -299,7 +299,8 @@ def test_any_program_writes_candidates(tmp_path):
     assert any("the model is busy" in each.reason for each in written)
     repairs = [each for each in written if each.kind == "repair"]
     refused = [each for each in written if each.kind == "bred" and each.gate == "allow-list"]
-    assert len(repairs) == len(refused) > 0
+    # The last ones find no calls left: models are asked ahead of what is judged.
+    assert 0.5 * len(refused) < len(repairs) <= len(refused)
     assert any(each.gate in ("race", "training") for each in repairs)  # repaired, good or not
     assert all("was refused" in each.prompt for each in repairs)
     judged = [each for each in written if each.cases]
