@@ -314,7 +314,7 @@ class Agent:
             each for each in viable if not (each.observations or each.failures or each.in_flight)
         ]
         cheapest = min(untried, key=attrgetter("mu"), default=None)
-        if cheapest is None or not self._floor.affords(job_type, cheapest.mu - known.mu):
+        if cheapest is None or not self._floor.affords(job_type, cheapest.mu, known.mu):
             return None
         return cheapest
 

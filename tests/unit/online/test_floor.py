@@ -12,14 +12,15 @@ def test_a_try_is_paid_from_a_share_of_the_time_of_all_jobs():
     floor = Floor(0.01)
     for _ in range(FEWEST):
         floor.count("j", 100.0)
-    assert not floor.affords("j", 5.0)
+    assert not floor.affords("j", 105.0, 100.0)
     for _ in range(100):
         floor.count("k", 100.0)
-    assert floor.affords("j", 50.0)
-    assert not floor.affords("j", 60.0)
-    assert not floor.affords("new", 1.0)
+    assert floor.affords("j", 150.0, 100.0)
+    assert not floor.affords("j", 160.0, 100.0)
+    assert not floor.affords("j", 21.0, 2.0)
+    assert not floor.affords("new", 101.0, 100.0)
     floor.count("j", 100.0, 100.0)
-    assert not floor.affords("j", 50.0)
+    assert not floor.affords("j", 150.0, 100.0)
 
 
 def test_counts_read_back_as_they_were():
