@@ -99,17 +99,19 @@ class Agent:
     def check(self, observation: Observation) -> None:
         """Raises what `observe` would raise, and learns nothing: call it before a run is stored."""
         with self._lock:
+            self._failures.check(observation)
             self._runtime.check(observation)
 
     def knows(self, observation: Observation) -> bool:
         """Tests whether a run has no new names; there is room for only so many."""
         with self._lock:
-            return self._runtime.knows(observation)
+            part = self._runtime if observation.success else self._failures
+            return part.knows(observation)
 
     def observe(self, observation: Observation) -> None:
         """Learns from a run, and closes its decision; one that failed teaches that it may fail."""
         with self._learning, self._lock:
-            self._runtime.check(observation)
+            self.check(observation)
             if observation.success:
                 self._runtime.observe(observation)
             self._failures.observe(observation)

@@ -10,7 +10,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from podium.online.observation import Observation
+from podium.online.observation import (
+    MOST_GPU_TYPES,
+    MOST_JOB_TYPES,
+    Observation,
+    too_many,
+)
 
 _OF_ALL, _OF_GPU, _OF_JOB, _OF_PAIR = 20.0, 20.0, 10.0, 2.0
 """Runs that are worth what is expected beforehand: of all, of a GPU type, a job type, a pair."""
@@ -80,6 +85,17 @@ class Failures:
     def gpu_types(self) -> list[str]:
         """Lists the GPU types that were seen."""
         return list(self._gpus)
+
+    def check(self, observation: Observation) -> None:
+        """Raises what counting a run would raise."""
+        if len(self._jobs) >= MOST_JOB_TYPES and observation.job_type not in self._jobs:
+            raise too_many(MOST_JOB_TYPES, "job types", "job_type")
+        if len(self._gpus) >= MOST_GPU_TYPES and observation.gpu_type not in self._gpus:
+            raise too_many(MOST_GPU_TYPES, "GPU types", "gpu_type")
+
+    def knows(self, observation: Observation) -> bool:
+        """Tests whether a run has no name that is new here."""
+        return observation.job_type in self._jobs and observation.gpu_type in self._gpus
 
     def observe(self, observation: Observation) -> None:
         """Counts a run."""

@@ -1,6 +1,8 @@
 import pytest
 
+from podium.errors import UsageError
 from podium.online import Agent, Observation, Parameters, Request
+from podium.online import failures as room
 from podium.online.failures import Failures
 from podium.online.floor import AGAIN
 
@@ -103,3 +105,14 @@ def test_a_failed_run_of_a_new_job_type_makes_its_name_known():
     agent.forget(job_type="j")
     assert agent.names() == (set(), set())
     assert agent.figures().observations == 0
+
+
+def test_there_is_a_limit_to_the_names_of_what_failed(monkeypatch):
+    agent = Agent()
+    agent.replay(failed("a"))
+    monkeypatch.setattr(room, "MOST_JOB_TYPES", 1)
+    for take in (agent.check, agent.observe):
+        with pytest.raises(UsageError, match="more than 1 job types"):
+            take(Observation("k", "a", 5.0, success=False))
+    assert agent.knows(Observation("j", "a", 5.0, success=False))
+    assert not agent.knows(Observation("k", "a", 5.0, success=False))
