@@ -22,7 +22,7 @@ from podium.online.cost import Candidate, Option, weigh
 from podium.online.estimate import Estimate
 from podium.online.exploration import EXPLOITATION, EXPLORATION, FORCED, ExplorationCap
 from podium.online.failures import Failures
-from podium.online.floor import FARTHEST, Floor
+from podium.online.floor import Floor
 from podium.online.in_flight import InFlight
 from podium.online.migration import FORMAT, migrated
 from podium.online.observation import Observation, Place, Request
@@ -314,9 +314,9 @@ class Agent:
             each for each in viable if not (each.observations or each.failures or each.in_flight)
         ]
         cheapest = min(untried, key=attrgetter("mu"), default=None)
-        if cheapest is None or cheapest.mu > FARTHEST * known.mu:
+        if cheapest is None or not self._floor.affords(job_type, cheapest.mu, known.mu):
             return None
-        return cheapest if self._floor.affords(job_type, cheapest.mu - known.mu) else None
+        return cheapest
 
     def _avoided(self, job_type: str) -> tuple[str, ...]:
         parameters = self.parameters

@@ -14,11 +14,11 @@ from typing import Any
 FEWEST = 8
 """Decisions after which a job type is taken to come again."""
 
+MOST_TIMES = 10.0
+"""Run times, as known elsewhere, that one try may be expected to take."""
+
 PART = 0.5
 """Part of what there is to spend that one try may cost."""
-
-FARTHEST = 8.0
-"""Times as long as what is known to be best that a try may be expected to take."""
 
 AGAIN = 64
 """Decisions of a job type after which a candidate that fails is tried again."""
@@ -33,10 +33,12 @@ class Floor:
         self._paid_s = 0.0
         self._decisions: dict[str, int] = {}  # by job type
 
-    def affords(self, job_type: str, price_s: float) -> bool:
-        """Tests whether a try of a job type may be paid."""
+    def affords(self, job_type: str, expected_s: float, known_s: float) -> bool:
+        """Tests whether a try of a job type may be paid, given what is known elsewhere."""
         is_usual = self._decisions.get(job_type, 0) >= FEWEST
-        return is_usual and price_s <= PART * (self._share * self._expected_s - self._paid_s)
+        left_s = self._share * self._expected_s - self._paid_s
+        is_cheap = expected_s - known_s <= PART * left_s and expected_s <= MOST_TIMES * known_s
+        return is_usual and is_cheap
 
     def is_again(self, job_type: str) -> bool:
         """Tests whether this is one of the rare decisions that try again what fails."""

@@ -52,7 +52,7 @@ class Parameters:
     enable_interference: bool = False
     avoid_slowdown: float = 0.1
     avoid_probability: float = 0.9  # from which a slowdown above that is taken for one
-    exploration_floor: float = 0.01  # share of the time of all jobs for what was never tried
+    exploration_floor: float = 0.005  # share of the time of all jobs for what was never tried
     in_flight_limit_s: float = 86_400.0  # after which a decision is no longer waited for
     forgetting: float = 1.0  # weight that a job type's older observations keep; 1: all of it
     features: tuple[str, ...] = FEATURES

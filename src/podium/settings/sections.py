@@ -252,7 +252,7 @@ class Online:
         metadata=about("recent decisions over which the cap applies", at_least=1),
     )
     exploration_floor: float = field(
-        default=0.01,
+        default=0.005,
         metadata=about(
             "share of the time of all jobs for pairs that were never tried, within the cap",
             at_least=0,

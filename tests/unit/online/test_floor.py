@@ -3,7 +3,7 @@ import math
 import numpy as np
 
 from podium.online import Agent, Observation, Parameters, Request
-from podium.online.floor import FEWEST, Floor
+from podium.online.floor import FEWEST, MOST_TIMES, Floor
 
 GPUS = ("usual", "other", "odd")
 
@@ -12,14 +12,15 @@ def test_a_try_is_paid_from_a_share_of_the_time_of_all_jobs():
     floor = Floor(0.01)
     for _ in range(FEWEST):
         floor.count("j", 100.0)
-    assert not floor.affords("j", 5.0)
+    assert not floor.affords("j", 105.0, 100.0)
     for _ in range(100):
         floor.count("k", 100.0)
-    assert floor.affords("j", 50.0)
-    assert not floor.affords("j", 60.0)
-    assert not floor.affords("new", 1.0)
+    assert floor.affords("j", 150.0, 100.0)
+    assert not floor.affords("j", 160.0, 100.0)
+    assert not floor.affords("j", 21.0, 2.0)
+    assert not floor.affords("new", 101.0, 100.0)
     floor.count("j", 100.0, 100.0)
-    assert not floor.affords("j", 50.0)
+    assert not floor.affords("j", 150.0, 100.0)
 
 
 def test_counts_read_back_as_they_were():
@@ -31,12 +32,12 @@ def test_counts_read_back_as_they_were():
     assert one.as_object()["decisions"] == {}
 
 
-def against_the_trend(floor, decisions=150):
-    """Plays a job type that runs fastest where all others run five times longer."""
+def against_the_trend(floor, decisions=150, odd_s=500.0):
+    """Plays a job type that runs fastest where all others run five times longer, or more."""
     agent = Agent(Parameters(exploration_floor=floor))
     rng = np.random.default_rng(1000)
     for other in range(8):
-        for gpu_type, runtime_s in (("usual", 100.0), ("other", 120.0), ("odd", 500.0)):
+        for gpu_type, runtime_s in (("usual", 100.0), ("other", 120.0), ("odd", odd_s)):
             for _ in range(10):
                 luck = math.exp(rng.normal(0.0, 0.1))
                 agent.observe(Observation(f"k{other}", gpu_type, runtime_s * luck))
@@ -54,3 +55,7 @@ def against_the_trend(floor, decisions=150):
 def test_a_job_type_that_goes_against_the_trend_is_not_locked_out_for_ever():
     assert set(against_the_trend(0.01)[-20:]) == {"odd"}
     assert "odd" not in against_the_trend(0.0)
+
+
+def test_nothing_is_paid_for_what_is_expected_to_take_far_too_long():
+    assert "odd" not in against_the_trend(0.5, odd_s=100.0 * 5 * MOST_TIMES)
