@@ -86,12 +86,12 @@ class Feed:
         if known is not None and known.mark == mark:
             return seen
         try:
-            if known is not None and known.mark is not None and _only_lives(known, mark):
+            if known is not None and _only_lives(known, mark):
                 draft = _later(known.draft, head)
             else:
                 draft = self._draft(raw, head, pattern)
         except FieldError as error:
-            state.version += state.put_unread_pod(uid, decode("Pod", raw), error)
+            state.version += state.put_unread_pod(uid, decode("Pod", raw), error, mark)
         else:
             state.version += state.put_pod(uid, draft, mark=mark)
         return seen
@@ -126,8 +126,9 @@ def _only_lives(known: LivePod, mark: Mark) -> bool:
 
     Which GPUs an annotation or a claim names depends on the node to which the pod is bound.
     """
-    assert known.mark is not None
-    return known.mark[0] == mark[0] and (known.draft.facts.is_plain or known.node == mark[2])
+    if known.mark is None or known.mark[0] != mark[0] or known.problem:
+        return False
+    return known.draft.facts.is_plain or known.node == mark[2]
 
 
 def _later(draft: PodDraft, head: PodHead) -> PodDraft:
