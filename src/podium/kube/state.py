@@ -54,7 +54,7 @@ class LiveState:
     def __init__(self, topology: tuple[str, ...] = ()) -> None:
         self.version = 0  # grows with every change
         self.notes: dict[str, str] = {}  # what is not modelled: the first object, by text
-        self.unmodelled_nodes: dict[str, str] = {}  # why, by name; no pod is scored on them
+        self._unmodelled: dict[str, str] = {}  # nodes that are left out: why, by name
         self.around = Surroundings()
         self._levels = chosen_domains(topology)
         self._read_nodes: dict[str, tuple[NodeSpec, NodeFacts]] = {}  # before their devices
@@ -93,7 +93,7 @@ class LiveState:
         """Drops the objects of a kind whose `identity` is not among those seen."""
         gone: list[Object]
         if kind == "Node":
-            known = {**self._read_nodes, **self.unmodelled_nodes}
+            known = {**self._read_nodes, **self._unmodelled}
             gone = [{"metadata": {"name": n}} for n in known if n not in seen]
         elif kind == "Pod":
             gone = [{"metadata": {"uid": u}} for u in self._pods.by_uid if u not in seen]
@@ -149,6 +149,12 @@ class LiveState:
     def domain_names(self) -> tuple[list[str], ...]:
         """Names the racks, blocks and zones in the order of their numbers."""
         return self._nodes.domain_names
+
+    @property
+    def unmodelled_nodes(self) -> Mapping[str, str]:
+        """Names the nodes that are left out, and why; no pod is scored on them."""
+        self._settle()
+        return self._unmodelled
 
     def node(self, name: str) -> NodeSpec | None:
         """Describes a node, None where there is no such node."""
@@ -237,17 +243,17 @@ class LiveState:
             self._note(text, f"node {name}")
         if self._read_nodes.get(name) == (spec, facts):
             return False
-        self.unmodelled_nodes.pop(name, None)
+        self._unmodelled.pop(name, None)
         self._read_nodes[name] = spec, facts
         self._unsettled_nodes[name] = None
         return True
 
     def _leave_out_node(self, name: str, error: FieldError) -> None:
-        self.unmodelled_nodes[name] = _reason(error)
+        self._unmodelled[name] = _reason(error)
         self._note(_reason(error), f"node {name}")
 
     def _drop_node(self, name: str) -> bool:
-        self.unmodelled_nodes.pop(name, None)
+        self._unmodelled.pop(name, None)
         was_there = self._read_nodes.pop(name, None) is not None
         self._unsettled_nodes.pop(name, None)
         self._unfilled.pop(name, None)
@@ -406,7 +412,7 @@ class LiveState:
             self._leave_out_node(name, error)
             self._remove_node(name)
             return
-        self.unmodelled_nodes.pop(name, None)
+        self._unmodelled.pop(name, None)
         for text in devices.remarks:
             self._note(text, f"node {name}")
         (described,) = with_known_memory([described], Counter())
