@@ -239,3 +239,19 @@ def test_a_pod_without_measure_is_named_and_read_no_further(feed, more):
 def test_a_pod_with_many_terms_is_read(feed):
     feed.apply(PODS, "ADDED", encoded(live(gpu_pod("p", affinity=terms(400)), "u")))
     assert feed.state.pod("u").problem == ""
+
+
+def test_what_nobody_reads_may_change_without_the_pod_being_read_again(feed):
+    feed.apply(PODS, "ADDED", encoded(live(gpu_pod("p", 1, {"note": "a"}), "u")))
+    known = feed.state.known_pod("u").draft
+    feed.apply(PODS, "MODIFIED", encoded(live(gpu_pod("p", 1, {"note": "b"}), "u")))
+    assert feed.state.known_pod("u").draft is known
+    feed.apply(PODS, "MODIFIED", encoded(live(gpu_pod("p", 0, {"gpu-fraction": "0.5"}), "u")))
+    assert feed.state.pod("u").spec.gpu_milli == 500
+
+
+def test_a_pod_with_very_many_terms_is_not_even_decoded(feed):
+    feed.apply(PODS, "ADDED", encoded(live(gpu_pod("p", affinity=terms(15_000)), "u", "n")))
+    found = feed.state.pod("u")
+    assert "bytes are not modelled" in found.problem
+    assert (found.namespace, found.name, found.node) == ("default", "p", "n")
