@@ -367,6 +367,7 @@ def _written(
     spec = {name: part for name, part in value["spec"].items() if name != "schedulingGates"}
     if not is_there and not stays:
         spec.pop("nodeName", None)
+        annotations.pop(keys.GPU_INDEX, None)  # its GPUs were those of that node
     if not stays:
         annotations[keys.ARRIVAL_S] = repr(0.0 if is_there else max(run.arrival_s, 0.0))
         duration_s = _duration_s(run, times, recording)
