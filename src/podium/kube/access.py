@@ -210,8 +210,10 @@ def _contexts(files: str) -> list[str]:
     try:
         merged: Any = KubeConfigMerger(files).config
         value = getattr(merged, "value", None)
-        listed = value.get("contexts") or [] if isinstance(value, dict) else None
-        names = [str(each["name"]) for each in listed or ()]
+        listed = value.get("contexts") if isinstance(value, dict) else None
+        names = [str(each["name"]) for each in listed] if isinstance(listed, list) else []
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _no_kubeconfig(files) from error
     except Exception as error:
         raise InputError(f"it is no kubeconfig: {_first_line(error)}", where=files) from error
     if not names:
@@ -228,9 +230,13 @@ def _check(path: Path) -> None:
             kinds = [document.kind for document in parse_yaml(stream, path)]
     except InputError as error:
         raise InputError(f"it is no kubeconfig: {error.message}", where=error.where) from error
-    if kinds and set(kinds) != {"mapping"}:
-        problem = "it is no kubeconfig: a file with clusters, users and contexts is expected"
-        raise InputError(problem, where=str(path), hint="`kubectl config view` shows one")
+    if set(kinds) != {"mapping"}:
+        raise _no_kubeconfig(str(path))
+
+
+def _no_kubeconfig(where: str) -> InputError:
+    problem = "it is no kubeconfig: a file with clusters, users and contexts is expected"
+    return InputError(problem, where=where, hint="`kubectl config view` shows one")
 
 
 def _first_line(error: Exception) -> str:

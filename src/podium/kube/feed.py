@@ -26,6 +26,9 @@ from podium.traces.kubernetes.standing import Standing, read_standing
 MOST_PATTERNS = 4096
 """Descriptions that are kept for pods yet to come; each stands for many of them."""
 
+MOST_AFFINITY_BYTES = 1 << 19
+"""Of one pod; more would take long to decode, and has more terms than are modelled."""
+
 _OWN_TIMES = keys.CREATION_TIME.encode()
 
 
@@ -86,12 +89,12 @@ class Feed:
         if known is not None and known.mark == mark:
             return seen
         try:
-            if known is not None and known.mark is not None and _only_lives(known, mark):
+            if known is not None and _only_lives(known, mark):
                 draft = _later(known.draft, head)
             else:
                 draft = self._draft(raw, head, pattern)
         except FieldError as error:
-            state.version += state.put_unread_pod(uid, decode("Pod", raw), error)
+            state.version += state.put_unread_pod(uid, _named(head), error, mark)
         else:
             state.version += state.put_pod(uid, draft, mark=mark)
         return seen
@@ -100,6 +103,9 @@ class Feed:
         like = self._patterns.get(pattern)
         if like is not None:
             return _like(like, pod_lives.decode(raw), head)
+        if memoryview(head.spec.affinity).nbytes > MOST_AFFINITY_BYTES:
+            text = f"more than {MOST_AFFINITY_BYTES:,} bytes are not modelled"
+            raise FieldError("spec.affinity", text)
         around = self.state.around
         draft = pod_draft(decode("Pod", raw), around.namespaces, 0, around.inventory, {})
         if draft.facts.is_plain and _OWN_TIMES not in bytes(head.metadata.annotations):
@@ -107,6 +113,12 @@ class Feed:
                 self._patterns.clear()
             self._patterns[pattern] = draft
         return draft
+
+
+def _named(head: PodHead) -> dict[str, Any]:
+    """Gives what is known of a pod that cannot be modelled: its name and its node."""
+    names = {"namespace": head.metadata.namespace, "name": head.metadata.name}
+    return {"metadata": names, "spec": {"nodeName": head.spec.node_name}}
 
 
 def _like(draft: PodDraft, pod: Mapping[str, Any], head: PodHead) -> PodDraft:
@@ -126,8 +138,9 @@ def _only_lives(known: LivePod, mark: Mark) -> bool:
 
     Which GPUs an annotation or a claim names depends on the node to which the pod is bound.
     """
-    assert known.mark is not None
-    return known.mark[0] == mark[0] and (known.draft.facts.is_plain or known.node == mark[2])
+    if known.mark is None or known.mark[0] != mark[0] or known.problem:
+        return False
+    return known.draft.facts.is_plain or known.node == mark[2]
 
 
 def _later(draft: PodDraft, head: PodHead) -> PodDraft:

@@ -6,10 +6,13 @@ name and their life: where they are bound, when they started, whether they have 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypedDict
 
 import msgspec
 from msgspec import Raw, Struct
+
+from podium.kube.objects import is_mark
 
 _NONE = Raw(b"")
 Mark = tuple[int, str, str, str | None, bool]
@@ -89,10 +92,13 @@ class PodHead(Struct, rename="camel"):
     status: _Status = msgspec.field(default_factory=_Status)
 
     def pattern(self) -> bytes:
-        """Gives all that decides about the pod but for its name and its life."""
+        """Gives all that decides about the pod but for its name and its life.
+
+        Annotations that nobody reads are no part of it: controllers write them at any time.
+        """
         meta, spec, status = self.metadata, self.spec, self.status
         parts: list[Any] = [
-            meta.namespace.encode(), meta.labels, meta.annotations, meta.owner_references,
+            meta.namespace.encode(), meta.labels, _marks(meta.annotations), meta.owner_references,
             spec.affinity, spec.host_network, spec.node_selector, spec.overhead,
             spec.preemption_policy, spec.priority, spec.priority_class_name, spec.resource_claims,
             spec.resources, spec.runtime_class_name, spec.scheduler_name, spec.scheduling_group,
@@ -125,6 +131,22 @@ class PodHead(Struct, rename="camel"):
         """Gives what must be equal for nothing to have changed; the pattern comes first."""
         deleted = self.metadata.deletion_timestamp
         return hash(pattern), self.status.phase, self.spec.node_name, deleted, self.is_gated
+
+
+_is_mark = lru_cache(maxsize=4096)(is_mark)
+_annotations = msgspec.json.Decoder(dict[str, Raw])
+
+
+def _marks(annotations: Raw) -> bytes | Raw:
+    """Takes the annotations that Podium reads."""
+    if memoryview(annotations).nbytes <= len(b"null"):
+        return annotations
+    try:
+        found = _annotations.decode(annotations)
+    except msgspec.DecodeError:
+        return annotations
+    kept = [part for key in found if _is_mark(key) for part in (key.encode(), found[key])]
+    return _BREAK.join(kept)
 
 
 class _NodeCondition(Struct, rename="camel"):

@@ -54,6 +54,7 @@ class LiveState:
     def __init__(self, topology: tuple[str, ...] = ()) -> None:
         self.version = 0  # grows with every change
         self.notes: dict[str, str] = {}  # what is not modelled: the first object, by text
+        self._unmodelled: dict[str, str] = {}  # nodes that are left out: why, by name
         self.around = Surroundings()
         self._levels = chosen_domains(topology)
         self._read_nodes: dict[str, tuple[NodeSpec, NodeFacts]] = {}  # before their devices
@@ -92,7 +93,8 @@ class LiveState:
         """Drops the objects of a kind whose `identity` is not among those seen."""
         gone: list[Object]
         if kind == "Node":
-            gone = [{"metadata": {"name": n}} for n in self._read_nodes if n not in seen]
+            known = {**self._read_nodes, **self._unmodelled}
+            gone = [{"metadata": {"name": n}} for n in known if n not in seen]
         elif kind == "Pod":
             gone = [{"metadata": {"uid": u}} for u in self._pods.by_uid if u not in seen]
         else:
@@ -147,6 +149,12 @@ class LiveState:
     def domain_names(self) -> tuple[list[str], ...]:
         """Names the racks, blocks and zones in the order of their numbers."""
         return self._nodes.domain_names
+
+    @property
+    def unmodelled_nodes(self) -> Mapping[str, str]:
+        """Names the nodes that are left out, and why; no pod is scored on them."""
+        self._settle()
+        return self._unmodelled
 
     def node(self, name: str) -> NodeSpec | None:
         """Describes a node, None where there is no such node."""
@@ -228,17 +236,24 @@ class LiveState:
             spec = node_spec(value, remarks, self._levels)
             facts = node_facts(value, node_resources(value), self.around.inventory)
         except FieldError as error:
-            self._note(_reason(error), f"node {name}")
-            return self._drop_node(name)
+            was_there = self._drop_node(name)
+            self._leave_out_node(name, error)
+            return was_there
         for text in remarks:
             self._note(text, f"node {name}")
         if self._read_nodes.get(name) == (spec, facts):
             return False
+        self._unmodelled.pop(name, None)
         self._read_nodes[name] = spec, facts
         self._unsettled_nodes[name] = None
         return True
 
+    def _leave_out_node(self, name: str, error: FieldError) -> None:
+        self._unmodelled[name] = _reason(error)
+        self._note(_reason(error), f"node {name}")
+
     def _drop_node(self, name: str) -> bool:
+        self._unmodelled.pop(name, None)
         was_there = self._read_nodes.pop(name, None) is not None
         self._unsettled_nodes.pop(name, None)
         self._unfilled.pop(name, None)
@@ -262,12 +277,14 @@ class LiveState:
         """Finds a pod as it was put, without working anything out."""
         return self._pods.by_uid.get(uid)
 
-    def put_unread_pod(self, uid: str, value: Object, error: FieldError) -> bool:
+    def put_unread_pod(
+        self, uid: str, value: Object, error: FieldError, mark: tuple[Any, ...] | None = None
+    ) -> bool:
         """Takes a pod that cannot be modelled; its name is told once."""
         problem = _reason(error)
         self._note(problem, f"pod {_pod_name(value)}")
         draft = unread_draft(named(value), _node_of(value), self.around.inventory)
-        return self.put_pod(uid, draft, problem)
+        return self.put_pod(uid, draft, problem, mark)
 
     def put_pod(
         self, uid: str, draft: PodDraft, problem: str = "", mark: tuple[Any, ...] | None = None
@@ -392,9 +409,10 @@ class LiveState:
             devices = node_devices(facts)
             described = node_with_devices(spec, devices)
         except FieldError as error:
-            self._note(_reason(error), f"node {name}")
+            self._leave_out_node(name, error)
             self._remove_node(name)
             return
+        self._unmodelled.pop(name, None)
         for text in devices.remarks:
             self._note(text, f"node {name}")
         (described,) = with_known_memory([described], Counter())

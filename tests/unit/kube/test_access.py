@@ -55,7 +55,8 @@ def test_a_context_that_is_not_there_is_corrected(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "just words", "{", "[1, 2]", "contexts: 3", "{contexts: [{name: a}]}",
+    ["", "just words", "root:x:0:0:root:/root:/bin/bash\n", "{", "[1, 2]",
+     "contexts: 3", "{contexts: [{name: a}]}",
      "{contexts: [{name: a, context: {cluster: b, user: c}}], current-context: a}",
      "{contexts: [{name: a, context: {cluster: b, user: c}}], clusters: [], users: [],"
      " current-context: a}"],
@@ -66,7 +67,7 @@ def test_what_is_no_kubeconfig_is_said_to_be_none(tmp_path, text):
     with pytest.raises(InputError) as error:
         loaded(Target(file))
     assert str(file) in str(error.value)
-    assert "object" not in str(error.value)  # what Python says of it helps nobody
+    assert "' object" not in str(error.value)  # what Python says of it helps nobody
 
 
 def test_files_that_a_kubeconfig_names_must_be_there(tmp_path):

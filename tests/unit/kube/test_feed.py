@@ -206,3 +206,52 @@ def test_gpus_that_were_named_before_a_pod_was_bound_are_its_own_from_then_on(fe
     for type_, node in (("ADDED", ""), ("MODIFIED", "n")):
         feed.apply(PODS, type_, encoded(live(pod, "x", node)))
         assert feed.state.pod("x").slots == ((2,) if node else ())
+
+
+def terms(number):
+    """Writes so many terms of affinity."""
+    rule = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
+    required = {"nodeSelectorTerms": [rule] * number}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def containers(number):
+    return [{"name": str(i), "resources": {"requests": {"cpu": "1m"}}} for i in range(number)]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"affinity": terms(600)}, {"containers": containers(1001)},
+     {"tolerations": [{"operator": "Exists"}] * 1001}],
+)  # fmt: skip
+def test_a_pod_without_measure_is_named_and_read_no_further(feed, more):
+    pod = live(gpu_pod("large"), "u")
+    pod["spec"] |= more
+    feed.apply(PODS, "ADDED", encoded(pod))
+    assert "more than 1,000" in feed.state.pod("u").problem
+    version, known = feed.state.version, feed.state.pod("u")
+    feed.apply(PODS, "MODIFIED", encoded({**pod, "status": {**pod["status"], "message": "x"}}))
+    assert (feed.state.version, feed.state.pod("u")) == (version, known)
+    feed.apply(PODS, "MODIFIED", encoded(live(pod, "u", "n")))
+    assert (feed.state.pod("u").node, feed.state.pod("u").problem) == ("n", known.problem)
+
+
+def test_a_pod_with_many_terms_is_read(feed):
+    feed.apply(PODS, "ADDED", encoded(live(gpu_pod("p", affinity=terms(400)), "u")))
+    assert feed.state.pod("u").problem == ""
+
+
+def test_what_nobody_reads_may_change_without_the_pod_being_read_again(feed):
+    feed.apply(PODS, "ADDED", encoded(live(gpu_pod("p", 1, {"note": "a"}), "u")))
+    known = feed.state.known_pod("u").draft
+    feed.apply(PODS, "MODIFIED", encoded(live(gpu_pod("p", 1, {"note": "b"}), "u")))
+    assert feed.state.known_pod("u").draft is known
+    feed.apply(PODS, "MODIFIED", encoded(live(gpu_pod("p", 0, {"gpu-fraction": "0.5"}), "u")))
+    assert feed.state.pod("u").spec.gpu_milli == 500
+
+
+def test_a_pod_with_very_many_terms_is_not_even_decoded(feed):
+    feed.apply(PODS, "ADDED", encoded(live(gpu_pod("p", affinity=terms(15_000)), "u", "n")))
+    found = feed.state.pod("u")
+    assert "bytes are not modelled" in found.problem
+    assert (found.namespace, found.name, found.node) == ("default", "p", "n")

@@ -121,6 +121,22 @@ def test_pods_arrive_when_they_were_made_and_run_as_long_as_they_ran(cluster):
     assert simulate(trace.cluster, trace.workload, "first-fit", Replay()).metrics.placed == 3
 
 
+def test_who_comes_later_leaves_the_gpus_that_a_bind_noted(cluster):
+    cluster.create(None, "old", -50)
+    cluster.pods["old"]["metadata"]["annotations"] = {"alibabacloud.com/gpu-index": "3"}
+    cluster.start(None, "old", -40)
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.list_all(recorder)
+        cluster.create(recorder, "p", 10)
+        cluster.pods["p"]["metadata"]["annotations"] = {"alibabacloud.com/gpu-index": "2"}
+        cluster.start(recorder, "p", 40)
+        cluster.finish(recorder, "p", 100)
+    trace, pods = pods_of(cluster.path)
+    assert (pods["old"].gpu_slots, pods["p"].gpu_slots) == ((3,), ())
+    assert not any("not honoured" in note for note in trace.notes)
+
+
 def test_who_waits_behind_a_gate_arrives_when_it_opens(cluster):
     with cluster.recorder() as recorder:
         begin(cluster, recorder)

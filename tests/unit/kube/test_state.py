@@ -102,6 +102,21 @@ def test_a_note_names_cards_where_each_is_listed_as_several_devices(state, is_no
     assert left(state, "n")[2] == (1000, 1000, 0, 1000)
 
 
+def test_a_node_that_cannot_be_modelled_is_named_until_it_can_be(state):
+    large = gpu_node("large", 17)
+    odd = gpu_node("odd")
+    odd["status"]["allocatable"]["cpu"] = "many"
+    state.replace("Node", [gpu_node("a"), large, odd])
+    assert sorted(state.index) == ["a"]
+    assert sorted(state.unmodelled_nodes) == ["large", "odd"]
+    assert "16 whole GPUs" in state.unmodelled_nodes["large"]
+    state.apply("Node", "MODIFIED", gpu_node("odd"))
+    assert sorted(state.index) == ["a", "odd"]
+    assert [*state.unmodelled_nodes] == ["large"]
+    state.replace("Node", [gpu_node("a")])
+    assert state.unmodelled_nodes == {}
+
+
 def test_a_dump_tells_the_gpus_that_a_bind_noted(tmp_path):
     pod = live(gpu_pod("x", 2, {NOTE: "1-3"}), "x", "n")
     trace = load_trace(str(write_dump(tmp_path, [gpu_node("n", 4), pod])))

@@ -131,6 +131,10 @@ class Extender(Component):
                 lambda: float(self._following.unreadable()) if self._following else 0.0,
             ),
             "assumed_pods": ("Pods that are assumed on a node.", lambda: float(len(self.assumed))),
+            "unmodelled_nodes": (
+                "Nodes that are left out since they cannot be modelled: no pod is scored on them.",
+                lambda: float(len(self.state.unmodelled_nodes)),
+            ),
             "nodes": ("Nodes that are known.", lambda: float(len(self.state.index))),
             "pods": ("Pods that are known.", lambda: float(len(self.state.pods))),
             "recent_pods": (

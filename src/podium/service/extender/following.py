@@ -44,7 +44,7 @@ async def follow_cluster(
         await _synced(watch, log)
         for problem in watch.refused():
             log.warning("some objects are not read", problem=problem)
-        telling = asyncio.create_task(_tell_problems(watch, log))
+        telling = asyncio.create_task(_tell_problems(watch, state, log))
         try:
             yield LiveCluster(client, watch)
         finally:
@@ -65,7 +65,7 @@ async def _synced(watch: ClusterWatch, log: FilteringBoundLogger) -> None:
             return
 
 
-async def _tell_problems(watch: ClusterWatch, log: FilteringBoundLogger) -> None:
+async def _tell_problems(watch: ClusterWatch, state: LiveState, log: FilteringBoundLogger) -> None:
     """Logs what is not heard of for a while, and each object that is left out."""
     named, before = set[tuple[str, str]](), set[str]()
     while True:
@@ -75,6 +75,11 @@ async def _tell_problems(watch: ClusterWatch, log: FilteringBoundLogger) -> None
                     named.add((kind, name))
                     facts = {"object": f"{kind} {name}", "problem": problem, KIND: "left out"}
                     log.warning("an object cannot be read and is left out", **facts)
+        for name, problem in list(state.unmodelled_nodes.items()):
+            if ("Node", name) not in named:
+                named.add(("Node", name))
+                facts = {"node": name, "problem": problem, KIND: "unmodelled nodes"}
+                log.warning("a node cannot be modelled: no pod is scored on it", **facts)
         problems = set(watch.problems())
         for problem in problems & before:
             facts = {"problem": problem, KIND: "watches that fail"}

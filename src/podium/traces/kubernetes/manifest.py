@@ -12,7 +12,8 @@ from podium.files.text_file import format_suffix
 from podium.model.cluster import Cluster, NodeSpec, node_problem
 from podium.model.constraints import Constraints
 from podium.model.disruption import DisruptionBudget
-from podium.model.workload import PodSpec, Workload
+from podium.model.records import MAX_MODELS
+from podium.model.workload import PodSpec, Workload, models_of
 from podium.traces.fields import FieldError, mapping_at
 from podium.traces.kubernetes.constraints import Namespaces, read_namespace
 from podium.traces.kubernetes.devices import (
@@ -42,6 +43,7 @@ from podium.traces.kubernetes.pod import (
     DEFAULT_CLASS,
     PodDraft,
     PriorityClass,
+    UnmodelledError,
     pod_draft,
     read_priority_class,
     settled,
@@ -173,8 +175,8 @@ class _Pile:
     def _reject(self, error: FieldError, name: str, place: str) -> None:
         where = f"{place}, {error.field}" if error.field else place
         found = InputError(f"{name}: {error}", where=where)
-        if isinstance(error, DeviceError):
-            # One odd device never costs the whole file.
+        if isinstance(error, DeviceError | UnmodelledError):
+            # One odd device, or one pod without measure, never costs the whole file.
             self.rejects.leave_out(found)
         else:
             self.rejects.add(found)
@@ -334,9 +336,13 @@ class _Pile:
             yield described
 
     def _settled_pods(self) -> Iterator[PodDraft]:
+        models: set[str] = set()
         for draft in self.pods:
             try:
-                yield self._settled(draft)
+                found = self._settled(draft)
+                if not found.standing.is_finished:
+                    _add_models(models, found.spec)
+                yield found
             except FieldError as error:
                 self.unread.update([] if draft.standing.is_finished else ["pod"])
                 name, namespace = draft.spec.name, draft.spec.namespace or "default"
@@ -463,6 +469,16 @@ def _named(pods: Iterable[PodSpec]) -> list[PodSpec]:
         else pod
         for pod in listed
     ]
+
+
+def _add_models(models: set[str], pod: PodSpec) -> None:
+    """Adds the GPU models that a pod names to those of the others; there may not be too many."""
+    own = set(models_of(pod.gpu_spec))
+    if len(models | own) > MAX_MODELS:
+        raise FieldError(
+            "", f"it names {counted(len(own), 'GPU model')}; all pods may name {MAX_MODELS} at most"
+        )
+    models |= own
 
 
 def _refuse_spelling(document: Document, path: Path) -> None:

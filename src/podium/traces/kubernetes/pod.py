@@ -273,6 +273,38 @@ _BUILT_IN_CLASSES = {
 }
 
 
+MOST_PARTS = 1000
+"""Containers of a pod, or terms and expressions of its affinity; people write a few dozen."""
+
+_LISTS = ("containers", "initContainers", "tolerations", "topologySpreadConstraints")
+
+
+class UnmodelledError(FieldError):
+    """A pod is too large to be modelled; it is left out, the rest of the file is not."""
+
+
+def _check_size(spec: Mapping[str, Any]) -> None:
+    """Refuses pods that would take seconds to read: anybody may write them."""
+    for name in _LISTS:
+        listed = spec.get(name)
+        if isinstance(listed, list) and len(listed) > MOST_PARTS:
+            raise UnmodelledError(f"spec.{name}", f"more than {MOST_PARTS:,} are not modelled")
+    if spec.get("affinity"):
+        _check_affinity(spec["affinity"])
+
+
+def _check_affinity(affinity: Any) -> None:
+    level: list[Any] = [affinity] if isinstance(affinity, Mapping) else []
+    count = 0
+    while level:
+        count += sum(isinstance(each, Mapping) for each in level)
+        if count > MOST_PARTS:
+            text = f"more than {MOST_PARTS:,} terms and expressions are not modelled"
+            raise UnmodelledError("spec.affinity", text)
+        parts = [each.values() if isinstance(each, Mapping) else each for each in level]
+        level = [each for part in parts for each in part if isinstance(each, Mapping | list)]
+
+
 @dataclass(frozen=True, slots=True)
 class PodDraft:
     """Holds a pod whose name, place, times and devices depend on the objects beside it."""
@@ -303,6 +335,7 @@ def pod_draft(
     """
     metadata = mapping_at(pod, "metadata", "metadata")
     spec = mapping_at(pod, "spec", "spec")
+    _check_size(spec)
     annotations = texts_at(metadata, "annotations", "metadata.annotations")
     labels = texts_at(metadata, "labels", "metadata.labels")
     namespace = text_of(metadata.get("namespace"), "metadata.namespace")

@@ -135,8 +135,8 @@ class Recording:
             "status": life.get("status", {}),
         }
         self._see_gates(pod, value, at_s)
-        before, latest = (read_standing(each, {}).latest_s for each in (pod.value, value))
-        if latest is not None and (before is None or latest > before):
+        before, latest = _latest_s(pod.value), _latest_s(value)
+        if latest > before:
             self.lags_s.append(at_s - latest)
         pod.value = value
 
@@ -158,6 +158,14 @@ class Recording:
         for pod in self.pods.values():
             pod.ungated_s = None if pod.ungated_s is None else pod.ungated_s - lag_s
             pod.gone_s = None if pod.gone_s is None else pod.gone_s - lag_s
+
+
+def _latest_s(value: Mapping[str, Any]) -> float:
+    """Gives the latest moment that a pod tells of, 0 where it tells none that can be read."""
+    try:
+        return read_standing(value, {}).latest_s or 0.0
+    except _ODD:
+        return 0.0
 
 
 def _moment(value: Any) -> float:
@@ -367,6 +375,7 @@ def _written(
     spec = {name: part for name, part in value["spec"].items() if name != "schedulingGates"}
     if not is_there and not stays:
         spec.pop("nodeName", None)
+        annotations.pop(keys.GPU_INDEX, None)  # its GPUs were those of that node
     if not stays:
         annotations[keys.ARRIVAL_S] = repr(0.0 if is_there else max(run.arrival_s, 0.0))
         duration_s = _duration_s(run, times, recording)

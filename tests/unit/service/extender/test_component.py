@@ -72,6 +72,13 @@ def test_a_watch_that_has_ended_makes_it_unready_and_neutral(served, cluster):
     assert "podium_extender_unreadable_objects 4.0" in text.splitlines()
 
 
+def test_nodes_that_cannot_be_modelled_are_counted(served, cluster):
+    cluster.state.apply("Node", "ADDED", gpu_node("large", 17))
+    lines = served.get("/metrics").body.decode().splitlines()
+    assert "podium_extender_unmodelled_nodes 1.0" in lines
+    assert "podium_extender_nodes 3.0" in lines
+
+
 @pytest.mark.parametrize("verb", ["filter", "bind"])
 def test_other_verbs_are_there_only_if_they_are_switched_on(tmp_path, cluster, served, verb):
     assert served.ask("POST", f"/extender/{verb}", b"{}", JSON).status == 404

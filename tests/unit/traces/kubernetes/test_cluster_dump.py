@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 import support
+from podium.errors import InputError
 from podium.model.constraints import (
     Gang,
     HostPort,
@@ -17,6 +18,8 @@ from podium.model.constraints import (
     Toleration,
 )
 from podium.traces import LoadOptions, load_trace, save_trace
+from support.kubelike import gpu_pod, write_dump
+from support.manifests import node, pod
 
 DUMP = Path(support.__path__[0]) / "cluster_dump.yaml"
 HOUR = 3600.0
@@ -194,3 +197,41 @@ def test_a_dump_survives_being_written(now, tmp_path, name):
     assert again.cluster.taints == now.cluster.taints
     assert (again.cluster.blocks, again.cluster.zones) == (now.cluster.blocks, now.cluster.zones)
     assert again.notes == ()
+
+
+def models(name, numbers):
+    """Writes a pod that takes GPUs of some models."""
+    marks = {
+        "gpu-count": "1",
+        "gpu-milli": "500",
+        "gpu-card-model": "|".join(f"M{n}" for n in numbers),
+    }
+    return gpu_pod(name, 0, {f"alibabacloud.com/{key}": text for key, text in marks.items()})
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [[models("bad", range(54))], [*(models(f"p{i}", [i]) for i in range(53)), models("bad", [53])]],
+)
+def test_a_pod_that_names_too_many_gpu_models_is_named(tmp_path, pods):
+    file = write_dump(tmp_path, [node("a"), pod("good"), *pods])
+    with pytest.raises(InputError, match=r'pod "bad": it names .* all pods may name 53 at most'):
+        load_trace(str(file))
+    left = load_trace(str(file), LoadOptions(is_skipping_bad=True))
+    assert "bad" not in left.workload.names
+    assert "good" in left.workload.names
+
+
+@pytest.mark.parametrize("name", ["alibabacloud.com/gpu-count", "alibabacloud.com/gpu-milli"])
+def test_what_only_annotations_mean_is_a_resource_like_others_in_a_container(tmp_path, name):
+    listing = node("lists")
+    listing["status"]["allocatable"] = {
+        "cpu": "8",
+        "memory": "8Gi",
+        name: "2000" if "milli" in name else "2",
+    }
+    asking = pod("p", requests={"cpu": "1", name: "1"})
+    found = load_trace(str(write_dump(tmp_path, [node("plain"), listing, asking])))
+    (spec,) = found.workload.specs()
+    assert spec.constraints.extended == ((name, 1),)
+    assert [name in each.extended for each in found.cluster.specs()] == [False, True]

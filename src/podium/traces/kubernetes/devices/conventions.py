@@ -236,6 +236,8 @@ def node_devices(node: NodeFacts) -> NodeDevices:
     inventory.has_hostnames &= keys.HOSTNAME in node.labels
     inventory.resources.update(node.resources)
     inventory.remarks.clear()
+    listed = keys.OPEN_GPU_SHARE & node.resources.keys()
+    inventory.open_shares[node.name] = {name: int(node.resources[name]) for name in listed}
     cards = _read(node, [(each, each.cards) for each in CONVENTIONS if each.cards]) or Cards(0)
     extended = dict(cards.bounds) | {
         name: min(int(amount), _LARGEST)
@@ -333,6 +335,10 @@ def _cards(pod: PodFacts, share: Share) -> int:
 
 
 def _is_extended(name: str, pod: PodFacts) -> bool:
+    if name in keys.OPEN_GPU_SHARE:
+        # An annotation asks for GPUs; as a resource it is one more that nodes list or do not.
+        pod.inventory.asked_shares.add(name)
+        return True
     if name in _MODELLED or _is_unlisted(name, pod):
         return False
     return pod.inventory.bounded(name)

@@ -111,6 +111,8 @@ class Inventory:
     counts: dict[str, int] = field(default_factory=dict)  # of cards, by node
     replicas: dict[str, int] = field(default_factory=dict)  # devices of a card, by node
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of cards, by node
+    open_shares: dict[str, dict[str, int]] = field(default_factory=dict)  # as resources, by node
+    asked_shares: set[str] = field(default_factory=set)  # the same, that pods ask for as resources
     models: set[str] = field(default_factory=set)  # of all nodes
     resources: set[str] = field(default_factory=set)  # that any node lists
     memory_mib: set[int] = field(default_factory=set)  # of the cards of all nodes, as far as known
@@ -168,8 +170,9 @@ class Inventory:
         """Forgets what reading nodes and pods found out, so that they can be read again."""
         for found in (
             self.counts, self.replicas, self.ids, self.models, self.resources, self.memory_mib,
-            self.groups, self.shared, self.listed, self.large_classes, self.remarks, self._cards,
-            self.serving, self.exclusive, self.required, self.held, self.overused,
+            self.open_shares, self.asked_shares, self.groups, self.shared, self.listed,
+            self.large_classes, self.remarks, self._cards, self.serving, self.exclusive,
+            self.required, self.held, self.overused,
         ):  # fmt: skip
             found.clear()
         self.users = {}
@@ -304,7 +307,7 @@ class Inventory:
 
     def bounding(self, nodes: Iterable[NodeSpec]) -> list[NodeSpec]:
         """Says what else bounds pods, once they are read: devices of a class, conventions."""
-        if not self.large_classes and not self.required:
+        if not self.large_classes and not self.required and not self.asked_shares:
             return list(nodes)
         found = []
         for spec in nodes:
@@ -312,6 +315,8 @@ class Inventory:
             devices = dict.fromkeys(self.large_classes, count) if count else {}
             nodes_of = self.serving
             served = [each for each in sorted(self.required) if spec.name in nodes_of.get(each, ())]
+            listed = self.open_shares.get(spec.name, {})
+            devices |= {name: listed[name] for name in listed if name in self.asked_shares}
             extended = {**spec.extended, **devices, **dict.fromkeys(served, _MOST_SERVED)}
             found.append(replace(spec, extended=extended))
         return found
