@@ -20,7 +20,7 @@ AIM = '''"""Allocation at 130 %, and a tenth of the share pods that are placed."
 
 
 def objective(run):
-    return run.allocation_130 + run.placed["share"] / 10
+    return run.allocation_130 + run.placed.get("share", 0.0) / 10
 '''
 
 

@@ -23,6 +23,7 @@ from podium.errors import (
 )
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import RACE, TINY
+from podium.search.judging.race import Rivals
 from podium.search.run.executor import Context, Task, local_executor, ray_executor
 from podium.search.run.plan import Budget, RunPlan, Tuning
 from podium.search.run.setup import Means, create_run, open_search
@@ -62,7 +63,7 @@ TASKS = (
     Task(12, LOOP, 5),
     Task(13, BOMB, 5),
     Task(14, "def score(pod, node):\n    return open('/etc/passwd')\n", 5),
-    Task(15, TUNABLE, 9, tuning=12, seed=1003),
+    Task(15, TUNABLE, 9),
 )
 
 
@@ -94,7 +95,7 @@ def local():
     try:
         baseline = executor.baseline()
         incumbent = tuple({**each, "allocation_130": 99.0} for each in baseline)
-        context = Context(incumbent)
+        context = Context((Rivals(incumbent),))
         yield baseline, context, _facts(executor.run(TASKS, context))
     finally:
         executor.close()

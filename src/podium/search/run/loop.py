@@ -230,6 +230,7 @@ class Search:
         """Reads what earlier sessions stored: whole batches, then those that were under way."""
         with self.parts.folder.reading(STATE):
             self.validated = Validated(**state["validated"]) if state.get("validated") else None
+            self._checks.number = self.validated.number if self.validated else None
             self.missing_walls = tuple(state.get("missing_walls", ()))
             found = [Finalist(**each) for each in state.get("finalists", ())]
             self._measured = {each.number: each for each in found}
@@ -478,8 +479,7 @@ class Search:
 
     def _keep_best(self, best: Member) -> None:
         self.parts.folder.write_text(BEST, best.text)
-        if self.validated is None or self.validated.number != best.number:
-            self._checks.check(best)
+        self._checks.check(best)
 
     def _choose(self) -> None:
         """Chooses the winner on the selection set; what was measured there before is known."""
@@ -536,10 +536,12 @@ class BestCheck:
         self._checking: Future[Validated | None] | None = None
         self._wanted: Member | None = None
         self._last: Validated | None = None
+        self.number: int | None = None  # of the candidate that was to be validated last
 
     def check(self, best: Member) -> None:
         """Has a candidate validated, unless a better one comes before its turn."""
-        self._wanted = best
+        if best.number != self.number:
+            self.number, self._wanted = best.number, best
         self._go_on()
 
     def last(self) -> Validated | None:
