@@ -49,6 +49,14 @@ def test_a_snapshot_leads_to_an_answer(api, podium):
     assert json.loads(simulated.stdout)["placed"] >= 1
 
 
+def test_what_holds_the_pods_of_one_namespace_says_so(api, podium):
+    settle_in(api)
+    for command in (("snapshot", "one.json"), ("record", "one.jsonl", "--for", "1")):
+        done = podium("kube", *command, "-n", "default")
+        assert done.returncode == 0, done.stderr
+        assert "only pods of the namespace default are in it" in done.stderr
+
+
 def test_hashed_names_tell_nobody_who_runs_what(api, podium, tmp_path):
     settle_in(api)
     done = podium("kube", "snapshot", "hashed.json", "--hash-names", "--json")
