@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -37,13 +36,13 @@ from podium.search.run.records import (
     task_of,
 )
 from podium.search.run.selection import Finalist, chosen_of, finalists_of
+from podium.search.run.validator import BestCheck, Validate
 from podium.search.run.writers import Writers
 from podium.store import CandidateRecord, Store
 from podium.store.records import JUDGED
 from podium.store.run_status import Stopwatch
 
 Watch = Callable[[Progress], None]
-Validate = Callable[[int, str], Validated | None]
 Measure = Callable[[int, str], Finalist]
 
 LOOK_S = 0.25
@@ -525,45 +524,3 @@ class Search:
                                         "missing_walls": list(self.missing_walls),
                                         "finalists": [asdict(each) for each in
                                                       self._measured.values()]})  # fmt: skip
-
-
-class BestCheck:
-    """Validates the best candidate beside the search, which does not wait for it."""
-
-    def __init__(self, validate: Validate) -> None:
-        self._validate = validate
-        self._thread: ThreadPoolExecutor | None = None
-        self._checking: Future[Validated | None] | None = None
-        self._wanted: Member | None = None
-        self._last: Validated | None = None
-        self.number: int | None = None  # of the candidate that was to be validated last
-
-    def check(self, best: Member) -> None:
-        """Has a candidate validated, unless a better one comes before its turn."""
-        if best.number != self.number:
-            self.number, self._wanted = best.number, best
-        self._go_on()
-
-    def last(self) -> Validated | None:
-        """Returns the last validation that is there."""
-        self._go_on()
-        return self._last
-
-    def finish(self) -> None:
-        """Waits until the best is validated."""
-        while self._checking is not None or self._wanted is not None:
-            if self._checking is not None:
-                self._checking.exception()
-            self._go_on()
-        if self._thread is not None:
-            self._thread.shutdown()
-            self._thread = None
-
-    def _go_on(self) -> None:
-        if self._checking is not None and self._checking.done():
-            self._last = self._checking.result() or self._last
-            self._checking = None
-        if self._checking is None and self._wanted is not None:
-            best, self._wanted = self._wanted, None
-            self._thread = self._thread or ThreadPoolExecutor(1, "podium-validation")
-            self._checking = self._thread.submit(self._validate, best.number, best.text)

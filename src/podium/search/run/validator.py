@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from podium.evaluation.cases import TrainingSet
 from podium.search.judging.judge import Judge
+from podium.search.population import Member
 from podium.search.run.progress import Validated
 from podium.search.sandbox.limits import Limits
+
+Validate = Callable[[int, str], Validated | None]
+"""Measures the candidate of a number and text; None if it fails."""
 
 
 class Validator:
@@ -37,3 +43,45 @@ class Validator:
         """Ends the process."""
         if self._judge is not None:
             self._judge.pool.close()
+
+
+class BestCheck:
+    """Validates the best candidate beside the search, which does not wait for it."""
+
+    def __init__(self, validate: Validate) -> None:
+        self._validate = validate
+        self._thread: ThreadPoolExecutor | None = None
+        self._checking: Future[Validated | None] | None = None
+        self._wanted: Member | None = None
+        self._last: Validated | None = None
+        self.number: int | None = None  # of the candidate that was to be validated last
+
+    def check(self, best: Member) -> None:
+        """Has a candidate validated, unless a better one comes before its turn."""
+        if best.number != self.number:
+            self.number, self._wanted = best.number, best
+        self._go_on()
+
+    def last(self) -> Validated | None:
+        """Returns the last validation that is there."""
+        self._go_on()
+        return self._last
+
+    def finish(self) -> None:
+        """Waits until the best is validated."""
+        while self._checking is not None or self._wanted is not None:
+            if self._checking is not None:
+                self._checking.exception()
+            self._go_on()
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+
+    def _go_on(self) -> None:
+        if self._checking is not None and self._checking.done():
+            self._last = self._checking.result() or self._last
+            self._checking = None
+        if self._checking is None and self._wanted is not None:
+            best, self._wanted = self._wanted, None
+            self._thread = self._thread or ThreadPoolExecutor(1, "podium-validation")
+            self._checking = self._thread.submit(self._validate, best.number, best.text)
