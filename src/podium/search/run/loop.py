@@ -25,7 +25,7 @@ from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Executor
 from podium.search.run.folder import BEST, MOST_BATCHES, RANKING, STATE, SearchFolder
 from podium.search.run.history import History
-from podium.search.run.plan import Budget, RunPlan
+from podium.search.run.plan import PROMPTED, Budget, RunPlan
 from podium.search.run.progress import Chosen, Progress, Tally, Validated
 from podium.search.run.records import (
     Known,
@@ -98,6 +98,7 @@ class Search:
     _baseline: list[dict[str, float]] = field(default_factory=list)
     _baseline_fitness: float = field(init=False, default=0.0)
     _done: Tally = field(default_factory=Tally)  # of whole batches alone
+    _learned: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)  # by batch
     _used: list[int] = field(default_factory=list)  # evaluations up to the end of each of them
     _open: dict[int, CandidateRecord] = field(default_factory=dict)  # of all other batches
     _sent: dict[int, Sample] = field(default_factory=dict)  # to workers, not judged yet
@@ -234,6 +235,10 @@ class Search:
             self.missing_walls = tuple(state.get("missing_walls", ()))
             found = [Finalist(**each) for each in state.get("finalists", ())]
             self._measured = {each.number: each for each in found}
+            learned = state.get(
+                "learned", {}
+            )  # none: an earlier Podium chose by what was known last
+            self._learned = {int(batch): dict(saved) for batch, saved in learned.items()}
             for name, saved in state.get("generators", {}).items():
                 if name in self.parts.generators:
                     self.parts.generators[name].restore(saved)
@@ -472,6 +477,7 @@ class Search:
         known = self.parts.generators
         writers = {e.number: known[e.generator] for e in samples if e.generator in known}
         report_gains(writers, self.archive, rows, self._baseline_fitness)
+        self._note_learned()
         self._fold(rows)
         self._take_best(before)
         self._save_state()
@@ -479,9 +485,19 @@ class Search:
         self._show()
         self._end.end_batch(self.archive, rows)
 
+    def _note_learned(self) -> None:
+        """Keeps what generators know after a batch as long as something planned by it is asked."""
+        batch, pipeline = self.archive.batches, self.plan.pipeline
+        if self.history.notes is None:
+            return
+        known = self.parts.generators.items()
+        self._learned[batch] = {name: dict(e.state()) for name, e in known if name in PROMPTED}
+        self._learned.pop(batch - pipeline.lag - 2 * self.plan.ahead - 1, None)
+
     def _fold(self, rows: Sequence[CandidateRecord]) -> None:
         """Adds a batch: nothing that lives on between batches knows more than its rows."""
         batch = self.archive.batches
+        self.history.learned = self._learned.get(batch, {})
         by_number = {each.number: each for each in self.history.asked.get(batch, ())}
         for row in rows:
             self._known.add(row)
@@ -546,6 +562,7 @@ class Search:
         self._note_walls()
         self.parts.folder.write(STATE, {"batches": whole, "generators": states,
                                         "seconds": self.seconds, "validated": checked,
+                                        "learned": self._learned,
                                         "missing_walls": list(self.missing_walls),
                                         "finalists": [asdict(each) for each in
                                                       self._measured.values()]})  # fmt: skip

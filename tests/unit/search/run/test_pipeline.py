@@ -120,6 +120,47 @@ def test_who_gets_the_last_calls_does_not_depend_on_time(executor, tmp_path, ahe
     assert {"bred", "repair"} <= {row.kind for row in found[0][1]}
 
 
+class Learning(Writing):
+    """Knows how many of its candidates it has heard of."""
+
+    def state(self):
+        """Counts what it heard, which it goes on from."""
+        before = self.restored[-1]["heard"] if self.restored else 0
+        return {"heard": before + len(self.heard)}
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_requests_tell_what_was_learned_when_they_were_planned(executor, tmp_path, ahead):
+    def late(request):
+        time.sleep(0.2 if request.failure is None and request.seed[1] % 4 == 0 else 0.0)
+        return answer(request)
+
+    plan = replace(
+        PLAN, generators=(("genetic", 1.0), ("command", 1.0)) if ahead else (("command", 1.0),),
+        pipeline=Pipeline(lag=2, ahead=ahead), tuning=Tuning(every=0),
+    )  # fmt: skip
+    found = []
+    for name, write, budgets in (
+        ("soon", answer, [40]),
+        ("late", late, [40]),
+        ("cut", late, [22, 40]),
+    ):
+        (tmp_path / name).mkdir()
+        made = []
+
+        def generators(write=write, made=made):
+            made.append(Learning(write))
+            return {"genetic": GeneticGenerator(), "command": made[-1]}
+
+        run = Sittings(tmp_path / name, executor, plan, generators)
+        for budget in budgets:
+            run.search().go(Budget(budget))
+        requests = [each for generator in made for each in generator.asked]
+        found.append({each.seed: each.learned.get("heard") for each in requests})
+    assert found[0] == found[1] == found[2]
+    assert len(set(found[0].values())) > 2
+
+
 @pytest.mark.parametrize("after", [2, 7])
 def test_a_run_cut_off_again_and_again_ends_as_an_unbroken_one(whole, executor, tmp_path, after):
     run, judged = sittings(tmp_path, executor), []
