@@ -40,6 +40,8 @@ class Request:
     best: str = ""  # where GPUs are lost under the best so far, line by line
     # How much more often than by itself a generator should use each operator; others: 1.
     operator_weights: Mapping[str, float] = field(default_factory=dict)
+    # The generator's state when this was planned: it may have learned more by the time it writes.
+    learned: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

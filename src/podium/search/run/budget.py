@@ -26,6 +26,7 @@ class Allowance:
     used: int = 0  # evaluations
     called: int = 0
     kept_back: int = 0  # evaluations that may still be used by those before
+    calls_kept_back: int = 0  # for repairs of those before
 
     def has_room(self) -> bool:
         """Returns whether one more evaluation fits in, whatever those before come to."""
@@ -36,9 +37,9 @@ class Allowance:
         """Returns whether no evaluation is left for sure."""
         return self.evaluations is not None and self.used >= self.evaluations
 
-    def may_call(self, under_way: int) -> bool:
-        """Returns whether one more call may be made, beside those that are under way."""
-        return self.calls is None or self.called + under_way < self.calls
+    def may_call(self) -> bool:
+        """Returns whether one more call fits in, whatever of those before is to be repaired."""
+        return self.calls is None or self.called + self.calls_kept_back < self.calls
 
     def shortage(self) -> str:
         """Describes what a run lacks to continue."""
@@ -48,9 +49,12 @@ class Allowance:
 
 
 def allowance_of(budget: Budget, tally: Tally) -> Allowance:
-    """Returns what is left of a budget: no more calls are made than evaluations are asked for."""
+    """Returns what is left of a budget: no more calls are made than evaluations are asked for.
+
+    A call that the service had to be asked for again counts once.
+    """
     most = budget.evaluations
-    return Allowance(most, most, tally.evaluations, tally.calls)
+    return Allowance(most, most, tally.evaluations, tally.asked)
 
 
 def _reached(evaluations: int) -> str:

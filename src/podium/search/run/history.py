@@ -6,8 +6,9 @@ same archive, notes, credits and tunings, and the same plans.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from podium.search.judging.fitness import fitness_named
 from podium.search.population import Archive
@@ -56,6 +57,7 @@ class History:
     plans: dict[int, BatchPlan] = field(default_factory=dict)  # of batches that are not whole yet
     asked: dict[int, tuple[Sample, ...]] = field(default_factory=dict)  # of models, by batch
     evaluations: int = 0  # of whole batches
+    learned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by generators
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -128,6 +130,7 @@ class History:
             notes=self.notes.text if self.notes and sample.is_prompted else "",
             best=losses_of(self.archive.best) if sample.is_prompted else "",
             operator_weights=self.credits.weights(),
+            learned=self.learned.get(sample.generator, {}) if sample.is_prompted else {},
         )  # fmt: skip
         return replace(sample, request=request)
 

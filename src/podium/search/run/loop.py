@@ -24,7 +24,7 @@ from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Executor
 from podium.search.run.folder import BEST, MOST_BATCHES, RANKING, STATE, SearchFolder
 from podium.search.run.history import History
-from podium.search.run.plan import Budget, RunPlan
+from podium.search.run.plan import PROMPTED, Budget, RunPlan
 from podium.search.run.progress import Chosen, Progress, Tally, Validated
 from podium.search.run.records import (
     Known,
@@ -97,6 +97,8 @@ class Search:
     _baseline: list[dict[str, float]] = field(default_factory=list)
     _baseline_fitness: float = field(init=False, default=0.0)
     _done: Tally = field(default_factory=Tally)  # of whole batches alone
+    _learned: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)  # by batch
+    _used: list[int] = field(default_factory=list)  # evaluations up to the end of each of them
     _open: dict[int, CandidateRecord] = field(default_factory=dict)  # of all other batches
     _sent: dict[int, Sample] = field(default_factory=dict)  # to workers, not judged yet
     _unwritten: set[int] = field(default_factory=set)  # that no generator will write any more
@@ -233,6 +235,10 @@ class Search:
             self.missing_walls = tuple(state.get("missing_walls", ()))
             found = [Finalist(**each) for each in state.get("finalists", ())]
             self._measured = {each.number: each for each in found}
+            learned = state.get(
+                "learned", {}
+            )  # none: an earlier Podium chose by what was known last
+            self._learned = {int(batch): dict(saved) for batch, saved in learned.items()}
             for name, saved in state.get("generators", {}).items():
                 if name in self.parts.generators:
                     self.parts.generators[name].restore(saved)
@@ -267,6 +273,8 @@ class Search:
         self._ask(allowed, budget, batches)
         writing = self._writers.numbers
         for batch in sorted(each for each in self.history.plans if each < batches):
+            if self.plan.ahead:  # else a repair joins the batch of what it repairs
+                allowed.kept_back += self._to_be_mended(batch - 1 - self.plan.ahead)
             if not self._admit_batch(batch, allowed, writing):
                 break
         return allowed
@@ -310,9 +318,11 @@ class Search:
 
     def _may_be_mended(self, sample: Sample) -> bool:
         """Returns whether a repair of a sample may join the same batch."""
+        return self._can_repair(sample) and sample.kind != REPAIR and not self.plan.ahead
+
+    def _can_repair(self, sample: Sample) -> bool:
         generator = self.parts.generators.get(sample.generator)
-        can_repair = generator is not None and generator.can_repair
-        return can_repair and sample.kind != REPAIR and not self.plan.ahead
+        return generator is not None and generator.can_repair
 
     def _send(self, samples: Sequence[Sample]) -> int:
         """Sends candidates to workers, once they are written and stored.
@@ -341,30 +351,48 @@ class Search:
         """Asks models for what they are to write, in the order of batches, within the budget."""
         if self.history.notes is None:
             return
-        allowed.called += sum(row.cost.get("calls", 0) for row in self._open.values())
-        writing = self._writers.numbers
+        known = {*self._writers.numbers, *self._unwritten, *self._open}
         waiting = sorted({*self.history.asked, *self._repairs})
         for batch in [each for each in waiting if self.archive.batches <= each < batches]:
             if self._is_beyond(batch, budget):
                 return
-            for sample in (*self.history.asked.get(batch, ()), *self._repairs.get(batch, ())):
-                if sample.number in {*writing, *self._unwritten, *self._open}:
-                    continue
-                if not allowed.may_call(len(writing)) or not self._is_in_time(budget):
+            for sample, allowed.calls_kept_back in self._calls(batch):
+                if not allowed.may_call():
                     return
-                self._writers.ask(sample)
-                writing.add(sample.number)
+                if sample.number not in known:
+                    if not self._is_in_time(budget):
+                        return
+                    self._writers.ask(sample)
+                allowed.called += sample.number not in self._unwritten
+
+    def _calls(self, batch: int) -> Iterator[tuple[Sample, int]]:
+        """Lists what is asked for a batch, each with the repairs that may still come before it."""
+        own = batch - self.plan.ahead
+        for samples, until in ((self.history.asked, own), (self._repairs, own + 1)):
+            kept_back = self._to_be_mended(*range(self.archive.batches, until))
+            yield from ((each, kept_back) for each in samples.get(batch, ()))
+
+    def _to_be_mended(self, *batches: int) -> int:
+        """Counts the samples of batches whose repair may still be asked for."""
+        return sum(
+            self._can_repair(each) and each.number not in self._unwritten
+            and (self.plan.ahead > 0 or not self._is_judged(each.number))
+            for batch in batches if batch >= self.archive.batches
+            for each in self.history.asked.get(batch, ())
+        )  # fmt: skip
 
     def _is_beyond(self, batch: int, budget: Budget) -> bool:
         """Returns whether the evaluations of a run will be used up before a later batch.
 
-        If they are not after all, it is asked for when the batch is next.
+        If they are not after all, it is asked for when the batch is next. Whatever was expected
+        after one of the batches since it was planned counts, whenever somebody looks.
         """
-        whole = self.archive.batches
-        if budget.evaluations is None or batch <= whole + self.plan.pipeline.lag or not whole:
+        whole, pipeline = self.archive.batches, self.plan.pipeline
+        if budget.evaluations is None or batch <= whole + pipeline.lag or not whole:
             return False
-        usual = self._done.evaluations / whole
-        return usual * (batch - SPARE) > budget.evaluations
+        planned = max(1, batch - pipeline.lag - self.plan.ahead)
+        usual = (self._used[count - 1] / count for count in range(planned, whole + 1))
+        return all(each * (batch - SPARE) > budget.evaluations for each in usual)
 
     def _is_in_time(self, budget: Budget) -> bool:
         """Returns whether an answer can be expected before the time of a run is over."""
@@ -449,6 +477,7 @@ class Search:
         known = self.parts.generators
         writers = {e.number: known[e.generator] for e in samples if e.generator in known}
         report_gains(writers, self.archive, rows, self._baseline_fitness)
+        self._note_learned()
         self._fold(rows)
         self._take_best(before)
         self._save_state()
@@ -456,9 +485,19 @@ class Search:
         self._show()
         self._end.end_batch(self.archive, rows)
 
+    def _note_learned(self) -> None:
+        """Keeps what generators know after a batch as long as something planned by it is asked."""
+        batch, pipeline = self.archive.batches, self.plan.pipeline
+        if self.history.notes is None:
+            return
+        known = self.parts.generators.items()
+        self._learned[batch] = {name: dict(e.state()) for name, e in known if name in PROMPTED}
+        self._learned.pop(batch - pipeline.lag - 2 * self.plan.ahead - 1, None)
+
     def _fold(self, rows: Sequence[CandidateRecord]) -> None:
         """Adds a batch: nothing that lives on between batches knows more than its rows."""
         batch = self.archive.batches
+        self.history.learned = self._learned.get(batch, {})
         by_number = {each.number: each for each in self.history.asked.get(batch, ())}
         for row in rows:
             self._known.add(row)
@@ -468,6 +507,7 @@ class Search:
             if self.plan.ahead and row.number in by_number:
                 self._plan_repair(by_number[row.number], row)
         self._repairs.pop(batch, None)
+        self._used.append(self._done.evaluations)
         self.history.end_batch(rows)
 
     def _take_best(self, before: Member | None) -> None:
@@ -521,6 +561,7 @@ class Search:
         self._note_walls()
         self.parts.folder.write(STATE, {"batches": whole, "generators": states,
                                         "seconds": self.seconds, "validated": checked,
+                                        "learned": self._learned,
                                         "missing_walls": list(self.missing_walls),
                                         "finalists": [asdict(each) for each in
                                                       self._measured.values()]})  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 
 from podium.search.judging.panel import Ranking
 from podium.search.population import Archive, Member
+from podium.search.run.plan import PROMPTED
 from podium.store import CandidateRecord
 from podium.store.records import JUDGED
 
@@ -28,6 +29,12 @@ class Tally:
     unpriced: int = 0  # calls whose price nobody knows
     writing_s: float = 0.0  # that calls took
     judging_s: float = 0.0  # that workers took
+
+    @property
+    def asked(self) -> int:
+        """Counts the candidates that a model or a command was asked for."""
+        of = self.sources.items()
+        return sum(count for source, count in of if source.partition(":")[0] in PROMPTED)
 
     @property
     def seconds_per_call(self) -> float:

@@ -28,11 +28,15 @@ def test_an_evaluation_fits_in_whatever_those_before_come_to():
 
 
 def test_calls_are_counted_beside_evaluations():
-    allowed = allowance_of(Budget(20), Tally(evaluations=5, calls=18))
-    assert allowed.may_call(1)
-    assert not allowed.may_call(2)
+    # Repeats after a failure of the service are calls that nobody is asked for.
+    asked = Tally(evaluations=5, calls=30, sources={"llm:small": 12, "command": 6, "genetic": 9})
+    allowed = allowance_of(Budget(20), asked)
+    allowed.called += 1
+    assert allowed.may_call()
+    allowed.calls_kept_back = 1
+    assert not allowed.may_call()
     assert allowed.shortage() == "call budget reached (20)"
-    assert allowance_of(Budget(), Tally(calls=19)).may_call(10**6)
+    assert allowance_of(Budget(), Tally(sources={"command": 10**6})).may_call()
 
 
 @pytest.mark.parametrize("evaluations", [1, 3, 5, 9, 17, 40, 41])

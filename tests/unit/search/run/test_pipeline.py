@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from podium.search.generators.genetic.generator import GeneticGenerator
-from podium.search.run.plan import Budget, Pipeline
+from podium.search.run.plan import Budget, Pipeline, Tuning
 from podium.store.records import JUDGED
 from support.searches import PLAN_OF_TESTS, Counting, Interrupting, Sittings, facts
 from support.writing import BAD, Writing, unlike
@@ -71,8 +71,7 @@ def test_a_model_that_answers_when_it_likes_changes_nothing(whole, executor, tmp
     search = run.search()
     search.go(BUDGET)
     assert facts(search) == facts(whole[1])
-    judged = [row for row in run.rows() if row.state == JUDGED]
-    assert judged == [row for row in whole[0].rows() if row.state == JUDGED]
+    assert run.rows() == whole[0].rows()  # also those that nobody judged in the end
 
 
 class Shuffling(Counting):
@@ -96,6 +95,70 @@ def test_a_slow_candidate_changes_nothing(whole, executor, tmp_path):
     assert sorted(shuffling.judged) != shuffling.judged
     assert facts(search) == facts(whole[1])
     assert run.rows() == whole[0].rows()
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+@pytest.mark.parametrize("calls", [21, 24])
+def test_who_gets_the_last_calls_does_not_depend_on_time(executor, tmp_path, ahead, calls):
+    def late(request):
+        time.sleep(0.3 if request.failure is None and request.seed[1] % 3 == 0 else 0.0)
+        return answer(request)
+
+    plan = replace(
+        PLAN, generators=(("genetic", 0.05), ("command", 1.0)) if ahead else (("command", 1.0),),
+        pipeline=Pipeline(lag=2, ahead=ahead), tuning=Tuning(every=0),
+    )  # fmt: skip
+    found = []
+    for name, write in (("soon", answer), ("late", late)):
+        (tmp_path / name).mkdir()
+        run = sittings(tmp_path / name, executor, write, plan)
+        search = run.search()
+        search.go(Budget(calls))
+        assert max(search.tally.calls, search.tally.evaluations) <= calls
+        found.append((search.ending, run.rows()))
+    assert found[0] == found[1]
+    assert {"bred", "repair"} <= {row.kind for row in found[0][1]}
+
+
+class Learning(Writing):
+    """Knows how many of its candidates it has heard of."""
+
+    def state(self):
+        """Counts what it heard, which it goes on from."""
+        before = self.restored[-1]["heard"] if self.restored else 0
+        return {"heard": before + len(self.heard)}
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_requests_tell_what_was_learned_when_they_were_planned(executor, tmp_path, ahead):
+    def late(request):
+        time.sleep(0.2 if request.failure is None and request.seed[1] % 4 == 0 else 0.0)
+        return answer(request)
+
+    plan = replace(
+        PLAN, generators=(("genetic", 1.0), ("command", 1.0)) if ahead else (("command", 1.0),),
+        pipeline=Pipeline(lag=2, ahead=ahead), tuning=Tuning(every=0),
+    )  # fmt: skip
+    found = []
+    for name, write, budgets in (
+        ("soon", answer, [40]),
+        ("late", late, [40]),
+        ("cut", late, [22, 40]),
+    ):
+        (tmp_path / name).mkdir()
+        made = []
+
+        def generators(write=write, made=made):
+            made.append(Learning(write))
+            return {"genetic": GeneticGenerator(), "command": made[-1]}
+
+        run = Sittings(tmp_path / name, executor, plan, generators)
+        for budget in budgets:
+            run.search().go(Budget(budget))
+        requests = [each for generator in made for each in generator.asked]
+        found.append({each.seed: each.learned.get("heard") for each in requests})
+    assert found[0] == found[1] == found[2]
+    assert len(set(found[0].values())) > 2
 
 
 @pytest.mark.parametrize("after", [2, 7])

@@ -42,11 +42,16 @@ class Bandit:
         self._arms = {model: Arm() for model in models}
         self._lock = threading.Lock()
 
-    def choose(self, among: Sequence[str], rng: np.random.Generator) -> str:
-        """Chooses a model; an untried one first, and by the generator where several are equal."""
+    def choose(
+        self, among: Sequence[str], rng: np.random.Generator, state: Mapping[str, Any] | None = None
+    ) -> str:
+        """Chooses a model; an untried one first, and by the generator where several are equal.
+
+        An earlier `state` is chosen by in place of the present one.
+        """
         with self._lock:
-            arms = {model: self._arms.setdefault(model, Arm()) for model in among}
-            values = _values(arms)
+            known = {model: Arm(**arm) for model, arm in state.items()} if state else self._arms
+            values = _values({model: known.get(model, Arm()) for model in among})
         best = max(values.values())
         equal = [model for model, value in values.items() if value == best]
         return equal[int(rng.random() * len(equal))]

@@ -37,7 +37,8 @@ class Live:
         refusals = self._client.stopped
         while left := [model for model in self._models if model not in refusals]:
             # The strongest is kept for when the others get nowhere.
-            model = left[-1] if request.is_stagnant else self._bandit.choose(left, rng)
+            known = request.learned.get("bandit")
+            model = left[-1] if request.is_stagnant else self._bandit.choose(left, rng, known)
             tries, refusal = self._client.try_often(Ask(model, prompt, seed, temperature), rng)
             if tries:
                 return Exchange(tuple(tries), note=refusal)
