@@ -1,6 +1,6 @@
 import pytest
 
-from podium.search.judging.trial_pool import ask_trial, ask_tuning
+from podium.search.judging.trial_pool import RaceTerms, ask_trial, ask_tuning
 from support.forgery import CASE, DECISIONS, DONE, HUGE, KIND, LOSSES, LOST, VALUES
 
 
@@ -113,6 +113,8 @@ def test_a_tuning_is_no_trial(taken_over, messages):
 )  # fmt: skip
 def test_an_objective_is_not_asked_about_runs_that_cannot_be(taken_over, outcomes):
     asked = []
-    trial = ask_trial(taken_over({"outcomes": outcomes}), (KIND,), "", score=asked.append)
+    trial = ask_trial(
+        taken_over({"outcomes": outcomes}), (KIND,), "", terms=RaceTerms(score=asked.append)
+    )
     assert "the process answered with runs that no fitness asks about" in trial.reason
     assert asked == []

@@ -7,11 +7,8 @@ import pytest
 
 from podium.errors import MissingError, PodiumError
 from podium.evaluation.cases import Case, TrainingSet
-from podium.search.candidate.verdict import TRAINING
 from podium.search.judging.judge import Judge
 from podium.search.judging.trial_pool import TrialPool, ask_tuning
-from podium.search.run.executor import Context, Task
-from podium.search.run.judge_worker import perform
 from podium.search.sandbox import worker as process
 from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.report import WorkerReport
@@ -19,7 +16,6 @@ from support.forgery import CASE, DONE, HUGE, KIND, OS, forging, packed
 from support.hostile import GOOD
 
 LIMITS = Limits(time_s=6.0, trial_s=1.5, tuning_s=20.0, memory_mib=256)
-HEAD = "from podium.policies import tunable\nW = tunable(0.5, 0, 1)\n"
 
 
 @pytest.fixture(scope="module")
@@ -55,29 +51,6 @@ def test_a_tuning_that_claims_an_impossible_cost_is_refused(taken_over, evaluati
     assert trial.reason
     assert 0 <= trial.evaluations <= 20
     assert trial.is_spoiled
-
-
-@pytest.mark.parametrize("tuned", [{"W": 5.0}, {"V": 0.5}])
-def test_tuned_constants_that_were_never_allowed_are_refused(judge, tuned):
-    told = {**DONE, "tuned": tuned, "evaluations": 7, "spoiled": True}
-    done = perform(judge, Task(3, forging(told, head=HEAD), 10, tuning=20, seed=1), Context())
-    assert (done.number, done.verdict.accepted, done.evaluations) == (3, False, 8)
-    assert done.verdict.gate == TRAINING
-    assert "W is 5.0" in done.verdict.reason or '"V"' in done.verdict.reason
-
-
-def test_what_was_tuned_is_judged_with_its_new_constants(judge):
-    text = (
-        HEAD.replace("0.5", "0.912345")
-        + "def score(pod, node):\n    return (W - 0.7) * node.cpu_milli_left\n"
-    )
-    done = perform(judge, Task(3, text, 10, tuning=20, seed=1), Context())
-    assert done.verdict.accepted
-    assert done.text != text
-    assert 1 < done.evaluations <= 21
-    plain = perform(judge, Task(4, done.text, 10), Context())
-    assert plain.scores == done.scores
-    assert plain.evaluations == 1
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_strangers_cannot_fill_the_log_nor_push_others_out_of_it(tmp_path, wante
 
 
 def test_a_failure_that_anybody_can_repeat_does_not_fill_the_log(service, monkeypatch):
-    def burst(_request):
+    def burst(_request, _now_s):
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr(service.learning.learner.agent, "score", burst)
@@ -107,7 +107,7 @@ def test_probes_may_ask_for_the_head_alone(service):
 
 
 def test_a_failure_tells_nothing_of_the_inside(service, monkeypatch):
-    def burst(_request):
+    def burst(_request, _now_s):
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr(service.learning.learner.agent, "score", burst)
