@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -65,6 +66,8 @@ class Worker:
         self.modules: tuple[str, ...] = tuple(setup.get("modules", ()))  # that it loads first
         self.limits = limits
         self.served = 0  # requests
+        self._using = threading.RLock()  # the pipes, whose numbers are given to others once closed
+        self._is_closed = False
         self._deadline: float | None = time.monotonic() + limits.start_s
         self._process = _starter(os.getpid()).submit(_spawn).result()
         assert self._process.stdin is not None
@@ -80,6 +83,10 @@ class Worker:
 
     def get_ready(self) -> None:
         """Waits until the process has locked itself in."""
+        with self._using:
+            self._get_ready()
+
+    def _get_ready(self) -> None:
         if self._deadline is None:
             return
         try:
@@ -99,6 +106,7 @@ class Worker:
 
     def _first_words(self, deadline: float) -> dict[str, Any]:
         """Waits for the process's first message, unless it is stuck: it may have been stopped."""
+        self._check_open()
         used, moved_s = _used_ticks(self.pid), time.monotonic()
         while not select.select([self._channel.pipes[0]], [], [], _LOOK_S)[0]:
             now_s, before = time.monotonic(), used
@@ -118,11 +126,8 @@ class Worker:
         deadline, short = began + time_s, began + min(time_s, short_s)
         self.served += 1
         try:
-            self._channel.send({**request, "time_s": time_s, "memory_mib": self.limits.memory_mib})
-            while not report.is_done:
-                reply = report.take(self._channel.receive(short if report.is_short else deadline))
-                if reply is not None:
-                    self._channel.send(reply)
+            with self._using:
+                self._talk({**request, "time_s": time_s}, report, deadline, short)
         except ChannelTimeout:
             limit_s = short_s if report.is_short else time_s
             report.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
@@ -134,6 +139,20 @@ class Worker:
             report.killed_by = "" if sent in _OWN_DOING else sent
         report.seconds = time.monotonic() - began
         return report
+
+    def _talk(
+        self, request: dict[str, Any], report: WorkerReport, deadline: float, short: float
+    ) -> None:
+        self._check_open()
+        self._channel.send({**request, "memory_mib": self.limits.memory_mib})
+        while not report.is_done:
+            reply = report.take(self._channel.receive(short if report.is_short else deadline))
+            if reply is not None:
+                self._channel.send(reply)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ChannelClosed
 
     def _cause_of_silence(self, error: Exception, sent: str) -> str:
         if isinstance(error, ChannelTimeout):
@@ -167,10 +186,12 @@ class Worker:
         """Kills the process."""
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        with self._using:  # whoever listens hears that the process is gone
+            self._is_closed = True
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
 
 
 @functools.cache
