@@ -91,7 +91,8 @@ def _weight(row: _Row, others: Sequence[_Row], apart: float, calm: float, featur
 
 
 def _median(rows: Sequence[_Row]) -> _Row:
-    ordered = sorted(rows, key=lambda row: (*row.sums.mean.tolist(), row.kind))
+    # Runs beside others have more columns than runs alone.
+    ordered = sorted(rows, key=lambda row: (row.sums.mean.tolist(), row.kind))
     half, passed = 0.5 * sum(row.sums.weight for row in ordered), 0.0
     for row in ordered:
         passed += row.sums.weight
