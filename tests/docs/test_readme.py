@@ -12,7 +12,7 @@ from support.pages import PAGES, README, ROOT, anchors, links
 # Read before any test cleans its environment.
 ORIGINALS = os.environ.get("PODIUM_TRACES")
 TWO_COMMANDS = ("make demo", "make test")
-LONG = ("README", "search")
+LONG = ("README", "extender", "online", "policies", "search", "simulate")
 """Pages whose consoles search for policies."""
 
 

@@ -30,6 +30,7 @@ def _compiled(tmp_path_factory):
     run([*PODIUM, "simulate", *SMALL], tmp_path_factory.mktemp("compile"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -39,6 +39,7 @@ def runs(folder):
         return {each.name: each.id for each in store.runs.all()}
 
 
+@pytest.mark.deep
 def test_a_run_begins_with_the_best_of_another(folder):
     with open_store(f"sqlite:///{folder / 'runs.db'}") as store:
         begun = [
@@ -50,6 +51,7 @@ def test_a_run_begins_with_the_best_of_another(folder):
     assert {each.text for each in taken} <= texts
 
 
+@pytest.mark.deep
 def test_one_seed_proves_nothing_and_nothing_is_written(folder):
     (folder / "found").mkdir()
     done = podium(
@@ -69,6 +71,7 @@ def test_one_seed_proves_nothing_and_nothing_is_written(folder):
         assert {"tuned seed", "random drawing"} <= set(row["differences"])
 
 
+@pytest.mark.deep
 def test_controls_have_the_budget_of_the_search_and_are_run_once(folder):
     small = ("--seeds", "2", "--trace", "openb", *STORE)
     done = podium(folder, "control", "first", *small, "--json")
@@ -89,6 +92,7 @@ def test_controls_have_the_budget_of_the_search_and_are_run_once(folder):
     assert "tuned seed" not in again.stdout
 
 
+@pytest.mark.deep
 def test_a_search_that_began_with_another_is_charged_for_both(folder):
     done = podium(
         folder, "control", "second", "--arm", "random", "--seeds", "1", "--trace", "openb", *STORE,
@@ -115,6 +119,7 @@ def test_a_mistake_is_told_in_three_lines(folder, arguments, told):
     assert [line.split(":")[0].strip() for line in done.stderr.splitlines()][:1] == ["error"]
 
 
+@pytest.mark.deep
 def test_arms_are_compared_on_held_out_cases(tmp_path):
     done = podium(
         tmp_path, "compare", "random", "tuned", "--runs", "1", "--evaluations", "20",
@@ -138,6 +143,7 @@ def own(tmp_path_factory):
     return folder, json.loads(done.stdout)["run"]
 
 
+@pytest.mark.deep
 def test_a_policy_found_on_ones_own_cluster_is_promoted_by_what_was_held_out_of_it(own):
     folder, run_id = own
     easy = ("--incumbent", "worst-fit", "--seeds", "12", "--name", "mine", *STORE)

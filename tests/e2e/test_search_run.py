@@ -183,6 +183,7 @@ def test_a_finished_search_is_not_searched_on_by_itself(whole):
     assert json.loads(done.stdout)["validated"] == told["validated"]
 
 
+@pytest.mark.deep
 def test_a_second_process_is_told_that_somebody_is_at_work(killed):
     second = killed[1]["second"]
     assert second.returncode == 2
@@ -275,6 +276,7 @@ def test_a_search_whose_workers_are_killed_finds_what_it_would_have_found(whole,
         assert store.runs.get(record.id).status == "finished"
 
 
+@pytest.mark.deep
 def test_ctrl_c_while_workers_start_interrupts_too(tmp_path):
     process = start(tmp_path, "run", *SMALL)
     record = wait_for(process, tmp_path, lambda found: not found)
@@ -286,6 +288,7 @@ def test_ctrl_c_while_workers_start_interrupts_too(tmp_path):
     assert json.loads(status.stdout)["status"] == "interrupted"
 
 
+@pytest.mark.deep
 def test_any_program_writes_candidates(tmp_path):
     (tmp_path / "writer.py").write_text(WRITER)
     done = podium(

@@ -77,6 +77,7 @@ def unfiltered(tmp_path):
     return start
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -103,6 +104,7 @@ def test_candidates_are_not_judged_where_the_kernel_does_not_confine_them(unfilt
     assert "--allow-unconfined" in done.stderr
 
 
+@pytest.mark.deep
 def test_who_asks_for_it_gets_them_judged_with_a_warning(unfiltered):
     done = unfiltered(
         "search",
@@ -154,6 +156,7 @@ def test_doctor_says_which_wall_is_missing(unfiltered):
     )
 
 
+@pytest.mark.deep
 def test_a_run_of_confined_candidates_says_nothing_of_walls(tmp_path):
     if not IS_FILTERED:
         pytest.skip("this system has no such walls")

@@ -264,6 +264,7 @@ def store_url(request, tmp_path):
         yield address
 
 
+@pytest.mark.deep
 def test_two_replicas_learn_the_same(tmp_path, store_url):
     flags = ("--store", store_url)
     with (
@@ -280,6 +281,7 @@ def test_two_replicas_learn_the_same(tmp_path, store_url):
         assert seen[0][0]["observations"] == 20
 
 
+@pytest.mark.deep
 def test_a_name_that_one_replica_is_told_to_forget_is_forgotten_by_all(tmp_path, store_url):
     flags, hasty = ("--store", store_url), {"PODIUM_SERVE_POLL_S": "0.1"}
     with served(tmp_path, *flags, **hasty) as one, served(tmp_path, *flags, **hasty) as two:

@@ -104,6 +104,7 @@ def test_a_lock_that_is_held_delays_observations_for_a_while_and_scores_never(tm
         assert messages.count("the database can be written again") == 1
 
 
+@pytest.mark.deep
 def test_a_held_lock_is_said_even_if_nobody_tells_anything(tmp_path, store):
     url, hold = store
     with served(tmp_path, "--store", url, **HASTY) as process:
@@ -131,6 +132,7 @@ def stopped_in_its_turn(process, url):
     raise AssertionError("it was never stopped in its turn")
 
 
+@pytest.mark.deep
 def test_a_replica_that_is_stopped_in_its_turn_does_not_stop_the_others(tmp_path, databases):
     with databases.lent() as url:
         flags = ("--store", url)
@@ -177,6 +179,7 @@ def move_folder(path):
     path.parent.rename(path.parent.with_name("elsewhere"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("end", ["", "-wal"])
 @pytest.mark.parametrize("harm", with_deep([remove, move_folder], [move, replace]))
 def test_nothing_is_acknowledged_that_goes_into_a_file_nobody_will_find(tmp_path, harm, end):

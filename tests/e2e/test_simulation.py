@@ -74,6 +74,7 @@ def test_a_mistake_ends_with_three_lines_and_its_code(podium, arguments, code):
     assert [line[:7] for line in result.stderr.splitlines()] == ["error: ", "  at:  ", "  try: "]
 
 
+@pytest.mark.deep
 def test_bars_are_drawn_on_a_terminal_only(podium, tmp_path):
     words, output = words_on_terminal(BUSY_RUN, tmp_path)
     assert "first-fit" in words

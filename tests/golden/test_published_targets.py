@@ -77,6 +77,7 @@ def test_every_tier_gives_the_published_totals(name, tier, all_nodes, pods, publ
     assert totals(result) == TOTALS[name]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [info.name for info in catalogue()])
 def test_every_tier_replays_the_trace_alike_on_sixteen_nodes(name, pods):
     assert_tiers_agree(openb_cluster("16_node"), pods, name)

@@ -1,5 +1,6 @@
 """Holds the core to the slow reference where nodes and pods have constraints."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ def assert_agreed_and_possible(cluster, workload, policy, protocol):
     assert audit(result, result.metrics).problems == ()
 
 
+@pytest.mark.deep
 @thoroughly(60)
 @given(constrained.clusters, constrained.workloads, probes, replays)
 def test_every_tier_replays_constraints_as_the_reference_does(cluster, workload, policy, protocol):

@@ -49,6 +49,7 @@ def test_every_offspring_is_a_policy_that_the_source_check_accepts():
         assert source.is_pair
 
 
+@pytest.mark.deep
 def test_every_offspring_is_finite_wherever_a_pod_fits():
     for program in brood(COUNT):
         chosen = policy(program)
@@ -78,6 +79,7 @@ def test_the_interpreter_scores_as_the_written_program_to_the_bit():
             assert _same(run(pod, node, gpu), score(plain, *seen))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("program", brood(COUNT)[::30])
 def test_compiled_offspring_score_as_plain_ones_to_the_bit(program):
     chosen = policy(program)

@@ -28,6 +28,7 @@ def _odd_programs():
         yield
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("first", every(4, range(0, 100, 25)))
 def test_drawn_programs_score_alike_plain_and_compiled(first):
     outcomes = [tried(draw_program(number), STATES) for number in range(first, first + 25)]

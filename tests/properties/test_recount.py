@@ -62,6 +62,7 @@ def test_nothing_is_found_in_what_the_slow_reference_decides(data, cluster, work
     assert recount(told).problems == ()
 
 
+@pytest.mark.deep
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), runs())
 def test_every_forged_change_that_no_run_can_come_to_is_found(data, result):

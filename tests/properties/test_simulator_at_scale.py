@@ -73,6 +73,7 @@ def test_cache_memo_and_scan_agree_on_five_thousand_nodes(name):
 ANY = [replace(PROBES[name], ties="random") for name in sorted(PAIR_PROBES)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("policy", ANY, ids=lambda policy: policy.name)
 @pytest.mark.parametrize(
     "protocol", with_deep([Replay(holding=BRIEFLY)], [Rounds(5, BRIEFLY), None])
@@ -87,6 +88,7 @@ def test_ties_are_drawn_alike_from_cache_memo_and_scan(policy, protocol):
     assert result.is_placed.any()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("num_nodes", with_deep([64, 65, 4097], [128, 4096]))
 @pytest.mark.parametrize("name", ["first-any", "tightest-any"])
 def test_any_of_all_nodes_is_drawn_across_the_edges_of_blocks(name, num_nodes):

@@ -281,6 +281,7 @@ def test_any_objects_give_a_trace_or_an_error_of_ours(value, name, is_skipping):
     expect_ours(text.encode("utf-8", "surrogatepass"), name, is_skipping)
 
 
+@pytest.mark.deep
 @given(parts, parts)
 @settings(deadline=None)
 def test_any_simulator_config_gives_a_trace_or_an_error_of_ours(spec, custom):

@@ -27,6 +27,7 @@ def run(runner, monkeypatch):
     return invoke
 
 
+@pytest.mark.deep
 def test_data_are_the_same_whatever_the_settings_of_the_user(run, monkeypatch):
     Path("podium.toml").write_text('[simulate]\ncluster = "nowhere.csv"\nload = 9.0\n')
     monkeypatch.setenv("PODIUM_SIMULATE_RATIO", "0.1")

@@ -57,6 +57,7 @@ def names(searched):
     return sorted(each.name for each in searched.store.runs.all() if each.id != "abcd1234")
 
 
+@pytest.mark.deep
 def test_controls_are_told_of_kept_and_not_run_again(searched):
     told = Told()
     tuned, drawn = controls_of(searched, ("tuned", "random"), told)
@@ -74,6 +75,7 @@ def test_controls_are_told_of_kept_and_not_run_again(searched):
     assert "controls with 50 evaluations each: random" in again.lines[0]
 
 
+@pytest.mark.deep
 def test_a_control_that_was_stopped_goes_on_where_it_was(searched):
     with pytest.raises(Cancelled):
         controls_of(searched, ("random",), Told(12))

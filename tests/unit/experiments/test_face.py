@@ -236,6 +236,7 @@ def test_a_search_gives_a_policy_and_leaves_nothing_behind(tmp_path):
     assert "def score" in found._repr_html_()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("_warm_cache")
 def test_a_search_that_is_named_is_kept_and_can_be_resumed(runner, tmp_path):
     first = podium.search(evaluations=20, trace="openb", nodes=32, seeds=2, workers=1, keep="mine")
@@ -250,6 +251,7 @@ def test_a_search_that_is_named_is_kept_and_can_be_resumed(runner, tmp_path):
     assert podium.load_policy(f"run:{first.run_id}").name == f"run:{first.run_id}"
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("_warm_cache")
 @pytest.mark.parametrize("keep", [None, "mine"])
 def test_a_search_trains_on_a_loaded_trace(tmp_path, keep):

@@ -186,6 +186,7 @@ def test_a_password_in_a_command_is_not_kept(invoke, monkeypatch):
         assert "hunter2" not in str(store.runs.get("first"))
 
 
+@pytest.mark.deep
 def test_searches_are_set_side_by_side(invoke):
     found = [
         podium.search(

@@ -131,6 +131,7 @@ def test_an_alias_of_a_long_text_counts_by_its_length():
         values(text)
 
 
+@pytest.mark.deep
 def test_aliases_are_counted_by_document():
     shared = "- &a {k: [v, w], l: m}\n" + "- *a\n" * 2000
     assert 7 * 2000 < FREE_COPIES < 7 * 2000 * 10
@@ -145,6 +146,7 @@ def test_many_nodes_may_share_their_labels():
     assert len(values(text)[0]) == 30_001
 
 
+@pytest.mark.deep
 def test_parts_of_almost_nothing_are_refused_in_their_hundreds_of_thousands():
     with pytest.raises(InputError, match="parts of almost nothing"):
         trees("[" + "[]," * (FREE_PARTS + 9) + "]")

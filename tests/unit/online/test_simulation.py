@@ -18,6 +18,7 @@ def late_regret(course):
     return course.expected_s[-200:].sum() / course.best_s[-200:].sum() - 1.0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("world", WORLDS)
 def test_after_a_thousand_jobs_a_decision_costs_five_percent_at_most_above_the_oracle(world):
     for seed in SEEDS:

@@ -116,6 +116,7 @@ READS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("is_taken", [False, True])
 @pytest.mark.parametrize("name", READS)
 def test_a_misread_table_fails_in_both_tiers_and_only_where_it_is_read(name, is_taken):
@@ -144,6 +145,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_over_rows_asks_for_no_column_that_it_does_not_read(name):
     text = (

@@ -61,6 +61,7 @@ def test_programs_are_of_different_quality(panel):
     assert reached[-1] - reached[0] > 1
 
 
+@pytest.mark.deep
 @pytest.mark.openb
 def test_known_figures_are_what_the_original_traces_give(panel):
     cases = [Case("openb:multigpu20", seed=seed, folder=str(originals())) for seed in SEEDS]
@@ -71,6 +72,7 @@ def test_known_figures_are_what_the_original_traces_give(panel):
         assert mean == pytest.approx(one.figures["openb:multigpu20"][name], abs=0.001)
 
 
+@pytest.mark.deep
 def test_the_default_training_set_ranks_like_full_size():
     ranking = rank_training(default_training(["inflation"]), INFLATION, 2)
     assert ranking.correlation >= 0.6

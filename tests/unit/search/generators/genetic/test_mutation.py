@@ -51,6 +51,7 @@ def _refined(seed):
     return finished(refine_worth(_rng(seed), seeds()["typical"]))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda each: each.__name__)
 def test_an_operator_makes_programs_that_can_be_finished(operator):
     made = 0
@@ -64,6 +65,7 @@ def test_an_operator_makes_programs_that_can_be_finished(operator):
     assert made > 5
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("crossover", CROSSOVERS, ids=lambda each: each.__name__)
 def test_a_crossover_makes_programs_that_can_be_finished(crossover):
     people = [*seeds().values(), *map(_refined, range(4))]
