@@ -4,7 +4,7 @@ import pytest
 
 from podium.search.generators.generator import Proposal
 from podium.search.run.batch import Sample
-from podium.search.run.writers import MOST_AT_ONCE, Writers
+from podium.search.run.requests import MOST_AT_ONCE, Writers
 
 SAMPLES = [Sample(number, 0, "bred") for number in range(2 * MOST_AT_ONCE + 10)]
 
