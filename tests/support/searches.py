@@ -14,7 +14,7 @@ from podium.search.sandbox.limits import Limits
 from podium.store import RunRecord, open_store
 
 TRAINING = TrainingSet((Case(nodes=6, pods=60), Case(nodes=6, pods=60, seed=1001)))
-LIMITS = Limits(time_s=60.0, trial_s=30.0, tuning_s=120.0)  # a busy machine refuses nobody
+LIMITS = Limits(time_s=60.0, trial_s=30.0)  # a busy machine refuses nobody
 PLAN_OF_TESTS = RunPlan(
     TRAINING,
     batch=6,

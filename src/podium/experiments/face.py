@@ -22,7 +22,7 @@ from podium.experiments.listener import Listener
 from podium.experiments.loading import DUMP_KEYS, load_options
 from podium.experiments.runs import check_keeping, check_name
 from podium.experiments.simulate import simulate as simulate_case
-from podium.experiments.training import CasesRequest
+from podium.experiments.training import CasesRequest, fitness_of, lent_fitness
 from podium.model import Cluster
 from podium.policies import Policy, taken_as_policy
 from podium.settings import Settings, load_settings
@@ -41,6 +41,9 @@ AnyPolicy = Policy | str | Path | Callable[..., float]
 
 AnyTrace = Trace | str | Path
 """A trace by name or file, or a loaded trace."""
+
+AnyObjective = str | Path | Callable[[Any], float]
+"""A file that defines objective(run), or such a function."""
 
 _FIRST_SEED = 1000
 _STARTS = ("seeds", "random")
@@ -211,6 +214,7 @@ def search(  # noqa: PLR0913 - the options of the command
     time: str | float | None = None,
     target: float | None = None,
     fitness: str = "inflation",
+    objective: AnyObjective | None = None,
     trace: AnyTrace | Sequence[AnyTrace] = (),
     seeds: int | None = None,
     nodes: int | None = None,
@@ -237,7 +241,8 @@ def search(  # noqa: PLR0913 - the options of the command
         evaluations: most evaluations, 2000 where no time is given either.
         time: ends the search after this: "90s", "10m", "2h", or a number of seconds.
         target: ends the search at this fitness.
-        fitness: inflation, waiting, fragmentation, holding:84, or mix:A=1,B=2.
+        fitness: inflation, waiting, fragmentation, holding:84, funsearch:40, or mix:A=1,B=2.
+        objective: what to search for instead: a file with `objective(run)`, or such a function.
         trace: what to train on: a name, a file, a loaded trace, or a list of these; families of
             workloads of the embedded profile by default.
         seeds: training cases of each trace, 8 by default; of each family, 1.
@@ -271,8 +276,12 @@ def search(  # noqa: PLR0913 - the options of the command
     settings = _with_dump(state, duration, topology)
     if keep is not None:
         check_name(arguments.text("keep", keep, "give the run a name"))
-    with _references(settings, trace, is_kept=keep is not None) as traces:
-        cases = CasesRequest(aim, traces, count, size, nodes_of, speed, held_out)
+    is_kept = keep is not None
+    with (
+        _fitness(aim, objective, is_kept=is_kept) as rule,
+        _references(settings, trace, is_kept=is_kept) as traces,
+    ):
+        cases = CasesRequest(rule, traces, count, size, nodes_of, speed, held_out)
         writers = search_plan.GeneratorRequest(search_plan.read_weights([writer]))
         request = search_plan.SearchRequest(cases, writers, first, begins, may_hold=may_hold)
         plan = search_plan.plan_of(settings, request, hears)
@@ -385,6 +394,27 @@ def _reference(name: str, value: object) -> str:
         f"{type(value).__name__} is not a trace", where=f"argument {name}",
         hint="give a name, a file, or a loaded trace",
     )  # fmt: skip
+
+
+@contextmanager
+def _fitness(rule: str, objective: object, *, is_kept: bool) -> Iterator[str]:
+    """Names what is searched for: a rule, a file, or a function for as long as it is there."""
+    if objective is None or isinstance(objective, str | os.PathLike):
+        yield fitness_of(rule, arguments.path_or_none("objective", objective))
+    elif not callable(objective):
+        raise UsageError(
+            f"{type(objective).__name__} is not an objective", where="argument objective",
+            hint="give a file that defines objective(run), or such a function",
+        )  # fmt: skip
+    elif is_kept:
+        raise UsageError(
+            "a search that is kept needs a file for its objective: a function is gone when Python "
+            "ends, and the search could not be resumed", where="argument objective",
+            hint="write the function to a file and give that, or leave keep out",
+        )  # fmt: skip
+    else:
+        with lent_fitness(rule, objective) as name:
+            yield name
 
 
 @contextmanager

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from podium.errors import UsageError
 from podium.experiments.listener import SILENT, Listener, Notes
@@ -44,13 +45,28 @@ def fitness_of(rule: str, objective: Path | None) -> str:
 
     if objective is None:
         return rule
+    _check_alone(rule)
+    with blaming("flag --objective"):
+        return Objective.at(objective).name
+
+
+@contextmanager
+def lent_fitness(rule: str, objective: Callable[[Any], float]) -> Iterator[str]:
+    """Names the fitness that a function of this process is, while a search goes by it."""
+    from podium.search.judging.objective import lent
+
+    _check_alone(rule)
+    with lent(objective) as name:
+        yield name
+
+
+def _check_alone(rule: str) -> None:
+    """Refuses a rule beside an objective."""
     if rule != DEFAULT_FITNESS:
         raise UsageError(
             "--fitness and --objective exclude each other", where="flag --objective",
             hint="leave one of them out",
         )  # fmt: skip
-    with blaming("flag --objective"):
-        return Objective.at(objective).name
 
 
 def training_set(

@@ -263,6 +263,61 @@ def test_a_search_trains_on_a_loaded_trace(tmp_path, keep):
     assert len(list((tmp_path / "data").rglob("traces/trace-*.json"))) == (keep is not None)
 
 
+AIM = """def objective(run):
+    return run.allocation_130 / 2 + WEIGHT * run.placed.get("share", 0.0)
+
+
+WEIGHT = 0.125
+"""
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_search_goes_by_a_function_as_it_does_by_its_file():
+    weight = 0.125
+
+    def objective(run):
+        return run.allocation_130 / 2 + weight * run.placed.get("share", 0.0)
+
+    Path("aim.py").write_text(AIM)
+    asked = {"evaluations": 8, "seeds": 1, "workers": 1, "trace": "openb", "nodes": 16}
+    by_function = podium.search(objective=objective, **asked)
+    by_file = podium.search(objective="aim.py", **asked)
+    assert 40 < by_file.fitness < 62.5
+    assert (by_function.text, by_function.fitness) == (by_file.text, by_file.fitness)
+
+
+def broken(run):
+    return run.nothing
+
+
+@pytest.mark.usefixtures("_warm_cache")
+def test_a_function_that_fails_ends_the_search_with_its_line():
+    with pytest.raises(PodiumError, match="objective failed: AttributeError: a run under") as found:
+        podium.search(objective=broken, evaluations=4, seeds=1, workers=1, trace="openb", nodes=16)
+    assert found.value.where == f"{__file__}, line {broken.__code__.co_firstlineno + 1}"
+    assert found.value.hint == "correct the objective and begin a new search"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"objective": 7}, "int is not an objective"),
+        ({"objective": broken, "fitness": "waiting"}, "fitness and objective exclude each other"),
+        ({"objective": "aim.py", "fitness": "waiting"}, "fitness and objective exclude each other"),
+        ({"objective": broken, "keep": "mine"}, "a search that is kept needs a file"),
+        ({"objective": "gone.py"}, "gone.py"),
+        ({"objective": "empty.py"}, "the file defines no objective"),
+    ],
+)
+def test_an_objective_that_cannot_be_used_is_refused_before_a_search(given, told):
+    Path("aim.py").write_text(AIM)
+    Path("empty.py").write_text("")
+    with pytest.raises(PodiumError) as caught:
+        podium.search(**given)
+    assert told in f"{caught.value.message} {caught.value.where}"
+    assert not Path("data").exists()
+
+
 def test_help_on_the_search_describes_the_function():
     assert inspect.signature(podium.search) == inspect.signature(face.search)
     shown = pydoc.render_doc(podium.search, renderer=pydoc.plaintext)

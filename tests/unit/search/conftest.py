@@ -32,7 +32,7 @@ def taken_over(monkeypatch):
     def start(*messages):
         script = imposter(*messages).replace("{", "{{").replace("}", "}}")
         monkeypatch.setattr(process, "_BOOT", script)
-        limits = Limits(time_s=6.0, trial_s=1.5, tuning_s=20.0, memory_mib=256)
+        limits = Limits(time_s=6.0, trial_s=1.5, memory_mib=256)
         workers.append(Worker({}, limits))
         workers[-1].get_ready()
         return workers[-1]

@@ -10,9 +10,6 @@ from podium.errors import PodiumError
 SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY = "syntax", "allow-list", "signature", "novelty"
 TINY, CONTRACT, COMPILE, RACE, TRAINING = "tiny-trace", "contract", "compile", "race", "training"
 
-GATES = (SYNTAX, ALLOWLIST, SIGNATURE, NOVELTY, TINY, CONTRACT, COMPILE, RACE, TRAINING)
-"""Every gate by name, the cheapest first."""
-
 STAGES = "stages"
 """Among the scores of a candidate: its fitness at the end of each stage that it was run on."""
 

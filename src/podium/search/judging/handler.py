@@ -1,4 +1,4 @@
-"""Serves requests inside a worker process: tries candidates, and tunes their constants.
+"""Serves requests inside a worker process: tries candidates.
 
 `podium.search.sandbox.worker_main` loads this module by name before the process locks itself in;
 whatever candidates need is imported, built and used once before that.
@@ -22,15 +22,9 @@ from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import form_as_written
 from podium.search.judging.race import Race
 from podium.search.judging.trial import CANDIDATE, Parent, read_policy, try_candidate
-from podium.search.judging.tuning import Tuner, tune
 from podium.search.sandbox.channel import Channel
 
 PLAIN = "def score(pod, node):\n    return -node.cpu_milli_left\n"
-TUNABLE = """from podium.policies import tunable
-W = tunable(0.5, 0, 1)
-def score(pod, node):
-    return W * node.cpu_milli_left
-"""
 BY_GPU = "def score(pod, node, gpu):\n    return -gpu\n"
 FAILING = """def score(pod, node):
     pair = (1, (2, 3))
@@ -69,21 +63,7 @@ class TrialHandler:
     own_name: str = CANDIDATE  # of the file that candidates are compiled as
 
     def serve(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
-        """Tries a candidate, reporting each step, or tunes its constants."""
-        if "tuning" in request:
-            return self._tune(channel, request)
-        return self._try(channel, request)
-
-    def _tune(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
-        wanted = request["tuning"]
-        baseline = [(kind, values) for kind, values in wanted["baseline"]]
-        may_hold = bool(wanted["may_hold"])
-        fitness = asked(self.fitness, channel)
-        tuner = Tuner(self.fixtures, request["text"], fitness, baseline, may_hold)
-        values = tune(tuner, wanted["evaluations"], wanted["seed"])
-        return {"tuned": dict(values), "evaluations": tuner.evaluations}
-
-    def _try(self, channel: Channel, request: dict[str, Any]) -> dict[str, Any]:
+        """Tries a candidate, reporting each step."""
         reply: dict[str, Any] = {}
 
         def wants(decisions: Decisions) -> bool:
@@ -155,12 +135,6 @@ def _warm_up(fixtures: Fixtures) -> None:
     _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))
     if form_as_written(read_policy(PLAIN), fixtures.plans, fixtures.is_compiled).is_compiled:
         _try_all(replace(few, is_compiled=True), (RICH, BY_GPU, FAILING))
-    # CMA-ES opens files when it is imported, and some more when it is first used. In plain Python:
-    # compiling each variant would load nothing new, and take as long as all the rest.
-    tiny = replace(
-        few, plans=(fixtures.tiny,), families=("",), by_funsearch=(None,), is_compiled=False
-    )
-    tune(Tuner(tiny, TUNABLE, Fitness("", ()), [(fixtures.tiny.protocol.name, {})]), 30, 1)
 
 
 def _try_all(fixtures: Fixtures, texts: Iterable[str]) -> None:

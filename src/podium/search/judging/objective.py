@@ -1,16 +1,19 @@
 """Judges candidates by an objective that the user wrote: a Python file with `objective(run)`.
 
 The file is the user's own and is run in the user's process, never where candidates run: a worker
-asks its parent what a run is worth. A plan holds the file's path and digest.
+asks its parent what a run is worth. A plan holds the file's path and digest. In place of a file, a
+program may lend a function of its own for as long as it searches.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -106,7 +109,7 @@ class Objective:
 
     def loaded(self) -> Loaded:
         """Runs the file, unless it was changed after the search had been planned."""
-        return _loaded(self.path, self.digest)
+        return _LENT.get(self.name) or _loaded(self.path, self.digest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +148,35 @@ class Loaded:
         return float(found)
 
 
-_HINT = "correct the file and begin a new search"
+_HINT = "correct the objective and begin a new search"
+_LENT: dict[str, Loaded] = {}
+"""Functions of this process by the name of the fitness that they are, while they are lent."""
+
+_OPTIONS = ("CASES", "MAY_HOLD", "combine")
+"""What a file may define beside its objective, and a function have as attributes."""
+
+
+@contextmanager
+def lent(function: Callable[[Run], float]) -> Iterator[str]:
+    """Names the fitness that a function of this process is, for as long as it is lent.
+
+    Raises:
+        InputError: it asks for cases that there are not.
+    """
+    code = getattr(function, "__code__", None)
+    path = code.co_filename if code is not None else type(function).__name__
+    source = ""
+    with suppress(OSError, TypeError):
+        source = inspect.getsource(function)
+    names = {each: getattr(function, each) for each in _OPTIONS if hasattr(function, each)}
+    doc = function.__doc__ if code is not None else ""  # else it is that of a class
+    # Nothing else is at the address of a function while it is lent.
+    found = Objective(str(Path(path).absolute()), _digest(f"{path} {id(function)}"))
+    _LENT[found.name] = _read({**names, "objective": function, "__doc__": doc}, path, source)
+    try:
+        yield found.name
+    finally:
+        del _LENT[found.name]
 
 
 @functools.lru_cache(maxsize=8)
@@ -156,7 +187,10 @@ def _loaded(path: str, digest: str) -> Loaded:
             "the objective was changed after the search had been planned", where=path,
             hint="restore the file, or begin a new search",
         )  # fmt: skip
-    names = _executed(path, text)
+    return _read(_executed(path, text), path, text)
+
+
+def _read(names: Mapping[str, Any], path: str, text: str) -> Loaded:
     objective, combine = names.get("objective"), names.get("combine")
     if not callable(objective) or not (combine is None or callable(combine)):
         raise InputError(

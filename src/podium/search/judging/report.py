@@ -132,34 +132,6 @@ class TrialReport(WorkerReport):
         self.losses.append(values)
 
 
-@dataclass(slots=True)
-class TuningReport(WorkerReport):
-    """The constants that a worker found; whether they keep their bounds is not yet checked."""
-
-    most_evaluations: int
-    score: Score | None = None  # what runs are worth, where the worker cannot know it
-    tuned: dict[str, float] = field(default_factory=dict)
-    evaluations: int = 0
-
-    def take_step(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Answers what runs are worth."""
-        if "outcomes" not in message:
-            raise ChannelGarbled("a message of an unknown kind")
-        return _worth(message, self.score)
-
-    def complete(self, message: dict[str, Any]) -> None:
-        """Records the constants."""
-        self.tuned, self.evaluations = _tuned(message)
-
-    def take(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Records one message; a worker that did more than was asked for is not believed."""
-        reply = WorkerReport.take(self, message)
-        if self.evaluations > self.most_evaluations:
-            self.reason, self.is_spoiled = "a report of more evaluations than were asked for", True
-            self.evaluations = self.most_evaluations
-        return reply
-
-
 def _is_measured(values: Any, kind: str, bounds: Values | None = None) -> bool:
     """Returns whether a report has the figures of a run, with or without what was lost."""
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
@@ -200,18 +172,6 @@ def _held(message: dict[str, Any]) -> Held:
     if not is_pair or not 0 <= pair[0] <= pair[1] <= _MOST_DECISIONS:
         raise ChannelGarbled("decisions that nobody can make")
     return pair[0], pair[1]
-
-
-def _tuned(message: dict[str, Any]) -> tuple[dict[str, float], int]:
-    values: Any = message.get("tuned")
-    evaluations: Any = message.get("evaluations")
-    is_complete = isinstance(values, dict) and type(evaluations) is int and evaluations >= 0
-    if not is_complete or not all(type(each) in (int, float) for each in values.values()):
-        raise ChannelGarbled("constants that are no numbers")
-    try:
-        return {name: float(each) for name, each in values.items()}, evaluations
-    except OverflowError as error:
-        raise ChannelGarbled("constants that no machine holds") from error
 
 
 def _is_part(value: object) -> bool:

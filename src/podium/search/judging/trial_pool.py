@@ -1,24 +1,15 @@
-"""Tries and tunes candidates in confined processes, and collects their reports."""
+"""Tries candidates in confined processes, and collects their reports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import Values
 from podium.evaluation.waste import Losses
 from podium.search.judging.fitness import ObjectiveFitness, fitness_named
-from podium.search.judging.report import (
-    Racing,
-    Score,
-    TrialReport,
-    TuningReport,
-    Wants,
-    anything,
-    unopposed,
-)
+from podium.search.judging.report import Racing, Score, TrialReport, Wants, anything, unopposed
 from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.pool import Pool
 from podium.search.sandbox.worker import Worker
@@ -65,17 +56,6 @@ class TrialPool(Pool):
             lambda worker: ask_trial(worker, self._kinds, text, wants, terms, may_hold=may_hold)
         )
 
-    def tune(
-        self, text: str, evaluations: int, seed: int, *, may_hold: bool = True
-    ) -> TuningReport:
-        """Tunes a candidate's constants in the next free worker."""
-        self.get_ready()
-        baseline = list(zip(self._kinds, self.baseline, strict=True))
-        tuning = {
-            "evaluations": evaluations, "seed": seed, "baseline": baseline, "may_hold": may_hold,
-        }  # fmt: skip
-        return self.lend(lambda worker: ask_tuning(worker, text, tuning, self._score))
-
 
 @dataclass(frozen=True, slots=True)
 class RaceTerms:
@@ -100,12 +80,3 @@ def ask_trial(
     report = TrialReport(kinds, wants, bounds, terms.score, racing=terms.racing)
     limits = worker.limits
     return worker.ask(request, report, limits.time_s, limits.trial_s)
-
-
-def ask_tuning(
-    worker: Worker, text: str, tuning: dict[str, Any], score: Score | None = None
-) -> TuningReport:
-    """Tunes a candidate's constants with so many evaluations at most."""
-    request = {"text": text, "tuning": tuning}
-    limit_s = worker.limits.tuning_s
-    return worker.ask(request, TuningReport(tuning["evaluations"], score), limit_s, limit_s)

@@ -5,11 +5,9 @@ What tuning alone reaches says what a search for structure adds to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from podium.errors import PolicyError
-from podium.search.candidate.constants import with_constants
 from podium.search.program.expression import (
     COMPARISONS,
     JUNCTIONS,
@@ -17,10 +15,8 @@ from podium.search.program.expression import (
     Expression,
     apply,
     name,
-    number,
     with_arguments,
 )
-from podium.search.program.functions import changed
 from podium.search.program.program import (
     Constant,
     Program,
@@ -30,9 +26,6 @@ from podium.search.program.program import (
     with_result,
     with_roots,
 )
-from podium.search.program.reader import parse
-from podium.search.program.simplify import simplify
-from podium.search.program.writer import write
 
 MOST = 12
 FIXED = (0, 1, -1, 1000)
@@ -41,58 +34,12 @@ FIXED = (0, 1, -1, 1000)
 RANGE = 4.0
 """How many times larger or smaller a number may become."""
 
-DIGITS = 4
-
 
 def with_tunables(program: Program) -> Program:
     """Declares the numbers of a program, and a weight for each term of its score."""
     drawer = _Drawer.of(program)
     weighed = with_result(program, _mapped(program.block.result, drawer.weighed, _UNWEIGHED))
     return drawer.declared(weighed)
-
-
-def with_numbers(program: Program) -> Program:
-    """Declares the numbers of a program, those of its functions too."""
-    return _Drawer.of(program).declared(program)
-
-
-def tunable_text(text: str) -> str:
-    """Declares the numbers in a text as constants; one that is no program stays as it is."""
-    try:
-        program = parse(text)
-    except PolicyError:
-        return text
-    declared = with_numbers(program)
-    return write(declared) if declared != program else text
-
-
-def settled_text(text: str, values: Mapping[str, float]) -> str:
-    """Writes values for the constants of `tunable_text` into a text; numbers stay numbers."""
-    own = tunable_text(text)
-    if own == text:
-        return with_constants(text, values)
-    program, declared = parse(text), parse(own)
-    known = {each.name: each for each in program.constants}
-    numbers = {
-        each.name: number(_shortest(values.get(each.name, each.value)))
-        for each in declared.constants
-        if each.name not in known
-    }
-    constants = tuple(
-        replace(known[each.name], value=values.get(each.name, each.value))
-        for each in declared.constants
-        if each.name in known
-    )
-
-    def settle(part: Expression) -> Expression:
-        return numbers.get(part.value, part) if part.head == "name" else part
-
-    return write(simplify(replace(changed(declared, settle), constants=constants)))
-
-
-def _shortest(value: float) -> float:
-    rounded = float(f"{value:.{DIGITS}g}")
-    return int(rounded) if rounded.is_integer() else rounded
 
 
 @dataclass(slots=True)

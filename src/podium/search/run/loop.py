@@ -18,13 +18,12 @@ from podium.search.generators.generator import Generator, Proposal, Spent
 from podium.search.judging.fitness import Outcome, fitness_named
 from podium.search.judging.panel import Ranking, rank_training
 from podium.search.population import Archive, Member
-from podium.search.population.member import REPAIR
-from podium.search.run.batch import Sample, repair_of
+from podium.search.run.batch import Sample
 from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Executor
 from podium.search.run.folder import BEST, MOST_BATCHES, RANKING, STATE, SearchFolder
 from podium.search.run.history import History
-from podium.search.run.plan import PROMPTED, Budget, RunPlan
+from podium.search.run.plan import Budget, RunPlan
 from podium.search.run.progress import Chosen, Progress, Tally, Validated
 from podium.search.run.records import (
     Known,
@@ -35,15 +34,14 @@ from podium.search.run.records import (
     report_gains,
     task_of,
 )
-from podium.search.run.selection import Finalist, chosen_of, finalists_of
+from podium.search.run.requests import Requests
+from podium.search.run.selection import Measure, Selection
 from podium.search.run.validator import BestCheck, Validate
-from podium.search.run.writers import Writers
 from podium.store import CandidateRecord, Store
 from podium.store.records import JUDGED
 from podium.store.run_status import Stopwatch
 
 Watch = Callable[[Progress], None]
-Measure = Callable[[int, str], Finalist]
 
 LOOK_S = 0.25
 """The longest wait before the clock is looked at again."""
@@ -53,9 +51,6 @@ POLL_S = 0.02
 
 START_S, CLOSING_SHARE = 3.0, 0.1
 """What is kept back of the time of a run to choose its winner: a start, and this share at most."""
-
-SPARE = 2
-"""Batches beyond the expected end of a run that models are still asked for."""
 
 WRITTEN_AT_ONCE = 8
 """Candidates that are stored together before workers get them."""
@@ -92,28 +87,27 @@ class Search:
     _end: Ending = field(init=False)
     _stopwatch: Stopwatch = field(init=False)
     _known: Known = field(init=False)
-    _writers: Writers = field(init=False)
+    _requests: Requests = field(init=False)
+    _selection: Selection = field(init=False)
     _checks: BestCheck = field(init=False)
     _baseline: list[dict[str, float]] = field(default_factory=list)
     _baseline_fitness: float = field(init=False, default=0.0)
     _done: Tally = field(default_factory=Tally)  # of whole batches alone
-    _learned: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)  # by batch
-    _used: list[int] = field(default_factory=list)  # evaluations up to the end of each of them
     _open: dict[int, CandidateRecord] = field(default_factory=dict)  # of all other batches
     _sent: dict[int, Sample] = field(default_factory=dict)  # to workers, not judged yet
-    _unwritten: set[int] = field(default_factory=set)  # that no generator will write any more
-    _repairs: dict[int, list[Sample]] = field(default_factory=dict)  # by the batch they join
-    _measured: dict[int, Finalist] = field(default_factory=dict)
     _last: int | None = None  # batches to be whole before a run ends whose generator is spent
 
     def __post_init__(self) -> None:
         state = self.parts.folder.state()
         self._end = Ending(self.run_id)
-        self._writers = Writers(self._write)
         self._checks = BestCheck(self.parts.validate)
+        self._selection = Selection(self.parts.measure, self.plan.finalists)
+        whole: int = state.get("batches", 0)
+        self.history = History(self.plan, self.parts.starters, whole)
+        self._requests = Requests(self.plan, self.parts.generators, self.history, self._open)
         with self.parts.folder.reading(STATE):
-            self._stopwatch = Stopwatch(self.parts.clock, float(state.get("seconds", 0.0)))
-        self._take_up(state)
+            self._restore(state)
+        self._take_up(whole)
 
     @property
     def archive(self) -> Archive:
@@ -173,7 +167,7 @@ class Search:
         finally:
             self.parts.executor.drop()
             self._sent.clear()
-            self._keep_answers(self._writers.close())
+            self._keep_answers(self._requests.close())
 
     def progress(self) -> Progress:
         """Returns the progress of the run at this moment."""
@@ -225,56 +219,51 @@ class Search:
     @property
     def _is_busy(self) -> bool:
         """Returns whether a worker or a model is at work."""
-        return bool(self._sent or self._writers.numbers)
+        return bool(self._sent or self._requests.under_way)
 
-    def _take_up(self, state: Mapping[str, Any]) -> None:
-        """Reads what earlier sessions stored: whole batches, then those that were under way."""
-        with self.parts.folder.reading(STATE):
-            self.validated = Validated(**state["validated"]) if state.get("validated") else None
-            self._checks.number = self.validated.number if self.validated else None
-            self.missing_walls = tuple(state.get("missing_walls", ()))
-            found = [Finalist(**each) for each in state.get("finalists", ())]
-            self._measured = {each.number: each for each in found}
-            learned = state.get(
-                "learned", {}
-            )  # none: an earlier Podium chose by what was known last
-            self._learned = {int(batch): dict(saved) for batch, saved in learned.items()}
-            for name, saved in state.get("generators", {}).items():
-                if name in self.parts.generators:
-                    self.parts.generators[name].restore(saved)
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Reads what earlier sessions kept beside the candidates."""
+        self._stopwatch = Stopwatch(self.parts.clock, float(state.get("seconds", 0.0)))
+        self.validated = Validated(**state["validated"]) if state.get("validated") else None
+        self._checks.number = self.validated.number if self.validated else None
+        self.missing_walls = tuple(state.get("missing_walls", ()))
+        self._selection.restore(state.get("finalists", ()))
+        learned = state.get("learned", {})  # none: an earlier Podium chose by what was known last
+        self._requests.learned = {int(batch): dict(saved) for batch, saved in learned.items()}
+        for name, saved in state.get("generators", {}).items():
+            if name in self.parts.generators:
+                self.parts.generators[name].restore(saved)
+
+    def _take_up(self, whole: int) -> None:
+        """Reads the candidates of earlier sessions: whole batches, then those under way."""
         records = self.parts.store.candidates.of(self.run_id)
         self.tally = Tally.of(records)
         self._known = Known(self.plan)
-        whole: int = state.get("batches", 0)
-        self.history = History(self.plan, self.parts.starters, whole)
         batches: dict[int, list[CandidateRecord]] = {}
         for record in records:
             batches.setdefault(record.batch, []).append(record)
         for batch in range(whole):
             self._fold(batches.pop(batch, []))
-        self._open = {each.number: each for rows in batches.values() for each in rows}
+        self._open.update((each.number, each) for rows in batches.values() for each in rows)
         for row in self._open.values():
             if row.state == JUDGED:
                 self._known.add(row)
-        for batch in () if self.plan.ahead else tuple(self.history.plans):
-            for sample in self.history.asked.get(batch, ()):
-                if self._is_judged(sample.number):
-                    self._plan_repair(sample, self._open[sample.number])
+        self._requests.repair_known()
 
     def _order(self, batch: int) -> Iterator[Sample]:
         """Lists the samples of a batch in the order in which they count."""
         yield from self.history.plans[batch].samples
-        yield from self.history.asked.get(batch, ())
-        yield from self._repairs.get(batch, ())
+        yield from self._requests.of(batch)
 
     def _admit(self, budget: Budget, batches: int) -> Allowance:
         """Has candidates written and sends them to workers, as far as the budget goes."""
         allowed = allowance_of(budget, self._done)
-        self._ask(allowed, budget, batches)
-        writing = self._writers.numbers
+        answered_s = self.seconds + self.tally.seconds_per_call
+        self._requests.ask(allowed, budget, batches, answered_s)
+        writing = self._requests.under_way
         for batch in sorted(each for each in self.history.plans if each < batches):
             if self.plan.ahead:  # else a repair joins the batch of what it repairs
-                allowed.kept_back += self._to_be_mended(batch - 1 - self.plan.ahead)
+                allowed.kept_back += self._requests.most_repairs(batch - 1 - self.plan.ahead)
             if not self._admit_batch(batch, allowed, writing):
                 break
         return allowed
@@ -286,20 +275,17 @@ class Search:
             if self._is_counted(sample, allowed):
                 continue
             if sample.is_prompted and sample.number not in self._open:
-                allowed.kept_back += 1 + self._may_be_mended(sample)
+                allowed.kept_back += 1 + self._requests.may_be_repaired(sample)
                 if sample.number in writing:
                     continue
                 break  # no calls are left for it
-            if not allowed.has_room() and fresh:
+            if len(fresh) == WRITTEN_AT_ONCE or (fresh and not allowed.has_room()):
                 allowed.used -= self._send(fresh)
                 fresh = []
             if not allowed.has_room():
                 return False
             fresh.append(sample)
             allowed.used += 1
-            if len(fresh) == WRITTEN_AT_ONCE:
-                allowed.used -= self._send(fresh)
-                fresh = []
         else:
             allowed.used -= self._send(fresh)
             return True
@@ -313,24 +299,16 @@ class Search:
             allowed.used += self._open[number].cost.get("evaluations", 0)
         elif number in self._sent:
             allowed.used += 1
-            allowed.kept_back += self._may_be_mended(sample)
-        return number in self._sent or number in self._unwritten or self._is_judged(number)
-
-    def _may_be_mended(self, sample: Sample) -> bool:
-        """Returns whether a repair of a sample may join the same batch."""
-        return self._can_repair(sample) and sample.kind != REPAIR and not self.plan.ahead
-
-    def _can_repair(self, sample: Sample) -> bool:
-        generator = self.parts.generators.get(sample.generator)
-        return generator is not None and generator.can_repair
+            allowed.kept_back += self._requests.may_be_repaired(sample)
+        return number in self._sent or number in self._requests.unwritten or self._is_judged(number)
 
     def _send(self, samples: Sequence[Sample]) -> int:
         """Sends candidates to workers, once they are written and stored.
 
         Returns how many of them need no evaluation.
         """
-        written = [(each, self._write(each)) for each in samples if each.number not in self._open]
-        self._keep_answers(written)
+        unwritten = [each for each in samples if each.number not in self._open]
+        self._keep_answers([(each, self._requests.write(each)) for each in unwritten])
         sent = 0
         for sample in samples:
             row = self._open.get(sample.number)
@@ -347,71 +325,13 @@ class Search:
             self.parts.executor.send(task_of(row, sample), context)
         return len(samples) - sent
 
-    def _ask(self, allowed: Allowance, budget: Budget, batches: int) -> None:
-        """Asks models for what they are to write, in the order of batches, within the budget."""
-        if self.history.notes is None:
-            return
-        known = {*self._writers.numbers, *self._unwritten, *self._open}
-        waiting = sorted({*self.history.asked, *self._repairs})
-        for batch in [each for each in waiting if self.archive.batches <= each < batches]:
-            if self._is_beyond(batch, budget):
-                return
-            for sample, allowed.calls_kept_back in self._calls(batch):
-                if not allowed.may_call():
-                    return
-                if sample.number not in known:
-                    if not self._is_in_time(budget):
-                        return
-                    self._writers.ask(sample)
-                allowed.called += sample.number not in self._unwritten
-
-    def _calls(self, batch: int) -> Iterator[tuple[Sample, int]]:
-        """Lists what is asked for a batch, each with the repairs that may still come before it."""
-        own = batch - self.plan.ahead
-        for samples, until in ((self.history.asked, own), (self._repairs, own + 1)):
-            kept_back = self._to_be_mended(*range(self.archive.batches, until))
-            yield from ((each, kept_back) for each in samples.get(batch, ()))
-
-    def _to_be_mended(self, *batches: int) -> int:
-        """Counts the samples of batches whose repair may still be asked for."""
-        return sum(
-            self._can_repair(each) and each.number not in self._unwritten
-            and (self.plan.ahead > 0 or not self._is_judged(each.number))
-            for batch in batches if batch >= self.archive.batches
-            for each in self.history.asked.get(batch, ())
-        )  # fmt: skip
-
-    def _is_beyond(self, batch: int, budget: Budget) -> bool:
-        """Returns whether the evaluations of a run will be used up before a later batch.
-
-        If they are not after all, it is asked for when the batch is next. Whatever was expected
-        after one of the batches since it was planned counts, whenever somebody looks.
-        """
-        whole, pipeline = self.archive.batches, self.plan.pipeline
-        if budget.evaluations is None or batch <= whole + pipeline.lag or not whole:
-            return False
-        planned = max(1, batch - pipeline.lag - self.plan.ahead)
-        usual = (self._used[count - 1] / count for count in range(planned, whole + 1))
-        return all(each * (batch - SPARE) > budget.evaluations for each in usual)
-
-    def _is_in_time(self, budget: Budget) -> bool:
-        """Returns whether an answer can be expected before the time of a run is over."""
-        if budget.seconds is None:
-            return True
-        return self.seconds + self.tally.seconds_per_call < budget.seconds
-
-    def _write(self, sample: Sample) -> Proposal | Spent:
-        if sample.request is None:
-            return Proposal(sample.text, sample.name or sample.kind)
-        return self.parts.generators[sample.generator].propose(sample.request)
-
     def _keep_answers(self, answers: Sequence[tuple[Sample, Proposal | Spent]]) -> None:
         """Stores what generators wrote: it is paid for."""
         rows = []
         for sample, proposal in answers:
             if isinstance(proposal, Spent):
                 self._end.take_spent(proposal)
-                self._unwritten.add(sample.number)
+                self._requests.unwritten.add(sample.number)
                 self._last = self._last or self.archive.batches + 1
             else:
                 batch = sample.number // self.plan.block
@@ -425,13 +345,13 @@ class Search:
 
     def _hear(self) -> None:
         """Waits until a worker or a model has something to say."""
-        writing = self._writers.numbers
+        writing = self._requests.under_way
         if self._sent:
             found = self.parts.executor.receive(POLL_S if writing else LOOK_S)
             rows = [judged(self._open[each.number], each) for each in found]
             self._keep(rows, *(self._sent.pop(row.number) for row in rows))
         if writing:
-            self._keep_answers(self._writers.answers(0.0 if self._sent else LOOK_S))
+            self._keep_answers(self._requests.answers(0.0 if self._sent else LOOK_S))
         self._show()
 
     def _keep(self, rows: Sequence[CandidateRecord], *samples: Sample) -> None:
@@ -441,17 +361,7 @@ class Search:
             self._open[row.number] = row
             self.tally.count_judgement(row)
             if not self.plan.ahead:
-                self._plan_repair(sample, row)
-
-    def _plan_repair(self, sample: Sample, row: CandidateRecord) -> None:
-        if row.kind == REPAIR:
-            return
-        generator = self.parts.generators.get(sample.generator)
-        found = repair_of(self.plan, generator, sample, row)
-        if found is not None:
-            batch = found.number // self.plan.block
-            known = [*self._repairs.get(batch, ()), found]
-            self._repairs[batch] = sorted(known, key=lambda each: each.number)
+                self._requests.repair(sample, row)
 
     def _end_batches(self, batches: int) -> bool:
         """Adds every batch that is whole by now, in order; returns whether there was one."""
@@ -463,8 +373,8 @@ class Search:
     def _is_whole(self, batch: int) -> bool:
         if batch not in self.history.plans or self.history.is_exhausted:
             return False
-        samples = self._order(batch)
-        return all(e.number in self._unwritten or self._is_judged(e.number) for e in samples)
+        numbers = (each.number for each in self._order(batch))
+        return all(each in self._requests.unwritten or self._is_judged(each) for each in numbers)
 
     def _is_judged(self, number: int) -> bool:
         return number in self._open and self._open[number].state == JUDGED
@@ -477,7 +387,7 @@ class Search:
         known = self.parts.generators
         writers = {e.number: known[e.generator] for e in samples if e.generator in known}
         report_gains(writers, self.archive, rows, self._baseline_fitness)
-        self._note_learned()
+        self._requests.note_learned()
         self._fold(rows)
         self._take_best(before)
         self._save_state()
@@ -485,29 +395,14 @@ class Search:
         self._show()
         self._end.end_batch(self.archive, rows)
 
-    def _note_learned(self) -> None:
-        """Keeps what generators know after a batch as long as something planned by it is asked."""
-        batch, pipeline = self.archive.batches, self.plan.pipeline
-        if self.history.notes is None:
-            return
-        known = self.parts.generators.items()
-        self._learned[batch] = {name: dict(e.state()) for name, e in known if name in PROMPTED}
-        self._learned.pop(batch - pipeline.lag - 2 * self.plan.ahead - 1, None)
-
     def _fold(self, rows: Sequence[CandidateRecord]) -> None:
         """Adds a batch: nothing that lives on between batches knows more than its rows."""
-        batch = self.archive.batches
-        self.history.learned = self._learned.get(batch, {})
-        by_number = {each.number: each for each in self.history.asked.get(batch, ())}
         for row in rows:
             self._known.add(row)
             self._done.count_proposal(row)
             self._done.count_judgement(row)
             self._open.pop(row.number, None)
-            if self.plan.ahead and row.number in by_number:
-                self._plan_repair(by_number[row.number], row)
-        self._repairs.pop(batch, None)
-        self._used.append(self._done.evaluations)
+        self._requests.end_batch(rows, self._done.evaluations)
         self.history.end_batch(rows)
 
     def _take_best(self, before: Member | None) -> None:
@@ -521,15 +416,10 @@ class Search:
         self._checks.check(best)
 
     def _choose(self) -> None:
-        """Chooses the winner on the selection set; what was measured there before is known."""
-        finalists = finalists_of(self.archive, self.plan.finalists)
-        if self.parts.measure is None or not finalists:
+        """Chooses the winner on the selection set."""
+        if self._selection.measure is None:
             return
-        for each in finalists:
-            if each.number not in self._measured:
-                self._measured[each.number] = self.parts.measure(each.number, each.text)
-        measured = [self._measured[each.number] for each in finalists]
-        self.chosen = chosen_of(finalists, measured)
+        self.chosen = self._selection.choose(self.archive)
         if self.best is not None:
             self._keep_best(self.best)
 
@@ -559,9 +449,8 @@ class Search:
         self.validated = self._checks.last() or self.validated
         checked = asdict(self.validated) if self.validated else None
         self._note_walls()
-        self.parts.folder.write(STATE, {"batches": whole, "generators": states,
-                                        "seconds": self.seconds, "validated": checked,
-                                        "learned": self._learned,
-                                        "missing_walls": list(self.missing_walls),
-                                        "finalists": [asdict(each) for each in
-                                                      self._measured.values()]})  # fmt: skip
+        self.parts.folder.write(STATE, {
+            "batches": whole, "generators": states, "seconds": self.seconds, "validated": checked,
+            "learned": self._requests.learned, "missing_walls": list(self.missing_walls),
+            "finalists": [asdict(each) for each in self._selection.measured.values()],
+        })  # fmt: skip

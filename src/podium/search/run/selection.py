@@ -6,8 +6,9 @@ validated on a third set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from podium.evaluation.cases import TrainingSet
 from podium.search.judging.judge import Judge
@@ -24,6 +25,10 @@ class Finalist:
     number: int
     fitness: float | None  # None: it fails there, or holds pods where none may be held
     baseline: float  # of fgd
+
+
+Measure = Callable[[int, str], Finalist]
+"""Measures the candidate of a number and text on the selection set."""
 
 
 class Selector:
@@ -48,6 +53,30 @@ class Selector:
         """Ends the process."""
         if self._judge is not None:
             self._judge.pool.close()
+
+
+@dataclass(slots=True)
+class Selection:
+    """Chooses among the best by training; what was measured before is known."""
+
+    measure: Measure | None  # None: nobody chooses, so that the best by training wins
+    most: int  # finalists
+    measured: dict[int, Finalist] = field(default_factory=dict)  # by number
+
+    def restore(self, saved: Iterable[Mapping[str, Any]]) -> None:
+        """Takes what earlier sessions measured."""
+        found = [Finalist(**each) for each in saved]
+        self.measured = {each.number: each for each in found}
+
+    def choose(self, archive: Archive) -> Chosen | None:
+        """Returns the winner; nothing where there is no choice."""
+        finalists = finalists_of(archive, self.most)
+        if self.measure is None or not finalists:
+            return None
+        for each in finalists:
+            if each.number not in self.measured:
+                self.measured[each.number] = self.measure(each.number, each.text)
+        return chosen_of(finalists, [self.measured[each.number] for each in finalists])
 
 
 def finalists_of(archive: Archive, count: int) -> list[Member]:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from podium.errors import PolicyError
 from podium.evaluation.measures import Values
-from podium.search.candidate.constants import Constant, with_constants
-from podium.search.judging.tuning import cost_of, tunables
+from podium.search.candidate.constants import Constant, read_constants, with_constants
 from podium.search.population import Archive, Island, Member
 from podium.search.population.member import TUNED
 from podium.search.program.parameters import with_tunables
@@ -29,6 +28,12 @@ SIGMA, AGAIN = 0.25, 0.1
 
 POINTS, FEWEST = 8, 4
 """Variants of a generation, where a batch has room for them; and in small batches."""
+
+FEWEST_ROUNDS = 2
+"""Generations for a text, besides one for each of its constants."""
+
+MOST_CONSTANTS = 24
+"""Constants of a text that are tuned: the first ones."""
 
 SEEDS_FIRST = 3
 """So many of the seeds are tuned before anything that was bred from them."""
@@ -168,6 +173,23 @@ def tunable_text(member: Member) -> str:
     except PolicyError:
         return ""
     return text if tunables(text) else ""
+
+
+def tunables(text: str) -> tuple[Constant, ...]:
+    """Lists the constants of a text that can be tuned."""
+    found = tuple(each for each in read_constants(text) if each.high > each.low)
+    return found[:MOST_CONSTANTS]
+
+
+def cost_of(text: str, evaluations: int) -> int:
+    """Counts the evaluations that tuning a text within a number of them takes at most.
+
+    More constants need more: a text with few is done before others.
+    """
+    count = len(tunables(text))
+    if not count:
+        return 0
+    return min(evaluations, 1 + POINTS * (FEWEST_ROUNDS + count))
 
 
 def value_at(constant: Constant, part: float) -> float:

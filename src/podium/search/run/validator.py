@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from podium.errors import PodiumError
 from podium.evaluation.cases import TrainingSet
 from podium.search.judging.judge import Judge
 from podium.search.population import Member
@@ -25,6 +27,9 @@ class Validator:
         self._held_out, self._fitness, self._limits = training.held_out(), fitness, limits
         self._may_hold = may_hold
         self._judge: Judge | None = None
+        self._is_closed = False
+        self._opening = threading.Lock()
+        self._turn = threading.Lock()  # of whoever measures
 
     def check(self, number: int, text: str) -> Validated | None:
         """Measures one candidate; None if it fails on cases it never saw, or holds pods there."""
@@ -35,14 +40,25 @@ class Validator:
 
     def scores(self, text: str) -> dict[str, Any]:
         """Returns the scores of a text on the held-out cases; None where it is refused."""
-        if self._judge is None:
-            self._judge = Judge(self._held_out, self._fitness, 1, self._limits)
-        return self._judge.judge(text).scores
+        with self._turn:
+            return self._opened().judge(text).scores
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process, and with it a measurement that is under way elsewhere."""
+        with self._opening:
+            self._is_closed = True
         if self._judge is not None:
             self._judge.pool.close()
+        with self._turn:  # whoever was measuring has heard of it
+            self._judge = None
+
+    def _opened(self) -> Judge:
+        with self._opening:
+            if self._is_closed:
+                raise PodiumError("the process that validates was stopped")
+            if self._judge is None:
+                self._judge = Judge(self._held_out, self._fitness, 1, self._limits)
+            return self._judge
 
 
 class BestCheck:
@@ -50,7 +66,6 @@ class BestCheck:
 
     def __init__(self, validate: Validate) -> None:
         self._validate = validate
-        self._thread: ThreadPoolExecutor | None = None
         self._checking: Future[Validated | None] | None = None
         self._wanted: Member | None = None
         self._last: Validated | None = None
@@ -73,9 +88,6 @@ class BestCheck:
             if self._checking is not None:
                 self._checking.exception()
             self._go_on()
-        if self._thread is not None:
-            self._thread.shutdown()
-            self._thread = None
 
     def _go_on(self) -> None:
         if self._checking is not None and self._checking.done():
@@ -83,5 +95,6 @@ class BestCheck:
             self._checking = None
         if self._checking is None and self._wanted is not None:
             best, self._wanted = self._wanted, None
-            self._thread = self._thread or ThreadPoolExecutor(1, "podium-validation")
-            self._checking = self._thread.submit(self._validate, best.number, best.text)
+            thread = ThreadPoolExecutor(1, "podium-validation")
+            self._checking = thread.submit(self._validate, best.number, best.text)
+            thread.shutdown(wait=False)  # it ends with its work, however the session ends

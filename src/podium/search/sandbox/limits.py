@@ -13,13 +13,12 @@ class Limits:
 
     time_s: float = 10.0  # on the clock, for all gates together
     trial_s: float = 2.0  # of which for the tiny trace and the contract
-    tuning_s: float = 600.0  # for tuning the constants of one candidate
     memory_mib: int = 512  # beyond what the process holds before the candidate comes
     start_s: float = 180.0  # for a process to get ready, the first compilation included
     allows_unconfined: bool = False  # candidates run even where a wall of the sandbox is missing
 
     def __post_init__(self) -> None:
-        for key in ("time_s", "trial_s", "tuning_s", "start_s"):
+        for key in ("time_s", "trial_s", "start_s"):
             if not 0 < getattr(self, key) < float("inf"):
                 raise UsageError(f"{key} is {getattr(self, key)}", hint="give a positive number")
         if self.memory_mib < 16:

@@ -22,7 +22,7 @@ LACKING = "lacking"
 """Marks an answer that depends on modules which this process could no longer load."""
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
-_LIBRARIES = frozenset({"cma", "llvmlite", "numba", "numpy", "podium", *sys.stdlib_module_names})
+_LIBRARIES = frozenset({"llvmlite", "numba", "numpy", "podium", *sys.stdlib_module_names})
 _AT_WORK_WHEN_LOADED = frozenset({"antigravity", "idlelib", "test", "this", "turtledemo"})
 _LONGEST_REASON = 4000
 _MOST_LACKING = 50

@@ -71,11 +71,11 @@ def main(parent: int) -> None:
 
 
 def _spare_imports() -> None:
-    """Keeps out what CMA-ES and Numba would load where it is installed, and nothing here uses.
+    """Keeps out what Numba would load where it is installed, and nothing here uses.
 
-    CMA-ES would draw, Numba count lines and call BLAS. A worker starts a second sooner without.
+    It would count lines and call BLAS. A worker starts sooner without.
     """
-    for name in ("coverage", "matplotlib", "scipy"):
+    for name in ("coverage", "scipy"):
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 

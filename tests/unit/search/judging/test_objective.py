@@ -7,7 +7,7 @@ from podium.errors import InputError, UsageError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.judging.fitness import Outcome, fitness_named
 from podium.search.judging.judge import Judge
-from podium.search.judging.objective import Objective
+from podium.search.judging.objective import Objective, lent
 from support.searches import LIMITS, TRAINING
 
 EXAMPLES = Path(__file__).parents[4] / "examples" / "objectives"
@@ -129,6 +129,34 @@ def test_a_name_without_file_and_digest_is_refused(name):
         fitness_named(name)
 
 
+def best_of(run):
+    """Says what it wants."""
+    return run.allocation_130
+
+
+def test_a_function_is_an_objective_for_as_long_as_it_is_lent(monkeypatch):
+    monkeypatch.setattr(best_of, "CASES", "replay", raising=False)
+    monkeypatch.setattr(best_of, "MAY_HOLD", True, raising=False)
+    with lent(best_of) as name:
+        fitness = fitness_named(name)
+        assert fitness.score(INFLATION) == pytest.approx(97.75)
+        assert (fitness.kinds, fitness.may_hold) == (("replay",), True)
+        assert fitness.text == "Says what it wants."
+        with lent(lambda run: run.allocation_100) as other:
+            assert fitness_named(other).score(INFLATION) == pytest.approx(92.0)
+    assert fitness_named(name).name == name
+    with pytest.raises(InputError):
+        fitness_named(name).score(INFLATION)
+
+
+def test_a_function_is_checked_like_a_file(monkeypatch):
+    monkeypatch.setattr(best_of, "CASES", ("paradise",), raising=False)
+    with pytest.raises(InputError, match="CASES names 'paradise'"), lent(best_of):
+        pass
+    with lent(lambda _run: "much") as name, pytest.raises(InputError, match="not a finite number"):
+        fitness_named(name).score(INFLATION)
+
+
 DETAILED = """
 import os
 CASES = ("inflation",)
@@ -145,7 +173,7 @@ def score(pod, node):
 """
 
 
-def test_candidates_are_judged_raced_and_tuned_by_asking_the_user_s_process(written):
+def test_candidates_are_judged_and_raced_by_asking_the_user_s_process(written):
     import os
 
     name = written(DETAILED.format(pid=os.getpid()))
@@ -160,9 +188,6 @@ def test_candidates_are_judged_raced_and_tuned_by_asking_the_user_s_process(writ
         )
         assert found.scores["fitness"] == pytest.approx(expected / 2)
         assert "placed share" not in found.diagnostics.replace("placed: ", "")
-        tuned = judge.pool.tune(TUNED, 12, seed=1)
-        assert not tuned.reason
-        assert tuned.evaluations > 1
         better = [{**each, "placed_share": 100.0} for each in found.cases]
         trailing = judge.judge(
             "def score(pod, node):\n    return node.cpu_milli_left\n", (), better
@@ -192,4 +217,3 @@ def test_the_score_of_funsearch_is_judged_in_the_sandbox():
         )
         assert not held.verdict.accepted
         assert "it holds pods" in held.verdict.reason
-        assert not judge.pool.tune(TUNED, 10, seed=1).reason

@@ -1,6 +1,6 @@
 import pytest
 
-from podium.search.judging.trial_pool import RaceTerms, ask_trial, ask_tuning
+from podium.search.judging.trial_pool import RaceTerms, ask_trial
 from support.forgery import CASE, DECISIONS, DONE, HUGE, KIND, LOSSES, LOST, VALUES
 
 
@@ -88,19 +88,6 @@ def test_a_process_whose_candidate_is_unwanted_hears_so(taken_over):
     trial = ask_trial(worker, (KIND,), "", wants=lambda each: bool(heard.append(each)))
     assert trial.reason == "nobody wants it"
     assert [each.signature for each in heard] == ["0" * 16]
-
-
-@pytest.mark.parametrize("tuned", [{"W": HUGE}, {"W": "0.5"}, {"W": True}, [0.5], None])
-def test_tuned_constants_that_are_no_numbers_are_refused(taken_over, tuned):
-    told = {**DONE, "tuned": tuned, "evaluations": 7}
-    trial = ask_tuning(taken_over(told), "", {"evaluations": 20})
-    assert "answered with constants" in trial.reason
-    assert (trial.tuned, trial.evaluations, trial.is_spoiled) == ({}, 0, True)
-
-
-@pytest.mark.parametrize("messages", [[CASE, DECISIONS, DONE], [DONE]])
-def test_a_tuning_is_no_trial(taken_over, messages):
-    assert ask_tuning(taken_over(*messages), "", {"evaluations": 20}).reason
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,10 @@ def test_a_worker_whose_own_count_says_that_it_held_is_overruled(judge, monkeypa
 
 
 def test_no_constant_is_tuned_to_hold_pods_where_none_may(judge):
-    found = judge.pool.tune(TUNABLE, 40, 3, may_hold=False)
-    done = judge.judge(with_constants(TUNABLE, found.tuned), may_hold=False)
+    holding, placing = (with_constants(TUNABLE, {"W": weight}) for weight in (0.7, 0.85))
+    verdict = judge.judge(holding, may_hold=False).verdict
+    assert verdict.reason.startswith("it holds pods: at ")
+    done = judge.judge(placing, may_hold=False)
     assert done.verdict.accepted, done.verdict.reason
     assert done.scores["held"] == 0
 

@@ -7,13 +7,7 @@ from podium.search.candidate.verdict import Verdict
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.program.bounds import is_sound
 from podium.search.program.interpreter import interpreted
-from podium.search.program.parameters import (
-    FIXED,
-    MOST,
-    settled_text,
-    tunable_text,
-    with_tunables,
-)
+from podium.search.program.parameters import FIXED, MOST, with_tunables
 from podium.search.program.reader import parse
 from podium.search.program.writer import write
 
@@ -71,30 +65,16 @@ def score(pod, node):
 """
 
 
-def test_numbers_of_functions_and_limits_are_declared_while_a_text_is_tuned():
-    declared = read_constants(tunable_text(HELPED))
-    assert sorted(each.value for each in declared) == [0.5, 4, 300]  # 8 is compared exactly
-
-
-def test_what_was_found_is_written_into_the_text_and_numbers_stay_numbers():
-    values = {each.name: each.value for each in read_constants(tunable_text(HELPED))}
-    title = next(name for name, value in values.items() if value == 300)
-    text = settled_text(HELPED, values | {title: 420.0})
-    assert "milli < 420" in text
-    assert "tunable" not in text
-    assert scores(parse(settled_text(HELPED, {}))) == scores(parse(HELPED))
-    assert scores(parse(text)) != scores(parse(HELPED))
+def test_numbers_of_functions_and_limits_are_declared_too():
+    declared = read_constants(write(with_tunables(parse(HELPED))))
+    numbers = [each.value for each in declared if each.name.startswith("NUMBER")]
+    assert sorted(numbers) == [0.5, 4, 300]  # 8 is compared exactly
 
 
 def test_constants_that_a_text_declares_itself_keep_their_bounds():
     text = "from podium.policies import tunable\n\nW = tunable(0.5, 0.0, 2.0)\n\n\n" + (
         "def score(pod, node):\n    return W * node.gpu_count + 3 * pod.cpu_milli\n"
     )
-    settled = settled_text(text, {"W": 1.5, "NUMBER": 5.0})
-    assert "W = tunable(1.5, 0.0, 2.0)" in settled
-    assert "5 * pod.cpu_milli" in settled
-
-
-def test_a_text_that_is_no_program_is_tuned_as_it_is():
-    text = "def score(pod, node):\n    while pod.cpu_milli > 1e9:\n        return 2\n    return 1\n"
-    assert tunable_text(text) == text == settled_text(text, {})
+    declared = {each.name: each for each in read_constants(write(with_tunables(parse(text))))}
+    assert (declared["W"].low, declared["W"].high) == (0.0, 2.0)
+    assert declared["NUMBER"].value == 3

@@ -1,4 +1,5 @@
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +74,21 @@ def test_a_failure_lets_go_of_the_run(store, tmp_path):
     with pytest.raises(RuntimeError), open_search(store, record, MEANS):
         raise RuntimeError
     assert not folder.is_locked
+
+
+STARTER = "podium-starter"  # the one thread of a process that starts workers, and ends with it
+
+
+def test_a_session_that_is_cut_off_leaves_no_thread_behind(store, tmp_path):
+    record, before = record_in(tmp_path), set(threading.enumerate())
+    create_run(store, PLAN_OF_TESTS, record)
+    with open_search(store, record, replace(MEANS, is_validating=True)) as search:
+        search.step()
+        assert search.archive.best is not None  # which is being validated
+    left = [each for each in set(threading.enumerate()) - before if STARTER not in each.name]
+    for each in left:
+        each.join(10.0)
+    assert [each.name for each in left if each.is_alive()] == []
 
 
 def test_a_run_is_created_once(store, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from podium.search.candidate.constants import Constant, read_constants
 from podium.search.population.archive import Archive
 from podium.search.run.plan import Tuning
-from podium.search.run.tunings import POINTS, WORST, Tunings, loss_of, part_of, value_at
+from podium.search.run.tunings import POINTS, WORST, Tunings, cost_of, loss_of, part_of, value_at
 from support.members import candidate, member
 from support.searches import PLAN_OF_TESTS
 
@@ -100,3 +100,35 @@ def test_variants_that_came_further_go_before_those_that_were_stopped():
     stopped = replace(whole, accepted=False, fitness=None, scores={"by_case": [95.0]})
     refused = replace(stopped, scores={})
     assert loss_of(whole) < loss_of(stopped) < loss_of(refused) == WORST
+
+
+HEAD = "from podium.policies import tunable\n"
+
+
+def test_what_tuning_takes_grows_with_the_constants_and_keeps_to_the_limit():
+    one = f"{HEAD}A = tunable(9, 0, 10)\n"
+    two = f"{one}B = tunable(1, 0, 3)\n"
+    assert cost_of(HEAD, 60) == cost_of(f"{HEAD}A = tunable(3, 3, 3)\n", 60) == 0
+    assert 0 < cost_of(one, 60) < cost_of(two, 60) <= 60
+    assert cost_of(two, 10) == 10
+
+
+@pytest.mark.parametrize("constants", ["", "A = tunable(3, 3, 3)\n"])
+def test_nothing_to_tune_gives_no_variants(constants):
+    text = f"{HEAD}{constants}def score(pod, node):\n    return node.gpu_count\n"
+    tunings = Tunings(PLAN)
+    assert tunings.generation(archive_of(member(1, text=text)), range(POINTS)) == {}
+    assert tunings.points == 0
+
+
+def test_variants_that_are_all_refused_leave_the_best_as_it_was():
+    tunings, archive = Tunings(PLAN), archive_of(member(1, 60.0, text=TEXT))
+    for batch in range(2):
+        variants = tunings.generation(archive, range(100 * batch, 100 * batch + POINTS))
+        found = [
+            replace(row, accepted=False, fitness=None, scores={}) for row in rows(variants, near)
+        ]
+        tunings.end_batch(found)
+        archive.end_batch(found)
+        assert {each.rival for each in variants.values()} == {archive.best.cases}
+    assert (archive.best.number, archive.best.fitness) == (1, 60.0)

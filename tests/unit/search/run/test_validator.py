@@ -1,5 +1,9 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from podium.errors import PodiumError
 from podium.evaluation.splits import VALIDATION
 from podium.search.judging.judge import Judge
 from podium.search.run.validator import Validator
@@ -34,3 +38,16 @@ def test_a_validator_that_was_never_asked_starts_nothing(monkeypatch):
     monkeypatch.setattr("podium.search.run.validator.Judge", lambda *given: started.append(given))
     Validator(TRAINING, "inflation", LIMITS).close()
     assert not started
+
+
+def test_who_measures_while_the_validator_is_closed_is_told_and_starts_nothing_more():
+    validator = Validator(TRAINING, "inflation", LIMITS)
+    with ThreadPoolExecutor(1) as threads:
+        measured = threads.submit(validator.check, 7, GOOD)
+        while validator._judge is None and not measured.done():
+            time.sleep(0.01)
+        validator.close()
+        with pytest.raises(PodiumError, match=r"stopped|killed"):
+            measured.result()
+    with pytest.raises(PodiumError, match="was stopped"):
+        validator.check(7, GOOD)

@@ -8,14 +8,14 @@ import pytest
 from podium.errors import MissingError, PodiumError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.judging.judge import Judge
-from podium.search.judging.trial_pool import TrialPool, ask_tuning
+from podium.search.judging.trial_pool import TrialPool
 from podium.search.sandbox import worker as process
 from podium.search.sandbox.limits import Limits
 from podium.search.sandbox.report import WorkerReport
-from support.forgery import CASE, DONE, HUGE, KIND, OS, forging, packed
+from support.forgery import CASE, DONE, KIND, OS, forging, packed
 from support.hostile import GOOD
 
-LIMITS = Limits(time_s=6.0, trial_s=1.5, tuning_s=20.0, memory_mib=256)
+LIMITS = Limits(time_s=6.0, trial_s=1.5, memory_mib=256)
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +42,6 @@ def test_a_process_that_never_stops_talking_is_stopped(judge):
     assert not trial.verdict.accepted
     assert trial.seconds < 10
     assert judge.pool.run(GOOD).verdict.accepted
-
-
-@pytest.mark.parametrize("evaluations", [HUGE, 21, -1, 2.0, None])
-def test_a_tuning_that_claims_an_impossible_cost_is_refused(taken_over, evaluations):
-    told = {**DONE, "tuned": {"W": 0.25}, "evaluations": evaluations}
-    trial = ask_tuning(taken_over(told), "", {"evaluations": 20})
-    assert trial.reason
-    assert 0 <= trial.evaluations <= 20
-    assert trial.is_spoiled
 
 
 @pytest.mark.parametrize(
