@@ -119,8 +119,9 @@ class Search:
         if not self._baseline:
             self._baseline = self.parts.executor.baseline()
             self._note_walls()
-            cases = self.plan.training.cases
-            rows = zip(cases, self._baseline, self._baseline, strict=True)
+            training = self.plan.training
+            counted = self._baseline[training.first_counted :]
+            rows = zip(training.counted, counted, counted, strict=True)
             outcomes = [Outcome(case.protocol, own, fgd, case.family) for case, own, fgd in rows]
             self._baseline_fitness = fitness_named(self.plan.fitness).score(outcomes)
 

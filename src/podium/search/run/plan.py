@@ -44,6 +44,9 @@ class Tuning:
     every: int = 1  # batches from one generation of variants to the next; 0: never
     evaluations: int = 60  # for one candidate
     share: float = 0.3  # of all evaluations, at most
+    # Of every other tuning, which is that of the best so far; 0: all are alike, and only declared
+    # constants are tuned, as in runs begun before.
+    deep: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +226,9 @@ _PLAN: _Checks = {
 _CUSTOMS: _Checks = dict.fromkeys(
     ("islands", "capacity", "migrate_every", "respawn_after"), _is_small
 )
-_TUNING: _Checks = {"every": _is_count, "evaluations": _is_count, "share": _is_positive}
+_TUNING: _Checks = {
+    "every": _is_count, "evaluations": _is_count, "share": _is_positive, "deep": _is_count,
+}  # fmt: skip
 _PIPELINE: _Checks = dict.fromkeys(("lag", "ahead"), _is_lead)
 _OPTIONS: Mapping[str, _Checks] = {
     "command": {
