@@ -145,8 +145,11 @@ class RunPlan:
     def _read(cls, given: Mapping[str, Any]) -> RunPlan:
         _check(given)
         parts = dict(given)
-        if "finalists" not in given:  # begun by an earlier Podium, which is repeated as it was
-            parts |= {"finalists": 0, "fitness": as_begun(given["fitness"])}
+        # A run that an earlier Podium began is judged as it was.
+        if "finalists" not in given:
+            parts |= {"finalists": 0, "fitness": as_begun(given["fitness"], "inflation-overall")}
+        elif "deep" not in given["tuning"]:
+            parts["fitness"] = as_begun(given["fitness"], "inflation-by-trace")
         parts["training"] = TrainingSet.from_object(given["training"])
         parts["generators"] = tuple((name, weight) for name, weight in given["generators"])
         parts["starters"] = tuple((name, text) for name, text in given["starters"])
