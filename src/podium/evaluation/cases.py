@@ -279,10 +279,10 @@ class TrainingSet:
             raise ValueError(f"purpose is {excerpt(given['purpose'])}")
         stages = tuple(Stage(*each) for each in given.get("stages", ()))
         is_judged_last = given.get("is_judged_last", False)  # unknown to runs begun before
-        if not isinstance(is_judged_last, bool):
+        if is_judged_last not in (True, False):
             raise ValueError(f"is_judged_last is {excerpt(is_judged_last)}")
         return cls(
-            tuple(cases), bool(given["is_compiled"]), given["purpose"], stages, is_judged_last
+            tuple(cases), bool(given["is_compiled"]), given["purpose"], stages, bool(is_judged_last)
         )
 
 

@@ -36,9 +36,7 @@ def check_contract(policy: PairPolicy, fixtures: Fixtures) -> npt.NDArray[np.flo
     return scores
 
 
-def check_compiled(
-    policy: PairPolicy, fixtures: Fixtures, code: PairPolicy | None = None
-) -> None:
+def check_compiled(policy: PairPolicy, fixtures: Fixtures, code: PairPolicy | None = None) -> None:
     """Refuses what does not compile, or scores otherwise when it is compiled.
 
     What is compiled is the policy itself, or the code that it shares with others.

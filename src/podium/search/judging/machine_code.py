@@ -128,14 +128,14 @@ class _Reader(ast.NodeTransformer):
     def __init__(self, places: Mapping[str, int], takers: set[str]) -> None:
         self._places, self._takers = places, takers
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - as ast calls it
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         """Reads a constant."""
         if node.id not in self._places or not isinstance(node.ctx, ast.Load):
             return node
         place = ast.Constant(self._places[node.id])
         return ast.Subscript(ast.Name(_TABLE, ast.Load()), place, ast.Load())
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802 - as ast calls it
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         """Passes the table on to a function that takes it."""
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in self._takers:
