@@ -14,12 +14,22 @@ import numpy.typing as npt
 
 from podium.errors import UnknownName, UsageError
 from podium.evaluation.cases import Case, planned
-from podium.evaluation.measures import INFLATION, Held, Values, contradictions, measure_case
+from podium.evaluation.measures import (
+    FUNSEARCH,
+    INFLATION,
+    Held,
+    Values,
+    contradictions,
+    measure_case,
+    measure_funsearch,
+)
 from podium.evaluation.paired import Difference
 from podium.evaluation.splits import BY_SEED, VALIDATION, Split
+from podium.evaluation.waste import MedianPod, details_of, measure_losses
 from podium.policies import Policy, load
 from podium.sim import Result
 from podium.sim.execution import execute
+from podium.sim.funsearch.policy_run import FunsearchCase
 from podium.sim.load_curve import arrived_ratio
 from podium.sim.metrics import POD_CLASSES, class_of
 from podium.sim.plan import Plan
@@ -57,7 +67,7 @@ class Group:
     def name(self) -> str:
         """Returns a short description of the cases."""
         kind = " perturbed" if self.is_perturbed else ""
-        return f"{self.title}{kind}" + (" replay" if self.protocol == "replay" else "")
+        return f"{self.title}{kind}" + ("" if self.protocol == INFLATION else f" {self.protocol}")
 
 
 Selection = Callable[[Group], bool]
@@ -203,6 +213,12 @@ LOADS = (100, 130)
 Progress = Callable[[int, int], None]
 """Hears how many of how many runs are done."""
 
+FITNESS = "fitness"
+"""The figure that says what a run is worth to whoever searched, where that is asked for."""
+
+Worth = Callable[[Case, Values, Values], float | None]
+"""Says what a run on a case is worth beside that of fgd; None where such cases do not count."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
@@ -216,6 +232,7 @@ class HeldOut:
     replay_pods: int = 400
     replay_load: float = 50.0  # packing policies keep the queue busy two fifths of the time
     own: tuple[Case, ...] = ()  # further cases; without names of traces, these alone
+    beside: tuple[Case, ...] = ()  # further cases beside whatever others there are
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= len(VALIDATION):
@@ -236,7 +253,7 @@ class HeldOut:
         names = self.traces or (() if self.own else every)
         return tuple(
             replace(case, seed=seed, is_perturbed=is_perturbed)
-            for case in (*self.own, *(case for name, case in every.items() if name in names))
+            for case in (*self.own, *self.beside, *(every[name] for name in every if name in names))
             for is_perturbed in (False, True)
             for seed in VALIDATION[: self.seeds]
         )
@@ -253,19 +270,24 @@ def baselines(names: Sequence[str] = BASELINES) -> dict[str, Policy]:
 
 def validate(
     policies: Mapping[str, Policy], cases: Sequence[Case], progress: Progress | None = None,
-    jobs: int = 0,
+    jobs: int = 0, worth: Worth | None = None,
 ) -> ValidationResults:  # fmt: skip
-    """Runs every policy on every case, all on the same pods and ties, spread over threads."""
+    """Runs every policy on every case, all on the same pods and ties, spread over threads.
+
+    What runs are worth is asked in this thread, where fgd is among the policies.
+    """
     found: dict[str, list[Values]] = {name: [] for name in policies}
     held: dict[str, list[Held]] = {name: [] for name in policies}
     total = len(policies) * len(cases)
+    plans = planned(cases, load("first-fit"))
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        for done, plan in enumerate(planned(cases, load("first-fit")), 1):
-            runs = [pool.submit(_measured, plan, policy) for policy in policies.values()]
-            for name, run in zip(policies, runs, strict=True):
-                values, decisions = run.result()
-                found[name].append(values)
-                held[name].append(decisions)
+        for done, (case, plan) in enumerate(zip(cases, plans, strict=True), 1):
+            runs = [pool.submit(_measured, case, plan, policy) for policy in policies.values()]
+            rows = {name: run.result() for name, run in zip(policies, runs, strict=True)}
+            worths = {} if worth is None else _worths(worth, case, rows)
+            for name, row in rows.items():
+                found[name].append({**row.figures, **worths.get(name, {})})
+                held[name].append(row.held)
             if progress is not None:
                 progress(done * len(policies), total)
     figures = {name: tuple(values) for name, values in found.items()}
@@ -274,13 +296,46 @@ def validate(
     )
 
 
-def _measured(plan: Plan, policy: Policy) -> tuple[dict[str, float], Held]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """What a policy reached on a case; by the rules of FunSearch there is no result."""
+
+    measured: Values
+    shares: Values  # placed pods by class
+    held: Held
+    result: Result | None = None
+
+    @property
+    def figures(self) -> Values:
+        return {**self.measured, **self.shares}
+
+    def detailed(self) -> Values:
+        """Returns what an objective is told: also what was lost and placed at the end."""
+        if self.result is None:
+            return self.measured
+        median_pod = MedianPod.of(self.result.plan.trace)
+        return {**self.measured, **details_of(measure_losses(self.result, median_pod))}
+
+
+def _worths(worth: Worth, case: Case, rows: Mapping[str, _Run]) -> dict[str, dict[str, float]]:
+    """Asks what the runs on one case are worth."""
+    baseline = rows["fgd"].detailed()
+    found = {name: worth(case, row.detailed(), baseline) for name, row in rows.items()}
+    return {name: {FITNESS: each} for name, each in found.items() if each is not None}
+
+
+def _measured(case: Case, plan: Plan, policy: Policy) -> _Run:
+    if case.protocol == FUNSEARCH:
+        found = FunsearchCase.of(plan.cluster, plan.trace, case.load).run(policy)
+        held = found.held, found.placed + found.failed_attempts
+        return _Run(measure_funsearch(found), {}, held)
     tier = choose_tier("auto", policy, plan.arrivals, plan.protocol, plan.cluster)
     result = execute(replace(plan, policy=policy, tier=tier))
     require_possible(recount(result), policy.name)
     figures = measure_case(result)
     require_possible(Recount(tuple(contradictions(result, figures))), policy.name)
-    return {**figures, **placed_shares(result)}, (result.held_decisions, result.decisions)
+    held = result.held_decisions, result.decisions
+    return _Run(figures, placed_shares(result), held, result)
 
 
 def placed_shares(result: Result) -> dict[str, float]:

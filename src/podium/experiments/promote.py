@@ -21,6 +21,7 @@ from podium.files.excerpt import excerpt
 
 if TYPE_CHECKING:
     from podium.evaluation.cases import Case
+    from podium.evaluation.validation import Worth
     from podium.search.judging.judge import Judge
     from podium.search.promotion.card import Provenance
     from podium.search.promotion.control import Arm, Comparison, Control
@@ -31,8 +32,13 @@ if TYPE_CHECKING:
     from podium.store import CandidateRecord, RunRecord, Store
 
 FIGURES = {"inflation": "allocation_130", "holding": "allocation_130", "waiting": "wait_mean_s",
-           "fragmentation": "fragmentation"}  # fmt: skip
-"""The figure by which each fitness is judged on held-out cases; mixtures by allocation."""
+           "fragmentation": "fragmentation", "funsearch": "fitness",
+           "objective": "fitness"}  # fmt: skip
+"""The figure by which each fitness is judged on held-out cases; mixtures by allocation.
+
+The score of FunSearch and objectives of the user's are no figures of a run: what was searched for
+is measured by the fitness itself.
+"""
 
 CANDIDATE_S = 60.0
 """Time limit of one candidate."""
@@ -85,7 +91,7 @@ def control(
     """Runs what is missing of the controls of a run, and sets its best beside them."""
     import numpy as np
 
-    from podium.evaluation.validation import validate
+    from podium.evaluation.validation import baselines, validate
     from podium.search.candidate.gates import checked_policy
     from podium.search.promotion.control import compared, origin_of
     from podium.search.promotion.promote import authorship_in
@@ -101,8 +107,9 @@ def control(
     name = f"candidate {best.number}"
     texts = {name: best.text, **{each.title: each.text for each in controls}}
     policies = {title: checked_policy(text, title) for title, text in texts.items()}
-    results = validate(policies, cases, partial(listener.progress, "validate"), request.jobs)
-    rule = rule_of(plan, request)
+    rule, worth = rule_of(plan, request), worth_of(plan)
+    policies |= baselines(("fgd",)) if worth else {}
+    results = validate(policies, cases, partial(listener.progress, "validate"), request.jobs, worth)
     beside = compared(results, [name], controls, rule, np.random.default_rng(0))[name]
     called = None
     if "tuned" in wanted:
@@ -182,7 +189,7 @@ def _decide(
     wanted = PromotionSettings(
         scorer(judge, may_hold=plan.may_hold), request.folder, cases, rule_of(plan, request),
         ReductionSettings(request.loss), jobs=request.jobs, controls=controls,
-        seeds=seed_programs(plan),
+        seeds=seed_programs(plan), worth=worth_of(plan),
     )  # fmt: skip
     return promote_all(nominees, wanted, listener.progress)
 
@@ -191,9 +198,31 @@ def rule_of(plan: RunPlan, request: PromotionRequest) -> Rule:
     """Chooses the figure that nominees are judged by, and the policy they must beat."""
     from podium.search.promotion.decision import Rule
 
-    figure = FIGURES.get(plan.fitness.partition(":")[0], "allocation_130")
+    figure = _figure(plan)
     trained = frozenset(case.trace for case in plan.training.cases)
-    return Rule(request.incumbent, figure, trained=trained, may_hold=plan.may_hold)
+    aim = _aim(plan) if figure == "fitness" else ""
+    return Rule(request.incumbent, figure, trained=trained, may_hold=plan.may_hold, aim=aim)
+
+
+def worth_of(plan: RunPlan) -> Worth | None:
+    """Measures held-out runs by the fitness of a search, where that is what decides."""
+    from podium.search.judging.fitness import fitness_named
+    from podium.search.promotion.decision import worth_by
+
+    return worth_by(fitness_named(plan.fitness)) if _figure(plan) == "fitness" else None
+
+
+def _figure(plan: RunPlan) -> str:
+    return FIGURES.get(plan.fitness.partition(":")[0], "allocation_130")
+
+
+def _aim(plan: RunPlan) -> str:
+    """Names the fitness; an objective by its file, without folders."""
+    from podium.search.judging.objective import PREFIX, Objective
+
+    if plan.fitness.startswith(PREFIX):
+        return f"the objective {Path(Objective.named(plan.fitness).path).name}"
+    return f"the fitness {plan.fitness}"
 
 
 def held_out_cases(
@@ -220,7 +249,8 @@ def held_out_cases(
     noted = Notes(listener)
     checked = tuple(with_digest(case, noted) for case in own)
     with blaming("flag --trace"):
-        return HeldOut(request.seeds, place, tuple(names), own=checked).cases()
+        beside = _by_funsearch(plan)
+        return HeldOut(request.seeds, place, tuple(names), own=checked, beside=beside).cases()
 
 
 def _refuse_unused(settings: Settings, request: PromotionRequest) -> None:
@@ -241,6 +271,19 @@ def held_out_parts(plan: RunPlan) -> tuple[Case, ...]:
         replace(case.held_out(), seed=VALIDATION[0], is_perturbed=False, nodes=None)
         for case in plan.training.cases
         if case.is_own or case.split != BY_SEED
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _by_funsearch(plan: RunPlan) -> tuple[Case, ...]:
+    """Lists cases by the rules of FunSearch, which no other search is validated on."""
+    from podium.evaluation.measures import FUNSEARCH
+    from podium.evaluation.splits import BY_SEED, VALIDATION
+
+    found = (
+        replace(case, seed=VALIDATION[0], is_perturbed=False, nodes=None)
+        for case in plan.training.cases
+        if case.protocol == FUNSEARCH and not case.is_own and case.split == BY_SEED
     )
     return tuple(dict.fromkeys(found))
 

@@ -99,3 +99,35 @@ def test_fewer_pods_are_turned_away_while_there_is_room():
 def test_a_text_that_fails_the_reading_gates_becomes_no_policy(text):
     with pytest.raises(PolicyError):
         checked_policy(text, "curious")
+
+
+def test_what_runs_are_worth_is_asked_with_all_that_an_objective_knows():
+    asked = []
+
+    def worth(case, values, baseline):
+        asked.append((case, values, baseline))
+        return None if case.protocol == "replay" else values["placed_share"] - values["lost_idle"]
+
+    cases = SMALL.cases()
+    sheet = validate(baselines(("fgd", "first-fit")), cases, jobs=1, worth=worth)
+    assert len(asked) == 2 * len(cases)
+    for case, values, baseline in asked:
+        assert {"placed_share", "lost_idle"} <= values.keys() == baseline.keys(), case
+    for case, values in zip(cases, sheet.values["first-fit"], strict=True):
+        assert ("fitness" in values) == (case.protocol == "inflation")
+        assert not {"placed_share", "lost_idle"} & values.keys()
+    plain = validate(baselines(("first-fit",)), cases, jobs=1).values["first-fit"]
+    assert all(figures.items() <= own.items() for figures, own in
+               zip(plain, sheet.values["first-fit"], strict=True))  # fmt: skip
+
+
+def test_cases_by_the_rules_of_funsearch_are_measured_by_them():
+    case = Case("openb:16", pods=200, protocol="funsearch", load=7.0, seed=2000)
+    cases = HeldOut(1, nodes=8, pods=80, replay_pods=60, beside=(case,)).cases()
+    assert [each.protocol for each in cases][:2] == ["funsearch"] * 2
+    assert {each.trace for each in cases} == {"openb", "openb:16"}
+    sheet = validate(baselines(("best-fit",)), cases[:1])
+    (values,) = sheet.values["best-fit"]
+    assert 0 < values["funsearch_score"] <= 100
+    assert sheet.held_by("best-fit")[1] >= 200
+    assert sheet.groups()[0].name == "openb:16 funsearch"

@@ -6,7 +6,7 @@ import pytest
 from podium.errors import InputError, UnknownName, UsageError
 from podium.evaluation.splits import BY_SEED, BY_TIME, VALIDATION, Split
 from podium.experiments.listener import Listener
-from podium.experiments.promote import PromotionRequest, held_out_cases
+from podium.experiments.promote import PromotionRequest, held_out_cases, rule_of, worth_of
 from podium.experiments.training import CasesRequest, fitness_of, training_set
 from podium.policies import load
 from podium.search.run.plan import RunPlan
@@ -222,3 +222,41 @@ def test_an_objective_names_the_cases_that_it_needs(own):
     with pytest.raises(UsageError, match="exclude each other"):
         fitness_of("waiting", own / "aim.py")
     assert fitness_of("waiting", None) == "waiting"
+
+
+def test_what_was_searched_by_funsearch_is_judged_by_it_beside_allocation():
+    plan = plan_of(fitness="funsearch:40")
+    rule = rule_of(plan, PromotionRequest("run"))
+    assert (rule.figure, rule.aim) == ("fitness", "the fitness funsearch:40")
+    cases = validated(plan)
+    assert {(case.trace, case.protocol) for case in cases} == {
+        ("openb:16", "funsearch"), ("openb:16", "replay"), ("openb", "inflation"),
+    }  # fmt: skip
+    assert all(case.seed in VALIDATION for case in cases)
+    assert {case.protocol for case in validated(plan, "openb")} == {"funsearch", "inflation"}
+    worth = worth_of(plan)
+    figures = {"funsearch_score": 41.0, "funsearch_score_without_retries": 40.0,
+               "funsearch_wait_mean_s": 80.0}  # fmt: skip
+    assert worth(cases[0], figures, figures) == 38.0  # less 2 for a doubling of the wait
+    assert worth(next(c for c in cases if c.protocol == "inflation"), {}, {}) is None
+
+
+def test_what_was_searched_by_an_objective_is_judged_by_it(own):
+    (own / "aim.py").write_text("def objective(run):\n    return run.placed['share'] / 2\n")
+    plan = plan_of(fitness=fitness_of("inflation", own / "aim.py"))
+    rule = rule_of(plan, PromotionRequest("run", incumbent="best-fit"))
+    assert (rule.figure, rule.aim) == ("fitness", "the objective aim.py")
+    inflated = next(case for case in validated(plan) if case.protocol == "inflation")
+    assert worth_of(plan)(inflated, {"placed_share": 90.0}, {}) == 45.0
+
+
+@pytest.mark.parametrize(
+    ("fitness", "figure"),
+    [("inflation", "allocation_130"), ("holding:84", "allocation_130"),
+     ("waiting", "wait_mean_s"), ("fragmentation", "fragmentation"),
+     ("mix:inflation=1,waiting=1", "allocation_130")],
+)  # fmt: skip
+def test_other_fitness_rules_are_judged_by_the_figure_they_are_about(fitness, figure):
+    plan = plan_of(fitness=fitness)
+    rule = rule_of(plan, PromotionRequest("run"))
+    assert (rule.figure, rule.aim, worth_of(plan)) == (figure, "", None)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from podium.search.promotion.card import Standing
     from podium.search.promotion.promote import Outcome
 
-REPLAY = "replay"
+INFLATION, REPLAY, FITNESS = "inflation", "replay", "fitness"
 
 
 @with_blocks
@@ -161,8 +161,14 @@ def _authorship(standing: Standing) -> dict[str, object]:
 
 def _show_tables(screen: Screen, table: Sequence[GroupResults]) -> None:
     """Prints the measurements by protocol; a plus means better than the other policy."""
+    aimed = [row for row in table if FITNESS in row.means]
     replays = [row for row in table if row.group.protocol == REPLAY]
-    others = [row for row in table if row.group.protocol != REPLAY]
+    others = [row for row in table if row.group.protocol == INFLATION]
+    if aimed:
+        titles = ["held-out case", "seen", "fitness"]
+        titles += [f"over {name}" for name in aimed[0].differences]
+        screen.table(titles, [_line(row, (FITNESS,)) for row in aimed])
+        print()
     if others:
         titles = ["held-out case", "seen", "at 100 %", "at 130 %"]
         titles += [f"over {name}" for name in others[0].differences]
@@ -175,8 +181,8 @@ def _show_tables(screen: Screen, table: Sequence[GroupResults]) -> None:
         print()
 
 
-def _line(row: GroupResults, keys: tuple[str, str], sign: int = 1) -> tuple[object, ...]:
-    gains = [each[keys[1]] for each in row.differences.values()]
+def _line(row: GroupResults, keys: tuple[str, ...], sign: int = 1) -> tuple[object, ...]:
+    gains = [each[keys[-1]] for each in row.differences.values()]
     return (
         row.group.name, row.is_trained_on, *(figures.decimal(row.means[key], 2) for key in keys),
         *(_gain(each, sign) for each in gains),

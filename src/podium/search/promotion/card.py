@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from podium.evaluation.measures import INFLATION
+from podium.evaluation.measures import INFLATION, REPLAY
 from podium.evaluation.paired import Difference
-from podium.evaluation.validation import GroupResults, own_parts
+from podium.evaluation.validation import FITNESS, GroupResults, own_parts
 from podium.search.judging.fitness import mean_values
 from podium.search.promotion.ablation import Part
 from podium.search.promotion.authorship import Authorship
@@ -28,6 +28,7 @@ FIGURE_NAMES = {
     "fragmentation_arriving": ("fragmentation while pods arrive", "percent"),
     "wait_mean_s": ("mean waiting", "seconds"),
     "wait_p95_s": ("waiting of the 95th percentile", "seconds"),
+    FITNESS: ("the fitness of the search", "points"),
 }
 WIDTH = 96
 _INDENT = "    "
@@ -83,6 +84,7 @@ class Card:
     incumbent: str
     standing: Standing = Standing()
     describe: str = ""  # what it does and why, in the words of whoever promotes it
+    aim: str = ""  # what the search was for, where it was judged by that
 
     @property
     def summary(self) -> str:
@@ -130,6 +132,7 @@ class Card:
             },
             "decision": {
                 "incumbent": self.incumbent,
+                **({"figure": FITNESS, "aim": self.aim} if self.aim else {}),
                 "gain": [round(each, 4) for each in (gain.mean, gain.low, gain.high)],
                 "p_value": promotion.p_value,
                 "reasons": list(promotion.reasons),
@@ -258,8 +261,9 @@ def _hanging(text: str, width: int = len(_INDENT)) -> list[str]:
 def _validation(card: Card) -> str:
     plain = [row for row in card.promotion.table if not row.group.is_perturbed]
     inflated = [row for row in plain if row.group.protocol == INFLATION]
-    replayed = [row for row in plain if row.group.protocol != INFLATION]
+    replayed = [row for row in plain if row.group.protocol == REPLAY]
     paragraphs = [
+        _aimed(card, [row for row in plain if FITNESS in row.means]),
         _section(
             "GPU allocation (percent of all GPUs) once 130 % and 100 % of them were asked for, on "
             f"{_seeds(inflated)}, and the mean difference to {card.incumbent} with its 95 % "
@@ -276,6 +280,15 @@ def _validation(card: Card) -> str:
         _remarks(card, any(row.is_trained_on for row in plain)),
     ]
     return "\n\n".join(each for each in paragraphs if each)
+
+
+def _aimed(card: Card, rows: Sequence[GroupResults]) -> str:
+    """Shows what the search was for, where that is no figure of a run."""
+    return _section(
+        f"What the search was for, {card.aim}, on {_seeds(rows)}, and the mean difference to "
+        f"{card.incumbent} with its 95 % interval:",
+        [_line(row, card.incumbent, (FITNESS,), 2) for row in rows],
+    )
 
 
 def _remarks(card: Card, is_marked: bool) -> str:
@@ -318,13 +331,15 @@ def _seeds(rows: Sequence[GroupResults]) -> str:
     return "1 seed that no search saw" if count == 1 else f"{count} seeds that no search saw"
 
 
-def _line(row: GroupResults, incumbent: str, figures: tuple[str, str], digits: int) -> str:
+def _line(row: GroupResults, incumbent: str, figures: tuple[str, ...], digits: int) -> str:
     def cell(figure: str) -> str:
         found = row.differences[incumbent][figure]
         spread = f"({found.low:+.{digits}f} to {found.high:+.{digits}f})"
         return f"{row.means[figure]:8.{digits}f}{found.mean:+8.{digits}f} {spread:<18}"
 
-    name = row.group.name.removesuffix(" replay") + (" *" if row.is_trained_on else "")
+    name = row.group.name
+    name = name if FITNESS in figures else name.removesuffix(" replay")
+    name += " *" if row.is_trained_on else ""
     return f"{_INDENT}{name:<20}{''.join(cell(figure) for figure in figures)}".rstrip()
 
 

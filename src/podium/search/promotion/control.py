@@ -241,7 +241,7 @@ def compared(
 
 
 def _is_plain(group: Group, rule: Rule) -> bool:
-    return group.protocol == rule.protocol and not group.is_perturbed
+    return rule.counts(group) and not group.is_perturbed
 
 
 def _early_lead(
@@ -260,7 +260,8 @@ def _gains(results: ValidationResults, name: str, other: str, rule: Rule) -> Any
 
 
 def _mean(results: ValidationResults, name: str, rule: Rule) -> float:
-    groups = [each for each in results.groups() if _is_plain(each, rule)]
+    plain = [each for each in results.groups() if _is_plain(each, rule)]
+    groups = [each for each in plain if rule.figure in results.figures(each)]
     means = [results.column(name, rule.figure, each).mean() for each in groups]
     return float(np.mean(means))
 

@@ -8,15 +8,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.errors import UsageError
-from podium.evaluation.measures import FIGURES, INFLATION, REPLAY, Held
+from podium.evaluation.cases import Case
+from podium.evaluation.measures import FIGURES, INFLATION, REPLAY, TIMED, Held, Values
 from podium.evaluation.paired import Difference, holm, sign_flip_p
-from podium.evaluation.validation import Column, Group, GroupResults, Selection, ValidationResults
-from podium.search.judging.fitness import BASELINE, TOLERANCE
+from podium.evaluation.validation import (
+    FITNESS,
+    Column,
+    Group,
+    GroupResults,
+    Selection,
+    ValidationResults,
+    Worth,
+)
+from podium.search.judging.fitness import BASELINE, TOLERANCE, Fitness, Outcome
 from podium.search.judging.scrutiny import hold_refusal
 
 SENSES = {
     "allocation_130": +1, "allocation_100": +1, "allocation_arriving": +1, "fragmentation": -1,
-    "fragmentation_arriving": -1, "wait_mean_s": -1, "wait_p95_s": -1,
+    "fragmentation_arriving": -1, "wait_mean_s": -1, "wait_p95_s": -1, FITNESS: +1,
 }  # fmt: skip
 """Which way is better."""
 
@@ -31,6 +40,7 @@ class Rule:
     tolerance: float = TOLERANCE  # points that a trace may lose at 100 % arrived load
     trained: frozenset[str] = frozenset()  # traces that the search saw
     may_hold: bool = True  # whether candidates may hold pods
+    aim: str = ""  # what the fitness is called, where candidates are judged by it
 
     def __post_init__(self) -> None:
         if self.figure not in SENSES:
@@ -41,6 +51,27 @@ class Rule:
     def protocol(self) -> str:
         """Names the protocol under which the figure is taken."""
         return INFLATION if self.figure in FIGURES[INFLATION] else REPLAY
+
+    def counts(self, group: Group) -> bool:
+        """Returns whether cases of a group may have the figure."""
+        return self.figure == FITNESS or group.protocol == self.protocol
+
+    @property
+    def by_aim(self) -> str:
+        """Says what a gain is measured by, where that is not the usual figure."""
+        return f" by {self.aim}" if self.aim else ""
+
+
+def worth_by(fitness: Fitness) -> Worth:
+    """Measures runs by a fitness, each beside that of fgd on the same case."""
+    protocols = {kind if kind in TIMED else INFLATION for kind in fitness.kinds}
+
+    def worth(case: Case, values: Values, baseline: Values) -> float | None:
+        if case.protocol not in protocols:
+            return None
+        return fitness.score([Outcome(case.protocol, values, baseline, case.family)])
+
+    return worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +133,7 @@ class _Jury:
     def claim(self, name: str) -> Claim:
         gains = _gains(self.results, name, self.rule, lambda group: not group.is_perturbed)
         if len(gains) == 0:
-            raise UsageError(
-                f"no held-out case measures {self.rule.figure}",
-                hint=f"give cases that use {self.rule.protocol}",
-            )
+            raise _unmeasured(self.rule)
         return Claim(name, gains, sign_flip_p(gains, self.random))
 
     def promotion(self, claim: Claim, p_value: float, may_hold: bool) -> Promotion:
@@ -118,7 +146,7 @@ class _Jury:
         reasons += _gain_problems(gain, p_value, len(claim.gains), rule)
         reasons += _elsewhere_problems(results, name, rule, perturbed)
         # Holding pods back costs allocation at 100 % by its nature: reported, not judged.
-        is_bound = rule.protocol == INFLATION and not may_hold
+        is_bound = rule.figure in FIGURES[INFLATION] and not may_hold
         reasons += _loss_problems(results, name, rule) if is_bound else []
         told = tuple(reasons) or (_won(gain, p_value, rule),)
         table = results.table(name, self.baselines, rule.trained)
@@ -128,10 +156,21 @@ class _Jury:
 
 def _gains(results: ValidationResults, name: str, rule: Rule, selection: Selection) -> Column:
     def selected(group: Group) -> bool:
-        return group.protocol == rule.protocol and selection(group)
+        return rule.counts(group) and selection(group)
 
     gains = results.seed_gains(name, rule.incumbent, rule.figure, selected)
     return SENSES[rule.figure] * gains
+
+
+def _unmeasured(rule: Rule) -> UsageError:
+    if rule.aim:
+        return UsageError(
+            f"no held-out case measures what the search was for, {rule.aim}",
+            hint="leave --trace out, or name one more trace",
+        )
+    return UsageError(
+        f"no held-out case measures {rule.figure}", hint=f"give cases that use {rule.protocol}"
+    )
 
 
 def _hold_problems(results: ValidationResults, name: str) -> list[str]:
@@ -143,7 +182,7 @@ def _gain_problems(gain: Difference, p_value: float, seeds: int, rule: Rule) -> 
     if gain.low > 0 and p_value < rule.risk:
         return []
     told = (
-        f"its mean gain over {rule.incumbent} on held-out cases is {gain.mean:+.3f} "
+        f"its mean gain over {rule.incumbent}{rule.by_aim} on held-out cases is {gain.mean:+.3f} "
         f"({gain.low:+.3f} to {gain.high:+.3f}, p = {p_value:.4f} after correction), which is "
         "not surely above 0"
     )
@@ -200,6 +239,6 @@ def _loss_problems(results: ValidationResults, name: str, rule: Rule) -> list[st
 
 def _won(gain: Difference, p_value: float, rule: Rule) -> str:
     return (
-        f"its mean gain over {rule.incumbent} on held-out cases is {gain.mean:+.3f} "
+        f"its mean gain over {rule.incumbent}{rule.by_aim} on held-out cases is {gain.mean:+.3f} "
         f"({gain.low:+.3f} to {gain.high:+.3f}, p = {p_value:.4f} after correction)"
     )

@@ -15,9 +15,11 @@ from podium.errors import PolicyError, UsageError
 from podium.evaluation.cases import Case
 from podium.evaluation.validation import (
     BASELINES,
+    FITNESS,
     Group,
     HeldOut,
     ValidationResults,
+    Worth,
     baselines,
     validate,
 )
@@ -68,6 +70,7 @@ class Settings:
     jobs: int = 0  # threads; 0: one per core
     controls: tuple[Control, ...] = ()  # what tuning and drawing reach with as many evaluations
     seeds: Mapping[str, Program] = field(default_factory=seeds)  # the formulas that people wrote
+    worth: Worth | None = None  # of held-out runs, where the fitness of the search decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,9 @@ def promote(
     policies = {**baselines(beside), **_policies(settings.controls)}
     policies |= {entry.name: entry.policy for entry in entries}
     results = validate(
-        policies, settings.cases, lambda done, total: tell(_VALIDATE, done, total), settings.jobs
-    )
+        policies, settings.cases, lambda done, total: tell(_VALIDATE, done, total), settings.jobs,
+        settings.worth,
+    )  # fmt: skip
     holding = {entry.name: entry.policy.may_hold for entry in entries}
     random = np.random.default_rng(settings.seed)
     rows = (*beside, *(each.title for each in settings.controls))
@@ -249,7 +253,7 @@ def _written(
     nominee = entry.nominee
     card = Card(
         entry.name, nominee.summary, nominee.provenance, entry.reduced, told[0], parts,
-        settings.rule.incumbent, told[1], nominee.describe,
+        settings.rule.incumbent, told[1], nominee.describe, settings.rule.aim,
     )  # fmt: skip
     text = policy_text(entry.reduced, card.docstring())
     if not _is_same(text, entry, settings, results):
@@ -272,5 +276,6 @@ def _is_same(text: str, entry: _Entry, settings: Settings, results: ValidationRe
     first = {Group.of(case): index for index, case in reversed([*enumerate(results.cases)])}
     cases = [results.cases[index] for index in first.values()]
     again = validate({entry.name: checked_policy(text, entry.name)}, cases, jobs=settings.jobs)
-    before = [results.values[entry.name][index] for index in first.values()]
+    known = [results.values[entry.name][index] for index in first.values()]
+    before = [{key: each[key] for key in each if key != FITNESS} for each in known]
     return list(again.values[entry.name]) == before

@@ -112,3 +112,16 @@ def test_figures_that_are_no_numbers_are_a_corrupt_record(kept, summary):
     changed(kept, f"UPDATE runs SET summary = '{summary}'")
     with pytest.raises(InputError, match="the record of run one is corrupt"):
         provenance(kept, 2)
+
+
+AIMED = row("funsearch", {"fitness": 41.5}, "fitness", 1.25, 0.75, 1.75)
+
+
+def test_what_the_search_was_for_stands_before_allocation(capsys):
+    _show_tables(Screen(Display()), [PACKED, AIMED])
+    aimed, packed = capsys.readouterr().out.strip().split("\n\n")
+    assert aimed.splitlines() == [
+        "held-out case    seen  fitness              over fgd",
+        "openb funsearch  no      41.50  +1.25 [+0.75, +1.75]",
+    ]
+    assert "at 130 %" in packed

@@ -194,6 +194,38 @@ def test_where_less_is_better_less_wins():
     assert not slow.accepted
 
 
+AIMED = Rule(figure="fitness", aim="the objective aim.py", trained=frozenset(["openb"]))
+
+
+def aimed(gain, allocation):
+    """Makes a sheet on which a candidate gains fitness, and something else in allocation."""
+    sheet = sheet_of({"new": steady(allocation, allocation)})
+    random = np.random.default_rng(5)
+    with_fitness = {
+        name: tuple(
+            {**row, "fitness": 50.0 + (gain + 0.2 * random.normal() if name == "new" else 0.0)}
+            for row in rows
+        )
+        for name, rows in sheet.values.items()
+    }
+    return ValidationResults(CASES, with_fitness)
+
+
+@pytest.mark.parametrize(("gain", "allocation", "accepted"), [(1, -5, True), (-1, 5, False)])
+def test_who_was_searched_by_a_fitness_is_judged_by_it_and_told_so(gain, allocation, accepted):
+    sheet = aimed(gain, allocation)
+    (found,) = decide(sheet, {"new": False}, AIMED, np.random.default_rng(0), ("fgd",))
+    assert found.accepted is accepted
+    assert "its mean gain over fgd by the objective aim.py on held-out cases is" in found.reasons[0]
+    assert found.gain.mean == pytest.approx(gain, abs=0.2)
+    assert found.table[0].differences["fgd"]["allocation_130"].mean * allocation > 0
+
+
+def test_held_out_cases_that_do_not_count_for_the_fitness_decide_nothing():
+    with pytest.raises(UsageError, match="no held-out case measures what the search was for, the"):
+        decide(sheet_of({"new": steady(1)}), {"new": False}, AIMED, np.random.default_rng(0))
+
+
 def test_figures_that_nothing_is_judged_by_are_refused():
     with pytest.raises(UsageError, match="cannot be judged by"):
         Rule(figure="placed_100_share")

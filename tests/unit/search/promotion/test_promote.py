@@ -6,13 +6,15 @@ import pytest
 
 from podium.errors import UsageError
 from podium.evaluation.cases import Case, TrainingSet
-from podium.evaluation.validation import HeldOut
+from podium.evaluation.validation import FITNESS, HeldOut
 from podium.policies import catalogue, load, registry
 from podium.search.candidate.gates import checked_policy
+from podium.search.judging.fitness import fitness_named
 from podium.search.judging.judge import Judge
+from podium.search.judging.objective import Objective
 from podium.search.program.ingredients import NOTES
 from podium.search.promotion.card import Provenance
-from podium.search.promotion.decision import Rule
+from podium.search.promotion.decision import Rule, worth_by
 from podium.search.promotion.promote import Nominee, Settings, promote, scorer
 from podium.search.promotion.reduction import ReductionSettings
 from podium.sim.execution import execute
@@ -209,3 +211,29 @@ def test_without_nominees_there_is_nothing_to_do(judge, tmp_path):
     outcome = promote([], settings(judge, tmp_path))
     assert outcome.promotions == ()
     assert outcome.results is None
+
+
+AIM = """def objective(run):
+    return 5 - sum(run.lost.values()) / 10
+"""
+
+
+def test_what_was_searched_by_an_objective_wins_by_it_and_its_file_says_so(tmp_path):
+    (tmp_path / "aim.py").write_text(AIM)
+    fitness = fitness_named(Objective.at(tmp_path / "aim.py").name)
+    rule = Rule("worst-fit", FITNESS, trained=frozenset(["openb"]), aim="the objective aim.py")
+    with Judge(TrainingSet(TRAINING[:2]), fitness.name, 1) as judge:
+        wanted = Settings(
+            scorer(judge), tmp_path, CASES, rule, FIXED, jobs=2, worth=worth_by(fitness)
+        )
+        outcome = promote([Nominee(GOOD, PROVENANCE, "aimed")], wanted)
+    (found,) = outcome.promotions
+    assert found.accepted, found.reasons
+    assert "over worst-fit by the objective aim.py on held-out cases" in found.reasons[0]
+    (path,) = outcome.files
+    assert "What the search was for, the objective aim.py, on 8 seeds" in path.read_text()
+    card = json.loads(path.with_suffix(".json").read_text())
+    assert (card["decision"]["figure"], card["decision"]["aim"]) == (FITNESS, rule.aim)
+    plain = [row for row in card["validation"] if not row["is_perturbed"]]
+    assert [FITNESS in row["means"] for row in plain] == [True, False]  # inflation, replay
+    assert "allocation_130" in plain[0]["means"]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.search.generators.generator import Proposal
-from podium.search.generators.llm.prompt import write_prompt
+from podium.search.generators.llm.prompt import PromptWriter
 from podium.search.run.notes import EVERY, RunNotes
 from podium.search.run.progress import Validated
 from podium.store import CandidateRecord
@@ -139,11 +139,11 @@ def test_notes_stand_in_prompts_and_are_the_same_after_a_break(executor, tmp_pat
     assert search.history.notes.text
     asked = [request for request in author.asked if request.notes]
     assert {request.notes for request in asked} == {search.history.notes.text}
-    assert search.history.notes.text in write_prompt(asked[0]).user
+    assert search.history.notes.text in PromptWriter().write(asked[0]).user
     again, resumed, other = sittings(tmp_path / "parts", [1, 2, EVERY, EVERY + 1, EVERY + 2])
     assert resumed.history.notes == search.history.notes
     assert other.rows() == run.rows()
-    prompts = [write_prompt(request).text for request in author.asked + again.asked]
+    prompts = [PromptWriter().write(request).text for request in author.asked + again.asked]
     assert not any("77.125" in text or "66.25" in text for text in prompts)
 
 
@@ -168,7 +168,7 @@ class _Author:
         number = request.seed[1]
         field = "name" if number % 3 == 0 else "cpu_milli"
         text = f"def score(pod, node):\n    return pod.{field} - node.cpu_milli_left % {number}\n"
-        prompt = write_prompt(request).text
+        prompt = PromptWriter().write(request).text
         return Proposal(text, self.name, f"thought {number}", prompt, operators=("modify",))
 
     def learn(self, source, gain, cost):

@@ -85,11 +85,6 @@ class PromptWriter:
         return "\n".join(filter(None, [self.losses, request.best]))
 
 
-def write_prompt(request: Request) -> Prompt:
-    """Writes the question of a request from Podium's own templates."""
-    return PromptWriter().write(request)
-
-
 def draw_operator(request: Request) -> str:
     """Draws what is asked for by the request's seed."""
     if not request.parents:

@@ -10,8 +10,8 @@ from podium.search.generators.generator import Exemplar, Failure, Request
 from podium.search.generators.llm.prompt import (
     MOST_DIAGNOSTICS,
     OPERATORS,
+    PromptWriter,
     draw_operator,
-    write_prompt,
 )
 from podium.search.generators.llm.task import EXAMPLE, MEANINGS
 from support.chat_server import POLICY
@@ -23,18 +23,18 @@ BETTER = Exemplar(12, POLICY.replace("1000", "2000"), 95.25)
 def test_every_field_that_exists_is_described_and_no_other():
     fields = {f"pod.{name}" for name in Pod._fields} | {f"node.{name}" for name in Node._fields}
     assert MEANINGS.keys() == fields
-    task = write_prompt(Request((1,))).system
+    task = PromptWriter().write(Request((1,))).system
     for name in (*fields, *BUILTINS, *MATH_FUNCTIONS, "tunable(value, low, high)"):
         assert name in task
 
 
 def test_the_example_passes_the_gates():
     assert isinstance(read_candidate(EXAMPLE), Candidate)
-    assert EXAMPLE in write_prompt(Request((1,))).system
+    assert EXAMPLE in PromptWriter().write(Request((1,))).system
 
 
 def test_earlier_programs_come_with_what_happened_and_the_best_last():
-    prompt = write_prompt(Request((1,), (BETTER, GOOD), fitness="points of allocation"))
+    prompt = PromptWriter().write(Request((1,), (BETTER, GOOD), fitness="points of allocation"))
     order = [
         "points of allocation", "Program 3, fitness 94.5000", "Thought: fill nodes up", POLICY,
         "3 of 10 unplaced", "Program 12, fitness 95.2500", BETTER.text, OPERATORS[prompt.operator],
@@ -44,7 +44,7 @@ def test_earlier_programs_come_with_what_happened_and_the_best_last():
 
 
 def test_equal_requests_get_equal_prompts_whatever_the_order_of_parents():
-    assert write_prompt(Request((1,), (GOOD, BETTER))) == write_prompt(
+    assert PromptWriter().write(Request((1,), (GOOD, BETTER))) == PromptWriter().write(
         Request((1,), (BETTER, GOOD))
     )
 
@@ -61,12 +61,15 @@ def test_the_seed_draws_what_is_asked_for():
 
 def test_a_stagnant_search_is_asked_for_other_ideas():
     assert drawn((GOOD,), is_stagnant=True)["different"] > drawn((GOOD,))["different"]
-    assert "nothing better for long" in write_prompt(Request((1,), (GOOD,), is_stagnant=True)).user
+    assert (
+        "nothing better for long"
+        in PromptWriter().write(Request((1,), (GOOD,), is_stagnant=True)).user
+    )
 
 
 def test_a_repair_shows_the_program_the_gate_and_the_reason():
     failure = Failure("def score(pod):\n    return 1", "signature", "score takes (pod)")
-    prompt = write_prompt(Request((1,), (GOOD,), failure, fitness="points"))
+    prompt = PromptWriter().write(Request((1,), (GOOD,), failure, fitness="points"))
     assert prompt.operator == "repair"
     for part in (failure.text, "Gate: signature", "score takes (pod)", "points"):
         assert part in prompt.user
@@ -75,26 +78,28 @@ def test_a_repair_shows_the_program_the_gate_and_the_reason():
 
 @pytest.mark.parametrize("text", [POLICY, "from podium.policies import HOLD\n" + POLICY])
 def test_holding_is_offered_where_the_parents_hold(text):
-    system = write_prompt(Request((1,), (Exemplar(1, text, 1.0),))).system
+    system = PromptWriter().write(Request((1,), (Exemplar(1, text, 1.0),))).system
     assert ("Return HOLD to refuse" in system) == ("HOLD" in text)
 
 
 def test_long_diagnostics_are_cut_and_say_so():
     long = Exemplar(1, POLICY, 1.0, diagnostics="line\n" * 5000)
-    user = write_prompt(Request((1,), (long,))).user
+    user = PromptWriter().write(Request((1,), (long,))).user
     assert len(user) < MOST_DIAGNOSTICS + 1000
     assert "characters more)" in user
 
 
 def test_notes_of_the_run_come_after_its_programs():
-    prompt = write_prompt(Request((1,), (GOOD,), notes="- +0.50: pack by CPU"))
+    prompt = PromptWriter().write(Request((1,), (GOOD,), notes="- +0.50: pack by CPU"))
     order = ["3 of 10 unplaced", "# What this search has seen so far", "- +0.50: pack", "# Now"]
     places = [prompt.user.index(part) for part in order]
     assert places == sorted(places)
-    assert "has seen so far" not in write_prompt(Request((1,), (GOOD,))).user
+    assert "has seen so far" not in PromptWriter().write(Request((1,), (GOOD,))).user
 
 
 def test_figures_are_explained_once_where_there_are_any():
-    told = write_prompt(Request((1,), (GOOD, replace(BETTER, diagnostics="x")))).user
+    told = PromptWriter().write(Request((1,), (GOOD, replace(BETTER, diagnostics="x")))).user
     assert told.count("difference from the policy fgd") == 1
-    assert "difference from the policy fgd" not in write_prompt(Request((1,), (BETTER,))).user
+    assert (
+        "difference from the policy fgd" not in PromptWriter().write(Request((1,), (BETTER,))).user
+    )
