@@ -1,5 +1,5 @@
 """GPU allocation (percent) when 130 % of the GPUs were asked for, less 2 points for each point by
-which the mean at 100 % is more than half a point below that of fgd.
+which the mean at 100 % is more than half a point below that of fgd; over n runs, a half of 1 / n.
 
 The rule `--fitness inflation`, as an objective: podium search run --objective inflation.py
 """
@@ -19,6 +19,6 @@ def objective(run):
 
 
 def combine(runs):
-    floor = mean(run.fgd.allocation_100 for run in runs) - TOLERANCE
+    floor = mean(run.fgd.allocation_100 for run in runs) - TOLERANCE / len(runs)
     shortfall = max(0.0, floor - mean(run.allocation_100 for run in runs))
     return mean(run.allocation_130 for run in runs) - PENALTY * shortfall

@@ -43,6 +43,7 @@ SCALES = (0.75, 1.0, 1.25)
 _BESIDE = ("names", "labels", "taints", "extended", "blocks", "zones")  # for each node
 # Unknown to runs that were begun before.
 _LATER = ("cluster", "since", "until", "digest", "state", "duration", "topology")
+_SELECTION_STEP = 50  # from one round of selection seeds to the next
 _PERTURBATION, _SAMPLE = 7, 8  # streams of a seed: to perturb a cluster, to draw a part of it
 
 
@@ -209,6 +210,8 @@ class TrainingSet:
     is_compiled: bool = False  # run as machine code whatever that costs
     purpose: Purpose = "training"
     stages: tuple[Stage, ...] = ()  # from cheap cases to dear ones; none given: all in one
+    # Earlier stages only decide who goes on: who was run on all cases is judged by the last one.
+    is_judged_last: bool = False
 
     def __post_init__(self) -> None:
         if not self.cases:
@@ -224,14 +227,32 @@ class TrainingSet:
         """Names the family of each case: its trace and protocol."""
         return tuple(f"{case.trace} {case.protocol}" for case in self.cases)
 
+    @property
+    def counted(self) -> tuple[Case, ...]:
+        """Lists the cases by which those are judged that were run on all of them."""
+        return self.cases[self.first_counted :]
+
+    @property
+    def first_counted(self) -> int:
+        """Returns the index of the first case that counts."""
+        return self.stages[-1].first if self.is_judged_last else 0
+
     def held_out(self) -> TrainingSet:
-        """Returns the same cases with validation seeds, and the arrivals that are held out."""
-        moved = [case.held_out() for case in self.cases]
+        """Returns what counts with validation seeds, and the arrivals that are held out."""
+        moved = [case.held_out() for case in self.counted]
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "validation")
 
     def selection(self) -> TrainingSet:
-        """Returns the same cases with the seeds on which a winner is chosen."""
-        moved = [replace(case, seed=selection_seed(case.seed)) for case in self.cases]
+        """Returns what counts with the seeds on which a winner is chosen.
+
+        Where only the last stage counts, twice as many: its cases are few, and all full size.
+        """
+        rounds = (0, _SELECTION_STEP) if self.is_judged_last else (0,)
+        moved = [
+            replace(case, seed=selection_seed(case.seed + beyond))
+            for beyond in rounds
+            for case in self.counted
+        ]
         return TrainingSet(tuple(dict.fromkeys(moved)), self.is_compiled, "selection")
 
     def as_object(self) -> dict[str, Any]:
@@ -240,7 +261,8 @@ class TrainingSet:
         told = {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
         if len(self.stages) == 1:  # as it always was
             return told
-        return {**told, "stages": [[each.first, each.stop, each.keep] for each in self.stages]}
+        told["stages"] = [[each.first, each.stop, each.keep] for each in self.stages]
+        return {**told, "is_judged_last": True} if self.is_judged_last else told
 
     @classmethod
     def from_object(cls, given: Mapping[str, Any]) -> TrainingSet:
@@ -256,7 +278,12 @@ class TrainingSet:
         if given["purpose"] not in get_args(Purpose):
             raise ValueError(f"purpose is {excerpt(given['purpose'])}")
         stages = tuple(Stage(*each) for each in given.get("stages", ()))
-        return cls(tuple(cases), bool(given["is_compiled"]), given["purpose"], stages)
+        is_judged_last = given.get("is_judged_last", False)  # unknown to runs begun before
+        if is_judged_last not in (True, False):
+            raise ValueError(f"is_judged_last is {excerpt(is_judged_last)}")
+        return cls(
+            tuple(cases), bool(given["is_compiled"]), given["purpose"], stages, bool(is_judged_last)
+        )
 
 
 def _check_stages(stages: Sequence[Stage], cases: int) -> None:

@@ -25,6 +25,9 @@ DEFAULT_EVALUATIONS = 2000
 MOST_STARTERS = 24
 """How many candidates that decide differently are taken from an earlier run."""
 
+DEEPER = 3
+"""The best so far is tuned with so many times the evaluations that others get."""
+
 MOST_WORKERS = 8
 """Most processes per core: each takes its memory, and more do not judge faster."""
 
@@ -98,7 +101,9 @@ def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SIL
         start_of(request.start, request.ingredients),
         find_starters(settings, request.policies, request.origin), request.batch,
         IslandSettings(islands=request.islands),
-        Tuning(request.tune_every, request.tune_evaluations),
+        Tuning(
+            request.tune_every, request.tune_evaluations, deep=DEEPER * request.tune_evaluations
+        ),
         request.may_hold or fitness_named(fitness).may_hold, request.largest,
         generator_options(settings, writers), request.ingredients,
         Pipeline(ahead=request.ahead),

@@ -1,10 +1,11 @@
 import pytest
 
+from podium.evaluation.cases import TrainingSet
 from podium.evaluation.default_cases import (
+    FIRST_CASES,
     FIRST_KEEP,
-    FIRST_NODES,
+    FULL_NODES,
     KEEP,
-    LARGE_NODES,
     NODES,
     ORDER,
     default_training,
@@ -13,29 +14,47 @@ from podium.evaluation.splits import SELECTION
 from podium.traces.openb.families import FAMILIES
 
 
-def test_packing_is_trained_on_every_family_at_200_nodes_or_more():
+def test_packing_is_judged_on_every_family_at_full_size():
     training = default_training(["inflation"])
     first, second, third = training.stages
     sizes = [case.nodes for case in training.cases]
     assert set(ORDER) == {"openb", *FAMILIES}
-    assert {case.trace for case in training.cases[second.first : second.stop]} == set(ORDER)
-    assert {case.trace for case in training.cases[third.first : third.stop]} == set(ORDER)
-    assert set(sizes[: first.stop]) == {FIRST_NODES}
-    assert set(sizes[second.first : second.stop]) == {NODES}
-    assert set(sizes[third.first :]) == {LARGE_NODES}
-    assert (first.keep, second.keep, third.keep) == (FIRST_KEEP, KEEP, 1.0)
-    assert NODES >= 200
+    assert {case.trace for case in training.cases[: second.stop]} == set(ORDER)
+    assert {case.trace for case in training.counted} == set(ORDER)
+    assert training.counted == training.cases[third.first :]
+    assert set(sizes[: second.stop]) == {NODES}
+    assert set(sizes[third.first :]) == {FULL_NODES}
+    assert (first.stop, first.keep, second.keep, third.keep) == (FIRST_CASES, FIRST_KEEP, KEEP, 1)
+
+
+def test_winners_are_chosen_and_validated_at_full_size_on_several_orders_that_nothing_trained_on():
+    training = default_training(["inflation"])
+    chosen, validated = training.selection(), training.held_out()
+    assert {case.nodes for case in (*chosen.cases, *validated.cases)} == {FULL_NODES}
+    assert len({case.seed for case in chosen.cases}) == 4
+    assert len(chosen.cases) == 2 * len(training.counted) == 2 * len(validated.cases)
+
+
+def test_a_set_that_is_judged_by_its_last_stage_is_read_as_it_was_written():
+    training = default_training(["inflation"])
+    written = training.as_object()
+    assert TrainingSet.from_object(written) == training
+    before = {key: value for key, value in written.items() if key != "is_judged_last"}
+    old = TrainingSet.from_object(before)  # begun before anybody was judged so
+    assert old.counted == old.cases == training.cases
+    assert old.as_object() == before
+    with pytest.raises(ValueError, match="is_judged_last is 'yes'"):
+        TrainingSet.from_object({**written, "is_judged_last": "yes"})
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_a_race_meets_different_families_first_and_no_case_twice(seeds):
     training = default_training(["inflation"], seeds)
     assert len({case.trace for case in training.cases[:2]}) == 2
-    second = training.stages[1]
-    around = training.cases[second.first : second.first + len(ORDER)]
+    around = training.counted[: len(ORDER)]
     assert [case.trace for case in around] == list(ORDER)
-    assert second.stop - second.first == seeds * len(ORDER)
-    assert len({case.name for case in training.cases}) == len(training.cases)
+    assert len(training.counted) == seeds * len(ORDER)
+    assert len({(case.name, case.nodes) for case in training.cases}) == len(training.cases)
 
 
 @pytest.mark.parametrize("name", ORDER)

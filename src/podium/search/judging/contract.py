@@ -17,8 +17,6 @@ from podium.search.candidate.verdict import Decisions, Rejected
 from podium.search.judging.fixtures import Fixtures, View
 from podium.search.judging.form import Form
 
-_NO_TABLE = np.zeros(0)
-
 
 def check_contract(policy: PairPolicy, fixtures: Fixtures) -> npt.NDArray[np.float64]:
     """Refuses scores that are no numbers, or that depend on more than the pod and the node.
@@ -38,13 +36,18 @@ def check_contract(policy: PairPolicy, fixtures: Fixtures) -> npt.NDArray[np.flo
     return scores
 
 
-def check_compiled(policy: PairPolicy, fixtures: Fixtures) -> None:
-    """Refuses what does not compile, or scores otherwise when it is compiled."""
+def check_compiled(policy: PairPolicy, fixtures: Fixtures, code: PairPolicy | None = None) -> None:
+    """Refuses what does not compile, or scores otherwise when it is compiled.
+
+    What is compiled is the policy itself, or the code that it shares with others.
+    """
+    code = code or policy
+    table = code.table(fixtures.states.shapes())
     try:
-        native = policy.native(_NO_TABLE.ndim, fixtures.states.gpu_slots)
+        native = code.native(table.ndim, fixtures.states.gpu_slots)
     except PolicyError as error:
         raise Rejected.by(error) from error
-    found, is_changed = score_states(native, fixtures.states, _NO_TABLE)
+    found, is_changed = score_states(native, fixtures.states, table)
     if is_changed:
         raise Rejected("the compiled policy writes to the pod or the node")
     _refuse_any(

@@ -15,7 +15,10 @@ BASELINE = "fgd"
 """The policy that candidates are measured beside."""
 
 TOLERANCE = 0.5
-"""Points of allocation that a candidate may fall below fgd at 100 % without penalty."""
+"""Points of allocation that a candidate may fall below fgd at 100 % without penalty, on one case.
+
+The mean of several cases is chance to a lesser degree: of n, it is one nth.
+"""
 
 PENALTY = 2.0
 """Points lost for each further point below fgd at 100 %."""
@@ -48,7 +51,8 @@ MOST_WAITING_PENALTY = 10.0
 RULES = {
     "inflation": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, less "
     f"{PENALTY:g} points for each point by which, on any of the traces, the mean at 100 % is more "
-    f"than {TOLERANCE:g} below that of fgd; the points of several traces are added",
+    f"than {TOLERANCE:g} / n below that of fgd, n being the cases of the trace; the points of "
+    "several traces are added",
     "holding:FLOOR": "for candidates that may hold pods: mean GPU allocation (percent) when 130 % "
     f"of the GPUs were asked for, less {FLOOR_PENALTY:g} points for each point by which the mean "
     f"at 100 % is below FLOOR, and less {STARVING:g} for each percent of the CPU-only pods that "
@@ -65,6 +69,9 @@ RULES = {
     f"{MOST_WAITING_PENALTY:g} at most",
 }
 OLDER = {
+    "inflation-by-trace": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, "
+    f"less {PENALTY:g} points for each point by which, on any of the traces, the mean at 100 % is "
+    f"more than {TOLERANCE:g} below that of fgd; the points of several traces are added",
     "inflation-overall": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, "
     f"less {PENALTY:g} points for each point by which the mean at 100 % over all traces together "
     f"is more than {TOLERANCE:g} below that of fgd",
@@ -74,7 +81,7 @@ OLDER = {
 EXAMPLES = ("holding:93", "funsearch", "funsearch:40", "mix:inflation=0.7,waiting=0.3")
 NEEDS = {
     "inflation": INFLATION, "holding": INFLATION, "waiting": REPLAY, "fragmentation": INFLATION,
-    "inflation-overall": INFLATION,
+    "inflation-by-trace": INFLATION, "inflation-overall": INFLATION,
     "funsearch": FUNSEARCH,
 }  # fmt: skip
 """The protocol whose runs a rule looks at."""
@@ -182,13 +189,13 @@ def fitness_named(name: str) -> Fitness:
     return Fitness(name, tuple((rule, weight / total) for rule, weight in weights.items()))
 
 
-def as_begun(name: str) -> str:
+def as_begun(name: str, older: str) -> str:
     """Names the fitness by which a run of an earlier Podium was judged.
 
-    >>> as_begun("mix:inflation=0.7,waiting=0.3")
+    >>> as_begun("mix:inflation=0.7,waiting=0.3", "inflation-overall")
     'mix:inflation-overall=0.7,waiting=0.3'
     """
-    return re.sub(r"(?<![\w-])inflation(?![\w-])", "inflation-overall", name)
+    return re.sub(r"(?<![\w-])inflation(?![\w-])", older, name)
 
 
 def _weight(part: str) -> tuple[str, float]:
@@ -271,18 +278,27 @@ def _baseline(outcomes: Sequence[Outcome], key: str) -> float:
 
 
 def _inflation(outcomes: Sequence[Outcome]) -> float:
-    families = dict.fromkeys(each.family for each in outcomes)
-    parts = [[each for each in outcomes if each.family == family] for family in families]
-    return _mean(outcomes, "allocation_130") - PENALTY * sum(map(_shortfall, parts))
+    shortfalls = (_shortfall(each, TOLERANCE / len(each)) for each in _by_family(outcomes))
+    return _mean(outcomes, "allocation_130") - PENALTY * sum(shortfalls)
 
 
-def _shortfall(outcomes: Sequence[Outcome]) -> float:
-    floor = _baseline(outcomes, "allocation_100") - TOLERANCE
-    return max(0.0, floor - _mean(outcomes, "allocation_100"))
+def _inflation_by_trace(outcomes: Sequence[Outcome]) -> float:
+    shortfalls = (_shortfall(each, TOLERANCE) for each in _by_family(outcomes))
+    return _mean(outcomes, "allocation_130") - PENALTY * sum(shortfalls)
 
 
 def _inflation_overall(outcomes: Sequence[Outcome]) -> float:
-    return _mean(outcomes, "allocation_130") - PENALTY * _shortfall(outcomes)
+    return _mean(outcomes, "allocation_130") - PENALTY * _shortfall(outcomes, TOLERANCE)
+
+
+def _by_family(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    families = dict.fromkeys(each.family for each in outcomes)
+    return [[each for each in outcomes if each.family == family] for family in families]
+
+
+def _shortfall(outcomes: Sequence[Outcome], tolerance: float) -> float:
+    floor = _baseline(outcomes, "allocation_100") - tolerance
+    return max(0.0, floor - _mean(outcomes, "allocation_100"))
 
 
 def _holding(outcomes: Sequence[Outcome], floor: float) -> float:
@@ -322,7 +338,7 @@ def _funsearch(outcomes: Sequence[Outcome], max_wait_s: float) -> float:
 
 _RULES = {
     "inflation": _inflation, "waiting": _waiting, "fragmentation": _fragmentation,
-    "inflation-overall": _inflation_overall,
+    "inflation-by-trace": _inflation_by_trace, "inflation-overall": _inflation_overall,
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from podium.evaluation.waste import MedianPod
 from podium.model.records import Node, Pod
 from podium.policies import load
 from podium.policies.states import States, random_states
+from podium.search.judging.form import large_cases
 from podium.search.judging.probe import Probe
 from podium.sim.funsearch.policy_run import FunsearchCase
 from podium.sim.plan import Plan
@@ -36,6 +37,7 @@ class Fixtures:
     median_pods: tuple[MedianPod, ...]  # what pods of each case ask for
     families: tuple[str, ...]  # of each case
     by_funsearch: tuple[FunsearchCase | None, ...]  # the case, where those rules play it
+    large: frozenset[int] = frozenset()  # cases that are run as machine code
     is_detailed: bool = False  # figures of a case include what was lost and placed
 
     @classmethod
@@ -55,6 +57,7 @@ class Fixtures:
         return cls(
             tiny, plans, training.is_compiled, states, views, wide_views, probe, probed,
             median_pods, tuple(case.family for case in training.cases), by_funsearch,
+            frozenset() if any(by_funsearch) else large_cases(plans),
         )  # fmt: skip
 
 

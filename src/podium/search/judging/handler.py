@@ -25,6 +25,11 @@ from podium.search.judging.trial import CANDIDATE, Parent, read_policy, try_cand
 from podium.search.sandbox.channel import Channel
 
 PLAIN = "def score(pod, node):\n    return -node.cpu_milli_left\n"
+TUNABLE = """from podium.policies import tunable
+W = tunable(0.5, 0, 1)
+def score(pod, node):
+    return W * node.cpu_milli_left
+"""
 BY_GPU = "def score(pod, node, gpu):\n    return -gpu\n"
 FAILING = """def score(pod, node):
     pair = (1, (2, 3))
@@ -124,17 +129,19 @@ def open_handler(setup: dict[str, Any]) -> TrialHandler:
 
 def _warm_up(fixtures: Fixtures) -> None:
     """Loads what the first candidates would otherwise load, from files, too late."""
-    by_kind = {(plan.protocol.name, plan.variant): plan for plan in fixtures.plans}
+    by_kind = {(plan.protocol.name, plan.variant): plan for plan in reversed(fixtures.plans)}
     plans = (fixtures.tiny, *by_kind.values())
     few = replace(
         fixtures, plans=plans, median_pods=(MedianPod(),) * len(plans),
-        families=("",) * len(plans), by_funsearch=(None,) * len(plans),
+        families=("",) * len(plans), by_funsearch=(None,) * len(plans), large=frozenset(),
     )  # fmt: skip
     for case in [each for each in fixtures.by_funsearch if each][:1]:
         case.run(load("first-fit"))
     _try_all(replace(few, is_compiled=False), (PLAIN, BY_GPU))
     if form_as_written(read_policy(PLAIN), fixtures.plans, fixtures.is_compiled).is_compiled:
         _try_all(replace(few, is_compiled=True), (RICH, BY_GPU, FAILING))
+    if fixtures.large:
+        _try_all(replace(few, is_compiled=False, large=frozenset({0})), (TUNABLE,))
 
 
 def _try_all(fixtures: Fixtures, texts: Iterable[str]) -> None:

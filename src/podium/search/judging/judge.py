@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from podium.evaluation.cases import TrainingSet
 from podium.evaluation.measures import Values
@@ -18,6 +18,8 @@ from podium.search.judging.report import TrialReport, Wants, anything
 from podium.search.judging.scrutiny import hold_refusal
 from podium.search.judging.trial_pool import TrialPool
 from podium.search.sandbox.limits import Limits
+
+T = TypeVar("T")
 
 
 class Judge:
@@ -128,16 +130,23 @@ class Judge:
 
     def baseline_fitness(self) -> float:
         """Returns the fitness of fgd; known once a candidate was judged."""
-        return self.fitness.score(self.outcomes(self.pool.baseline))
+        return self.fitness.score(self._counted(self.outcomes(self.pool.baseline)))
+
+    def _counted(self, values: Sequence[T]) -> Sequence[T]:
+        return values[self.training.first_counted :]
 
     def scores(self, cases: Sequence[Values]) -> dict[str, Any]:
         """Returns the fitness, its terms, the figures they are made of, and each case."""
         outcomes = self.outcomes(cases)
+        counted = self._counted(outcomes)
         return {
-            "fitness": self.fitness.score(outcomes),
-            **self.fitness.terms(outcomes),
-            "mean": mean_values(cases),
-            BASELINE: {"fitness": self.baseline_fitness(), **mean_values(self.pool.baseline)},
+            "fitness": self.fitness.score(counted),
+            **self.fitness.terms(counted),
+            "mean": mean_values(self._counted(cases)),
+            BASELINE: {
+                "fitness": self.baseline_fitness(),
+                **mean_values(self._counted(self.pool.baseline)),
+            },
             "cases": [
                 {"case": case.name, "score": self.fitness.score([outcome]), **outcome.values}
                 for case, outcome in zip(self.training.cases, outcomes, strict=True)

@@ -29,6 +29,7 @@ from podium.search.judging.contract import check_compiled, check_contract, decis
 from podium.search.judging.fitness import Fitness, Outcome
 from podium.search.judging.fixtures import Fixtures
 from podium.search.judging.form import Form, form_as_written, form_for
+from podium.search.judging.machine_code import LIBRARY, Parted
 from podium.search.judging.race import NO_RACE, Race
 from podium.search.judging.scrutiny import check_held, check_run, check_sealed
 from podium.sim.execution import execute
@@ -58,13 +59,13 @@ def try_candidate(
     `baseline` is what fgd reaches on each case; a candidate that races against nobody needs none.
     """
     sealed = _seals(fixtures)
-    form = _admitted(fixtures, text, parent)
+    forms = _admitted(fixtures, text, parent)
     tell, race = parent.tell, parent.race()
     last = race.cases
     tell({"gate": RACE if last else TRAINING})
     found: list[Outcome] = []
     runs: list[CaseRun] = []
-    for index, values in enumerate(_measured(fixtures, form, parent, runs)):
+    for index, values in enumerate(_measured(forms, parent, runs)):
         if index < last:
             kind, fgd = baseline[index]
             found.append(Outcome(kind, values, fgd, fixtures.families[index]))
@@ -85,8 +86,40 @@ def _seals(fixtures: Fixtures) -> tuple[str, ...]:
     return tuple(seal(plan) for plan in fixtures.plans)
 
 
-def _admitted(fixtures: Fixtures, text: str, parent: Parent) -> Form:
-    """Returns the form in which a candidate runs, if it is worth running the training cases."""
+@dataclass(slots=True)
+class Forms:
+    """The forms of one candidate; machine code is made when the first large case comes."""
+
+    fixtures: Fixtures
+    policy: PairPolicy
+    usual: Form
+    parted: Parted
+    large: Form | None = None
+
+    @classmethod
+    def of(cls, fixtures: Fixtures, text: str, policy: PairPolicy, usual: Form) -> Forms:
+        """Finds what is compiled already: then it is the cheapest for all cases."""
+        found = cls(fixtures, policy, usual, Parted.of(text))
+        code = LIBRARY.known(found.parted)
+        if fixtures.large and usual.is_interpreted and code is not None:
+            found.usual = found.large = found._checked(code)
+        return found
+
+    def on(self, index: int) -> Form:
+        """Returns the form for a case."""
+        if index not in self.fixtures.large or not self.usual.is_interpreted:
+            return self.usual
+        if self.large is None:
+            self.large = self._checked(LIBRARY.of(self.parted, self.policy))
+        return self.large
+
+    def _checked(self, code: PairPolicy) -> Form:
+        check_compiled(self.policy, self.fixtures, code)
+        return Form(code, is_compiled=True)
+
+
+def _admitted(fixtures: Fixtures, text: str, parent: Parent) -> Forms:
+    """Returns the forms in which a candidate runs, if it is worth running the training cases."""
     tell = parent.tell
     tell({"gate": TINY})
     policy = read_policy(text)
@@ -104,17 +137,16 @@ def _admitted(fixtures: Fixtures, text: str, parent: Parent) -> Form:
     if form.is_compiled:
         tell({"gate": COMPILE})
         check_compiled(policy, fixtures)
-    return form
+    return Forms.of(fixtures, text, policy, form)
 
 
-def _measured(
-    fixtures: Fixtures, form: Form, parent: Parent, runs: list[CaseRun]
-) -> Iterator[Values]:
+def _measured(forms: Forms, parent: Parent, runs: list[CaseRun]) -> Iterator[Values]:
     """Runs case after case, and keeps what is checked again once all of them are done."""
-    for index in range(len(fixtures.plans)):
+    for index in range(len(forms.fixtures.plans)):
+        form = forms.on(index)
         began_s = time.thread_time()
         with _refusing():
-            run = run_case(fixtures, index, form, may_hold=parent.may_hold)
+            run = run_case(forms.fixtures, index, form, may_hold=parent.may_hold)
         simulated_s = time.thread_time() - began_s
         values = dict(run.values)
         parent.tell(

@@ -17,6 +17,9 @@ from podium.search.sandbox.worker import Worker
 MOST_COMPILED = 300
 """A worker is replaced after this many compilations: machine code is never given back."""
 
+MOST_IN_STAGES = 500
+"""Where only those are compiled that reach the last stage, a worker tries this many candidates."""
+
 MOST_PLAIN = 20_000
 """A worker that compiles nothing is replaced after this many candidates."""
 
@@ -29,7 +32,8 @@ class TrialPool(Pool):
             "handler": "trial", "training": training.as_object(), "fitness": fitness,
             "needs_baseline": False,
         }  # fmt: skip
-        most = MOST_COMPILED if training.is_compiled else MOST_PLAIN
+        most = MOST_IN_STAGES if training.is_judged_last else MOST_PLAIN
+        most = MOST_COMPILED if training.is_compiled else most
         self._kinds = tuple(case.protocol for case in training.cases)
         chosen = fitness_named(fitness)
         self._score = chosen.score if isinstance(chosen, ObjectiveFitness) else None

@@ -58,11 +58,17 @@ class RecentStages:
 class Archive:
     """The islands and what was seen on them."""
 
-    def __init__(self, settings: IslandSettings, seed: int, families: Sequence[str]) -> None:
+    def __init__(
+        self, settings: IslandSettings, seed: int, families: Sequence[str], first_counted: int = 0
+    ) -> None:
         self.settings = settings
         self.islands = [
-            Island(i, settings.capacity, *_emphasis(i, families)) for i in range(settings.islands)
-        ]
+            Island(
+                i, settings.capacity, *_emphasis(i, families, first_counted),
+                first_counted=first_counted,
+            )
+            for i in range(settings.islands)
+        ]  # fmt: skip
         self.signatures: dict[str, int] = {}  # of all that was accepted, with the least complexity
         self.tuned: set[int] = set()  # whose constants need no more tuning
         self.seeds: list[Member] = []  # those that were accepted
@@ -151,10 +157,13 @@ class Archive:
         return best if homes == [island] else None
 
 
-def _emphasis(index: int, families: Sequence[str]) -> tuple[tuple[float, ...], str]:
-    """Returns the family of cases that an island emphasises; the first island has none."""
+def _emphasis(index: int, families: Sequence[str], first: int) -> tuple[tuple[float, ...], str]:
+    """Returns the family of cases that an island emphasises, of those that count.
+
+    The first island has none.
+    """
     kinds = list(dict.fromkeys(families))
     if len(kinds) < 2 or index == 0:
         return (), ""
     family = kinds[(index - 1) % len(kinds)]
-    return tuple(float(each == family) for each in families), family
+    return tuple(float(i >= first and each == family) for i, each in enumerate(families)), family

@@ -32,6 +32,7 @@ class Island:
     children: dict[int, int] = field(default_factory=dict)
     stale: int = 0  # samples since the best improved
     respawns: int = 0
+    first_counted: int = 0  # the first training case that counts for who was run on all
 
     @property
     def best(self) -> Member | None:

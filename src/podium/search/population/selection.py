@@ -29,7 +29,7 @@ def choose_parents(rng: np.random.Generator, island: Island, count: int) -> list
         return []
     draw = rng.random()
     if draw < BY_CASE:
-        first = by_case(rng, members)
+        first = by_case(rng, members, island.first_counted)
     elif draw < BY_CASE + BY_NOVELTY:
         first = _drawn(rng, members, novelty(members))
     else:
@@ -74,15 +74,17 @@ def _alike(members: Sequence[Member]) -> dict[int, list[Member]]:
     return groups
 
 
-def by_case(rng: np.random.Generator, members: Sequence[Member]) -> Member:
+def by_case(rng: np.random.Generator, members: Sequence[Member], first: int = 0) -> Member:
     """Draws by epsilon-lexicase: cases in random order, each keeping those nearly best at it.
 
-    Of those that are left the simplest is taken. Members that were stopped early take no part.
+    Of those that are left the simplest is taken. Members that were stopped early take no part, and
+    cases before the first that counts only where nobody came further.
     """
     groups = _alike(members)
     left = groups[max(groups)]
-    for case in rng.permutation(len(left[0].case_scores)).tolist():
-        scores = np.array([member.case_scores[case] for member in left])
+    skipped = first if len(left[0].case_scores) > first else 0
+    for case in rng.permutation(len(left[0].case_scores) - skipped).tolist():
+        scores = np.array([member.case_scores[skipped + case] for member in left])
         spread = float(np.median(np.abs(scores - np.median(scores))))
         least = float(scores.max()) - spread
         left = [member for member, score in zip(left, scores, strict=True) if score >= least]

@@ -61,7 +61,8 @@ class History:
 
     def __post_init__(self) -> None:
         plan = self.plan
-        self.archive = Archive(plan.customs, plan.seed, plan.training.families)
+        training = plan.training
+        self.archive = Archive(plan.customs, plan.seed, training.families, training.first_counted)
         self.tunings = Tunings(plan)
         if any(name in PROMPTED for name, _ in plan.generators):
             self.notes = RunNotes()

@@ -35,7 +35,7 @@ from podium.search.run.records import (
     task_of,
 )
 from podium.search.run.requests import Requests
-from podium.search.run.selection import Measure, Selection
+from podium.search.run.selection import MOST_ALIKE, Measure, Selection
 from podium.search.run.validator import BestCheck, Validate
 from podium.store import CandidateRecord, Store
 from podium.store.records import JUDGED
@@ -101,7 +101,8 @@ class Search:
         state = self.parts.folder.state()
         self._end = Ending(self.run_id)
         self._checks = BestCheck(self.parts.validate)
-        self._selection = Selection(self.parts.measure, self.plan.finalists)
+        most_alike = MOST_ALIKE if self.plan.tuning.deep else None  # who tunes deep has many
+        self._selection = Selection(self.parts.measure, self.plan.finalists, most_alike)
         whole: int = state.get("batches", 0)
         self.history = History(self.plan, self.parts.starters, whole)
         self._requests = Requests(self.plan, self.parts.generators, self.history, self._open)
@@ -119,8 +120,9 @@ class Search:
         if not self._baseline:
             self._baseline = self.parts.executor.baseline()
             self._note_walls()
-            cases = self.plan.training.cases
-            rows = zip(cases, self._baseline, self._baseline, strict=True)
+            training = self.plan.training
+            counted = self._baseline[training.first_counted :]
+            rows = zip(training.counted, counted, counted, strict=True)
             outcomes = [Outcome(case.protocol, own, fgd, case.family) for case, own, fgd in rows]
             self._baseline_fitness = fitness_named(self.plan.fitness).score(outcomes)
 

@@ -44,6 +44,9 @@ class Tuning:
     every: int = 1  # batches from one generation of variants to the next; 0: never
     evaluations: int = 60  # for one candidate
     share: float = 0.3  # of all evaluations, at most
+    # Of every other tuning, which is that of the best so far; 0: all are alike, and only declared
+    # constants are tuned, as in runs begun before.
+    deep: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +145,11 @@ class RunPlan:
     def _read(cls, given: Mapping[str, Any]) -> RunPlan:
         _check(given)
         parts = dict(given)
-        if "finalists" not in given:  # begun by an earlier Podium, which is repeated as it was
-            parts |= {"finalists": 0, "fitness": as_begun(given["fitness"])}
+        # A run that an earlier Podium began is judged as it was.
+        if "finalists" not in given:
+            parts |= {"finalists": 0, "fitness": as_begun(given["fitness"], "inflation-overall")}
+        elif "deep" not in given["tuning"]:
+            parts["fitness"] = as_begun(given["fitness"], "inflation-by-trace")
         parts["training"] = TrainingSet.from_object(given["training"])
         parts["generators"] = tuple((name, weight) for name, weight in given["generators"])
         parts["starters"] = tuple((name, text) for name, text in given["starters"])
@@ -223,7 +229,9 @@ _PLAN: _Checks = {
 _CUSTOMS: _Checks = dict.fromkeys(
     ("islands", "capacity", "migrate_every", "respawn_after"), _is_small
 )
-_TUNING: _Checks = {"every": _is_count, "evaluations": _is_count, "share": _is_positive}
+_TUNING: _Checks = {
+    "every": _is_count, "evaluations": _is_count, "share": _is_positive, "deep": _is_count,
+}  # fmt: skip
 _PIPELINE: _Checks = dict.fromkeys(("lag", "ahead"), _is_lead)
 _OPTIONS: Mapping[str, _Checks] = {
     "command": {

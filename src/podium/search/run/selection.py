@@ -6,16 +6,21 @@ validated on a third set.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from podium.evaluation.cases import TrainingSet
 from podium.search.judging.judge import Judge
+from podium.search.judging.machine_code import Parted
 from podium.search.population import Archive, Member
 from podium.search.population.member import STEP
 from podium.search.run.progress import Chosen
 from podium.search.sandbox.limits import Limits
+
+MOST_ALIKE = 3
+"""Finalists of one program that differ in their constants alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,7 @@ class Selection:
 
     measure: Measure | None  # None: nobody chooses, so that the best by training wins
     most: int  # finalists
+    most_alike: int | None = None  # of which so many may differ in their constants alone
     measured: dict[int, Finalist] = field(default_factory=dict)  # by number
 
     def restore(self, saved: Iterable[Mapping[str, Any]]) -> None:
@@ -70,7 +76,7 @@ class Selection:
 
     def choose(self, archive: Archive) -> Chosen | None:
         """Returns the winner; nothing where there is no choice."""
-        finalists = finalists_of(archive, self.most)
+        finalists = finalists_of(archive, self.most, self.most_alike)
         if self.measure is None or not finalists:
             return None
         for each in finalists:
@@ -79,15 +85,30 @@ class Selection:
         return chosen_of(finalists, [self.measured[each.number] for each in finalists])
 
 
-def finalists_of(archive: Archive, count: int) -> list[Member]:
-    """Lists the best by training that decide differently, the best first."""
+def finalists_of(archive: Archive, count: int, most_alike: int | None = None) -> list[Member]:
+    """Lists the best by training that decide differently, the best first.
+
+    The best may all be variants of one program: then so many of them leave room for others.
+    """
     known: dict[str, Member] = {}
     if archive.best is not None:
         known[archive.best.signature] = archive.best
     for member in _ranked(each for island in archive.islands for each in island.members):
         if member.is_whole:
             known.setdefault(member.signature, member)
-    return _ranked(known.values())[:count]
+    ranked = _ranked(known.values())
+    return (ranked if most_alike is None else _differing(ranked, most_alike))[:count]
+
+
+def _differing(members: Iterable[Member], most_alike: int) -> list[Member]:
+    programs: Counter[str] = Counter()
+    found = []
+    for member in members:
+        program = Parted.of(member.text).program
+        programs[program] += 1
+        if programs[program] <= most_alike:
+            found.append(member)
+    return found
 
 
 def chosen_of(members: Sequence[Member], measured: Sequence[Finalist]) -> Chosen | None:

@@ -23,8 +23,9 @@ from podium.search.run.plan import RunPlan
 from podium.search.run.strategy import CmaEs, Floats
 from podium.store import CandidateRecord
 
-SIGMA, AGAIN = 0.25, 0.1
-"""The first steps, as a part of the distance between the bounds: at first, and after a restart."""
+SIGMA, NEAR, AGAIN = 0.25, 0.12, 0.1
+"""The first steps, as a part of the distance between the bounds: of most, of the best so far, which
+is in a good place already, and after a restart."""
 
 POINTS, FEWEST = 8, 4
 """Variants of a generation, where a batch has room for them; and in small batches."""
@@ -127,13 +128,15 @@ class Tunings:
             return None
         island, member, text = found
         times = self._begun.count(member.number)
+        is_deep = self._is_deep and member is archive.best
         self._begun.append(member.number)
         constants = tunables(text)
         start = [part_of(each) for each in constants]
         seed = (self._plan.seed, member.number, times, _STREAM)
-        strategy = CmaEs(start, AGAIN if times else SIGMA, points, seed)
-        most = self._plan.tuning.evaluations
-        if self._plan.generators:  # who only tunes has all the time
+        sigma = AGAIN if times else NEAR if is_deep else SIGMA
+        strategy = CmaEs(start, sigma, points, seed)
+        most = self._plan.tuning.deep if is_deep else self._plan.tuning.evaluations
+        if self._plan.generators and not is_deep:  # who only tunes has all the time
             most = max(points, cost_of(text, most))
         subject = Subject(
             member.number, island.index, text, constants, strategy, member.fitness, member.cases,
@@ -148,17 +151,33 @@ class Tunings:
         turn = islands[len(self._begun) % len(islands)]
         ranked = sorted(archive.seeds, key=lambda each: each.key(), reverse=True)
         for member in ranked[:SEEDS_FIRST]:
-            if member.number not in self._begun and (text := tunable_text(member)):
+            if member.number not in self._begun and (text := self._text(member)):
                 return islands[0], member, text
+        if self._is_deep and (found := self._best(archive)):
+            return found
         for island in (turn, *islands):
             for member in sorted(island.members, key=island.key, reverse=True):
                 if not self._is_known(archive, member) and tunables(member.text):
                     return island, member, member.text
+        return self._best(archive)
+
+    @property
+    def _is_deep(self) -> bool:
+        """Returns whether it is the turn of the best: every other time, where that is planned."""
+        return self._plan.tuning.deep > 0 and len(self._begun) % 2 == 1
+
+    def _best(self, archive: Archive) -> tuple[Island, Member, str] | None:
         best = archive.best
         is_often = best is not None and self._begun.count(best.number) > MOST_RESTARTS
         if best is None or (is_often and self._plan.generators):  # who only tunes goes on
             return None
-        return (islands[0], best, best.text) if tunables(best.text) else None
+        is_variant = best.number in archive.tuned or not self._plan.tuning.deep
+        text = best.text if is_variant else self._text(best)
+        return (archive.islands[0], best, text) if tunables(text) else None
+
+    def _text(self, member: Member) -> str:
+        """Returns a text to tune: every number of it is a constant, or those that it declares."""
+        return all_tunable(member.text) if self._plan.tuning.deep else tunable_text(member)
 
     def _is_known(self, archive: Archive, member: Member) -> bool:
         return member.number in archive.tuned or member.number in self._begun
@@ -173,6 +192,14 @@ def tunable_text(member: Member) -> str:
     except PolicyError:
         return ""
     return text if tunables(text) else ""
+
+
+def all_tunable(text: str) -> str:
+    """Returns a text whose numbers and weights are constants; as it is where it cannot be read."""
+    try:
+        return write(with_tunables(parse(text)))
+    except PolicyError:
+        return text
 
 
 def tunables(text: str) -> tuple[Constant, ...]:

@@ -105,3 +105,16 @@ def test_a_candidate_that_is_stopped_between_stages_is_accepted_as_far_as_it_cam
     assert (row.accepted, row.fitness, len(row.scores["by_case"])) == (True, None, 1)
     member = Member.of(row)
     assert (member.is_whole, member.fitness) == (False, stopped.scores["stages"][0])
+
+
+def test_who_was_run_on_all_cases_is_judged_by_the_last_stage_where_that_counts():
+    cases = tuple(Case(nodes=6, pods=60, seed=1000 + i) for i in range(3))
+    stages = (Stage(0, 1, 0.5), Stage(1, 3))
+    limits = Limits(time_s=60.0, trial_s=30.0)
+    staged = TrainingSet(cases, stages=stages, is_judged_last=True)
+    last = TrainingSet(cases[1:])
+    with Judge(staged, "inflation", 1, limits) as judge, Judge(last, "inflation", 1, limits) as own:
+        found, alone = judge.judge(GOOD), own.judge(GOOD)
+    assert len(found.cases) == len(found.scores["cases"]) == 3
+    for key in ("fitness", "inflation", "mean", "fgd"):
+        assert found.scores[key] == alone.scores[key]

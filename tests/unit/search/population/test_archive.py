@@ -186,3 +186,13 @@ def test_living_members_are_found_by_number(number):
     assert found is not None
     assert found.number == number
     assert archive.member(77) is None
+
+
+def test_islands_emphasise_their_family_among_the_cases_that_count():
+    families = ("a", "b", "a", "b")
+    plain = Archive(IslandSettings(islands=2), 1, families)
+    last = Archive(IslandSettings(islands=2), 1, families, 2)
+    assert [each.emphasis for each in plain.islands] == [(), (1.0, 0.0, 1.0, 0.0)]
+    assert [each.emphasis for each in last.islands] == [(), (0.0, 0.0, 1.0, 0.0)]
+    stopped = member(1, 50.0, case_scores=(40.0, 60.0))
+    assert stopped.worth(last.islands[1].emphasis) == 50.0

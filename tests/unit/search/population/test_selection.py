@@ -71,6 +71,15 @@ def test_members_far_below_the_others_do_not_break_the_weights():
     assert weights[0] == max(weights)
 
 
+def test_cases_that_only_decide_who_goes_on_choose_no_parents():
+    small = member(1, 50.0, case_scores=(99.0, 50.0, 50.0))
+    large = member(2, 50.0, case_scores=(10.0, 51.0, 51.0))
+    rng = np.random.default_rng(1)
+    assert {by_case(rng, [small, large], 1).number for _ in range(50)} == {2}
+    assert {by_case(rng, [small, large]).number for _ in range(50)} == {1, 2}
+    assert {by_case(rng, [small, large], 3).number for _ in range(50)} == {1, 2}  # nobody is whole
+
+
 def test_who_is_best_at_one_case_is_chosen_by_case():
     good = [member(number, 50.0) for number in range(10)]
     special = member(99, 30.0, case_scores=(95.0, 0.0, 0.0, 25.0))

@@ -4,11 +4,13 @@ import pytest
 
 from podium.evaluation.splits import SELECTION, VALIDATION
 from podium.search.judging.judge import Judge
+from podium.search.population.archive import Archive, IslandSettings
 from podium.search.run.folder import BEST
 from podium.search.run.plan import Budget
 from podium.search.run.progress import Validated
 from podium.search.run.selection import Finalist, Selector, chosen_of, finalists_of
 from support.hostile import GOOD
+from support.members import candidate, member
 from support.searches import LIMITS, PLAN_OF_TESTS, TRAINING, Sittings
 
 BUDGET = Budget(30)
@@ -126,3 +128,13 @@ def test_nobody_is_chosen_where_everybody_fails(run):
     assert search.chosen is None
     assert search.best == search.archive.best
     assert chosen_of([], []) is None
+
+
+def test_variants_of_one_program_leave_room_for_others():
+    text = "from podium.policies import tunable\nW = tunable({}, 0, 9)\n" + GOOD
+    variants = [member(number, 60.0 + number, text=text.format(number)) for number in range(1, 6)]
+    other = member(9, 50.0)
+    archive = Archive(IslandSettings(islands=1), 1, ())
+    archive.end_batch([candidate(each.number, 0, (), each) for each in (*variants, other)])
+    assert [each.number for each in finalists_of(archive, 4)] == [5, 4, 3, 2]
+    assert [each.number for each in finalists_of(archive, 4, 3)] == [5, 4, 3, 9]

@@ -132,3 +132,38 @@ def test_variants_that_are_all_refused_leave_the_best_as_it_was():
         archive.end_batch(found)
         assert {each.rival for each in variants.values()} == {archive.best.cases}
     assert (archive.best.number, archive.best.fitness) == (1, 60.0)
+
+
+DEEP = replace(PLAN, tuning=Tuning(evaluations=POINTS, deep=3 * POINTS))
+OPEN = """from podium.policies import tunable
+W = tunable(0.5, 0, 1)
+def score(pod, node):
+    return W * node.cpu_milli_left - 2.5 * (node.cpu_milli_left - pod.cpu_milli)
+"""
+
+
+def test_every_other_tuning_is_a_longer_one_of_the_best_so_far_with_all_its_numbers():
+    archive = archive_of(
+        member(1, 60.0, text=TEXT), member(2, 70.0, text=OPEN), member(3, 65.0, text=TEXT),
+        plan=DEEP,
+    )  # fmt: skip
+    tunings, parents, counts = Tunings(DEEP), [], []
+    for batch in range(5):
+        variants = tunings.generation(archive, range(100 * batch, 100 * batch + POINTS))
+        first = next(iter(variants.values()))
+        parents.append(first.parent)
+        counts.append(len(read_constants(first.text)))
+        tunings.end_batch(rows(variants, lambda **_: 1.0))
+    # The first has one generation; then the best so far three, with a number and weights as well.
+    assert parents[:4] == [2, 2, 2, 2]
+    assert counts[0] == 1
+    assert set(counts[1:4]) == {6}
+    assert parents[4] != 2
+
+
+def test_seeds_are_tuned_with_all_their_numbers_where_that_is_planned():
+    archive = archive_of(member(1, 60.0, text=OPEN), plan=DEEP, is_seed=True)
+    found = next(iter(Tunings(DEEP).generation(archive, range(POINTS)).values()))
+    assert len(read_constants(found.text)) == 6
+    before = next(iter(Tunings(PLAN).generation(archive, range(POINTS)).values()))
+    assert len(read_constants(before.text)) == 1
