@@ -52,13 +52,15 @@ class Placement:
         self.world, self.look_ahead, self.max_steps = world, look_ahead, max_steps
         self._weights = weights_of(reward)
         self._function: RewardFunction | None = reward if callable(reward) else None
-        self._bench: dict[int, list[Stage]] = {}
+        self._kept: dict[tuple[int, int], Stage] = {}
         self._kept_bytes = 0
         self._numbers = np.arange(environments)
         self._first = self._number_of(seed)
-        self._stages = [self._take(self._first + i) for i in range(environments)]
+        self._stages = [self._laid_out(i, self._plan_number(i, 0)) for i in range(environments)]
         self.num_nodes = max(len(stage.plan.cluster) for stage in self._stages)
         self._make_room(environments)
+        for i, stage in enumerate(self._stages):
+            self._connect(i, stage)
         self._choose_core()
         self._begin(self._numbers)
 
@@ -69,10 +71,9 @@ class Placement:
         """Begins all environments again, with the world's first seeds or from another one on."""
         if seed is not None:
             self._first = self._number_of(seed)
-        self._episodes[:] = 0
+        self._episodes[:] = -1
         for i in range(len(self)):
-            self._give(i)
-            self._stages[i] = self._take(self._first + i)
+            self._move_on(i)
         self._ended.clear()
         self._clear()
         self._begin(self._numbers)
@@ -158,7 +159,9 @@ class Placement:
         tries = 0
         while len(which):
             for i in which.tolist():
-                self._connect(i)
+                stage = self._stages[i]
+                stage.restore()
+                self._runs[i], self._tallies[i] = stage.record[0], stage.tally[0]
             self._advance(self._runs_seen, self._tallies, which, self._any_slots, self._any_slots)
             which = which[self._tallies["is_done"][which] != 0]
             tries += 1
@@ -170,16 +173,13 @@ class Placement:
             for i in which.tolist():
                 self._move_on(i)
 
-    def _connect(self, i: int) -> None:
-        stage = self._stages[i]
-        stage.restore()
-        self._runs[i : i + 1], self._tallies[i : i + 1] = stage.record, stage.tally
-        self.nodes[i], self.mask[i], self._runs["feasible"][i] = 0, False, self._places["mask"][i]
-        account = self._tallies[i]
+    def _connect(self, i: int, stage: Stage) -> None:
+        """Tells a run where its environment shows what."""
         for name in ("nodes", "pods", "context", "may_hold", "seen", "ahead", "parts"):
-            account[name] = self._places[name][i]
-        account["look_ahead"], account["hold_action"] = self.look_ahead, self.num_nodes
-        account["most_steps"] = self.max_steps or ENDLESS
+            stage.tally[name] = self._places[name][i]
+        stage.tally["look_ahead"], stage.tally["hold_action"] = self.look_ahead, self.num_nodes
+        stage.tally["most_steps"] = self.max_steps or ENDLESS
+        stage.record["feasible"] = self._places["mask"][i]
 
     def _settle(self, over: int) -> None:
         """Rewards the step, and begins what is over anew."""
@@ -217,16 +217,22 @@ class Placement:
 
     def _move_on(self, i: int) -> None:
         """Gives an environment the next plan that is its own."""
-        self._give(i)
         self._episodes[i] += 1
-        number = self._first + i + int(self._episodes[i]) * len(self)
-        self._stages[i] = stage = self._take(number)
-        if len(stage.plan.cluster) > self.num_nodes:
+        number = self._plan_number(i, int(self._episodes[i]))
+        stage = self._kept.get((i, number))
+        if stage is None:
+            stage = self._laid_out(i, number)
+            self._connect(i, stage)
+        size = len(stage.plan.cluster)
+        if size > self.num_nodes:
             raise UsageError(
-                f"the cluster of seed {stage.plan.seed} has {len(stage.plan.cluster):,} nodes, "
-                f"there is room for {self.num_nodes:,}",
+                f"the cluster of seed {stage.plan.seed} has {size:,} nodes, there is room for "
+                f"{self.num_nodes:,}",
                 where="argument world", hint="draw clusters of one size",
             )  # fmt: skip
+        self._stages[i] = stage
+        if size < self.num_nodes:
+            self.nodes[i, size:], self.mask[i, size:] = 0, False
         if not stage.plan.is_plain and self._variant == "plain":
             self._choose_core()
 
@@ -235,22 +241,20 @@ class Placement:
         seeds = self.world.seeds
         return seeds.index(seed) if seed in seeds else seed % len(seeds)
 
-    def _take(self, number: int) -> Stage:
-        """Takes a run that is laid out already, or lays it out."""
-        number %= len(self.world.seeds)
-        if self._bench.get(number):
-            stage = self._bench[number].pop()
-            self._kept_bytes -= stage.size
-            return stage
+    def _plan_number(self, i: int, episode: int) -> int:
+        """Names the seed of an episode by its place; each belongs to one environment alone."""
+        count = len(self.world.seeds)
+        own = max(1, -(-(count - i) // len(self._numbers)))
+        return (self._first + i + len(self._numbers) * (episode % own)) % count
+
+    def _laid_out(self, i: int, number: int) -> Stage:
         plan = self.world.plan(self.world.seeds[number])
         needs = self._weights is None or self._weights[PARTS.index("fragmentation")] != 0
-        return Stage(plan, number, has_fragmentation=bool(needs))
-
-    def _give(self, i: int) -> None:
-        stage = self._stages[i]
+        stage = Stage(plan, has_fragmentation=bool(needs))
         if self._kept_bytes + stage.size <= KEPT_BYTES:
-            self._bench.setdefault(stage.number, []).append(stage)
+            self._kept[i, number] = stage
             self._kept_bytes += stage.size
+        return stage
 
     def _choose_core(self) -> None:
         """Takes the plain core, unless some run needs the other."""

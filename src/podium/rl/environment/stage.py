@@ -32,8 +32,8 @@ _LINE = 64  # bytes of a cache line, where every array begins
 class Stage:
     """Owns the memory of one run, with a copy of how it begins."""
 
-    def __init__(self, plan: Plan, number: int, *, has_fragmentation: bool) -> None:
-        self.plan, self.number = plan, number
+    def __init__(self, plan: Plan, *, has_fragmentation: bool) -> None:
+        self.plan = plan
         self._state = _packed(plan)
         self._block = _block_of(self._state)
         self._fresh = self._block.copy()
