@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import UsageError
+from podium.model.records import pod_view
 from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, POD_FEATURES
 from podium.rl.environment.advance import advancer
 from podium.rl.environment.observation import MOST_AHEAD
@@ -23,7 +24,9 @@ from podium.rl.environment.world import World
 from podium.sim.interrupt import insistent
 from podium.sim.kernel import Variant
 from podium.sim.kernel.layout import RECORDS, RUN
+from podium.sim.plan import Plan
 from podium.sim.result import Result
+from podium.sim.stepping import Offer, read_only
 
 ANY_SLOT = -1
 """Leaves the GPU of a share pod to the run's rule."""
@@ -102,13 +105,22 @@ class Placement:
         self._ended.clear()
         return results
 
-    def plan_of(self, environment: int) -> Any:
+    def plan(self, environment: int) -> Plan:
         """Gives the plan that an environment runs now."""
         return self._stages[environment].plan
 
-    def offered(self, environment: int) -> int:
-        """Gives the number of the offered pod in the plan's order of arrival."""
-        return int(self._runs["offered"][environment])
+    def offer(self, environment: int) -> Offer:
+        """Shows the offered pod and the nodes as policies see them, to ask one what it would do."""
+        stage, run = self._stages[environment], self._runs[environment]
+        number, size = int(run["offered"]), len(stage.plan.cluster)
+        return Offer(
+            name=stage.plan.arrivals.names[number],
+            pod=pod_view(stage.pod(number)),
+            nodes=stage.nodes,
+            feasible=read_only(self.mask)[environment, :size],
+            may_hold=bool(self.mask[environment, -1]),
+            clock_s=float(run["clock"]),
+        )
 
     def _make_room(self, size: int) -> None:
         width = self.num_nodes
@@ -266,7 +278,7 @@ class Placement:
 
     def _refusal(self, i: int, action: int, slot: int) -> UsageError:
         plan = self._stages[i].plan
-        pod = f'environment {i}, pod "{plan.arrivals.names[self.offered(i)]}"'
+        pod = f'environment {i}, pod "{plan.arrivals.names[self._runs["offered"][i]]}"'
         if not 0 <= action < len(plan.cluster):
             said = f"{action} is neither a node nor {self.num_nodes}, which holds the pod"
         elif not self.mask[i, action]:

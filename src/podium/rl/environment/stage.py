@@ -15,6 +15,7 @@ from podium.sim.execution import collect
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
+from podium.sim.stepping import read_only
 from podium.sim.state import (
     CHANGED,
     Arrays,
@@ -49,6 +50,16 @@ class Stage:
     def size(self) -> int:
         """Counts the bytes that it holds, about."""
         return 3 * self._block.nbytes
+
+    @property
+    def nodes(self) -> npt.NDArray[Any]:
+        """Shows the nodes in rank order as they are now."""
+        return read_only(self._state.arrays["nodes"])
+
+    def pod(self, number: int) -> Any:
+        """Gives the record of a pod by its number in order of arrival."""
+        arrays = self._state.arrays
+        return arrays["shapes"][arrays["shape_of"][number]]
 
     def restore(self) -> None:
         """Puts everything back as it was before the first pod came."""
