@@ -6,10 +6,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podium.policies import load
 from podium.rl import Placement, World
-from podium.sim import Inflation, Replay, Rounds, Setup, simulate
-from podium.sim.protocols import Holding
+from podium.sim import Setup, simulate
 from podium.sim.stepping import HOLD_ACTION
 from support.agreement import same_result
 from support.instances import clusters, inflations, replays, rounds, workloads
@@ -61,9 +59,7 @@ def assert_episode_is_the_run(cluster, workload, policy, protocol, seed):
 
 @thoroughly(60)
 @given(clusters, workloads, probes, replays, seeds)
-def test_an_episode_of_a_replay_is_the_run_of_the_policy(
-    cluster, workload, policy, protocol, seed
-):
+def test_an_episode_of_a_replay_is_the_run_of_the_policy(cluster, workload, policy, protocol, seed):
     assert_episode_is_the_run(cluster, workload, policy, protocol, seed)
 
 
@@ -75,9 +71,7 @@ def test_an_episode_with_holds_is_the_run_of_the_policy(cluster, workload, polic
 
 @thoroughly(50)
 @given(st.data(), clusters, workloads, probes, seeds)
-def test_an_episode_of_an_inflation_is_the_run_of_the_policy(
-    data, cluster, workload, policy, seed
-):
+def test_an_episode_of_an_inflation_is_the_run_of_the_policy(data, cluster, workload, policy, seed):
     protocol = data.draw(inflations(cluster, workload))
     assert_episode_is_the_run(cluster, workload, policy, protocol, seed)
 

@@ -81,6 +81,13 @@ class Placement:
         self._clear()
         self._begin(self._numbers)
 
+    def skip(self) -> None:
+        """Leaves all episodes as they are and begins the next of each environment."""
+        for i in range(len(self)):
+            self._move_on(i)
+        self._clear()
+        self._begin(self._numbers)
+
     def step(self, actions: Actions, slots: Actions | None = None) -> None:
         """Decides the offered pod of every environment, and shows the next one.
 
@@ -149,7 +156,7 @@ class Placement:
 
     def _addresses(self) -> dict[str, list[int]]:
         """Says where each environment shows what, and keeps its account."""
-        own = {
+        own: dict[str, npt.NDArray[Any]] = {
             "nodes": self.nodes, "pods": self.pods, "context": self.context, "seen": self._seen,
             "ahead": self._ahead, "parts": self._parts, "mask": self.mask,
         }  # fmt: skip
@@ -219,9 +226,9 @@ class Placement:
         return which
 
     def _pay(self) -> None:
-        if self._function is None:
+        if self._weights is not None:
             np.matmul(self._parts, self._weights, out=self._paid)
-        else:
+        elif self._function is not None:
             self._paid[:] = self._function(self.outcome)
             self._allocation[:] = np.nan
         self.reward[:] = self._paid

@@ -15,7 +15,6 @@ from podium.sim.execution import collect
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
-from podium.sim.stepping import read_only
 from podium.sim.state import (
     CHANGED,
     Arrays,
@@ -26,6 +25,7 @@ from podium.sim.state import (
     connect_policy,
     connect_ranking,
 )
+from podium.sim.stepping import read_only
 
 _LINE = 64  # bytes of a cache line, where every array begins
 
