@@ -210,6 +210,7 @@ class ClusterPolicy:
     gpu_choice: GpuChoice = "best"
     notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
     terms: tuple[str, ...] = ()  # names of what its score is the sum of, where its origin has any
+    text: str = field(default="", repr=False)  # what was learned in words, where there is no source
     kind: ClassVar[Literal["cluster"]] = "cluster"
 
     @classmethod
@@ -269,7 +270,7 @@ Policy = PairPolicy | ClusterPolicy
 def _shown(policy: Policy) -> str:
     """Writes a policy's name, summary and text as HTML."""
     title = f"{policy.name} ({policy.kind}, {policy.origin}): {policy.summary}"
-    return html_code(title, policy.source.text if policy.source is not None else "")
+    return html_code(title, policy.source.text if policy.source is not None else policy.text)
 
 
 def policy_of(source: Source, name: str, origin: Origin = "file") -> Policy:
