@@ -1,0 +1,1 @@
+"""Evaluates trained networks from their weights: NumPy and Numba, never what trained them."""
