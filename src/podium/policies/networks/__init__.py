@@ -1,1 +1,0 @@
-"""Evaluates trained networks from their weights: NumPy and Numba, never what trained them."""
