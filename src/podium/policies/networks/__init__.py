@@ -1,0 +1,1 @@
+"""How the weights of trained networks decide, without what trained them."""
