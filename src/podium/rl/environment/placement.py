@@ -109,6 +109,10 @@ class Placement:
         """Gives the number of the offered pod in the plan's order of arrival."""
         return int(self._runs["offered"][environment])
 
+    def records(self, environment: int) -> tuple[npt.NDArray[Any], np.void]:
+        """Gives the records of an environment's nodes in rank order, and of the offered pod."""
+        return self._stages[environment].records(self.offered(environment))
+
     def _make_room(self, size: int) -> None:
         width = self.num_nodes
         self.nodes = np.zeros((size, width, NODE_FEATURES), np.float32)

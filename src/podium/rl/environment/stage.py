@@ -55,6 +55,11 @@ class Stage:
         self._block[:] = self._fresh
         self._began = time.perf_counter()
 
+    def records(self, pod: int) -> tuple[npt.NDArray[Any], np.void]:
+        """Gives the records of the nodes as they are, and of a pod."""
+        arrays = self._state.arrays
+        return arrays["nodes"], arrays["shapes"][arrays["shape_of"][pod]]
+
     def ended(self, record: npt.NDArray[Any]) -> Ended:
         """Keeps what a run has come to, so that the stage can be used again."""
         return Ended(self.plan, self._state.arrays, self._block.copy(), record.copy(), self._began)

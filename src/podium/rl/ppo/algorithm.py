@@ -83,8 +83,8 @@ class WarmStartSection:
 
     teacher: str = option("fed-gpu", "Policy whose placements are imitated first; empty: none.")
     steps: int = option(256, "Decisions of each environment to imitate.")
-    epochs: int = option(12, "Passes over them.")
-    learning_rate: float = option(2e-3, "Of the imitation.")
+    epochs: int = option(60, "Passes over them.")
+    learning_rate: float = option(3e-3, "Of the imitation; it falls to 0.")
     hold_bias: float = option(-2.0, "Logit of holding at the beginning.")
 
 

@@ -20,11 +20,12 @@ def lessons(
     environment: Placement, teacher: str, steps: int, rng: np.random.Generator
 ) -> tuple[Observations, Any]:
     """Plays the teacher's placements, some pods held by chance; gives what was seen and chosen."""
-    session = load(teacher)
+    policy = load(teacher)
+    sessions = [policy.session(environment.plan_of(i).trace.shapes()) for i in range(1)]
     rows: list[Observations] = []
     choices: list[npt.NDArray[np.int64]] = []
     for _ in range(steps):
-        chosen = environment.choices_of(session)
+        chosen = np.array([_choice(environment, sessions[0], i) for i in range(len(environment))])
         rows.append(
             Observations(
                 environment.nodes.copy(), environment.pods.copy(), environment.context.copy(),
@@ -33,6 +34,13 @@ def lessons(
         )
         choices.append(chosen)
         is_held = (rng.random(len(chosen)) < HELD) & environment.mask[:, -1]
-        environment.step(np.where(is_held, environment.mask.shape[1] - 1, chosen))
+        environment.step(np.where(is_held, environment.num_nodes, chosen))
     seen = Observations(*(jnp.asarray(np.concatenate(each)) for each in zip(*rows, strict=True)))
     return seen, jnp.asarray(np.concatenate(choices))
+
+
+def _choice(environment: Placement, session: Any, i: int) -> int:
+    nodes, pod = environment.records(i)
+    scores = session.scores(pod, nodes).scores
+    scores[~environment.mask[i, : len(nodes)]] = -np.inf
+    return int(scores.argmax())

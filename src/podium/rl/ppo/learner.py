@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
@@ -26,6 +25,9 @@ from podium.rl.ppo.network import CRITIC, Observations, first_parameters
 from podium.rl.ppo.update import Batch, Rules, act, imitate, optimiser, update, values_of
 
 ROUNDS_LEFT = CONTEXT_NAMES.index("rounds_left")
+IMITATED = 256
+"""Decisions in one step of the imitation."""
+
 FALL = 0.1
 """What the learning rate and the entropy fall to, as a share of the first."""
 
@@ -118,7 +120,7 @@ class PpoLearner:
             rate = warm.learning_rate * (1.0 - epoch / warm.epochs)
             self._w, moments, _ = imitate(
                 self._w, moments, jax.random.fold_in(key, epoch), seen, choices, rate,
-                self._rules, 512,
+                self._rules, IMITATED,
             )  # fmt: skip
 
     def _episode_seed(self) -> int:
@@ -141,9 +143,9 @@ class PpoLearner:
         environment, kept = self._environment, self._buffers
         settings = self._configuration.ppo
         environment.reset(self._episode_seed())
-        environment.finished()
         key, size = self._key(0), len(kept.last_values)
         owed = np.zeros(size, np.float32)  # of a sparse reward, what is paid at the end
+        endings: list[npt.NDArray[np.float64]] = []
         is_sparse = self._configuration.environment.reward == "sparse"
         for step in range(settings.steps):
             seen = self._note(step)
@@ -156,8 +158,9 @@ class PpoLearner:
                 owed += reward
                 reward, owed = np.where(is_done, owed, 0), np.where(is_done, 0, owed)
             kept.rewards[step], kept.is_done[step] = reward, is_done
+            endings.append(environment.final_allocation[is_done])
         last = np.asarray(values_of(self._w, self._seen()))
-        return kept._replace(last_values=last), self._figures(kept)
+        return kept._replace(last_values=last), _figures(kept, np.concatenate(endings))
 
     def _seen(self) -> Observations:
         shown = self._environment
@@ -173,21 +176,16 @@ class PpoLearner:
             row[step] = array
         return seen
 
-    def _figures(self, played: Batch) -> dict[str, float]:
-        ended = self._environment.finished()
-        held = played.actions == played.seen.mask.shape[-1] - 1
-        return {
-            "steps": float(held.size),
-            "episodes": float(len(ended)),
-            "reward": float(played.rewards.sum() / max(1, len(ended))),
-            "gpu_allocation": float(np.mean([each for each in map(_allocated_share, ended)]))
-            if ended else 0.0,
-            "held_share": float(held.mean()),
-        }  # fmt: skip
 
-
-def _allocated_share(result: Any) -> float:
-    return float(result.gpu_allocation)
+def _figures(played: Batch, allocations: npt.NDArray[np.float64]) -> dict[str, float]:
+    held = played.actions == played.seen.mask.shape[-1] - 1
+    return {
+        "steps": float(held.size),
+        "episodes": float(len(allocations)),
+        "reward": float(played.rewards.sum() / max(1, len(allocations))),
+        "gpu_allocation": float(allocations.mean()) if len(allocations) else 0.0,
+        "held_share": float(held.mean()),
+    }
 
 
 def rules_of(configuration: Configuration) -> Rules:
@@ -206,6 +204,3 @@ def _device_named(name: Device) -> Any:
         raise MissingError(
             f"JAX finds no {name} on this machine", hint="train with --device cpu"
         ) from error
-
-
-__all__ = ["PpoLearner", "jnp"]
