@@ -6,21 +6,40 @@ Nothing is imported before it is used; the environments need NumPy and Numba alo
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from podium.rl.environment.gym import PlacementEnv, PlacementVectorEnv
     from podium.rl.environment.placement import Placement
     from podium.rl.environment.rewards import REWARDS, Outcome
     from podium.rl.environment.world import World
 
-__all__ = ["REWARDS", "Outcome", "Placement", "World"]
+__all__ = ["REWARDS", "Outcome", "Placement", "PlacementEnv", "PlacementVectorEnv", "World"]
 
 _HOMES = {
     "REWARDS": "podium.rl.environment.rewards",
     "Outcome": "podium.rl.environment.rewards",
     "Placement": "podium.rl.environment.placement",
+    "PlacementEnv": "podium.rl.environment.gym",
+    "PlacementVectorEnv": "podium.rl.environment.gym",
     "World": "podium.rl.environment.world",
 }
+
+_NAME = "podium/Placement-v0"
+
+
+def _register() -> None:
+    """Makes the environments known to Gymnasium, where it is installed."""
+    if find_spec("gymnasium") is None:
+        return
+    import gymnasium
+
+    if _NAME not in gymnasium.registry:
+        home = "podium.rl.environment.gym"
+        gymnasium.register(
+            _NAME, f"{home}:PlacementEnv", vector_entry_point=f"{home}:PlacementVectorEnv"
+        )
 
 
 def __getattr__(name: str) -> Any:
@@ -33,3 +52,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+_register()

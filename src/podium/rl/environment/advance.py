@@ -37,13 +37,13 @@ def advance(runs: Any, tallies: Any, which: Any, actions: Any, slots: Any) -> in
         i = which[k]
         action = _meant(runs[i], tallies[i], actions[i])
         if runs[i].offered >= 0 and not is_allowed(runs[i], action, slots[i]):
-            return -1 - i
+            return int(-1 - i)
     count = 0
     for k in range(len(which)):
         i = which[k]
         _advance_one(runs[i], tallies[i], actions[i], slots[i])
         count += tallies[i].is_done
-    return count
+    return int(count)
 
 
 @inner

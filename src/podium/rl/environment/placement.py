@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import UsageError
+from podium.model.records import pod_view
 from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, POD_FEATURES
 from podium.rl.environment.advance import advancer
 from podium.rl.environment.observation import MOST_AHEAD
@@ -23,7 +24,9 @@ from podium.rl.environment.world import World
 from podium.sim.interrupt import insistent
 from podium.sim.kernel import Variant
 from podium.sim.kernel.layout import RECORDS, RUN
+from podium.sim.plan import Plan
 from podium.sim.result import Result
+from podium.sim.stepping import Offer, read_only
 
 ANY_SLOT = -1
 """Leaves the GPU of a share pod to the run's rule."""
@@ -52,13 +55,15 @@ class Placement:
         self.world, self.look_ahead, self.max_steps = world, look_ahead, max_steps
         self._weights = weights_of(reward)
         self._function: RewardFunction | None = reward if callable(reward) else None
-        self._bench: dict[int, list[Stage]] = {}
+        self._kept: dict[tuple[int, int], Stage] = {}
         self._kept_bytes = 0
         self._numbers = np.arange(environments)
         self._first = self._number_of(seed)
-        self._stages = [self._take(self._first + i) for i in range(environments)]
+        self._stages = [self._laid_out(i, self._plan_number(i, 0)) for i in range(environments)]
         self.num_nodes = max(len(stage.plan.cluster) for stage in self._stages)
         self._make_room(environments)
+        for i, stage in enumerate(self._stages):
+            self._connect(i, stage)
         self._choose_core()
         self._begin(self._numbers)
 
@@ -69,11 +74,17 @@ class Placement:
         """Begins all environments again, with the world's first seeds or from another one on."""
         if seed is not None:
             self._first = self._number_of(seed)
-        self._episodes[:] = 0
+        self._episodes[:] = -1
         for i in range(len(self)):
-            self._give(i)
-            self._stages[i] = self._take(self._first + i)
+            self._move_on(i)
         self._ended.clear()
+        self._clear()
+        self._begin(self._numbers)
+
+    def skip(self) -> None:
+        """Leaves all episodes as they are and begins the next of each environment."""
+        for i in range(len(self)):
+            self._move_on(i)
         self._clear()
         self._begin(self._numbers)
 
@@ -101,13 +112,22 @@ class Placement:
         self._ended.clear()
         return results
 
-    def plan_of(self, environment: int) -> Any:
+    def plan(self, environment: int) -> Plan:
         """Gives the plan that an environment runs now."""
         return self._stages[environment].plan
 
-    def offered(self, environment: int) -> int:
-        """Gives the number of the offered pod in the plan's order of arrival."""
-        return int(self._runs["offered"][environment])
+    def offer(self, environment: int) -> Offer:
+        """Shows the offered pod and the nodes as policies see them, to ask one what it would do."""
+        stage, run = self._stages[environment], self._runs[environment]
+        number, size = int(run["offered"]), len(stage.plan.cluster)
+        return Offer(
+            name=stage.plan.arrivals.names[number],
+            pod=pod_view(stage.pod(number)),
+            nodes=stage.nodes,
+            feasible=read_only(self.mask)[environment, :size],
+            may_hold=bool(self.mask[environment, -1]),
+            clock_s=float(run["clock"]),
+        )
 
     def records(self, environment: int) -> tuple[npt.NDArray[Any], np.void]:
         """Gives the records of an environment's nodes in rank order, and of the offered pod."""
@@ -140,7 +160,7 @@ class Placement:
 
     def _addresses(self) -> dict[str, list[int]]:
         """Says where each environment shows what, and keeps its account."""
-        own = {
+        own: dict[str, npt.NDArray[Any]] = {
             "nodes": self.nodes, "pods": self.pods, "context": self.context, "seen": self._seen,
             "ahead": self._ahead, "parts": self._parts, "mask": self.mask,
         }  # fmt: skip
@@ -162,7 +182,9 @@ class Placement:
         tries = 0
         while len(which):
             for i in which.tolist():
-                self._connect(i)
+                stage = self._stages[i]
+                stage.restore()
+                self._runs[i], self._tallies[i] = stage.record[0], stage.tally[0]
             self._advance(self._runs_seen, self._tallies, which, self._any_slots, self._any_slots)
             which = which[self._tallies["is_done"][which] != 0]
             tries += 1
@@ -174,16 +196,13 @@ class Placement:
             for i in which.tolist():
                 self._move_on(i)
 
-    def _connect(self, i: int) -> None:
-        stage = self._stages[i]
-        stage.restore()
-        self._runs[i : i + 1], self._tallies[i : i + 1] = stage.record, stage.tally
-        self.nodes[i], self.mask[i], self._runs["feasible"][i] = 0, False, self._places["mask"][i]
-        account = self._tallies[i]
+    def _connect(self, i: int, stage: Stage) -> None:
+        """Tells a run where its environment shows what."""
         for name in ("nodes", "pods", "context", "may_hold", "seen", "ahead", "parts"):
-            account[name] = self._places[name][i]
-        account["look_ahead"], account["hold_action"] = self.look_ahead, self.num_nodes
-        account["most_steps"] = self.max_steps or ENDLESS
+            stage.tally[name] = self._places[name][i]
+        stage.tally["look_ahead"], stage.tally["hold_action"] = self.look_ahead, self.num_nodes
+        stage.tally["most_steps"] = self.max_steps or ENDLESS
+        stage.record["feasible"] = self._places["mask"][i]
 
     def _settle(self, over: int) -> None:
         """Rewards the step, and begins what is over anew."""
@@ -211,9 +230,9 @@ class Placement:
         return which
 
     def _pay(self) -> None:
-        if self._function is None:
+        if self._weights is not None:
             np.matmul(self._parts, self._weights, out=self._paid)
-        else:
+        elif self._function is not None:
             self._paid[:] = self._function(self.outcome)
             self._allocation[:] = np.nan
         self.reward[:] = self._paid
@@ -221,16 +240,22 @@ class Placement:
 
     def _move_on(self, i: int) -> None:
         """Gives an environment the next plan that is its own."""
-        self._give(i)
         self._episodes[i] += 1
-        number = self._first + i + int(self._episodes[i]) * len(self)
-        self._stages[i] = stage = self._take(number)
-        if len(stage.plan.cluster) > self.num_nodes:
+        number = self._plan_number(i, int(self._episodes[i]))
+        stage = self._kept.get((i, number))
+        if stage is None:
+            stage = self._laid_out(i, number)
+            self._connect(i, stage)
+        size = len(stage.plan.cluster)
+        if size > self.num_nodes:
             raise UsageError(
-                f"the cluster of seed {stage.plan.seed} has {len(stage.plan.cluster):,} nodes, "
-                f"there is room for {self.num_nodes:,}",
+                f"the cluster of seed {stage.plan.seed} has {size:,} nodes, there is room for "
+                f"{self.num_nodes:,}",
                 where="argument world", hint="draw clusters of one size",
             )  # fmt: skip
+        self._stages[i] = stage
+        if size < self.num_nodes:
+            self.nodes[i, size:], self.mask[i, size:] = 0, False
         if not stage.plan.is_plain and self._variant == "plain":
             self._choose_core()
 
@@ -239,22 +264,20 @@ class Placement:
         seeds = self.world.seeds
         return seeds.index(seed) if seed in seeds else seed % len(seeds)
 
-    def _take(self, number: int) -> Stage:
-        """Takes a run that is laid out already, or lays it out."""
-        number %= len(self.world.seeds)
-        if self._bench.get(number):
-            stage = self._bench[number].pop()
-            self._kept_bytes -= stage.size
-            return stage
+    def _plan_number(self, i: int, episode: int) -> int:
+        """Names the seed of an episode by its place; each belongs to one environment alone."""
+        count = len(self.world.seeds)
+        own = max(1, -(-(count - i) // len(self._numbers)))
+        return (self._first + i + len(self._numbers) * (episode % own)) % count
+
+    def _laid_out(self, i: int, number: int) -> Stage:
         plan = self.world.plan(self.world.seeds[number])
         needs = self._weights is None or self._weights[PARTS.index("fragmentation")] != 0
-        return Stage(plan, number, has_fragmentation=bool(needs))
-
-    def _give(self, i: int) -> None:
-        stage = self._stages[i]
+        stage = Stage(plan, has_fragmentation=bool(needs))
         if self._kept_bytes + stage.size <= KEPT_BYTES:
-            self._bench.setdefault(stage.number, []).append(stage)
+            self._kept[i, number] = stage
             self._kept_bytes += stage.size
+        return stage
 
     def _choose_core(self) -> None:
         """Takes the plain core, unless some run needs the other."""
@@ -266,7 +289,7 @@ class Placement:
 
     def _refusal(self, i: int, action: int, slot: int) -> UsageError:
         plan = self._stages[i].plan
-        pod = f'environment {i}, pod "{plan.arrivals.names[self.offered(i)]}"'
+        pod = f'environment {i}, pod "{plan.arrivals.names[self._runs["offered"][i]]}"'
         if not 0 <= action < len(plan.cluster):
             said = f"{action} is neither a node nor {self.num_nodes}, which holds the pod"
         elif not self.mask[i, action]:

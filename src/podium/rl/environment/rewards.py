@@ -46,8 +46,11 @@ class Outcome:
         final_allocation: Figures,
     ) -> Outcome:  # fmt: skip
         """Shows the columns of what was written, by name."""
-        columns = [parts[:, i] for i in range(len(PARTS))]
-        return cls(*columns, is_held, is_done, final_allocation)
+        allocation, fragmentation, waiting, balance, compactness = parts.T
+        return cls(
+            allocation, fragmentation, waiting, balance, compactness, is_held, is_done,
+            final_allocation,
+        )  # fmt: skip
 
 
 RewardFunction = Callable[[Outcome], npt.ArrayLike]

@@ -25,6 +25,7 @@ from podium.sim.state import (
     connect_policy,
     connect_ranking,
 )
+from podium.sim.stepping import read_only
 
 _LINE = 64  # bytes of a cache line, where every array begins
 
@@ -32,8 +33,8 @@ _LINE = 64  # bytes of a cache line, where every array begins
 class Stage:
     """Owns the memory of one run, with a copy of how it begins."""
 
-    def __init__(self, plan: Plan, number: int, *, has_fragmentation: bool) -> None:
-        self.plan, self.number = plan, number
+    def __init__(self, plan: Plan, *, has_fragmentation: bool) -> None:
+        self.plan = plan
         self._state = _packed(plan)
         self._block = _block_of(self._state)
         self._fresh = self._block.copy()
@@ -49,6 +50,16 @@ class Stage:
     def size(self) -> int:
         """Counts the bytes that it holds, about."""
         return 3 * self._block.nbytes
+
+    @property
+    def nodes(self) -> npt.NDArray[Any]:
+        """Shows the nodes in rank order as they are now."""
+        return read_only(self._state.arrays["nodes"])
+
+    def pod(self, number: int) -> Any:
+        """Gives the record of a pod by its number in order of arrival."""
+        arrays = self._state.arrays
+        return arrays["shapes"][arrays["shape_of"][number]]
 
     def restore(self) -> None:
         """Puts everything back as it was before the first pod came."""

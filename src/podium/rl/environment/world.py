@@ -31,6 +31,7 @@ TRAINING_SEEDS = range(FIRST_SEED, SELECTION.start)
 DEMAND = 1.15
 """GPUs that are asked for in rounds, as a share of what there is: more than can be placed."""
 
+_ROUNDS = Rounds()
 _SPARE = 1.2  # of a family drawn by the mean pod, so that each draw asks for enough
 
 
@@ -39,7 +40,7 @@ class World:
     """Plans a run for every seed; the same seed gives the same run."""
 
     draw: Draw  # a cluster and a workload, by seed
-    protocol: Protocol = Rounds()
+    protocol: Protocol = _ROUNDS
     seeds: Sequence[int] = TRAINING_SEEDS
     ranks: Ranks = "shuffled"
     gpu_choice: GpuChoice = "best"  # which GPU a pod with a part of one gets, if nobody says it
@@ -69,7 +70,7 @@ class World:
         the GPUs of the cluster, 1.15 if nobody says so; 0 leaves the pods of the trace as they are.
         """
         own = {name: settings.pop(name) for name in _OWN if name in settings}
-        protocol = own.setdefault("protocol", Rounds())
+        protocol = own.setdefault("protocol", _ROUNDS)
         case = Case(trace, protocol="replay" if _is_replay(protocol) else "inflation", **settings)
         if isinstance(protocol, Inflation):
             demand = protocol.ratio if demand is None else demand
