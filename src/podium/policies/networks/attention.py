@@ -142,7 +142,7 @@ def may_wait(situation: Situation) -> bool:
     return situation.may_hold and situation.round < situation.max_rounds - 1
 
 
-def attention_policy(weights: Weights) -> ClusterPolicy:
+def make(weights: Weights) -> ClusterPolicy:
     """Builds the policy that a card and its arrays describe."""
     card = weights.card
     attention, may_hold = card.get("attention", "cross"), bool(card.get("may_hold", True))

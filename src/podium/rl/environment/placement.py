@@ -129,10 +129,6 @@ class Placement:
             clock_s=float(run["clock"]),
         )
 
-    def records(self, environment: int) -> tuple[npt.NDArray[Any], np.void]:
-        """Gives the records of an environment's nodes in rank order, and of the offered pod."""
-        return self._stages[environment].records(self.offered(environment))
-
     def _make_room(self, size: int) -> None:
         width = self.num_nodes
         self.nodes = np.zeros((size, width, NODE_FEATURES), np.float32)
@@ -154,6 +150,9 @@ class Placement:
         self._any_slots = np.full(size, ANY_SLOT, np.int64)
         self._episodes = np.zeros(size, np.int64)
         self._runs, self._tallies = np.zeros(size, RUN), np.zeros(size, TALLY)
+        # NumPy copies records field by field, which takes longer than all the rest.
+        self._run_bytes = self._runs.view(np.uint8).reshape(size, -1)
+        self._tally_bytes = self._tallies.view(np.uint8).reshape(size, -1)
         self._ended: deque[Ended] = deque(maxlen=max(KEPT_RESULTS, size))
         self._places = self._addresses()
         self.outcome = Outcome.of(self._parts, self._is_held, self.is_done, self._allocation)
@@ -184,7 +183,7 @@ class Placement:
             for i in which.tolist():
                 stage = self._stages[i]
                 stage.restore()
-                self._runs[i], self._tallies[i] = stage.record[0], stage.tally[0]
+                self._run_bytes[i], self._tally_bytes[i] = stage.run_bytes, stage.tally_bytes
             self._advance(self._runs_seen, self._tallies, which, self._any_slots, self._any_slots)
             which = which[self._tallies["is_done"][which] != 0]
             tries += 1
@@ -223,7 +222,7 @@ class Placement:
         self._allocation[which] = self.final_allocation[which] = self._tallies["allocation"][which]
         self.final_steps[which] = self._tallies["steps"][which]
         for i in which.tolist():
-            self._ended.append(self._stages[i].ended(self._runs[i : i + 1]))
+            self._ended.append(self._stages[i].ended(self._run_bytes[i]))
             if self.is_truncated[i]:
                 shown = {"nodes": self.nodes, "pods": self.pods, "context": self.context}
                 self.final[i] = {name: array[i].copy() for name, array in shown.items()}

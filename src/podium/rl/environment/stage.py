@@ -12,6 +12,7 @@ import numpy.typing as npt
 from podium.policies.fragmentation import typical_pods
 from podium.rl.environment.tally import TALLY
 from podium.sim.execution import collect
+from podium.sim.kernel.layout import RUN
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
@@ -44,6 +45,7 @@ class Stage:
         )
         self._model_shares = _model_shares(plan)
         self.tally = self._tally(has_fragmentation)
+        self.run_bytes, self.tally_bytes = self.record.view(np.uint8), self.tally.view(np.uint8)
         self._began = 0.0
 
     @property
@@ -66,14 +68,9 @@ class Stage:
         self._block[:] = self._fresh
         self._began = time.perf_counter()
 
-    def records(self, pod: int) -> tuple[npt.NDArray[Any], np.void]:
-        """Gives the records of the nodes as they are, and of a pod."""
-        arrays = self._state.arrays
-        return arrays["nodes"], arrays["shapes"][arrays["shape_of"][pod]]
-
-    def ended(self, record: npt.NDArray[Any]) -> Ended:
+    def ended(self, run: npt.NDArray[np.uint8]) -> Ended:
         """Keeps what a run has come to, so that the stage can be used again."""
-        return Ended(self.plan, self._state.arrays, self._block.copy(), record.copy(), self._began)
+        return Ended(self.plan, self._state.arrays, self._block.copy(), run.copy(), self._began)
 
     def _tally(self, has_fragmentation: bool) -> npt.NDArray[Any]:
         plan, arrays = self.plan, self._state.arrays
@@ -99,7 +96,7 @@ class Ended:
     plan: Plan
     arrays: Arrays
     block: npt.NDArray[np.uint8]
-    record: npt.NDArray[Any]
+    run: npt.NDArray[np.uint8]
     began: float
 
     def result(self) -> Result:
@@ -108,7 +105,8 @@ class Ended:
             name: part.view(self.arrays[name].dtype).reshape(self.arrays[name].shape)
             for name, part in _parts(self.arrays, self.block).items()
         }
-        return collect(self.plan, State({**self.arrays, **changed}, self.record), self.began)
+        state = State({**self.arrays, **changed}, self.run.view(RUN))
+        return collect(self.plan, state, self.began)
 
 
 def _packed(plan: Plan) -> State:

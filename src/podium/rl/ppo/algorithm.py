@@ -13,6 +13,9 @@ from podium.rl.training import SCORE, Judge
 if TYPE_CHECKING:
     from podium.rl.environment.world import World
 
+TRAINING_SEEDS = range(10_000, 12_048)
+"""A power of two of them: environments whose number divides it keep their plans laid out."""
+
 VALIDATION_SEEDS = range(2000, 2020)
 
 
@@ -39,10 +42,13 @@ class EnvironmentSection:
     """What an episode is, and what it is worth."""
 
     environments: int = option(64, "Episodes that are played at the same time.")
-    max_rounds: int = option(8, "Rounds in which the queue is offered.")
-    max_holds: int = option(4, "Holds after which a pod may no longer be held.")
+    max_rounds: int = option(6, "Rounds in which the queue is offered.")
+    max_holds: int = option(3, "Holds after which a pod may no longer be held.")
     look_ahead: int = option(4, "Pods behind the offered one that the network sees.")
     hold: bool = option(True, "Lets the policy hold pods back.")
+    hold_cost: float = option(
+        2e-5, "What a hold costs, as a share of the GPUs: pods wait for nothing otherwise."
+    )
     reward: Literal["dense", "sparse"] = option(
         "dense", "dense: GPU allocation gained by each decision; sparse: all of it at the end."
     )
@@ -116,7 +122,7 @@ def make_world(configuration: Configuration) -> World:
         for trace in work.traces
         for demand in work.demands
     ]  # fmt: skip
-    return World(lambda seed: draws[seed % len(draws)](seed), protocol)
+    return World(lambda seed: draws[seed % len(draws)](seed), protocol, TRAINING_SEEDS)
 
 
 def make_learner(configuration: Configuration, seed: int, device: Device) -> Learner:

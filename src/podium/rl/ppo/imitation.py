@@ -20,12 +20,12 @@ def lessons(
     environment: Placement, teacher: str, steps: int, rng: np.random.Generator
 ) -> tuple[Observations, Any]:
     """Plays the teacher's placements, some pods held by chance; gives what was seen and chosen."""
-    policy = load(teacher)
-    sessions = [policy.session(environment.plan_of(i).trace.shapes()) for i in range(1)]
+    # One table for all: what pods ask for differs little from episode to episode.
+    session = load(teacher).session(environment.plan(0).trace.shapes())
     rows: list[Observations] = []
     choices: list[npt.NDArray[np.int64]] = []
     for _ in range(steps):
-        chosen = np.array([_choice(environment, sessions[0], i) for i in range(len(environment))])
+        chosen = np.array([_choice(environment, session, i) for i in range(len(environment))])
         rows.append(
             Observations(
                 environment.nodes.copy(), environment.pods.copy(), environment.context.copy(),
@@ -40,7 +40,6 @@ def lessons(
 
 
 def _choice(environment: Placement, session: Any, i: int) -> int:
-    nodes, pod = environment.records(i)
-    scores = session.scores(pod, nodes).scores
-    scores[~environment.mask[i, : len(nodes)]] = -np.inf
-    return int(scores.argmax())
+    offer = environment.offer(i)
+    scores = session.scores(offer.pod, offer.nodes).scores
+    return int(np.where(offer.feasible, scores, -np.inf).argmax())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.policies import Policy
-from podium.policies.networks.attention import attention_policy
+from podium.policies.networks import attention
 from podium.policies.weights import Weights
 from podium.rl.environment.world import World
 from podium.rl.learner import Trained
@@ -18,14 +18,7 @@ from podium.sim.result import Result
 
 def policy_of_trained(trained: Trained, name: str = "ppo") -> Policy:
     """Builds the policy as it is served."""
-    return attention_policy(Weights(name, trained.arrays, trained.facts))
-
-
-def final_allocation(result: Result) -> float:
-    """Gives the share of the cluster's GPUs that is in use when all rounds are over."""
-    pods, placed = result.pods, result.is_placed
-    taken = pods["gpu_count"].astype(np.int64) * pods["gpu_milli"]
-    return float(taken[placed].sum() / max(1, result.plan.cluster.gpu_milli_total))
+    return attention.make(Weights(name, trained.arrays, trained.facts))
 
 
 def played(policy: Policy, world: World, seed: int) -> Result:
@@ -38,9 +31,9 @@ def figures_of_run(result: Result) -> dict[str, float]:
     """Lists what a run came to: GPUs allocated, pods placed, rounds waited, holds."""
     metrics = result.metrics
     return {
-        "gpu_allocation": final_allocation(result),
+        "gpu_allocation": metrics.gpu_allocation,
         "placed_share": float(result.is_placed.mean()),
-        "wait_rounds": float(metrics.waiting.mean_s),
+        "wait_rounds": float(result.start_s[result.is_placed].mean()) if metrics.placed else 0.0,
         "holds_per_pod": result.held_decisions / max(1, len(result.node)),
         "most_holds": float(result.holds.max(initial=0)),
         "held_in_the_end": float(metrics.held),

@@ -28,6 +28,9 @@ ROUNDS_LEFT = CONTEXT_NAMES.index("rounds_left")
 IMITATED = 256
 """Decisions in one step of the imitation."""
 
+EPISODES = 3
+"""An iteration begins so many episodes of each environment after the one before it."""
+
 FALL = 0.1
 """What the learning rate and the entropy fall to, as a share of the first."""
 
@@ -44,7 +47,7 @@ class PpoLearner:
         self._device = _device_named(device)
         rules = configuration.environment
         self._environment = Placement(
-            world, rules.environments, look_ahead=rules.look_ahead, seed=seed
+            world, rules.environments, look_ahead=rules.look_ahead, seed=world.seeds[0]
         )
         self._rules = rules_of(configuration)
         self._iterations = 0
@@ -111,7 +114,7 @@ class PpoLearner:
         self._is_warm = True
         if not warm.teacher:
             return
-        self._environment.reset(self._episode_seed() + 1)
+        self._environment.reset(self._episode_seed())
         rng = np.random.default_rng([self._seed, 1])
         seen, choices = lessons(self._environment, warm.teacher, warm.steps, rng)
         moments = optimiser(self._rules).init(self._w)
@@ -124,7 +127,9 @@ class PpoLearner:
             )  # fmt: skip
 
     def _episode_seed(self) -> int:
-        return self._seed + 100_003 * self._iterations
+        """Names the seed of the first environment's first episode in this iteration."""
+        seeds, size = self._world.seeds, self._configuration.environment.environments
+        return seeds[(self._seed + self._iterations * EPISODES) * size % len(seeds)]
 
     def _allocated(self) -> Batch:
         settings, size = self._configuration.ppo, self._configuration.environment.environments
@@ -146,14 +151,16 @@ class PpoLearner:
         key, size = self._key(0), len(kept.last_values)
         owed = np.zeros(size, np.float32)  # of a sparse reward, what is paid at the end
         endings: list[npt.NDArray[np.float64]] = []
-        is_sparse = self._configuration.environment.reward == "sparse"
+        rules = self._configuration.environment
+        is_sparse, hold_cost = rules.reward == "sparse", np.float32(rules.hold_cost)
         for step in range(settings.steps):
             seen = self._note(step)
             drawn, chances, values = act(self._w, jax.random.fold_in(key, step), seen)
             kept.actions[step] = np.asarray(drawn)
             kept.log_chances[step], kept.values[step] = np.asarray(chances), np.asarray(values)
             environment.step(kept.actions[step].astype(np.int64))
-            reward, is_done = environment.reward * settings.reward_scale, environment.is_done
+            is_done, held = environment.is_done, kept.actions[step] == environment.num_nodes
+            reward = (environment.reward - hold_cost * held) * settings.reward_scale
             if is_sparse:
                 owed += reward
                 reward, owed = np.where(is_done, owed, 0), np.where(is_done, 0, owed)

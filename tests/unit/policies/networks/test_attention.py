@@ -11,7 +11,7 @@ from podium.policies import HOLD
 from podium.policies.networks.attention import (
     AttentionChooser,
     AttentionNetwork,
-    attention_policy,
+    make,
     network_shapes,
 )
 from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, POD_FEATURES
@@ -83,7 +83,7 @@ def chooser(hold_bias: float) -> AttentionChooser:
     arrays = drawn()
     arrays["hold_v"] *= 0
     arrays["hold_c"][:] = hold_bias
-    policy = attention_policy(Weights("net", arrays, {"look_ahead": LOOK_AHEAD}))
+    policy = make(Weights("net", arrays, {"look_ahead": LOOK_AHEAD}))
     found = policy.chooser(0)
     assert isinstance(found, AttentionChooser)
     return found
@@ -133,10 +133,10 @@ def test_the_order_of_node_records_does_not_matter() -> None:
 def test_weights_of_another_network_are_refused() -> None:
     arrays = drawn()
     with pytest.raises(InputError, match="key_w"):
-        attention_policy(Weights("net", {k: v for k, v in arrays.items() if k != "key_w"}, {}))
+        make(Weights("net", {k: v for k, v in arrays.items() if k != "key_w"}, {}))
     with pytest.raises(InputError, match="attention"):
-        attention_policy(Weights("net", arrays, {"attention": "global"}))
+        make(Weights("net", arrays, {"attention": "global"}))
     arrays["node_w"] = arrays["node_w"][:-1]
     with pytest.raises(InputError, match="node_w has the shape"):
-        attention_policy(Weights("net", arrays, {}))
+        make(Weights("net", arrays, {}))
     assert POD.names  # the records that features are read from
