@@ -48,6 +48,27 @@ AIMS: dict[str, Aim] = {
 """The aims by name: a table is trained for one of them, and falls back to it."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Worths:
+    """What is known of states, one a row; a column is a place in the order, the last is to hold."""
+
+    values: npt.NDArray[np.float64]
+    visits: npt.NDArray[np.int64]
+    spreads: npt.NDArray[np.float64]  # variance of what a single visit was worth
+
+    def at(self, rows: Any) -> Worths:
+        """Returns what is known of some states."""
+        return Worths(self.values[rows], self.visits[rows], self.spreads[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """How much must be known of a place before it is preferred to what the aim takes by itself."""
+
+    least_visits: int = 20
+    errors: float = 2.0  # standard errors between the two
+
+
 @dataclass(frozen=True, slots=True)
 class Condensing:
     """How a cluster and the next pods become a state."""
@@ -77,11 +98,13 @@ class Condensing:
         )  # fmt: skip
 
     def states(
-        self, nodes: npt.NDArray[Any], pods: npt.NDArray[Any]
+        self, nodes: npt.NDArray[Any], pods: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
         """Condenses many clusters at once: (clusters, nodes) and (clusters, pods ahead).
 
-        Returns the keys of the states, and the numbers of the nodes in the order of the state.
+        Returns the keys of the states, and the numbers of the nodes in the order of the state. A
+        key tells where the offered pod fits, too: within a bin it fits the emptier nodes only, and
+        a table that mixed both cases would think ill of full nodes.
         """
         free = self.free(nodes)
         bins = _binned(free, self.node_bins)
@@ -92,8 +115,12 @@ class Condensing:
         order = np.argsort(place + 0.999 * free.mean(axis=-1), axis=-1, kind="stable")
         sorted_bins = np.take_along_axis(bins, order[..., None], axis=-2)
         ahead = self._pod_bins(nodes, pods)
-        flat = (len(nodes), -1)
-        return np.hstack([sorted_bins.reshape(flat), ahead.reshape(flat)]), order
+        fits, flat = np.take_along_axis(feasible, order, 1).astype(np.int16), (len(nodes), -1)
+        return np.hstack([sorted_bins.reshape(flat), ahead.reshape(flat), fits]), order
+
+    def width(self, nodes: int) -> int:
+        """Counts the numbers of a key."""
+        return (nodes + self.look_ahead) * len(self.resources) + nodes
 
     def _pod_bins(
         self, nodes: npt.NDArray[Any], pods: npt.NDArray[Any]
@@ -112,6 +139,24 @@ class Condensing:
         after = np.clip(used + self.wanted(pod, nodes), 0.0, 1.0)
         grown: Shares = (aim.worth(after) - aim.worth(used)).sum(axis=-1)
         return grown
+
+
+def decided(
+    worths: Worths, allowed: npt.NDArray[np.bool_], greedy: npt.NDArray[np.int64], care: Care
+) -> npt.NDArray[np.int64]:
+    """Chooses a place for each state: the best one that is surely better than what the aim takes.
+
+    Arrays have a row for each state and a column for each place, the last of which is to hold.
+    """
+    own = greedy[:, None]
+    errors = worths.spreads / np.maximum(1, worths.visits)
+    is_known = allowed & (worths.visits >= care.least_visits)
+    lead = worths.values - np.take_along_axis(worths.values, own, 1)
+    needed = care.errors * np.sqrt(errors + np.take_along_axis(errors, own, 1))
+    is_better = is_known & np.take_along_axis(is_known, own, 1) & (lead > needed)
+    best = np.where(is_better, worths.values, -np.inf).argmax(axis=1)
+    chosen: npt.NDArray[np.int64] = np.where(is_better.any(axis=1), best, greedy)
+    return chosen
 
 
 def _total(nodes: npt.NDArray[Any], resource: str) -> npt.NDArray[Any]:
@@ -146,30 +191,26 @@ def _binned(shares: Shares, bins: int) -> npt.NDArray[np.int16]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The states that were visited, and what each action was worth there."""
+    """The states that were visited, and what each place was worth there."""
 
     condensing: Condensing
     aim: str
-    keys: npt.NDArray[np.int16]  # (states, nodes * resources + pods ahead * resources)
-    values: npt.NDArray[np.float64]  # (states, nodes + 1): the last is to hold
-    visits: npt.NDArray[np.int64]  # (states, nodes + 1)
-    least_visits: int = 1  # of an action that is taken into account
+    keys: npt.NDArray[np.int16]  # (states, condensing.width(nodes))
+    worths: Worths  # (states, nodes + 1)
+    care: Care
 
     @property
     def nodes(self) -> int:
         """Counts the nodes of the clusters that the table knows."""
-        return int(self.values.shape[1]) - 1
+        return int(self.worths.values.shape[1]) - 1
 
     def sheet(self, most: int = 20) -> str:
         """Writes the states that were visited most, and what to do there, as a plain table."""
-        totals = self.visits.sum(axis=1)
-        chosen = np.argsort(-totals, kind="stable")[:most]
-        wide = self.nodes * len(self.condensing.resources)
-        titles = ["free of nodes", "pods", "visits", *(f"node {i + 1}" for i in range(self.nodes))]
-        rows = [[*titles, "hold", "takes"]]
-        for i in chosen.tolist():
-            row = [_bins(self.keys[i, :wide]), _bins(self.keys[i, wide:]), f"{totals[i]:,}"]
-            rows.append([*row, *self._worths(i), self._taken(i)])
+        totals = self.worths.visits.sum(axis=1)
+        places = [f"node {i + 1}" for i in range(self.nodes)]
+        shown = np.argsort(-totals, kind="stable")[:most].tolist()
+        rows = [["free of nodes", "pods", "fits", "visits", *places, "hold"]]
+        rows += [[*self._state(i), f"{totals[i]:,}", *self._shown_worths(i)] for i in shown]
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
                  for row in rows]  # fmt: skip
@@ -178,25 +219,25 @@ class Table:
     @property
     def description(self) -> str:
         """Describes in words what the table is about."""
-        of, known = self.condensing, f"{len(self.keys):,} states of {self.nodes} nodes"
+        of, visits = self.condensing, int(self.worths.visits.sum())
         return (
-            f"{known}, {int(self.visits.sum()):,} visits; aim {self.aim}: "
+            f"{len(self.keys):,} states of {self.nodes} nodes, {visits:,} visits; aim {self.aim}: "
             f"{AIMS[self.aim].summary}\n"
             f"bins of the free {', '.join(of.resources)} of nodes, the fullest first, "
-            f"0 to {of.node_bins - 1}; of pods 0 to {of.pod_bins - 1}; "
-            "worth of each node in that order, - where it was tried too seldom"
+            f"0 to {of.node_bins - 1}; of pods, 0 to {of.pod_bins - 1}\n"
+            "worth of each node in that order against the mean; - where it was tried too seldom"
         )
 
-    def _worths(self, state: int) -> list[str]:
-        both = zip(self.values[state], self.visits[state], strict=True)
-        return [f"{value:.1f}" if visits >= self.least_visits else "-" for value, visits in both]
+    def _state(self, state: int) -> list[str]:
+        key, size = self.keys[state], self.nodes
+        wide = size * len(self.condensing.resources)
+        fits = "".join("+" if each else "-" for each in key[len(key) - size :].tolist())
+        return [_bins(key[:wide]), _bins(key[wide : len(key) - size]), fits]
 
-    def _taken(self, state: int) -> str:
-        known = np.where(self.visits[state] >= self.least_visits, self.values[state], -np.inf)
-        best = int(known.argmax())
-        if not np.isfinite(known[best]):
-            return self.aim
-        return "hold" if best == self.nodes else f"node {best + 1}"
+    def _shown_worths(self, state: int) -> list[str]:
+        both = zip(self.worths.values[state], self.worths.visits[state], strict=True)
+        return [f"{value:.1f}" if visits >= self.care.least_visits else "-"
+                for value, visits in both]  # fmt: skip
 
 
 def _bins(bins: npt.NDArray[np.int16]) -> str:
@@ -217,33 +258,41 @@ class TableChooser:
         self._ahead = situation.ahead
 
     def choose(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> float:
-        """Gives the node that is worth most, or HOLD."""
-        worths, hold = self._worths(pod, nodes, feasible)
-        best = int(worths.argmax())
-        return HOLD if hold > worths[best] else best
+        """Gives the node that is surely worth most, or HOLD."""
+        _, order, place = self._asked(pod, nodes, feasible)
+        return HOLD if place == len(order) else int(order[place])
 
     def scores(
         self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]
     ) -> Shares:  # fmt: skip
-        """Gives the worth of every node; refuses all of them where the pod is to be held."""
-        worths, hold = self._worths(pod, nodes, feasible)
-        return np.full(len(nodes), HOLD) if hold > worths.max() else worths
+        """Gives the worth of every node, the chosen one's the highest; all HOLD for a hold."""
+        worths, order, place = self._asked(pod, nodes, feasible)
+        found = np.full(len(nodes), HOLD)
+        if place < len(order):
+            found[order] = worths
+            found[~feasible] = HOLD
+            # What is not surely better is not preferred, even where its mean is higher.
+            others = np.delete(found, order[place])
+            found[order[place]] = max(found[order[place]], np.max(others, initial=HOLD))
+            found[order[place]] = np.nextafter(found[order[place]], np.inf)
+        return found
 
-    def _worths(
+    def _asked(
         self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]
-    ) -> tuple[Shares, float]:
+    ) -> tuple[Shares, npt.NDArray[np.int64], int]:
+        """Returns the worth of each place, the nodes in that order, and the place to take."""
         table, pods = self._table, self._pods(pod)
-        keys, orders = table.condensing.states(nodes[None], pods[None])
+        keys, orders = table.condensing.states(nodes[None], pods[None], feasible[None])
+        order = orders[0]
+        grown = table.condensing.greedy(AIMS[table.aim], pods[:1], nodes[None])[0][order]
+        greedy = int(np.where(feasible[order], grown, -np.inf).argmax())
         row = self._rows.get(keys[0].tobytes()) if len(nodes) == table.nodes else None
-        if row is not None:
-            is_known = table.visits[row] >= table.least_visits
-            found = np.full(len(nodes), -np.inf)
-            found[orders[0]] = np.where(is_known[:-1], table.values[row, :-1], -np.inf)
-            found[~feasible] = -np.inf
-            if np.isfinite(found).any():
-                return found, float(table.values[row, -1]) if is_known[-1] else -np.inf
-        grown = table.condensing.greedy(AIMS[table.aim], pods[:1], nodes[None])[0]
-        return np.where(feasible, grown, -np.inf), -np.inf
+        if row is None:
+            return grown, order, greedy
+        allowed = np.append(feasible[order], True)[None]
+        worths = table.worths.at([row])
+        place = int(decided(worths, allowed, np.array([greedy]), table.care)[0])
+        return worths.values[0, :-1], order, place
 
     def _pods(self, pod: Any) -> npt.NDArray[Any]:
         size = self._table.condensing.look_ahead
@@ -267,18 +316,18 @@ def make(weights: Weights) -> ClusterPolicy:
     return ClusterPolicy(
         weights.name, lambda _seed: TableChooser(table),
         f"Q-table for {table.nodes} nodes: {AIMS[table.aim].summary}.",
-        origin="trained", may_hold=bool((table.visits[:, -1] >= table.least_visits).any()),
-        text=table.sheet(),
+        origin="trained", may_hold=True, text=table.sheet(),
     )  # fmt: skip
 
 
 def facts_of(table: Table) -> dict[str, Any]:
     """Describes a table as its card does."""
-    of = table.condensing
+    of, care = table.condensing, table.care
     return {
         "table_version": VERSION, "aim": table.aim, "resources": list(of.resources),
         "node_bins": of.node_bins, "pod_bins": of.pod_bins, "look_ahead": of.look_ahead,
-        "nodes": table.nodes, "states": len(table.keys), "least_visits": table.least_visits,
+        "nodes": table.nodes, "states": len(table.keys), "least_visits": care.least_visits,
+        "errors": care.errors,
     }  # fmt: skip
 
 
@@ -290,10 +339,9 @@ def read_table(weights: Weights) -> Table:
         of = Condensing(
             tuple(card["resources"]), card["node_bins"], card["pod_bins"], card["look_ahead"]
         )
-        table = Table(
-            of, str(card["aim"]), arrays["keys"], arrays["values"], arrays["visits"],
-            int(card["least_visits"]),
-        )  # fmt: skip
+        worths = Worths(arrays["values"], arrays["visits"], arrays["spreads"])
+        care = Care(int(card["least_visits"]), float(card["errors"]))
+        table = Table(of, str(card["aim"]), arrays["keys"], worths, care)
         _check(table, card)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         hint = "train again, or restore both files"
@@ -306,15 +354,15 @@ def read_table(weights: Weights) -> Table:
 def _check(table: Table, card: Mapping[str, Any]) -> None:
     if card["table_version"] != VERSION:
         raise ValueError(f"this Podium reads tables of version {VERSION}")
-    states, nodes = int(card["states"]), int(card["nodes"])
-    wide = (nodes + table.condensing.look_ahead) * len(table.condensing.resources)
+    states, nodes, worths = int(card["states"]), int(card["nodes"]), table.worths
     expected: dict[str, tuple[npt.NDArray[Any], tuple[int, int], str]] = {
-        "keys": (table.keys, (states, wide), "i"),
-        "values": (table.values, (states, nodes + 1), "f"),
-        "visits": (table.visits, (states, nodes + 1), "i"),
+        "keys": (table.keys, (states, table.condensing.width(nodes)), "i"),
+        "values": (worths.values, (states, nodes + 1), "f"),
+        "visits": (worths.visits, (states, nodes + 1), "i"),
+        "spreads": (worths.spreads, (states, nodes + 1), "f"),
     }
     for name, (array, shape, kind) in expected.items():
         if array.shape != shape or array.dtype.kind != kind:
             raise ValueError(f"{name} are {array.dtype} of shape {array.shape}, not {shape}")
-    if not np.isfinite(table.values).all():
+    if not (np.isfinite(worths.values).all() and np.isfinite(worths.spreads).all()):
         raise ValueError("a worth is not a finite number")

@@ -13,9 +13,12 @@ from podium.errors import UnknownName
 from podium.policies.networks.qtable import (
     AIMS,
     Aim,
+    Care,
     Condensing,
     Table,
+    Worths,
     absent_pods,
+    decided,
     facts_of,
 )
 from podium.rl.configuration import TrainingSection, option
@@ -30,6 +33,9 @@ FACTOR = 100.0
 FIRST_TRAINING_SEED = 1_000_000
 """Seeds of episodes are drawn from here on: far from all that is held out."""
 
+MEAN_SHARE = 0.002
+"""Weight of the last step in the running means of worth and time."""
+
 ROOM = 1024
 """States for which a new table has room; it doubles when they are used up."""
 
@@ -39,8 +45,8 @@ class StateSection:
     """How a cluster becomes a state of the table."""
 
     resources: tuple[str, ...] = option(("memory",), "What counts: cpu, memory, gpu.")
-    node_bins: int = option(10, "Bins of the free share of a node.")
-    pod_bins: int = option(10, "Bins of what a pod asks for.")
+    node_bins: int = option(20, "Bins of the free share of a node.")
+    pod_bins: int = option(20, "Bins of what a pod asks for.")
     look_ahead: int = option(1, "Pods in the state: the offered one, and those that come next.")
 
     def condensing(self) -> Condensing:
@@ -53,15 +59,16 @@ class LearningSection:
     """How the table learns."""
 
     aim: str = option("compact", "What is wanted: balance, compact, empty-nodes.")
-    gamma: float = option(0.3, "Weight of what comes after the next decision.")
+    gamma: float = option(0.9, "Weight of what comes after the next decision.")
     alpha: float = option(0.3, "Step of the first update of a value ...")
-    alpha_least: float = option(0.01, "... and the smallest step, many updates later.")
+    alpha_least: float = option(0.001, "... and the smallest step, many updates later.")
     epsilon: float = option(0.15, "Share of random decisions at first ...")
-    epsilon_least: float = option(0.02, "... and in the end.")
-    epsilon_half_life: float = option(300.0, "Episodes after which half of the way is gone.")
+    epsilon_least: float = option(0.1, "... and in the end.")
+    epsilon_half_life: float = option(2000.0, "Episodes after which half of the way is gone.")
     hold_penalty: float = option(1.0, "Costs of holding a pod that would fit, times 100.")
-    least_visits: int = option(20, "Visits after which the table is preferred to the aim itself.")
-    environments: int = option(20, "Clusters that are simulated at once.")
+    least_visits: int = option(50, "Visits of a node before it is preferred to the aim's own ...")
+    errors: float = option(2.5, "... and by how many standard errors it must be better.")
+    environments: int = option(100, "Clusters that are simulated at once.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ class Configuration:
     state: StateSection = field(default_factory=StateSection)
     learning: LearningSection = field(default_factory=LearningSection)
     training: TrainingSection = field(
-        default_factory=lambda: TrainingSection(episodes=2000, save_interval=200)
+        default_factory=lambda: TrainingSection(episodes=6000, save_interval=1000)
     )
 
 
@@ -83,35 +90,58 @@ class GrowingTable:
     actions: int
     width: int
     rows: dict[bytes, int] = field(default_factory=dict)
-    values: npt.NDArray[np.float64] = field(init=False)
-    visits: npt.NDArray[np.int64] = field(init=False)
+    worths: Worths = field(init=False)
 
     def __post_init__(self) -> None:
-        self.values = np.zeros((ROOM, self.actions))
-        self.visits = np.zeros((ROOM, self.actions), np.int64)
+        self.worths = _nothing(ROOM, self.actions)
 
     def row(self, key: bytes) -> int:
         """Finds the row of a state; a new state gets a new one."""
         found = self.rows.setdefault(key, len(self.rows))
-        if found == len(self.values):
-            self.values = np.concatenate([self.values, np.zeros_like(self.values)])
-            self.visits = np.concatenate([self.visits, np.zeros_like(self.visits)])
+        size = len(self.worths.values)
+        if found == size:
+            self._make_room(2 * size, self.worths)
         return found
+
+    def _make_room(self, size: int, known: Worths) -> None:
+        self.worths, count = _nothing(size, self.actions), len(known.values)
+        self.worths.values[:count] = known.values
+        self.worths.visits[:count] = known.visits
+        self.worths.spreads[:count] = known.spreads
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Returns keys, values and visits of the states in order of their first visit."""
         count = len(self.rows)
         keys = np.frombuffer(b"".join(self.rows), np.int16).reshape(count, self.width)
-        return {"keys": keys, "values": self.values[:count], "visits": self.visits[:count]}
+        known = self.worths.at(slice(count))
+        return {
+            "keys": keys, "values": known.values, "visits": known.visits, "spreads": known.spreads
+        }  # fmt: skip
 
     def restore(self, arrays: Arrays) -> None:
         """Takes up what `arrays` returned."""
         keys = np.ascontiguousarray(arrays["keys"], np.int16)
         self.rows = {key.tobytes(): i for i, key in enumerate(keys)}
         room = max(ROOM, 1 << (len(keys) - 1).bit_length()) if len(keys) else ROOM
-        self.values = np.zeros((room, self.actions))
-        self.visits = np.zeros((room, self.actions), np.int64)
-        self.values[: len(keys)], self.visits[: len(keys)] = arrays["values"], arrays["visits"]
+        self._make_room(room, Worths(arrays["values"], arrays["visits"], arrays["spreads"]))
+
+
+def _nothing(states: int, actions: int) -> Worths:
+    size = (states, actions)
+    return Worths(np.zeros(size), np.zeros(size, np.int64), np.zeros(size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Left:
+    """What the last decisions left behind, by environment."""
+
+    worth: npt.NDArray[np.float64]
+    is_held: npt.NDArray[np.bool_]
+    clock_s: npt.NDArray[np.float64]
+
+    @classmethod
+    def nothing(cls, size: int) -> _Left:
+        return cls(np.zeros(size), np.zeros(size, np.bool_), np.zeros(size))
 
 
 class QTableLearner:
@@ -121,58 +151,62 @@ class QTableLearner:
         self._configuration = configuration
         self._condensing = configuration.state.condensing()
         self._aim = aim_named(configuration.learning.aim)
+        self._care = Care(configuration.learning.least_visits, configuration.learning.errors)
         size = configuration.world.nodes
-        width = (size + self._condensing.look_ahead) * len(self._condensing.resources)
-        self._table = GrowingTable(size + 1, width)
+        self._table = GrowingTable(size + 1, self._condensing.width(size))
         self._random = np.random.default_rng(seed)
         self._episodes = 0
-        self._environment: VectorEnvironment | None = None
+        self._mean, self._span_s = 0.0, configuration.world.span_s
 
     def iterate(self) -> Mapping[str, float]:
         """Plays one episode in each environment and learns from every decision."""
         environment = self._begun()
         shown, size, epsilon = environment.observation, len(environment), self._epsilon()
-        tried, rewards = np.full((size, 2), -1), np.zeros(size)
+        tried, left = np.full((size, 2), -1), _Left.nothing(size)
         steps, total = 0, 0.0
         while not shown.is_done.all():
             active = ~shown.is_done
+            rewards = self._earned(left, environment, tried[:, 0] >= 0)
             pods = self._pods(environment)
-            keys, orders = self._condensing.states(shown.nodes, pods)
+            keys, orders = self._condensing.states(shown.nodes, pods, shown.feasible)
             rows = self._rows(keys, active)
             allowed = np.column_stack([np.take_along_axis(shown.feasible, orders, 1),
                                        shown.may_hold])  # fmt: skip
-            self._learn(tried, rewards, rows, allowed, active)
-            places = self._decided(rows, allowed, self._greedy(environment, orders), epsilon)
-            rewards = self._rewards(environment, orders, places)
+            best = self._best(environment, rows, orders, allowed)
+            self._learn(tried, rewards, np.column_stack([rows, best]), active)
+            places = self._explored(best, allowed, epsilon)
+            left = self._left(environment, orders, places)
             tried = np.where(active[:, None], np.column_stack([rows, places]), -1)
             environment.step(_actions(orders, places))
-            steps, total = steps + int(active.sum()), total + float(rewards[active].sum())
+            steps, total = steps + int(active.sum()), total + float(left.worth[active].sum())
         self._episodes += size
         return {
             "steps": steps, "episodes": size, "reward": total / max(1, steps),
-            "states": len(self._table.rows), "epsilon": epsilon,
+            "worth": self._mean, "states": len(self._table.rows), "epsilon": epsilon,
         }  # fmt: skip
 
     def trained(self) -> Trained:
         """Returns the table as it is now."""
         found, learning = self._table.arrays(), self._configuration.learning
         arrays = {name: array.copy() for name, array in found.items()}
-        table = Table(
-            self._condensing, learning.aim, arrays["keys"], arrays["values"], arrays["visits"],
-            learning.least_visits,
-        )  # fmt: skip
+        worths = Worths(arrays["values"], arrays["visits"], arrays["spreads"])
+        table = Table(self._condensing, learning.aim, arrays["keys"], worths, self._care)
         return Trained("q-table", arrays, facts_of(table))
 
     def state(self) -> Arrays:
         """Returns the table, the generator and the number of episodes."""
-        counts = np.array([self._episodes], np.int64)
-        return {**self._table.arrays(), "random": random_state(self._random), "counts": counts}
+        means = np.array([self._mean, self._span_s])
+        return {
+            **self._table.arrays(), "random": random_state(self._random), "means": means,
+            "counts": np.array([self._episodes], np.int64),
+        }  # fmt: skip
 
     def restore(self, state: Arrays) -> None:
         """Takes up what `state` returned."""
         self._table.restore(state)
         self._random = restored_generator(state["random"])
         self._episodes = int(state["counts"][0])
+        self._mean, self._span_s = state["means"].tolist()
 
     def _begun(self) -> VectorEnvironment:
         """Begins an episode in every environment, each with pods of its own seed."""
@@ -203,63 +237,85 @@ class QTableLearner:
                  for key, on in zip(keys, active, strict=True)]  # fmt: skip
         return np.array(found, np.int64)
 
-    def _greedy(
-        self, environment: VectorEnvironment, orders: npt.NDArray[np.int64]
-    ) -> npt.NDArray[Any]:
-        """Returns how much the aim likes each place by itself."""
+    def _best(
+        self, environment: VectorEnvironment, rows: npt.NDArray[np.int64],
+        orders: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_],
+    ) -> npt.NDArray[np.int64]:  # fmt: skip
+        """Returns the place that the table takes as it is now."""
         shown = environment.observation
         grown = self._condensing.greedy(self._aim, shown.pods, shown.nodes)
-        return np.take_along_axis(grown, orders, 1)
+        grown = np.take_along_axis(grown, orders, 1)
+        greedy = np.where(allowed[:, :-1], grown, -np.inf).argmax(axis=1)
+        return decided(self._table.worths.at(rows), allowed, greedy, self._care)
 
-    def _decided(
-        self, rows: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_],
-        greedy: npt.NDArray[Any], epsilon: float,
-    ) -> npt.NDArray[np.int64]:  # fmt: skip
-        """Chooses a place in the order of each state: the best known one, now and then any."""
-        draws = self._random.random((len(rows), allowed.shape[1] + 1))
-        is_known = allowed & (self._table.visits[rows] > 0)
-        known = np.where(is_known, self._table.values[rows], -np.inf)
-        unknown = np.where(allowed[:, :-1], greedy, -np.inf).argmax(axis=1)
-        best = np.where(is_known[:, :-1].any(axis=1), known.argmax(axis=1), unknown)
+    def _explored(
+        self, best: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_], epsilon: float
+    ) -> npt.NDArray[np.int64]:
+        """Takes the best place, and now and then any that is allowed."""
+        draws = self._random.random((len(best), allowed.shape[1] + 1))
         anything = np.where(allowed, draws[:, 1:], -1.0).argmax(axis=1)
         chosen: npt.NDArray[np.int64] = np.where(draws[:, 0] < epsilon, anything, best)
         return chosen
 
-    def _rewards(
+    def _left(
         self, environment: VectorEnvironment, orders: npt.NDArray[np.int64],
         places: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.float64]:  # fmt: skip
-        """Returns the worth of all nodes once the pods are placed; a hold costs its penalty."""
-        shown, size = environment.observation, len(environment)
+    ) -> _Left:  # fmt: skip
+        """Returns what the decisions leave behind: the worth of all nodes with the pods placed."""
+        shown, each = environment.observation, np.arange(len(environment))
         is_held = places == orders.shape[1]
-        each = np.arange(size)
         nodes = orders[each, np.where(is_held, 0, places)]
         used = 1 - self._condensing.free(shown.nodes)
-        used[each, nodes] += self._condensing.wanted(shown.pods, shown.nodes)[each, nodes]
-        worth = self._aim.worth(np.clip(used, 0.0, 1.0)).mean(axis=2).sum(axis=1)
-        penalty = self._configuration.learning.hold_penalty
-        return np.asarray(FACTOR * np.where(is_held, -penalty, worth), np.float64)
+        wanted = self._condensing.wanted(shown.pods, shown.nodes)[each, nodes]
+        used[each, nodes] += np.where(is_held[:, None], 0.0, wanted)
+        return _Left(self._worth(used), is_held, shown.clock_s.copy())
+
+    def _worth(self, used: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        worth = self._aim.worth(np.clip(used, 0.0, 1.0)).mean(axis=(1, 2))
+        return np.asarray(FACTOR * worth, np.float64)
+
+    def _earned(
+        self, left: _Left, environment: VectorEnvironment, is_tried: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.float64]:
+        """Returns by how much the worth was above its mean since the last decisions, times time.
+
+        Time counts in mean spans between decisions: a policy cannot earn more by being asked more
+        often.
+        """
+        shown = environment.observation
+        spans_s = np.where(is_tried, shown.clock_s - left.clock_s, 0.0)
+        now = self._worth(1 - self._condensing.free(shown.nodes))
+        worths = (left.worth + now) / 2
+        rewards = (worths - self._mean) * spans_s / self._span_s
+        rewards -= np.where(left.is_held, FACTOR * self._configuration.learning.hold_penalty, 0.0)
+        if is_tried.any():
+            total_s = float(spans_s.sum())
+            share = MEAN_SHARE * total_s / (self._span_s * len(spans_s))
+            self._mean += share * (
+                float((worths * spans_s).sum()) / max(1e-12, total_s) - self._mean
+            )
+            self._span_s += MEAN_SHARE * (total_s / int(is_tried.sum()) - self._span_s)
+        return rewards
 
     def _learn(
         self, tried: npt.NDArray[np.int64], rewards: npt.NDArray[np.float64],
-        rows: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_],
-        active: npt.NDArray[np.bool_],
+        then: npt.NDArray[np.int64], active: npt.NDArray[np.bool_],
     ) -> None:  # fmt: skip
-        """Moves the values of what was tried towards what came of it."""
-        table, of = self._table, self._configuration.learning
-        known = np.where(allowed & (table.visits[rows] > 0), table.values[rows], -np.inf)
-        # A state that nobody has seen is taken to go on as the last decision left it.
-        ahead = np.where(np.isfinite(known).any(axis=1), known.max(axis=1),
-                         rewards / (1 - of.gamma))  # fmt: skip
-        targets = (rewards + of.gamma * ahead).tolist()
-        for (row, place), target, on in zip(tried.tolist(), targets, active.tolist(), strict=True):
+        """Moves the values of what was tried towards what came of it, and what it led to."""
+        of, known = self._configuration.learning, self._table.worths
+        # A place that nobody has tried is taken to be as good as the mean: 0.
+        targets = rewards + of.gamma * known.values[then[:, 0], then[:, 1]]
+        for (row, place), target, on in zip(
+            tried.tolist(), targets.tolist(), active.tolist(), strict=True
+        ):
             if row < 0 or not on:  # an episode begins, or was cut off
                 continue
-            table.visits[row, place] += 1
-            count = int(table.visits[row, place])
+            known.visits[row, place] += 1
+            count = int(known.visits[row, place])
             step = max(of.alpha_least, of.alpha / (1 + of.alpha * (count - 1)))
-            before = table.values[row, place] if count > 1 else target
-            table.values[row, place] = before + step * (target - before)
+            away = target - known.values[row, place] if count > 1 else 0.0
+            known.values[row, place] = target + (step - 1) * away
+            known.spreads[row, place] += step * (away * away - known.spreads[row, place])
 
 
 def aim_named(name: str) -> Aim:

@@ -72,6 +72,11 @@ class World:
         rate = self.load * self.nodes / (self.size_mean * run_time_s)
         return min(1.0, rate * self.attempt_s)
 
+    @property
+    def span_s(self) -> float:
+        """Returns the mean time between two arrivals."""
+        return self.attempt_s / self._chance()
+
     def simulated(self, policy: Policy, resources: tuple[str, ...], seed: int) -> Result:
         """Runs a policy on the pods of a seed."""
         cluster, workload = self.cluster(resources), self.workload(resources, seed)
