@@ -18,7 +18,7 @@ from podium.evaluation.paired import Difference
 from podium.rl.configuration import Device, configuration_of
 from podium.rl.learner import Trained
 from podium.rl.ppo.algorithm import Configuration, make_judge, make_learner, make_world
-from podium.rl.training import Limits, Training, TrainingProgress
+from podium.rl.training import Hooks, Limits, Training, TrainingProgress
 
 WHOLE = "ppo"
 """The row with all parts, which the others are compared with."""
@@ -83,10 +83,8 @@ def _trained(
     limits: Limits = configuration.training.limits()
     with tempfile.TemporaryDirectory(prefix="podium-ablation-") as folder:
         learner = make_learner(configuration, seed, device)
-        training = Training(
-            learner, make_judge(configuration), Path(folder), limits, listener=listener
-        )
-        end = training.run()
+        hooks = Hooks(listener=listener)
+        end = Training(learner, make_judge(configuration), Path(folder), limits, hooks).run()
     return end.best, end.progress.steps
 
 
