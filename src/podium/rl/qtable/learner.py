@@ -228,6 +228,10 @@ class QTableLearner:
     def _pods(self, environment: VectorEnvironment) -> npt.NDArray[Any]:
         pods = absent_pods((len(environment), self._condensing.look_ahead))
         pods[:, 0] = environment.observation.pods
+        if self._condensing.look_ahead > 1:
+            for i in np.flatnonzero(~environment.observation.is_done).tolist():
+                ahead = environment.situation(i, self._condensing.look_ahead - 1).ahead
+                pods[i, 1 : 1 + len(ahead)] = ahead
         return pods
 
     def _rows(
