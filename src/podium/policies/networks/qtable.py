@@ -141,6 +141,19 @@ class Condensing:
         return grown
 
 
+def is_worse(
+    worths: Worths, best: npt.NDArray[np.int64], care: Care
+) -> npt.NDArray[np.bool_]:  # fmt: skip
+    """Tells which places are surely worse than the best one of their state."""
+    own = best[:, None]
+    errors = worths.spreads / np.maximum(1, worths.visits)
+    is_known = worths.visits >= care.least_visits
+    lead = np.take_along_axis(worths.values, own, 1) - worths.values
+    needed = care.errors * np.sqrt(errors + np.take_along_axis(errors, own, 1))
+    found: npt.NDArray[np.bool_] = is_known & np.take_along_axis(is_known, own, 1) & (lead > needed)
+    return found
+
+
 def decided(
     worths: Worths, allowed: npt.NDArray[np.bool_], greedy: npt.NDArray[np.int64], care: Care
 ) -> npt.NDArray[np.int64]:
@@ -148,12 +161,8 @@ def decided(
 
     Arrays have a row for each state and a column for each place, the last of which is to hold.
     """
-    own = greedy[:, None]
-    errors = worths.spreads / np.maximum(1, worths.visits)
-    is_known = allowed & (worths.visits >= care.least_visits)
-    lead = worths.values - np.take_along_axis(worths.values, own, 1)
-    needed = care.errors * np.sqrt(errors + np.take_along_axis(errors, own, 1))
-    is_better = is_known & np.take_along_axis(is_known, own, 1) & (lead > needed)
+    flipped = Worths(-worths.values, worths.visits, worths.spreads)
+    is_better = allowed & is_worse(flipped, greedy, care)
     best = np.where(is_better, worths.values, -np.inf).argmax(axis=1)
     chosen: npt.NDArray[np.int64] = np.where(is_better.any(axis=1), best, greedy)
     return chosen

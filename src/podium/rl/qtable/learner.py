@@ -20,6 +20,7 @@ from podium.policies.networks.qtable import (
     absent_pods,
     decided,
     facts_of,
+    is_worse,
 )
 from podium.rl.configuration import TrainingSection, option
 from podium.rl.learner import Arrays, Trained, random_state, restored_generator
@@ -182,7 +183,7 @@ class QTableLearner:
                                        shown.may_hold])  # fmt: skip
             best = self._best(environment, rows, orders, allowed)
             self._learn(tried, earned, np.column_stack([rows, best]), active)
-            places = self._explored(best, allowed, epsilon)
+            places = self._explored(rows, best, allowed, epsilon)
             left = self._left(environment, orders, places)
             tried = np.where(active[:, None], np.column_stack([rows, places]), -1)
             environment.step(_actions(orders, places))
@@ -261,11 +262,13 @@ class QTableLearner:
         return decided(self._table.worths.at(rows), allowed, greedy, self._care)
 
     def _explored(
-        self, best: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_], epsilon: float
-    ) -> npt.NDArray[np.int64]:
-        """Takes the best place, and now and then any that is allowed."""
+        self, rows: npt.NDArray[np.int64], best: npt.NDArray[np.int64],
+        allowed: npt.NDArray[np.bool_], epsilon: float,
+    ) -> npt.NDArray[np.int64]:  # fmt: skip
+        """Takes the best place, and now and then any that may still turn out to be better."""
         draws = self._random.random((len(best), allowed.shape[1] + 1))
-        anything = np.where(allowed, draws[:, 1:], -1.0).argmax(axis=1)
+        is_open = allowed & ~is_worse(self._table.worths.at(rows), best, self._care)
+        anything = np.where(is_open, draws[:, 1:], -1.0).argmax(axis=1)
         chosen: npt.NDArray[np.int64] = np.where(draws[:, 0] < epsilon, anything, best)
         return chosen
 
