@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from podium.rl.configuration import Device, TrainingSection, option, section
+from podium.rl.configuration import Device, TrainingSection, option
 from podium.rl.learner import Learner, Trained
 from podium.rl.training import SCORE, Judge
 
@@ -98,13 +98,15 @@ class WarmStartSection:
 class Configuration:
     """All of it."""
 
-    cluster: ClusterSection = section(ClusterSection)
-    workload: WorkloadSection = section(WorkloadSection)
-    environment: EnvironmentSection = section(EnvironmentSection)
-    network: NetworkSection = section(NetworkSection)
-    warm_start: WarmStartSection = section(WarmStartSection)
-    ppo: PpoSection = section(PpoSection)
-    training: TrainingSection = section(TrainingSection, episodes=20_000, save_interval=1000)
+    cluster: ClusterSection = field(default_factory=ClusterSection)
+    workload: WorkloadSection = field(default_factory=WorkloadSection)
+    environment: EnvironmentSection = field(default_factory=EnvironmentSection)
+    network: NetworkSection = field(default_factory=NetworkSection)
+    warm_start: WarmStartSection = field(default_factory=WarmStartSection)
+    ppo: PpoSection = field(default_factory=PpoSection)
+    training: TrainingSection = field(
+        default_factory=lambda: TrainingSection(episodes=20_000, save_interval=1000)
+    )
 
 
 def make_world(configuration: Configuration) -> World:
