@@ -11,6 +11,7 @@ from podium.rl.learner import Learner, Trained
 from podium.rl.training import SCORE, Judge
 
 if TYPE_CHECKING:
+    from podium.model import Cluster, Workload
     from podium.rl.environment.world import World
 
 TRAINING_SEEDS = range(10_000, 12_048)
@@ -24,6 +25,7 @@ class ClusterSection:
     """The clusters that are learned on."""
 
     nodes: int = option(16, "Nodes, drawn from the node types of the trace for every episode.")
+    seed: int = option(0, "Draws these nodes for all episodes; 0: others for every episode.")
     perturbed: bool = option(False, "Leaves some nodes out and resizes others (evaluation).")
 
 
@@ -69,16 +71,20 @@ class NetworkSection:
 class PpoSection:
     """Proximal policy optimisation (Schulman et al. 2017)."""
 
-    steps: int = option(512, "Decisions of each environment in one iteration.")
+    steps: int = option(
+        512, "Decisions of each environment in one iteration: more than a whole episode has."
+    )
     epochs: int = option(3, "Passes over the decisions of an iteration.")
     minibatches: int = option(16, "Parts of each pass.")
     discount: float = option(1.0, "Weight of what comes one decision later.")
-    trace: float = option(0.98, "Lambda of the generalised advantage estimate.")
+    trace: float = option(
+        1.0, "Lambda of the generalised advantage estimate; 1: what came of it in the end."
+    )
     clip: float = option(0.2, "How far the chance of an action may move in an iteration.")
     value_weight: float = option(0.5, "Weight of the critic's error.")
     max_gradient: float = option(0.5, "Norm to which gradients are cut.")
     learning_rate: float = option(1e-3, "At the beginning; it falls to a tenth.")
-    entropy: float = option(0.01, "Weight of the entropy at the beginning; it falls to a tenth.")
+    entropy: float = option(0.003, "Weight of the entropy at the beginning; it falls to a tenth.")
     schedule_iterations: int = option(200, "Iterations in which both fall.")
     reward_scale: float = option(10.0, "What rewards are multiplied by for the critic.")
 
@@ -91,6 +97,7 @@ class WarmStartSection:
     steps: int = option(256, "Decisions of each environment to imitate.")
     epochs: int = option(60, "Passes over them.")
     learning_rate: float = option(3e-3, "Of the imitation; it falls to 0.")
+    minibatch: int = option(256, "Decisions in one step of the imitation.")
     hold_bias: float = option(-2.0, "Logit of holding at the beginning.")
 
 
@@ -124,7 +131,13 @@ def make_world(configuration: Configuration) -> World:
         for trace in work.traces
         for demand in work.demands
     ]  # fmt: skip
-    return World(lambda seed: draws[seed % len(draws)](seed), protocol, TRAINING_SEEDS)
+    same = draws[0](cluster.seed)[0] if cluster.seed else None
+
+    def draw(seed: int) -> tuple[Cluster, Workload]:
+        nodes, pods = draws[seed % len(draws)](seed)
+        return same or nodes, pods
+
+    return World(draw, protocol, TRAINING_SEEDS)
 
 
 def make_learner(configuration: Configuration, seed: int, device: Device) -> Learner:

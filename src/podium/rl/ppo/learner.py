@@ -35,9 +35,6 @@ from podium.rl.ppo.update import (
 )
 
 ROUNDS_LEFT = CONTEXT_NAMES.index("rounds_left")
-IMITATED = 256
-"""Decisions in one step of the imitation."""
-
 EPISODES = 3
 """An iteration begins so many episodes of each environment after the one before it."""
 
@@ -132,7 +129,7 @@ class PpoLearner:
         for epoch in range(warm.epochs):
             rate = warm.learning_rate * (1.0 - epoch / warm.epochs)
             order = jax.random.fold_in(key, epoch)
-            learned, _ = imitate(learned, order, lessons, rate, self._rules, IMITATED)
+            learned, _ = imitate(learned, order, lessons, rate, self._rules, warm.minibatch)
         self._learned = begun(learned.w, self._rules)
 
     def _episode_seed(self) -> int:
@@ -164,10 +161,8 @@ class PpoLearner:
         rules = self._configuration.environment
         is_sparse, hold_cost = rules.reward == "sparse", np.float32(rules.hold_cost)
         for step in range(settings.steps):
-            seen = self._note(step)
-            drawn, chances, values = act(self._learned.w, jax.random.fold_in(key, step), seen)
-            kept.actions[step] = np.asarray(drawn)
-            kept.log_chances[step], kept.values[step] = np.asarray(chances), np.asarray(values)
+            drawn = act(self._learned.w, key, step, self._note(step))
+            kept.actions[step], kept.log_chances[step], kept.values[step] = jax.device_get(drawn)
             environment.step(kept.actions[step].astype(np.int64))
             is_done, held = environment.is_done, kept.actions[step] == environment.num_nodes
             reward = (environment.reward - hold_cost * held) * settings.reward_scale
@@ -176,22 +171,22 @@ class PpoLearner:
                 reward, owed = np.where(is_done, owed, 0), np.where(is_done, 0, owed)
             kept.rewards[step], kept.is_done[step] = reward, is_done
             endings.append(environment.final_allocation[is_done])
-        last = np.asarray(values_of(self._learned.w, self._seen()))
+        last = np.asarray(values_of(self._learned.w, self._shown()))
         return kept._replace(last_values=last), _figures(kept, np.concatenate(endings))
 
-    def _seen(self) -> Observations:
+    def _shown(self) -> Observations:
         shown = self._environment
-        mask = shown.mask.copy()
-        last = 1.5 / self._configuration.environment.max_rounds
-        # In the last round whatever fits is placed.
-        mask[:, -1] &= shown.context[:, ROUNDS_LEFT] > last
-        return Observations(shown.nodes.copy(), shown.pods.copy(), shown.context.copy(), mask)
+        return Observations(shown.nodes, shown.pods, shown.context, shown.mask)
 
     def _note(self, step: int) -> Observations:
-        seen = self._seen()
-        for row, array in zip(self._buffers.seen, seen, strict=True):
-            row[step] = array
-        return seen
+        """Keeps what is shown now for learning; nothing changes it before the next iteration."""
+        kept = Observations(*(each[step] for each in self._buffers.seen))
+        for row, shown in zip(kept, self._shown(), strict=True):
+            row[:] = shown
+        # In the last round whatever fits is placed.
+        last = 1.5 / self._configuration.environment.max_rounds
+        kept.mask[:, -1] &= kept.context[:, ROUNDS_LEFT] > last
+        return kept
 
 
 def _figures(played: Batch, allocations: npt.NDArray[np.float64]) -> dict[str, float]:

@@ -70,11 +70,12 @@ class Sample(NamedTuple):
 
 @partial(jax.jit)
 def act(
-    w: Parameters, key: jax.Array, seen: Observations
+    w: Parameters, key: jax.Array, step: int, seen: Observations
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Draws an action for each observation; gives its logarithmic chance and the values too."""
     found = forward(w, seen)
-    actions = jax.random.categorical(key, found.log_chances, axis=-1)
+    own_key = jax.random.fold_in(key, step)
+    actions = jax.random.categorical(own_key, found.log_chances, axis=-1)
     taken = jnp.take_along_axis(found.log_chances, actions[:, None], axis=-1)[:, 0]
     return actions, taken, found.values
 
