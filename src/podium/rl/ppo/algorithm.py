@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +12,6 @@ from podium.rl.learner import Learner, Trained
 from podium.rl.training import SCORE, Judge
 
 if TYPE_CHECKING:
-    from podium.model import Cluster, Workload
     from podium.rl.environment.world import World
 
 TRAINING_SEEDS = range(10_000, 12_048)
@@ -24,8 +24,7 @@ VALIDATION_SEEDS = range(2000, 2020)
 class ClusterSection:
     """The clusters that are learned on."""
 
-    nodes: int = option(16, "Nodes, drawn from the node types of the trace for every episode.")
-    seed: int = option(0, "Draws these nodes for all episodes; 0: others for every episode.")
+    nodes: int = option(16, "Nodes, in the proportions of the trace; 0: all that it has.")
     perturbed: bool = option(False, "Leaves some nodes out and resizes others (evaluation).")
 
 
@@ -33,7 +32,12 @@ class ClusterSection:
 class WorkloadSection:
     """The pods that are asked to be placed."""
 
-    traces: tuple[str, ...] = option(("openb",), "Traces or workload families, in turn.")
+    traces: tuple[str, ...] = option(
+        ("openb",), "Traces or workload families, in turn; mixed: by the mix below."
+    )
+    mix: tuple[float, ...] = option(
+        (0.3, 0.3, 0.4), "Shares of the demand of parts of a GPU, of one GPU and of eight."
+    )
     demands: tuple[float, ...] = option(
         (1.0, 1.1, 1.2, 1.3), "GPU demand of all pods, as shares of the cluster's GPUs, in turn."
     )
@@ -119,25 +123,22 @@ class Configuration:
 def make_world(configuration: Configuration) -> World:
     """Makes the world of a configuration: traces and demands in turn, by seed."""
     from podium.rl.environment.world import World
+    from podium.rl.ppo.mixture import MIXED, draw_mixed
     from podium.sim.protocols import Holding, Rounds
 
     cluster, work, rules = configuration.cluster, configuration.workload, configuration.environment
     protocol = Rounds(rules.max_rounds, Holding(max_holds=rules.max_holds if rules.hold else 0))
     draws = [
-        World.of_trace(
-            trace, demand=demand, nodes=cluster.nodes, is_perturbed=cluster.perturbed,
+        functools.partial(draw_mixed, cluster.nodes, demand, work.mix)
+        if trace == MIXED
+        else World.of_trace(
+            trace, demand=demand, nodes=cluster.nodes or None, is_perturbed=cluster.perturbed,
             protocol=protocol,
         ).draw
         for trace in work.traces
         for demand in work.demands
     ]  # fmt: skip
-    same = draws[0](cluster.seed)[0] if cluster.seed else None
-
-    def draw(seed: int) -> tuple[Cluster, Workload]:
-        nodes, pods = draws[seed % len(draws)](seed)
-        return same or nodes, pods
-
-    return World(draw, protocol, TRAINING_SEEDS)
+    return World(lambda seed: draws[seed % len(draws)](seed), protocol, TRAINING_SEEDS)
 
 
 def make_learner(configuration: Configuration, seed: int, device: Device) -> Learner:
