@@ -3,7 +3,7 @@
 python bench/selective_scheduling.py
 python bench/selective_scheduling.py --nodes 1213 --demands 1.3 --seeds 3
 python bench/selective_scheduling.py --workload mixed
-python bench/selective_scheduling.py --workload openb-16        # nodes that it never saw
+python bench/selective_scheduling.py --workload openb:16        # nodes that it never saw
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> None:
         world = make_world(
             create_config(
                 "ppo",
-                cluster={"nodes": 0 if options.workload == "openb-16" else options.nodes,
+                cluster={"nodes": 0 if options.workload == "openb:16" else options.nodes,
                          "perturbed": options.perturbed},
                 workload={"traces": [options.workload], "demands": [demand]},
             )
