@@ -1,0 +1,1 @@
+"""Networks that decide as policies: how weights are evaluated, without what trained them."""

@@ -1,0 +1,374 @@
+"""Scores a pod on a node by a small net over what would remain there, GPUs included.
+
+The net has one hidden layer and a direct path from every feature to the score. All that it reads is
+in one table: the weights, and what `prepare` derives from the demand of the workload, such as what
+a free part of a GPU is worth. So one compiled function serves every set of weights, and the net
+runs wherever a pair policy does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import InputError
+from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS
+from podium.model.workload import Shapes, gpu_demand
+from podium.policies.policy import PairPolicy, from_trusted_function
+from podium.policies.weights import Weights
+
+Array = npt.NDArray[np.float64]
+
+FEATURES = (
+    "wasted_gpu", "wasted_gpu_by_demand",
+    "starved_gpu_1", "starved_gpu_2", "starved_gpu_3",
+    "starved_gpu_by_demand_1", "starved_gpu_by_demand_2", "starved_gpu_by_demand_3",
+    "behind_on_gpu", "free_on_gpu", "opens_gpu", "whole_gpus_worth",
+    "free_gpu_after", "usable_gpu_after", "usable_gpu_by_demand_after", "whole_gpus_after",
+    "parts_after", "largest_part_after", "cpu_part_after", "cpu_after", "memory_part_after",
+    "cpu_per_gpu_after", "cpu_per_gpu_before", "starved_of_memory",
+    "pod_cpu", "pod_gpu", "pod_is_share", "pod_share", "pod_cpu_per_gpu", "pod_memory",
+    "node_gpus", "node_cpu", "node_cpu_per_gpu", "model_wanted_by_pod_gpu", "model_wanted",
+    "demand_of_shares", "demand_of_several", "demand_of_cpu_only",
+    "fits_behind", "gpu_lost_in_steps",
+)  # fmt: skip
+"""What the net sees of a pod on a node, as it would be once the pod is there."""
+
+NUM_FEATURES = len(FEATURES)
+LANES = 8
+"""Hidden units that are summed up side by side; their number is a multiple of it."""
+
+PARTS = GPU_MILLI + 1
+BIN_MILLI = 50
+NUM_BINS = GPU_MILLI // BIN_MILLI
+DEMAND_TERMS = 5
+NUM_COUNTS = 9  # 0 to 8 whole free GPUs
+NUM_LEVELS = 6  # of CPU beside a GPU: three for each of the two worths
+MODELS = 64
+
+# Where things are in the table.
+WORTH_1 = 0
+WORTH_2 = WORTH_1 + PARTS
+FITTING = WORTH_2 + PARTS
+WHOLE = FITTING + PARTS
+LEVELS = WHOLE + 17
+MODEL = LEVELS + NUM_LEVELS
+CONTEXT = MODEL + MODELS
+MEMORY = CONTEXT + 3
+STEPS = MEMORY + 1
+UNITS = STEPS + 4
+LINEAR = UNITS + 1
+NET = LINEAR + NUM_FEATURES
+"""Hidden units from here on: biases, weights feature by feature, and what each adds to the score."""
+
+CPU_PER_GPU = 8000.0  # CPU milli beside a GPU that makes a ratio one half
+MEMORY_MIB = 32768.0
+TWIN = -1e9
+"""The score of a GPU whose twin in a lower slot scores the same, and wins."""
+
+
+def shapes_of_arrays(hidden_units: int) -> dict[str, tuple[int, ...]]:
+    """Lists the arrays of a net, by name, with their shapes."""
+    return {
+        "hidden": (NUM_FEATURES, hidden_units),
+        "bias": (hidden_units,),
+        "out": (hidden_units,),
+        "linear": (NUM_FEATURES,),
+        "worth": (2, DEMAND_TERMS + NUM_BINS),  # of a free part of a GPU: by demand, and by size
+        "whole": (NUM_COUNTS + 1,),  # of whole free GPUs, and how demand counts in it
+        "levels": (3, NUM_LEVELS),  # CPU per GPU: logarithm, and by demand of GPU and other pods
+        "memory": (1,),  # the logarithm of MiB per GPU
+        "steps": (4,),
+        "models": (2,),
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """What a net knows of a workload."""
+
+    fitting: Array  # (PARTS,) part of the demand for shares of a GPU that fits a free part
+    filled: Array  # (PARTS,) milli of a free part that shares would fill if they came at random
+    exact: Array  # (PARTS,) part of the share pods that ask for just so much
+    counted: Array  # (PARTS,) part of the share pods that fit
+    several: Array  # (NUM_COUNTS,) part of GPU demand of pods that fit so many whole GPUs
+    models: Array  # (MODELS,) part of GPU demand that names a model
+    cpu_per_gpu: float  # cores beside a GPU that GPU pods ask for
+    cpu_only_per_gpu: float  # cores that pods without a GPU ask for, per GPU asked for by others
+    shares: float  # part of GPU demand of pods with a share of a GPU
+    multiple: float  # part of GPU demand of pods with several GPUs
+
+
+def demand_of(shapes: Shapes) -> Demand:
+    """Derives what a net knows of a workload, once for each list of shapes."""
+    if "mlp demand" not in shapes.derived:
+        shapes.derived["mlp demand"] = _demand(shapes)
+    found: Demand = shapes.derived["mlp demand"]
+    return found
+
+
+def _demand(shapes: Shapes) -> Demand:
+    pods, weights = shapes.pods, shapes.weights
+    gpu = gpu_demand(pods) * weights
+    total = max(float(gpu.sum()), 1e-9)
+    count, milli = pods["gpu_count"], pods["gpu_milli"]
+    is_share = (count > 0) & (milli < GPU_MILLI)
+    is_whole = (count > 0) & ~is_share
+    asked = np.bincount(milli[is_share], weights[is_share], PARTS)[:PARTS]
+    exact = asked / max(float(asked.sum()), 1e-9)
+    sizes = exact * np.arange(PARTS)
+    whole = np.bincount(np.minimum(count[is_whole], NUM_COUNTS - 1), gpu[is_whole], NUM_COUNTS)
+    cpu = pods["cpu_milli"] * weights
+    return Demand(
+        fitting=np.cumsum(sizes) / max(float(sizes.sum()), 1e-9),
+        filled=_filled(exact),
+        exact=exact,
+        counted=np.cumsum(exact),
+        several=np.cumsum(whole) / total,
+        models=_named_models(pods, gpu) / total,
+        cpu_per_gpu=float(cpu[count > 0].sum()) / total,
+        cpu_only_per_gpu=float(cpu[count == 0].sum()) / total,
+        shares=float(gpu[is_share].sum()) / total,
+        multiple=float(gpu[is_whole & (count > 1)].sum()) / total,
+    )
+
+
+def _filled(exact: Array) -> Array:
+    """Expects how much of each free part is filled by share pods that come at random and fit."""
+    asked = np.flatnonzero(exact)
+    asked = asked[asked > 0]
+    filled = np.zeros(PARTS)
+    for milli in range(1, PARTS):
+        fitting = asked[: np.searchsorted(asked, milli, "right")]
+        if len(fitting):
+            chances = exact[fitting]
+            filled[milli] = chances @ (fitting + filled[milli - fitting]) / chances.sum()
+    return filled
+
+
+def _named_models(pods: npt.NDArray[Any], gpu: npt.NDArray[Any]) -> Array:
+    """Sums the GPU demand that names each model; a pod that accepts several is split among them."""
+    named = np.zeros(MODELS)
+    for mask in np.unique(pods["gpu_models"]):
+        bits = [bit for bit in range(MAX_MODELS) if int(mask) >> bit & 1]
+        if mask != ANY_MODEL and bits:
+            named[bits] += gpu[pods["gpu_models"] == mask].sum() / len(bits)
+    return named
+
+
+def table_of(arrays: Mapping[str, Array], shapes: Shapes) -> Array:
+    """Lays weights and demand out as the table that `score` reads."""
+    demand = demand_of(shapes)
+    units = len(arrays["bias"])
+    table = np.zeros(NET + units * (NUM_FEATURES + 2))
+    table[WORTH_1:FITTING] = _worths(arrays["worth"], demand).ravel()
+    table[FITTING:WHOLE] = demand.fitting
+    whole = arrays["whole"][:NUM_COUNTS] + arrays["whole"][NUM_COUNTS] * demand.several
+    table[WHOLE:LEVELS] = np.concatenate([whole, np.repeat(whole[-1], 17 - NUM_COUNTS)])
+    by_demand = np.array([1.0, np.log1p(demand.cpu_per_gpu / 8), np.log1p(demand.cpu_only_per_gpu)])
+    table[LEVELS:MODEL] = np.exp(-np.clip(by_demand @ arrays["levels"], -4, 8))
+    wanted = arrays["models"][0] * demand.models + arrays["models"][1] * np.sqrt(demand.models)
+    table[MODEL:CONTEXT] = wanted
+    only = demand.cpu_only_per_gpu
+    table[CONTEXT:MEMORY] = demand.shares, demand.multiple, only / (only + 4)
+    table[MEMORY] = float(np.exp(-np.clip(arrays["memory"][0], 0, 20)))
+    table[STEPS:UNITS] = arrays["steps"]
+    table[UNITS] = units
+    table[LINEAR:NET] = arrays["linear"]
+    table[NET:] = np.concatenate([arrays["bias"], arrays["hidden"].ravel(), arrays["out"]])
+    return table
+
+
+def _worths(worth: Array, demand: Demand) -> Array:
+    """Values every free part of a GPU, in GPUs, in two ways."""
+    part = np.arange(PARTS) / GPU_MILLI
+    bins = np.minimum(np.arange(PARTS) // BIN_MILLI, NUM_BINS - 1)
+    terms = np.stack(
+        [
+            part,
+            part * demand.counted,
+            part * demand.fitting,
+            demand.filled / GPU_MILLI,
+            part * demand.exact,
+        ]
+    )
+    found: Array = worth[:, :DEMAND_TERMS] @ terms + worth[:, DEMAND_TERMS + bins] * part
+    return found
+
+
+def more_starved(before: float, after: float, cpu_before: float, cpu_after: float, level: float) -> float:
+    """Returns the free GPU that loses its CPU, where pods take one GPU with so much of it."""
+    return max(0.0, after - cpu_after * level) - max(0.0, before - cpu_before * level)
+
+
+def features(pod: Any, node: Any, gpu: int, table: Any) -> Any:
+    """Describes what would remain of a node, in GPUs and parts between 0 and 1."""
+    is_share = 0 < pod.gpu_milli < GPU_MILLI
+    has_gpu = pod.gpu_count > 0 and pod.gpu_milli > 0
+    here = node.gpu_milli_left[gpu] if gpu >= 0 else GPU_MILLI
+    behind = max(0, here - pod.gpu_milli)
+    free = whole = parts = largest = 0
+    worth_1 = worth_2 = 0.0
+    for slot in range(node.gpu_count):
+        left = node.gpu_milli_left[slot]
+        free += left
+        whole += 1 if left == GPU_MILLI else 0
+        parts += 1 if 0 < left < GPU_MILLI else 0
+        largest = max(largest, left if slot != gpu else behind)
+        worth_1 += table[WORTH_1 + left]
+        worth_2 += table[WORTH_2 + left]
+    count = pod.gpu_count if has_gpu else 0
+    taken = count * pod.gpu_milli / GPU_MILLI
+    taken_1 = count * (table[WORTH_1 + here] - table[WORTH_1 + behind])
+    taken_2 = count * (table[WORTH_2 + here] - table[WORTH_2 + behind])
+    opened = count if here == GPU_MILLI else 0
+    whole_after = max(0, whole - opened)
+    parts_after = parts
+    if is_share:
+        parts_after += (1 if behind > 0 else 0) - (0 if here == GPU_MILLI else 1)
+    elif whole_after == 0 and opened > 0:
+        largest = 0
+        for slot in range(node.gpu_count):
+            left = node.gpu_milli_left[slot]
+            largest = max(largest, left if left < GPU_MILLI else 0)
+    free_after = free / GPU_MILLI - taken
+    after_1, after_2 = worth_1 - taken_1, worth_2 - taken_2
+    cpu_before = float(node.cpu_milli_left)
+    cpu_after = cpu_before - pod.cpu_milli
+    cores_before, cores_after = cpu_before / 1000, cpu_after / 1000
+    memory_before = float(node.memory_mib_left)
+    memory_after = memory_before - pod.memory_mib
+    wasted_1, wasted_2 = taken_1 - taken, taken_2 - taken
+    starved_1 = more_starved(worth_1, after_1, cores_before, cores_after, table[LEVELS])
+    starved_2 = more_starved(worth_1, after_1, cores_before, cores_after, table[LEVELS + 1])
+    starved_3 = more_starved(worth_1, after_1, cores_before, cores_after, table[LEVELS + 2])
+    lost = (
+        table[STEPS + 1] * wasted_1 + table[STEPS + 2] * starved_1 + table[STEPS + 3] * starved_2
+    )
+    wanted = table[MODEL + max(0, node.gpu_model)]
+    share = 1.0 if is_share else 0.0
+    cpu_asked = float(pod.cpu_milli)
+    opens = share if here == GPU_MILLI else 0.0
+    of_gpus = (
+        wasted_1,
+        wasted_2,
+        starved_1,
+        starved_2,
+        starved_3,
+        more_starved(worth_2, after_2, cores_before, cores_after, table[LEVELS + 3]),
+        more_starved(worth_2, after_2, cores_before, cores_after, table[LEVELS + 4]),
+        more_starved(worth_2, after_2, cores_before, cores_after, table[LEVELS + 5]),
+        share * behind / GPU_MILLI,
+        share * here / GPU_MILLI,
+        opens,
+        table[WHOLE + min(whole, 16)] - table[WHOLE + min(whole_after, 16)],
+        free_after / 8,
+        after_1 / 8,
+        after_2 / 8,
+        whole_after / 8,
+        parts_after / 8,
+        largest / GPU_MILLI,
+    )
+    of_cpu_and_pod = (
+        cpu_after / max(1.0, float(node.cpu_milli_total)),
+        cpu_after / 100000,
+        memory_after / max(1.0, float(node.memory_mib_total)),
+        cpu_after / (cpu_after + CPU_PER_GPU * free_after + 1.0),
+        cpu_before / (cpu_before + CPU_PER_GPU * free / GPU_MILLI + 1.0),
+        more_starved(worth_1, after_1, memory_before, memory_after, table[MEMORY]),
+        cpu_asked / (cpu_asked + CPU_PER_GPU),
+        taken / 8,
+        share,
+        share * pod.gpu_milli / GPU_MILLI,
+        cpu_asked / (cpu_asked + CPU_PER_GPU * taken + 1.0),
+        pod.memory_mib / (pod.memory_mib + MEMORY_MIB),
+        node.gpu_count / 8,
+        node.cpu_milli_total / 100000,
+        node.cpu_milli_total / (node.cpu_milli_total + CPU_PER_GPU * node.gpu_count + 1.0),
+        wanted * min(1.0, taken),
+        wanted,
+        table[CONTEXT],
+        table[CONTEXT + 1],
+        table[CONTEXT + 2],
+        share * table[FITTING + behind],
+        float(int(table[STEPS] * lost)) / 8,
+    )
+    return of_gpus + of_cpu_and_pod
+
+
+def evaluate(seen: Any, table: Any) -> float:
+    """Runs the net on features."""
+    units = int(table[UNITS])
+    weights = NET + units
+    out = weights + NUM_FEATURES * units
+    score = 0.0
+    for index in range(NUM_FEATURES):
+        score += table[LINEAR + index] * seen[index]
+    for lane in range(0, units, LANES):
+        # Side by side: a sum has an order, and one at a time would wait for the one before.
+        at = NET + lane
+        a, b, c, d = table[at], table[at + 1], table[at + 2], table[at + 3]
+        e, f, g, h = table[at + 4], table[at + 5], table[at + 6], table[at + 7]
+        for index in range(NUM_FEATURES):
+            value, at = seen[index], weights + index * units + lane
+            a += table[at] * value
+            b += table[at + 1] * value
+            c += table[at + 2] * value
+            d += table[at + 3] * value
+            e += table[at + 4] * value
+            f += table[at + 5] * value
+            g += table[at + 6] * value
+            h += table[at + 7] * value
+        at = out + lane
+        score += table[at] * (a / (1.0 + abs(a)))
+        score += table[at + 1] * (b / (1.0 + abs(b)))
+        score += table[at + 2] * (c / (1.0 + abs(c)))
+        score += table[at + 3] * (d / (1.0 + abs(d)))
+        score += table[at + 4] * (e / (1.0 + abs(e)))
+        score += table[at + 5] * (f / (1.0 + abs(f)))
+        score += table[at + 6] * (g / (1.0 + abs(g)))
+        score += table[at + 7] * (h / (1.0 + abs(h)))
+    return score
+
+
+def score(pod, node, gpu, table):  # type: ignore[no-untyped-def]
+    """Scores by a net what would remain of the node, with what the demand can use of it."""
+    if len(table) < NET:
+        raise ValueError("the net has no table: prepare(shapes) makes it")
+    for lower in range(gpu):
+        if node.gpu_milli_left[lower] == node.gpu_milli_left[gpu]:
+            return TWIN
+    return evaluate(features(pod, node, gpu, table), table)
+
+
+def mlp_policy(name: str, arrays: Mapping[str, Array]) -> PairPolicy:
+    """Builds the policy of a net; every net is the same machine code with another table."""
+    return replace(
+        _function(), name=name, origin="trained", prepare=functools.partial(table_of, arrays)
+    )
+
+
+@functools.cache
+def _function() -> PairPolicy:
+    return replace(from_trusted_function(score, "mlp"), is_kept=True, origin="trained")
+
+
+def load_mlp(weights: Weights) -> PairPolicy:
+    """Builds the policy of weights that were saved, once their shapes have been checked."""
+    bias = weights.arrays.get("bias", np.zeros(0))
+    wanted = shapes_of_arrays(len(bias) if bias.ndim == 1 else 0)
+    is_whole = bias.ndim == 1 and len(bias) > 0 and len(bias) % LANES == 0
+    if not is_whole or {name: each.shape for name, each in weights.arrays.items()} != wanted:
+        raise InputError(
+            "the weights are not those of this net", where=weights.name,
+            hint=f"it has {NUM_FEATURES} features; train it again with this release",
+        )  # fmt: skip
+    arrays = {name: np.asarray(each, np.float64) for name, each in weights.arrays.items()}
+    if not all(np.isfinite(each).all() for each in arrays.values()):
+        raise InputError("a weight is not a finite number", where=weights.name)
+    return mlp_policy(weights.name, arrays)
