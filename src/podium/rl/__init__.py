@@ -1,0 +1,1 @@
+"""Learns policies by trial on the exact simulator."""

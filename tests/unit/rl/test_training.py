@@ -1,0 +1,149 @@
+"""The loop: limits, the best that is kept, early stop, and continuing exactly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from podium.errors import InputError
+from podium.rl.checkpoints import Checkpoint, Checkpoints
+from podium.rl.learner import Trained, random_state, restored_generator
+from podium.rl.records import FIGURES, read_figures
+from podium.rl.training import Hooks, Limits, Training
+
+
+class Walker:
+    """Learns nothing, but walks: its weight is a sum of random numbers."""
+
+    def __init__(self, seed=1000):
+        self._random = np.random.default_rng(seed)
+        self._weight = np.zeros(3)
+
+    def iterate(self):
+        self._weight += self._random.normal(size=3)
+        return {"steps": 10, "reward": float(self._weight[0])}
+
+    def trained(self):
+        return Trained("walk", {"weight": self._weight}, {"sizes": [3]})
+
+    def state(self):
+        return {"weight": self._weight, "random": random_state(self._random)}
+
+    def restore(self, state):
+        self._weight = state["weight"].copy()
+        self._random = restored_generator(state["random"])
+
+
+def judge(trained):
+    return {"score": float(trained.arrays["weight"].sum())}
+
+
+def train(folder: Path, hooks=None, **limits):
+    limits = Limits(**{"episodes": 40, "save_interval": 5, **limits})
+    return Training(Walker(), judge, folder, limits, hooks).run()
+
+
+def rows_without_times(folder: Path):
+    rows = read_figures(folder / FIGURES)
+    return [{name: row[name] for name in row if name != "steps_per_s"} for row in rows]
+
+
+def test_it_ends_at_the_limit_and_keeps_the_best(tmp_path):
+    end = train(tmp_path)
+    scores = [row["score"] for row in read_figures(tmp_path / FIGURES) if "score" in row]
+    assert end.is_complete
+    assert end.progress.episodes == 40
+    assert len(scores) == 8
+    assert end.progress.best_score == max(scores) == judge(end.best)["score"]
+    assert end.best.facts == {"sizes": [3]}
+
+
+def test_two_checkpoints_are_kept(tmp_path):
+    train(tmp_path)
+    names = sorted(each.name for each in tmp_path.glob("checkpoint-*"))
+    assert names == ["checkpoint-000000035.npz", "checkpoint-000000040.npz"]
+
+
+@pytest.mark.parametrize("stop_after", [1, 7, 10, 33])
+def test_a_stopped_training_goes_on_as_if_it_had_not_stopped(tmp_path, stop_after):
+    heard = []
+    hooks = Hooks(heard.append, is_stopped=lambda: len(heard) >= stop_after)
+    first = train(tmp_path / "parted", hooks)
+    assert not first.is_complete
+    assert first.progress.episodes == stop_after
+    parted, whole = train(tmp_path / "parted"), train(tmp_path / "whole")
+    assert parted.best.arrays["weight"].tobytes() == whole.best.arrays["weight"].tobytes()
+    assert parted.progress.best_episode == whole.progress.best_episode
+    assert rows_without_times(tmp_path / "parted") == rows_without_times(tmp_path / "whole")
+
+
+class Killed(BaseException):
+    """Stands for a power cut: nothing is saved any more."""
+
+
+def test_what_a_crash_lost_is_learned_again(tmp_path):
+    heard = []
+
+    def crash(progress):
+        heard.append(progress)
+        if len(heard) == 23:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(tmp_path / "parted", Hooks(crash))
+    parted, whole = train(tmp_path / "parted"), train(tmp_path / "whole")
+    assert parted.best.arrays["weight"].tobytes() == whole.best.arrays["weight"].tobytes()
+    assert rows_without_times(tmp_path / "parted") == rows_without_times(tmp_path / "whole")
+
+
+def test_it_stops_when_nothing_gets_better(tmp_path):
+    end = Training(
+        Walker(), lambda _: {"score": 1.0}, tmp_path, Limits(500, save_interval=5, patience=3)
+    ).run()
+    assert end.progress.episodes == 20
+    assert "no better validation 3 times" in end.ending
+
+
+def test_time_ends_it_and_is_told(tmp_path):
+    ticks = iter(range(10_000))
+    end = train(tmp_path, Hooks(clock=lambda: float(next(ticks))), episodes=None, seconds=12.0)
+    assert end.ending == "the time is up"
+    assert end.progress.share == 1.0
+    assert end.progress.eta_s == 0.0
+
+
+def test_progress_tells_speed_and_what_is_left(tmp_path):
+    heard, ticks = [], iter(range(10_000))
+    train(tmp_path, Hooks(heard.append, clock=lambda: 2.0 * next(ticks)), save_interval=100)
+    assert heard[9].steps_per_s == 5.0
+    assert heard[9].share == 0.25
+    assert heard[9].eta_s == 60.0
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path):
+    kept = Checkpoints(tmp_path)
+    for number in (1, 2):
+        kept.save(Checkpoint(number, {"a": np.full(2, number)}, {}))
+    newest = tmp_path / "checkpoint-000000002.npz"
+    newest.write_bytes(newest.read_bytes()[:100])
+    found = kept.newest()
+    assert found.iteration == 1
+    assert found.arrays["a"].tolist() == [1, 1]
+    (tmp_path / "checkpoint-000000001.npz").write_bytes(b"")
+    with pytest.raises(InputError, match="not a checkpoint"):
+        kept.newest()
+
+
+def test_a_checkpoint_is_no_program(tmp_path):
+    np.savez(tmp_path / "checkpoint-000000001.npz", facts=np.array([{"a": 1}], object))
+    with pytest.raises(InputError, match="not a checkpoint"):
+        Checkpoints(tmp_path).newest()
+
+
+def test_a_line_that_was_cut_off_is_left_out(tmp_path):
+    file = tmp_path / FIGURES
+    file.write_text(json.dumps({"iteration": 1, "reward": 2.0}) + '\n{"iterat', encoding="utf-8")
+    assert read_figures(file) == [{"iteration": 1, "reward": 2.0}]
