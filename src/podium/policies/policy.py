@@ -210,6 +210,7 @@ class ClusterPolicy:
     gpu_choice: GpuChoice = "best"
     notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
     terms: tuple[str, ...] = ()  # names of what its score is the sum of, where its origin has any
+    text: str = field(default="", repr=False)  # what was learned in words, where there is no source
     kind: ClassVar[Literal["cluster"]] = "cluster"
 
     @classmethod

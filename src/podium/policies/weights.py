@@ -10,6 +10,7 @@ import io
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,19 @@ class Weights:
     card: Mapping[str, Any]
 
 
-NETWORKS: dict[str, Callable[[Weights], Policy]] = {}
+def _of(module: str) -> Callable[[Weights], Policy]:
+    """Makes policies by a module of `podium.policies.networks`, which is imported when needed."""
+
+    def make(weights: Weights) -> Policy:
+        policy: Policy = import_module(f"podium.policies.networks.{module}").make(weights)
+        return policy
+
+    return make
+
+
+NETWORKS: dict[str, Callable[[Weights], Policy]] = {
+    "q-table": _of("qtable"),
+}
 """Makes a policy of weights, by the name of the network."""
 
 

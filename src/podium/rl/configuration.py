@@ -158,7 +158,7 @@ def _built(kind: type[Any], given: Any, path: tuple[str, ...], document: Documen
 
 
 def _merged(kind: type[Any], key: str, built: Any, given: Any) -> Any:
-    factory = _fields(kind)[key].default_factory
+    factory: Any = _fields(kind)[key].default_factory
     if not dataclasses.is_dataclass(built) or factory is dataclasses.MISSING:
         return built
     return dataclasses.replace(factory(), **{name: getattr(built, name) for name in given})

@@ -1,0 +1,335 @@
+"""Learns a Q-table: many small clusters at once on the simulator's own core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.errors import UnknownName
+from podium.policies.networks.qtable import (
+    AIMS,
+    Aim,
+    Care,
+    Condensing,
+    Table,
+    Worths,
+    absent_pods,
+    decided,
+    facts_of,
+)
+from podium.rl.configuration import TrainingSection, option
+from podium.rl.learner import Arrays, Trained, random_state, restored_generator
+from podium.rl.qtable.world import World
+from podium.sim import Replay, Setup
+from podium.sim.stepping import HOLD_ACTION, VectorEnvironment, stepped_plan
+
+FACTOR = 100.0
+"""Rewards are percents, as in the original."""
+
+FIRST_TRAINING_SEED = 1_000_000
+"""Seeds of episodes are drawn from here on: far from all that is held out."""
+
+MEAN_SHARE = 0.002
+"""Weight of the last step in the running means of worth and time."""
+
+ROOM = 1024
+"""States for which a new table has room; it doubles when they are used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateSection:
+    """How a cluster becomes a state of the table."""
+
+    resources: tuple[str, ...] = option(("memory",), "What counts: cpu, memory, gpu.")
+    node_bins: int = option(10, "Bins of the free share of a node.")
+    pod_bins: int = option(10, "Bins of what a pod asks for.")
+    look_ahead: int = option(1, "Pods in the state: the offered one, and those that come next.")
+
+    def condensing(self) -> Condensing:
+        """Returns how states are condensed."""
+        return Condensing(self.resources, self.node_bins, self.pod_bins, self.look_ahead)
+
+
+@dataclass(frozen=True, slots=True)
+class LearningSection:
+    """How the table learns."""
+
+    aim: str = option("compact", "What is wanted: balance, compact, empty-nodes.")
+    gamma: float = option(0.3, "Weight of what comes after the next decision.")
+    alpha: float = option(0.3, "Step of the first update of a value ...")
+    alpha_least: float = option(0.01, "... and the smallest step, many updates later.")
+    epsilon: float = option(0.15, "Share of random decisions at first ...")
+    epsilon_least: float = option(0.02, "... and in the end.")
+    epsilon_half_life: float = option(300.0, "Episodes after which half of the way is gone.")
+    hold_penalty: float = option(1.0, "Costs of holding a pod that would fit, times 100.")
+    least_visits: int = option(20, "Visits of a node before it is preferred to the aim's own ...")
+    errors: float = option(2.0, "... and by how many standard errors it must be better.")
+    environments: int = option(20, "Clusters that are simulated at once.")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Everything about the training of a Q-table."""
+
+    world: World = field(default_factory=World)
+    state: StateSection = field(default_factory=StateSection)
+    learning: LearningSection = field(default_factory=LearningSection)
+    training: TrainingSection = field(
+        default_factory=lambda: TrainingSection(episodes=2000, save_interval=200)
+    )
+
+
+@dataclass(slots=True)
+class GrowingTable:
+    """A table that grows with the states that are visited."""
+
+    actions: int
+    width: int
+    rows: dict[bytes, int] = field(default_factory=dict)
+    worths: Worths = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.worths = _nothing(ROOM, self.actions)
+
+    def row(self, key: bytes) -> int:
+        """Finds the row of a state; a new state gets a new one."""
+        found = self.rows.setdefault(key, len(self.rows))
+        size = len(self.worths.values)
+        if found == size:
+            self._make_room(2 * size, self.worths)
+        return found
+
+    def _make_room(self, size: int, known: Worths) -> None:
+        self.worths, count = _nothing(size, self.actions), len(known.values)
+        self.worths.values[:count] = known.values
+        self.worths.visits[:count] = known.visits
+        self.worths.spreads[:count] = known.spreads
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns keys, values and visits of the states in order of their first visit."""
+        count = len(self.rows)
+        keys = np.frombuffer(b"".join(self.rows), np.int16).reshape(count, self.width)
+        known = self.worths.at(slice(count))
+        return {
+            "keys": keys, "values": known.values, "visits": known.visits, "spreads": known.spreads
+        }  # fmt: skip
+
+    def restore(self, arrays: Arrays) -> None:
+        """Takes up what `arrays` returned."""
+        keys = np.ascontiguousarray(arrays["keys"], np.int16)
+        self.rows = {key.tobytes(): i for i, key in enumerate(keys)}
+        room = max(ROOM, 1 << (len(keys) - 1).bit_length()) if len(keys) else ROOM
+        self._make_room(room, Worths(arrays["values"], arrays["visits"], arrays["spreads"]))
+
+
+def _nothing(states: int, actions: int) -> Worths:
+    size = (states, actions)
+    return Worths(np.zeros(size), np.zeros(size, np.int64), np.zeros(size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Left:
+    """What the last decisions left behind, by environment."""
+
+    worth: npt.NDArray[np.float64]
+    is_held: npt.NDArray[np.bool_]
+    clock_s: npt.NDArray[np.float64]
+
+    @classmethod
+    def nothing(cls, size: int) -> _Left:
+        return cls(np.zeros(size), np.zeros(size, np.bool_), np.zeros(size))
+
+
+class QTableLearner:
+    """Learns from one episode of each environment in every iteration."""
+
+    def __init__(self, configuration: Configuration, seed: int) -> None:
+        self._configuration = configuration
+        self._condensing = configuration.state.condensing()
+        self._aim = aim_named(configuration.learning.aim)
+        self._care = Care(configuration.learning.least_visits, configuration.learning.errors)
+        size = configuration.world.nodes
+        self._table = GrowingTable(size + 1, self._condensing.width(size))
+        self._random = np.random.default_rng(seed)
+        self._episodes = 0
+        self._mean, self._span_s = 0.0, configuration.world.span_s
+
+    def iterate(self) -> Mapping[str, float]:
+        """Plays one episode in each environment and learns from every decision."""
+        environment = self._begun()
+        shown, size, epsilon = environment.observation, len(environment), self._epsilon()
+        tried, left = np.full((size, 2), -1), _Left.nothing(size)
+        steps, total = 0, 0.0
+        while not shown.is_done.all():
+            active = ~shown.is_done
+            rewards = self._earned(left, environment, tried[:, 0] >= 0)
+            pods = self._pods(environment)
+            keys, orders = self._condensing.states(shown.nodes, pods, shown.feasible)
+            rows = self._rows(keys, active)
+            allowed = np.column_stack([np.take_along_axis(shown.feasible, orders, 1),
+                                       shown.may_hold])  # fmt: skip
+            best = self._best(environment, rows, orders, allowed)
+            self._learn(tried, rewards, np.column_stack([rows, best]), active)
+            places = self._explored(best, allowed, epsilon)
+            left = self._left(environment, orders, places)
+            tried = np.where(active[:, None], np.column_stack([rows, places]), -1)
+            environment.step(_actions(orders, places))
+            steps, total = steps + int(active.sum()), total + float(left.worth[active].sum())
+        self._episodes += size
+        return {
+            "steps": steps, "episodes": size, "reward": total / max(1, steps),
+            "worth": self._mean, "states": len(self._table.rows), "epsilon": epsilon,
+        }  # fmt: skip
+
+    def trained(self) -> Trained:
+        """Returns the table as it is now."""
+        found, learning = self._table.arrays(), self._configuration.learning
+        arrays = {name: array.copy() for name, array in found.items()}
+        worths = Worths(arrays["values"], arrays["visits"], arrays["spreads"])
+        table = Table(self._condensing, learning.aim, arrays["keys"], worths, self._care)
+        return Trained("q-table", arrays, facts_of(table))
+
+    def state(self) -> Arrays:
+        """Returns the table, the generator and the number of episodes."""
+        means = np.array([self._mean, self._span_s])
+        return {
+            **self._table.arrays(), "random": random_state(self._random), "means": means,
+            "counts": np.array([self._episodes], np.int64),
+        }  # fmt: skip
+
+    def restore(self, state: Arrays) -> None:
+        """Takes up what `state` returned."""
+        self._table.restore(state)
+        self._random = restored_generator(state["random"])
+        self._episodes = int(state["counts"][0])
+        self._mean, self._span_s = state["means"].tolist()
+
+    def _begun(self) -> VectorEnvironment:
+        """Begins an episode in every environment, each with pods of its own seed."""
+        world, resources = self._configuration.world, self._condensing.resources
+        cluster, plans = world.cluster(resources), []
+        for _ in range(self._configuration.learning.environments):
+            # Far from the seeds that are held out.
+            seed = FIRST_TRAINING_SEED + int(self._random.integers(2**31))
+            plans.append(stepped_plan(
+                cluster, world.workload(resources, seed), Replay(), Setup(seed)
+            ))  # fmt: skip
+        return VectorEnvironment(plans)
+
+    def _epsilon(self) -> float:
+        of = self._configuration.learning
+        share = 0.5 ** (self._episodes / of.epsilon_half_life)
+        return of.epsilon_least + (of.epsilon - of.epsilon_least) * float(share)
+
+    def _pods(self, environment: VectorEnvironment) -> npt.NDArray[Any]:
+        pods = absent_pods((len(environment), self._condensing.look_ahead))
+        pods[:, 0] = environment.observation.pods
+        return pods
+
+    def _rows(
+        self, keys: npt.NDArray[np.int16], active: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        found = [self._table.row(key.tobytes()) if on else -1
+                 for key, on in zip(keys, active, strict=True)]  # fmt: skip
+        return np.array(found, np.int64)
+
+    def _best(
+        self, environment: VectorEnvironment, rows: npt.NDArray[np.int64],
+        orders: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_],
+    ) -> npt.NDArray[np.int64]:  # fmt: skip
+        """Returns the place that the table takes as it is now."""
+        shown = environment.observation
+        grown = self._condensing.greedy(self._aim, shown.pods, shown.nodes)
+        grown = np.take_along_axis(grown, orders, 1)
+        greedy = np.where(allowed[:, :-1], grown, -np.inf).argmax(axis=1)
+        return decided(self._table.worths.at(rows), allowed, greedy, self._care)
+
+    def _explored(
+        self, best: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_], epsilon: float
+    ) -> npt.NDArray[np.int64]:
+        """Takes the best place, and now and then any that is allowed."""
+        draws = self._random.random((len(best), allowed.shape[1] + 1))
+        anything = np.where(allowed, draws[:, 1:], -1.0).argmax(axis=1)
+        chosen: npt.NDArray[np.int64] = np.where(draws[:, 0] < epsilon, anything, best)
+        return chosen
+
+    def _left(
+        self, environment: VectorEnvironment, orders: npt.NDArray[np.int64],
+        places: npt.NDArray[np.int64],
+    ) -> _Left:  # fmt: skip
+        """Returns what the decisions leave behind: the worth of all nodes with the pods placed."""
+        shown, each = environment.observation, np.arange(len(environment))
+        is_held = places == orders.shape[1]
+        nodes = orders[each, np.where(is_held, 0, places)]
+        used = 1 - self._condensing.free(shown.nodes)
+        wanted = self._condensing.wanted(shown.pods, shown.nodes)[each, nodes]
+        used[each, nodes] += np.where(is_held[:, None], 0.0, wanted)
+        return _Left(self._worth(used), is_held, shown.clock_s.copy())
+
+    def _worth(self, used: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        worth = self._aim.worth(np.clip(used, 0.0, 1.0)).mean(axis=(1, 2))
+        return np.asarray(FACTOR * worth, np.float64)
+
+    def _earned(
+        self, left: _Left, environment: VectorEnvironment, is_tried: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.float64]:
+        """Returns by how much the worth was above its mean since the last decisions, times time.
+
+        Time counts in mean spans between decisions: a policy cannot earn more by being asked more
+        often.
+        """
+        shown = environment.observation
+        spans_s = np.where(is_tried, shown.clock_s - left.clock_s, 0.0)
+        now = self._worth(1 - self._condensing.free(shown.nodes))
+        worths = (left.worth + now) / 2
+        rewards = (worths - self._mean) * spans_s / self._span_s
+        rewards -= np.where(left.is_held, FACTOR * self._configuration.learning.hold_penalty, 0.0)
+        if is_tried.any():
+            total_s = float(spans_s.sum())
+            share = MEAN_SHARE * total_s / (self._span_s * len(spans_s))
+            self._mean += share * (
+                float((worths * spans_s).sum()) / max(1e-12, total_s) - self._mean
+            )
+            self._span_s += MEAN_SHARE * (total_s / int(is_tried.sum()) - self._span_s)
+        return rewards
+
+    def _learn(
+        self, tried: npt.NDArray[np.int64], rewards: npt.NDArray[np.float64],
+        then: npt.NDArray[np.int64], active: npt.NDArray[np.bool_],
+    ) -> None:  # fmt: skip
+        """Moves the values of what was tried towards what came of it, and what it led to."""
+        of, known = self._configuration.learning, self._table.worths
+        # A place that nobody has tried is taken to be as good as the mean: 0.
+        targets = rewards + of.gamma * known.values[then[:, 0], then[:, 1]]
+        for (row, place), target, on in zip(
+            tried.tolist(), targets.tolist(), active.tolist(), strict=True
+        ):
+            if row < 0 or not on:  # an episode begins, or was cut off
+                continue
+            known.visits[row, place] += 1
+            count = int(known.visits[row, place])
+            step = max(of.alpha_least, of.alpha / (1 + of.alpha * (count - 1)))
+            away = target - known.values[row, place] if count > 1 else 0.0
+            known.values[row, place] = target + (step - 1) * away
+            known.spreads[row, place] += step * (away * away - known.spreads[row, place])
+
+
+def aim_named(name: str) -> Aim:
+    """Finds an aim."""
+    if name not in AIMS:
+        raise UnknownName.among("aim", name, AIMS, where="learning.aim")
+    return AIMS[name]
+
+
+def _actions(
+    orders: npt.NDArray[np.int64], places: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:  # fmt: skip
+    """Translates places in the order of a state into nodes; the last place is to hold."""
+    width = orders.shape[1]
+    nodes = orders[np.arange(len(orders)), np.minimum(places, width - 1)]
+    actions: npt.NDArray[np.int64] = np.where(places == width, HOLD_ACTION, nodes)
+    return actions
