@@ -50,6 +50,7 @@ def _of(module: str) -> Callable[[Weights], Policy]:
 
 
 NETWORKS: dict[str, Callable[[Weights], Policy]] = {
+    "mlp": _of("mlp"),
     "q-table": _of("qtable"),
 }
 """Makes a policy of weights, by the name of the network."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,13 +50,14 @@ DEMAND_TERMS = 5
 NUM_COUNTS = 9  # 0 to 8 whole free GPUs
 NUM_LEVELS = 6  # of CPU beside a GPU: three for each of the two worths
 MODELS = 64
+MOST_WHOLE = 16  # whole free GPUs that are told apart
 
 # Where things are in the table.
 WORTH_1 = 0
 WORTH_2 = WORTH_1 + PARTS
 FITTING = WORTH_2 + PARTS
 WHOLE = FITTING + PARTS
-LEVELS = WHOLE + 17
+LEVELS = WHOLE + MOST_WHOLE + 1
 MODEL = LEVELS + NUM_LEVELS
 CONTEXT = MODEL + MODELS
 MEMORY = CONTEXT + 3
@@ -64,9 +65,9 @@ STEPS = MEMORY + 1
 UNITS = STEPS + 4
 LINEAR = UNITS + 1
 NET = LINEAR + NUM_FEATURES
-"""Hidden units from here on: biases, weights feature by feature, and what each adds to the score."""
+"""Hidden units from here on: biases, weights feature by feature, what each adds to the score."""
 
-CPU_PER_GPU = 8000.0  # CPU milli beside a GPU that makes a ratio one half
+CPUS_PER_GPU = 8.0  # cores beside a GPU that make a ratio one half
 MEMORY_MIB = 32768.0
 TWIN = -1e9
 """The score of a GPU whose twin in a lower slot scores the same, and wins."""
@@ -169,7 +170,7 @@ def table_of(arrays: Mapping[str, Array], shapes: Shapes) -> Array:
     table[WORTH_1:FITTING] = _worths(arrays["worth"], demand).ravel()
     table[FITTING:WHOLE] = demand.fitting
     whole = arrays["whole"][:NUM_COUNTS] + arrays["whole"][NUM_COUNTS] * demand.several
-    table[WHOLE:LEVELS] = np.concatenate([whole, np.repeat(whole[-1], 17 - NUM_COUNTS)])
+    table[WHOLE:LEVELS] = np.concatenate([whole, np.repeat(whole[-1], MOST_WHOLE + 1 - NUM_COUNTS)])
     by_demand = np.array([1.0, np.log1p(demand.cpu_per_gpu / 8), np.log1p(demand.cpu_only_per_gpu)])
     table[LEVELS:MODEL] = np.exp(-np.clip(by_demand @ arrays["levels"], -4, 8))
     wanted = arrays["models"][0] * demand.models + arrays["models"][1] * np.sqrt(demand.models)
@@ -201,104 +202,164 @@ def _worths(worth: Array, demand: Demand) -> Array:
     return found
 
 
-def more_starved(before: float, after: float, cpu_before: float, cpu_after: float, level: float) -> float:
-    """Returns the free GPU that loses its CPU, where pods take one GPU with so much of it."""
-    return max(0.0, after - cpu_after * level) - max(0.0, before - cpu_before * level)
+class Remains(NamedTuple):
+    """What a node has before and after a pod: GPU in GPUs, CPU in cores, memory in MiB."""
+
+    taken: float  # GPU that the pod asks for
+    share: float  # 1 if it asks for a part of a GPU, else 0
+    here_milli: int  # free on its GPU before
+    behind_milli: int  # and after
+    free: float
+    free_after: float
+    whole: int
+    whole_after: int
+    parts_after: int
+    largest_after_milli: int
+    worth_1: float
+    worth_1_after: float
+    worth_2: float
+    worth_2_after: float
+    cpu: float
+    cpu_after: float
+    memory: float
+    memory_after: float
 
 
-def features(pod: Any, node: Any, gpu: int, table: Any) -> Any:
-    """Describes what would remain of a node, in GPUs and parts between 0 and 1."""
+def remaining(pod: Any, node: Any, gpu: int, table: Any) -> Any:
+    """Sums up what a node has before and after a pod."""
     is_share = 0 < pod.gpu_milli < GPU_MILLI
-    has_gpu = pod.gpu_count > 0 and pod.gpu_milli > 0
+    count = pod.gpu_count if pod.gpu_milli > 0 else 0
     here = node.gpu_milli_left[gpu] if gpu >= 0 else GPU_MILLI
     behind = max(0, here - pod.gpu_milli)
-    free = whole = parts = largest = 0
+    free = whole = parts = 0
     worth_1 = worth_2 = 0.0
     for slot in range(node.gpu_count):
         left = node.gpu_milli_left[slot]
         free += left
         whole += 1 if left == GPU_MILLI else 0
         parts += 1 if 0 < left < GPU_MILLI else 0
-        largest = max(largest, left if slot != gpu else behind)
         worth_1 += table[WORTH_1 + left]
         worth_2 += table[WORTH_2 + left]
-    count = pod.gpu_count if has_gpu else 0
-    taken = count * pod.gpu_milli / GPU_MILLI
-    taken_1 = count * (table[WORTH_1 + here] - table[WORTH_1 + behind])
-    taken_2 = count * (table[WORTH_2 + here] - table[WORTH_2 + behind])
-    opened = count if here == GPU_MILLI else 0
-    whole_after = max(0, whole - opened)
-    parts_after = parts
     if is_share:
-        parts_after += (1 if behind > 0 else 0) - (0 if here == GPU_MILLI else 1)
-    elif whole_after == 0 and opened > 0:
-        largest = 0
-        for slot in range(node.gpu_count):
-            left = node.gpu_milli_left[slot]
-            largest = max(largest, left if left < GPU_MILLI else 0)
-    free_after = free / GPU_MILLI - taken
-    after_1, after_2 = worth_1 - taken_1, worth_2 - taken_2
-    cpu_before = float(node.cpu_milli_left)
-    cpu_after = cpu_before - pod.cpu_milli
-    cores_before, cores_after = cpu_before / 1000, cpu_after / 1000
-    memory_before = float(node.memory_mib_left)
-    memory_after = memory_before - pod.memory_mib
-    wasted_1, wasted_2 = taken_1 - taken, taken_2 - taken
-    starved_1 = more_starved(worth_1, after_1, cores_before, cores_after, table[LEVELS])
-    starved_2 = more_starved(worth_1, after_1, cores_before, cores_after, table[LEVELS + 1])
-    starved_3 = more_starved(worth_1, after_1, cores_before, cores_after, table[LEVELS + 2])
-    lost = (
-        table[STEPS + 1] * wasted_1 + table[STEPS + 2] * starved_1 + table[STEPS + 3] * starved_2
+        parts += (1 if behind > 0 else 0) - (0 if here == GPU_MILLI else 1)
+    whole_after = max(0, whole - (count if here == GPU_MILLI else 0))
+    taken = count * pod.gpu_milli / GPU_MILLI
+    return Remains(
+        taken,
+        1.0 if is_share else 0.0,
+        here,
+        behind,
+        free / GPU_MILLI,
+        free / GPU_MILLI - taken,
+        whole,
+        whole_after,
+        parts,
+        largest_part(node, gpu, behind, whole_after),
+        worth_1,
+        worth_1 - count * (table[WORTH_1 + here] - table[WORTH_1 + behind]),
+        worth_2,
+        worth_2 - count * (table[WORTH_2 + here] - table[WORTH_2 + behind]),
+        node.cpu_milli_left / 1000,
+        (node.cpu_milli_left - pod.cpu_milli) / 1000,
+        float(node.memory_mib_left),
+        float(node.memory_mib_left - pod.memory_mib),
     )
-    wanted = table[MODEL + max(0, node.gpu_model)]
-    share = 1.0 if is_share else 0.0
-    cpu_asked = float(pod.cpu_milli)
-    opens = share if here == GPU_MILLI else 0.0
-    of_gpus = (
+
+
+def largest_part(node: Any, gpu: int, behind_milli: int, whole_after: int) -> int:
+    """Finds the most that is free on one GPU once the pod is there."""
+    if whole_after > 0:
+        return GPU_MILLI
+    largest = 0
+    for slot in range(node.gpu_count):
+        left = behind_milli if slot == gpu else node.gpu_milli_left[slot]
+        if left < GPU_MILLI:
+            largest = max(largest, left)
+    return largest
+
+
+def starved_more(
+    gpu: float, gpu_after: float, beside: float, beside_after: float, level: float
+) -> float:
+    """Returns the free GPU that loses what it needs beside it, at so many GPUs for one of that."""
+    return max(0.0, gpu_after - beside_after * level) - max(0.0, gpu - beside * level)
+
+
+def gpu_features(own: Any, table: Any) -> Any:
+    """Describes GPU that is wasted, starved of CPU, left behind and left over."""
+    wasted_1 = own.worth_1 - own.worth_1_after - own.taken
+    wasted_2 = own.worth_2 - own.worth_2_after - own.taken
+    before_1, after_1, before_2, after_2 = (
+        own.worth_1, own.worth_1_after, own.worth_2, own.worth_2_after,
+    )  # fmt: skip
+    return (
         wasted_1,
         wasted_2,
-        starved_1,
-        starved_2,
-        starved_3,
-        more_starved(worth_2, after_2, cores_before, cores_after, table[LEVELS + 3]),
-        more_starved(worth_2, after_2, cores_before, cores_after, table[LEVELS + 4]),
-        more_starved(worth_2, after_2, cores_before, cores_after, table[LEVELS + 5]),
-        share * behind / GPU_MILLI,
-        share * here / GPU_MILLI,
-        opens,
-        table[WHOLE + min(whole, 16)] - table[WHOLE + min(whole_after, 16)],
-        free_after / 8,
+        starved_more(before_1, after_1, own.cpu, own.cpu_after, table[LEVELS]),
+        starved_more(before_1, after_1, own.cpu, own.cpu_after, table[LEVELS + 1]),
+        starved_more(before_1, after_1, own.cpu, own.cpu_after, table[LEVELS + 2]),
+        starved_more(before_2, after_2, own.cpu, own.cpu_after, table[LEVELS + 3]),
+        starved_more(before_2, after_2, own.cpu, own.cpu_after, table[LEVELS + 4]),
+        starved_more(before_2, after_2, own.cpu, own.cpu_after, table[LEVELS + 5]),
+        own.share * own.behind_milli / GPU_MILLI,
+        own.share * own.here_milli / GPU_MILLI,
+        own.share if own.here_milli == GPU_MILLI else 0.0,
+        table[WHOLE + min(own.whole, MOST_WHOLE)] - table[WHOLE + min(own.whole_after, MOST_WHOLE)],
+        own.free_after / 8,
         after_1 / 8,
         after_2 / 8,
-        whole_after / 8,
-        parts_after / 8,
-        largest / GPU_MILLI,
+        own.whole_after / 8,
+        own.parts_after / 8,
+        own.largest_after_milli / GPU_MILLI,
     )
-    of_cpu_and_pod = (
-        cpu_after / max(1.0, float(node.cpu_milli_total)),
-        cpu_after / 100000,
-        memory_after / max(1.0, float(node.memory_mib_total)),
-        cpu_after / (cpu_after + CPU_PER_GPU * free_after + 1.0),
-        cpu_before / (cpu_before + CPU_PER_GPU * free / GPU_MILLI + 1.0),
-        more_starved(worth_1, after_1, memory_before, memory_after, table[MEMORY]),
-        cpu_asked / (cpu_asked + CPU_PER_GPU),
-        taken / 8,
-        share,
-        share * pod.gpu_milli / GPU_MILLI,
-        cpu_asked / (cpu_asked + CPU_PER_GPU * taken + 1.0),
+
+
+def node_features(own: Any, pod: Any, node: Any, table: Any) -> Any:
+    """Describes CPU and memory that are left, and the sizes of pod and node."""
+    return (
+        own.cpu_after / max(1.0, node.cpu_milli_total / 1000),
+        own.cpu_after / 100,
+        own.memory_after / max(1.0, float(node.memory_mib_total)),
+        own.cpu_after / (own.cpu_after + CPUS_PER_GPU * own.free_after + 0.001),
+        own.cpu / (own.cpu + CPUS_PER_GPU * own.free + 0.001),
+        starved_more(own.worth_1, own.worth_1_after, own.memory, own.memory_after, table[MEMORY]),
+        pod.cpu_milli / (pod.cpu_milli + 1000 * CPUS_PER_GPU),
+        own.taken / 8,
+        own.share,
+        own.share * pod.gpu_milli / GPU_MILLI,
+        pod.cpu_milli / (pod.cpu_milli + 1000 * CPUS_PER_GPU * own.taken + 1),
         pod.memory_mib / (pod.memory_mib + MEMORY_MIB),
         node.gpu_count / 8,
         node.cpu_milli_total / 100000,
-        node.cpu_milli_total / (node.cpu_milli_total + CPU_PER_GPU * node.gpu_count + 1.0),
-        wanted * min(1.0, taken),
+        node.cpu_milli_total / (node.cpu_milli_total + 1000 * CPUS_PER_GPU * node.gpu_count + 1),
+    )
+
+
+def demand_features(own: Any, node: Any, table: Any, lost: float) -> Any:
+    """Describes what others want of the node."""
+    wanted = table[MODEL + max(0, node.gpu_model)]
+    return (
+        wanted * min(1.0, own.taken),
         wanted,
         table[CONTEXT],
         table[CONTEXT + 1],
         table[CONTEXT + 2],
-        share * table[FITTING + behind],
+        own.share * table[FITTING + own.behind_milli],
         float(int(table[STEPS] * lost)) / 8,
     )
-    return of_gpus + of_cpu_and_pod
+
+
+def features(pod: Any, node: Any, gpu: int, table: Any) -> Any:
+    """Describes what would remain of a node, in GPUs and in numbers about as large as 1."""
+    own = remaining(pod, node, gpu, table)
+    of_gpus = gpu_features(own, table)
+    lost = (
+        table[STEPS + 1] * of_gpus[0]
+        + table[STEPS + 2] * of_gpus[2]
+        + table[STEPS + 3] * of_gpus[3]
+    )
+    others = demand_features(own, node, table, lost)
+    return of_gpus + node_features(own, pod, node, table) + others
 
 
 def evaluate(seen: Any, table: Any) -> float:
@@ -336,7 +397,7 @@ def evaluate(seen: Any, table: Any) -> float:
     return score
 
 
-def score(pod, node, gpu, table):  # type: ignore[no-untyped-def]
+def score(pod: Any, node: Any, gpu: int, table: Any) -> float:
     """Scores by a net what would remain of the node, with what the demand can use of it."""
     if len(table) < NET:
         raise ValueError("the net has no table: prepare(shapes) makes it")
@@ -358,7 +419,7 @@ def _function() -> PairPolicy:
     return replace(from_trusted_function(score, "mlp"), is_kept=True, origin="trained")
 
 
-def load_mlp(weights: Weights) -> PairPolicy:
+def make(weights: Weights) -> PairPolicy:
     """Builds the policy of weights that were saved, once their shapes have been checked."""
     bias = weights.arrays.get("bias", np.zeros(0))
     wanted = shapes_of_arrays(len(bias) if bias.ndim == 1 else 0)

@@ -1,4 +1,4 @@
-"""Lists the nodes and GPUs that a pod may go to, as the net sees them. Importing this imports Numba.
+"""Lists the nodes and GPUs that a pod may go to, as the net sees them; this imports Numba.
 
 It is the arithmetic of the network itself, compiled together with the loops over nodes and GPUs.
 """
@@ -9,12 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from podium.model.records import GPU_MILLI, POD
-from podium.policies.jit import COMPILING, compiled, keep_on_disk, marked, stamp_of
+from podium.policies.jit import COMPILING, compiled, keep_on_disk, stamp_of
 from podium.policies.networks import mlp
 from podium.policies.networks.mlp import NUM_FEATURES, features
 from podium.sim.stepping import Offer
@@ -47,7 +46,8 @@ class Places:
         # Of GPUs with as much left, the lowest is listed.
         slots = self.where[: len(rows), 1]
         same = [slot < 0 or bool(left[each] == left[slot]) for each in slots]
-        return rows[same.index(True)].copy()
+        place: Floats = rows[same.index(True)].copy()
+        return place
 
     def listed(
         self, pod: npt.NDArray[Any], nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]
@@ -82,7 +82,7 @@ def _list(pod: Any, nodes: Any, feasible: Any, table: Any, seen: Any, where: Any
 def _is_twin_or_full(record: Any, slot: int, gpu_milli: int) -> bool:
     if record.gpu_milli_left[slot] < gpu_milli:
         return True
-    for lower in range(slot):
+    for lower in range(slot):  # noqa: SIM110 - the only form Numba compiles
         if record.gpu_milli_left[lower] == record.gpu_milli_left[slot]:
             return True
     return False
@@ -101,14 +101,10 @@ def _is_known(seen: Any, count: int) -> bool:
 
 @cache
 def _lister() -> Any:
+    loop: Any = _list
     with COMPILING:
         sources = (Path(__file__), Path(mlp.__file__))
         stamp = stamp_of([path.read_text(encoding="utf-8") for path in sources])
-        names = {
-            **globals(),
-            **{each.__name__: compiled(each, stamp[:24]) for each in (features, _is_twin_or_full, _is_known)},
-        }  # fmt: skip
-        function = type(_list)(_list.__code__, names, _list.__name__)
-        made = numba.njit(nogil=True)(marked(function, stamp[:24]))
-        keep_on_disk(made, _list, stamp)
+        made = compiled(loop, stamp[:24])
+        keep_on_disk(made, loop, stamp)
         return made

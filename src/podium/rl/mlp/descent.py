@@ -6,7 +6,6 @@ Two losses: how badly the net ranks what a teacher took, and the policy gradient
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import jax
@@ -50,9 +49,7 @@ class Descent:
 
     def __init__(self, learning_rate: float, device: str = "cpu") -> None:
         self._device = jax.devices(device)[0]
-        self._optimiser = optax.chain(
-            optax.clip_by_global_norm(CLIPPED), optax.adam(learning_rate)
-        )
+        self._optimiser = optax.chain(optax.clip_by_global_norm(CLIPPED), optax.adam(learning_rate))
         self._steps = {loss: self._compiled(loss) for loss in (ranking_loss, policy_loss)}
 
     def begun(self, parameters: Parameters) -> list[npt.NDArray[Any]]:

@@ -55,9 +55,7 @@ class Distribution:
         mean, variance, sigma, sigma_path, variance_path, generation = (
             arrays[f"distribution/{name}"] for name in names
         )
-        return cls(
-            mean, variance, float(sigma[0]), sigma_path, variance_path, int(generation[0])
-        )
+        return cls(mean, variance, float(sigma[0]), sigma_path, variance_path, int(generation[0]))
 
     def widened(self, sigma: float) -> Distribution:
         """Begins again from where it is, with a larger step and no memory of its way."""

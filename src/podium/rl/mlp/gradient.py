@@ -1,4 +1,4 @@
-"""Policy gradient on the stepped simulator: runs of one plan side by side, compared with each other.
+"""Policy gradient on the stepped simulator: runs of one plan, compared with each other.
 
 All environments of a group meet the same pods on the same cluster and differ by what the net drew.
 What did better than the mean of its group becomes more likely.
@@ -18,8 +18,8 @@ from podium.policies.networks.mlp import NUM_FEATURES, table_of
 from podium.rl.mlp.candidates import Places
 from podium.rl.mlp.parameters import Array, Arrays
 from podium.rl.mlp.trials import allocations
-from podium.sim.stepping import VectorEnvironment, stepped_plan
 from podium.sim import Setup
+from podium.sim.stepping import VectorEnvironment, stepped_plan
 
 MOST_PLACES = 64
 """Places for a pod among which the net draws; small clusters have no more."""

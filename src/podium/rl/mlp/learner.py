@@ -106,9 +106,7 @@ class MlpLearner:
         if number == 0:
             self._optimiser = descent.begun(self._arrays)
         seeds = [FIRST_SEED + number % self._configuration.evolution.seeds]
-        drawn = draw(
-            self._arrays, training_cases(rule.nodes, seeds), rule.environments, self._rng
-        )
+        drawn = draw(self._arrays, training_cases(rule.nodes, seeds), rule.environments, self._rng)
         steps = max(1, min(rule.steps, len(drawn) // rule.batch))
         order = np.resize(self._rng.permutation(len(drawn)), (steps, rule.batch))
         moved, self._optimiser, loss = descent.step(
@@ -168,4 +166,3 @@ class MlpLearner:
         self._arrays = {name: state[f"net/{name}"] for name in self._arrays}
         self._optimiser = [state[name] for name in sorted(state) if name.startswith("optimiser/")]
         self._distribution = Distribution.from_arrays(state)
-

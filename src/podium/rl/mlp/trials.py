@@ -93,9 +93,7 @@ class Trials:
     """Runs nets, and policies by their names, on cases."""
 
     def __init__(self, hidden_units: int, workers: int) -> None:
-        self._spec = WorkerSpec(
-            f"{__name__}:TrialWorker", {"hidden_units": hidden_units}, START_S
-        )
+        self._spec = WorkerSpec(f"{__name__}:TrialWorker", {"hidden_units": hidden_units}, START_S)
         self._workers = workers
         self._executor: Executor | None = None
         self._known: dict[tuple[str, Case], Array] = {}
