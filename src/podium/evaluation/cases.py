@@ -152,6 +152,11 @@ class Case:
 
     def plan_on(self, trace: Trace, policy: Policy) -> Plan:
         """Plans the run on a trace that is already loaded."""
+        setup = Setup(self.seed, "python")
+        return make_plan(*self.drawn_on(trace), policy, self._protocol(), setup)
+
+    def drawn_on(self, trace: Trace) -> tuple[Cluster, Workload]:
+        """Draws cluster and pods of the case from a trace that is already loaded."""
         if trace.cluster is None or trace.workload is None:
             lacking = "pods" if trace.cluster else "nodes"
             raise UsageError(
@@ -163,9 +168,7 @@ class Case:
             cluster = sampled(cluster, self.nodes, self.seed)
         if self.is_perturbed:
             cluster = perturbed(cluster, self.seed)
-        setup = Setup(self.seed, "python")
-        workload = self._workload(trace.workload, cluster)
-        return make_plan(cluster, workload, policy, self._protocol(), setup)
+        return cluster, self._workload(trace.workload, cluster)
 
     def _workload(self, workload: Workload, cluster: Cluster) -> Workload:
         is_timed = self.protocol in TIMED

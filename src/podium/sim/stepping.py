@@ -218,13 +218,13 @@ class VectorEnvironment:
             )
 
     def _shown(self) -> Observation:
-        runs = _read_only(self._runs)
+        runs = read_only(self._runs)
         return Observation(
-            nodes=_read_only(self._nodes),
-            pods=_read_only(self._pods),
-            feasible=_read_only(self._feasible),
-            may_hold=_read_only(self._may_hold),
-            is_done=_read_only(self._is_done),
+            nodes=read_only(self._nodes),
+            pods=read_only(self._pods),
+            feasible=read_only(self._feasible),
+            may_hold=read_only(self._may_hold),
+            is_done=read_only(self._is_done),
             clock_s=runs["clock"],
             arrived=runs["arrived"],
             waiting=runs["waiting_pods"],
@@ -313,7 +313,8 @@ def _numbers(given: Any, size: int, name: str) -> npt.NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Shows an array to somebody who must not write to it."""
     # NumPy lets whoever has a view of writeable memory make the view writeable again.
     shown = memoryview(array.view(np.uint8).reshape(-1).data).toreadonly()
     return np.frombuffer(shown, array.dtype).reshape(array.shape)

@@ -1,1 +1,1 @@
-"""Networks that decide as policies: how weights are evaluated, without what trained them."""
+"""How the weights of trained networks decide, without what trained them."""

@@ -195,6 +195,7 @@ def _pointer(element: Any) -> Any:
     return at
 
 
+f4 = _pointer(types.float32)
 f8 = _pointer(types.float64)
 i8 = _pointer(types.int64)
 i4 = _pointer(types.int32)

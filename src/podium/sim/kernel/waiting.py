@@ -119,7 +119,8 @@ def close_pass(run):
 
 
 @inner
-def _key(run, line, pod):
+def key_of(run, line, pod):
+    """Gives the place of a pod in the order of the whole queue."""
     return -i8(run.priority)[line] * (1 << 32) + pod
 
 
@@ -129,7 +130,7 @@ def enter(run, size, line):
     pod = i8(run.cursor)[line]
     if pod == NOBODY:
         return size
-    key = _key(run, line, pod)
+    key = key_of(run, line, pod)
     keys, lines = i8(run.pass_key), i8(run.pass_line)
     place = size
     while place and keys[(place - 1) >> 1] > key:
@@ -172,7 +173,7 @@ def first_held(run):
         pod = i8(run.head)[line]
         while pod != NOBODY and not u1(run.is_held)[pod]:
             pod = i8(run.next_pod)[pod]
-        if pod != NOBODY and (first == NOBODY or _key(run, line, pod) < lowest):
+        if pod != NOBODY and (first == NOBODY or key_of(run, line, pod) < lowest):
             first = pod
-            lowest = _key(run, line, pod)
+            lowest = key_of(run, line, pod)
     return first

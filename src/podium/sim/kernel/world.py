@@ -55,7 +55,7 @@ def _share(run, shape, node):
 
 
 @inner
-def _held(run, shape, node, slots):
+def held_record(run, shape, node, slots):
     """Gives the record that a shape is on some GPUs of a node: their number tells which."""
     if not run.has_shares:
         return np.int64(shape)
@@ -135,7 +135,7 @@ def _fitting(run, node, need):
 @inner
 def allocate(run, shape, node, slots):
     """Takes the shape's resources from the node."""
-    pod = pod_of(run, _held(run, shape, node, slots))
+    pod = pod_of(run, held_record(run, shape, node, slots))
     _move(run, pod, node, slots, np.int64(-1))
     if pod.gpu_count:
         kind = _class(pod)
@@ -146,7 +146,7 @@ def allocate(run, shape, node, slots):
 @inner
 def release(run, shape, node, slots):
     """Returns the shape's resources to the node."""
-    pod = pod_of(run, _held(run, shape, node, slots))
+    pod = pod_of(run, held_record(run, shape, node, slots))
     _move(run, pod, node, slots, np.int64(1))
     if pod.gpu_count:
         kind = _class(pod)
