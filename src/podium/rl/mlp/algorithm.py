@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from podium.rl.configuration import Device, TrainingSection, option, section
+from podium.rl.configuration import Device, TrainingSection, option
 from podium.rl.learner import Learner
 from podium.rl.training import Judge
 
@@ -98,12 +98,14 @@ class ValidationSection:
 class Configuration:
     """A training of the MLP scorer; an episode is an iteration of the step it is in."""
 
-    training: TrainingSection = section(TrainingSection, episodes=400, save_interval=20)
-    network: NetworkSection = section(NetworkSection)
-    imitation: ImitationSection = section(ImitationSection)
-    gradient: GradientSection = section(GradientSection)
-    evolution: EvolutionSection = section(EvolutionSection)
-    validation: ValidationSection = section(ValidationSection)
+    training: TrainingSection = field(
+        default_factory=lambda: TrainingSection(episodes=400, save_interval=20)
+    )
+    network: NetworkSection = field(default_factory=NetworkSection)
+    imitation: ImitationSection = field(default_factory=ImitationSection)
+    gradient: GradientSection = field(default_factory=GradientSection)
+    evolution: EvolutionSection = field(default_factory=EvolutionSection)
+    validation: ValidationSection = field(default_factory=ValidationSection)
 
 
 def make_learner(configuration: Configuration, seed: int, device: Device) -> Learner:
