@@ -6,6 +6,7 @@ Two losses: how badly the net ranks what a teacher took, and the policy gradient
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import jax
@@ -44,10 +45,16 @@ def policy_loss(parameters: Parameters, seen: Any, mask: Any, taken: Any, advant
     return -(advantage * chances).sum() / jnp.maximum(1, (advantage != 0).sum())
 
 
+@cache
+def descent(learning_rate: float, device: str = "cpu") -> Descent:
+    """Returns the same compiled steps whenever they are asked for."""
+    return Descent(learning_rate, device)
+
+
 class Descent:
     """Adam on the arrays that gradients change; its state is plain arrays."""
 
-    def __init__(self, learning_rate: float, device: str = "cpu") -> None:
+    def __init__(self, learning_rate: float, device: str) -> None:
         self._device = jax.devices(device)[0]
         self._optimiser = optax.chain(optax.clip_by_global_norm(CLIPPED), optax.adam(learning_rate))
         self._steps = {loss: self._compiled(loss) for loss in (ranking_loss, policy_loss)}

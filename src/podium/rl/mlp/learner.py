@@ -73,14 +73,14 @@ class MlpLearner:
         return arrays_of(self._average, self._configuration.network.hidden_units)
 
     def _imitate(self, *, is_first: bool) -> dict[str, float]:
-        from podium.rl.mlp.descent import Descent, ranking_loss
+        from podium.rl.mlp.descent import descent, ranking_loss
 
         rule = self._configuration.imitation
-        decisions, descent = self._recorded(), Descent(rule.learning_rate, self._device)
+        decisions, adam = self._recorded(), descent(rule.learning_rate, self._device)
         if is_first:
-            self._optimiser = descent.begun(self._arrays)
+            self._optimiser = adam.begun(self._arrays)
         rows = self._rng.integers(0, len(decisions.seen), (rule.steps, rule.batch))
-        moved, self._optimiser, loss = descent.step(
+        moved, self._optimiser, loss = adam.step(
             ranking_loss, self._arrays, self._optimiser, decisions.seen[rows], decisions.mask[rows]
         )
         self._arrays.update(moved)
@@ -98,18 +98,18 @@ class MlpLearner:
         return self._decisions
 
     def _descend(self, number: int) -> dict[str, float]:
-        from podium.rl.mlp.descent import Descent, policy_loss
+        from podium.rl.mlp.descent import descent, policy_loss
         from podium.rl.mlp.gradient import draw
 
         rule = self._configuration.gradient
-        descent = Descent(rule.learning_rate, self._device)
+        adam = descent(rule.learning_rate, self._device)
         if number == 0:
-            self._optimiser = descent.begun(self._arrays)
+            self._optimiser = adam.begun(self._arrays)
         seeds = [FIRST_SEED + number % self._configuration.evolution.seeds]
         drawn = draw(self._arrays, training_cases(rule.nodes, seeds), rule.environments, self._rng)
         steps = max(1, min(rule.steps, len(drawn) // rule.batch))
         order = np.resize(self._rng.permutation(len(drawn)), (steps, rule.batch))
-        moved, self._optimiser, loss = descent.step(
+        moved, self._optimiser, loss = adam.step(
             policy_loss, self._arrays, self._optimiser, drawn.seen[order], drawn.mask[order],
             drawn.taken[order], drawn.advantage[order],
         )  # fmt: skip
