@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from podium.evaluation.cases import Case
 from podium.model.records import GPU_MILLI
-from podium.policies import Policy, load
+from podium.policies import Policy
 from podium.policies.networks.mlp import NUM_FEATURES, table_of
 from podium.rl.mlp.candidates import Places
 from podium.rl.mlp.parameters import Arrays
@@ -31,11 +31,13 @@ class Decisions:
 
 
 def record(
-    teacher: str, cases: Sequence[Case], arrays: Arrays, every: int, rng: np.random.Generator
+    teacher: Policy, cases: Sequence[Case], arrays: Arrays, every: int, rng: np.random.Generator
 ) -> Decisions:
-    """Lets a teacher place the pods of cases, and records every so many of its decisions."""
-    policy = load(teacher)
-    rows = [row for case in cases for row in _recorded(policy, case, arrays, every, rng)]
+    """Lets a teacher place the pods of cases, and records every so many of its decisions.
+
+    The places for a pod are described as a net with these arrays sees them.
+    """
+    rows = [row for case in cases for row in _recorded(teacher, case, arrays, every, rng)]
     return Decisions(np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows]))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from podium.evaluation.splits import FIRST_SEED
+from podium.policies import load
 from podium.policies.networks.mlp import FEATURES
 from podium.rl.configuration import Device
 from podium.rl.learner import Arrays, Trained, random_state, restored_generator
@@ -94,7 +95,7 @@ class MlpLearner:
             first = first_arrays(self._configuration.network.hidden_units, rng)
             seeds = range(FIRST_SEED, FIRST_SEED + rule.seeds)
             cases = training_cases(rule.nodes, seeds)
-            self._decisions = record(rule.teacher, cases, first, rule.every, rng)
+            self._decisions = record(load(rule.teacher), cases, first, rule.every, rng)
         return self._decisions
 
     def _descend(self, number: int) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from podium.policies import load
 from podium.policies.networks.mlp import mlp_policy
 from podium.rl.configuration import create_config
 from podium.rl.mlp.algorithm import make_judge, make_learner
@@ -33,7 +34,7 @@ def test_imitation_learns_to_take_what_the_teacher_takes():
     rng = np.random.default_rng(1)
     net = first_arrays(UNITS, rng)
     cases = [family_case("openb-share-heavy", 16, 1000)]
-    decisions = record("best-fit", cases, net, 1, rng)
+    decisions = record(load("best-fit"), cases, net, 1, rng)
     adam, moved = descent(0.01), net
     state = adam.begun(net)
     losses = []
@@ -50,7 +51,7 @@ def test_imitation_learns_to_take_what_the_teacher_takes():
 def test_a_net_can_imitate_a_policy_that_names_the_gpu():
     rng = np.random.default_rng(1)
     net = first_arrays(UNITS, rng)
-    decisions = record("fgd", [family_case("openb-share-only", 8, 1000)], net, 1, rng)
+    decisions = record(load("fgd"), [family_case("openb-share-only", 8, 1000)], net, 1, rng)
     assert decisions.mask[:, :2].all()  # what was taken, and another place
 
 
