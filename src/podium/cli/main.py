@@ -22,6 +22,8 @@ class Podium(VerbGroup):
         Verb("compare", "podium.cli.compare"),
         Verb("policies", "podium.cli.policies"),
         Verb("search", "podium.cli.search"),
+        Verb("train", "podium.cli.train"),
+        Verb("evaluate", "podium.cli.evaluate"),
         Verb("learn", "podium.cli.learn"),
         Verb("serve", "podium.cli.serve"),
         Verb("kube", "podium.cli.kube"),

@@ -50,7 +50,7 @@ def show(
 ) -> None:
     """Prints the description and the source of a policy."""
     policy = _loaded(reference, is_ignoring_unknown=is_ignoring_unknown)
-    text = policy.source.text if policy.source else ""
+    text = policy.source.text if policy.source else policy.text
     facts = {
         "name": policy.name,
         "kind": policy.kind,

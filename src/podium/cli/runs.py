@@ -45,7 +45,7 @@ def list_runs(
         str | None,
         typer.Option(
             "--kind",
-            help="Only runs of this kind: search, simulation, comparison.",
+            help="Only runs of this kind: search, simulation, comparison, training.",
             show_default=False,
         ),
     ] = None,

@@ -80,9 +80,10 @@ def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = Fals
     """Loads a policy; an error says where it was named, and what to do about the file."""
     with blaming(where, "correct the file, or name another one"):
         if reference.startswith(RUN):
+            from podium.experiments.train import trained_policy
             from podium.search.run.found import load_found
 
-            return load_found(reference)
+            return trained_policy(reference) or load_found(reference)
         return load(reference, ignore_unknown_plugins=is_ignoring_unknown)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from podium.rl.training import TrainingProgress
     from podium.search.run.progress import Progress
     from podium.sim.kernel import Variant
 
@@ -38,6 +39,9 @@ class Listener:
 
     def search_progress(self, progress: Progress) -> None:
         """Receives the progress of a search, once per judged candidate and batch."""
+
+    def training_progress(self, progress: TrainingProgress) -> None:
+        """Receives the progress of a training, once per iteration."""
 
 
 SILENT = Listener()

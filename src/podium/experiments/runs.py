@@ -1,4 +1,4 @@
-"""Keeps simulations, comparisons and searches in one store: save, find, list, diff, delete."""
+"""Keeps all runs in one store, searches and trainings too: save, find, list, diff, delete."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from podium.experiments.simulate import Simulation
     from podium.store import CandidateRecord, RunRecord, Store
 
-SEARCH, SIMULATION, COMPARISON = "search", "simulation", "comparison"
-KINDS = (SEARCH, SIMULATION, COMPARISON)
+SEARCH, SIMULATION, COMPARISON, TRAINING = "search", "simulation", "comparison", "training"
+KINDS = (SEARCH, SIMULATION, COMPARISON, TRAINING)
 
 _NUMBERS_OF_CANDIDATES = ("best", "validated")
 _TOLD_APART = ("command",)
@@ -121,7 +121,7 @@ def _has_content(file: Path) -> bool:
 def find_search(store: Store, reference: str) -> RunRecord:
     """Finds a search by its id, its name, or the beginning of its id."""
     record = store.runs.get(reference)
-    if record.kind in (SIMULATION, COMPARISON):
+    if record.kind in (SIMULATION, COMPARISON, TRAINING):
         raise UsageError(
             f"run {record.id} is a {record.kind}, not a search",
             hint=f"podium runs show {record.id} shows it; podium runs list --kind search lists "
@@ -318,7 +318,7 @@ def _means(record: RunRecord) -> dict[str, Any]:
 
 
 def headline(record: RunRecord) -> str:
-    """Describes the result of a simulation or a comparison in a few words; empty for a search."""
+    """Describes the result of a run in a few words; empty for a search."""
     try:
         return _headline(record)
     except _NOT_READABLE:  # one damaged summary must not hide the other runs of a list
@@ -334,7 +334,18 @@ def _headline(record: RunRecord) -> str:
         return (
             f"{ranking['rows'][0]['policy']}, best of {len(ranking['rows'])} by {ranking['metric']}"
         )
+    if record.kind == TRAINING:
+        return _training_headline(summary)
     return ""
+
+
+def _training_headline(summary: Mapping[str, Any]) -> str:
+    if not summary:
+        return "no validation yet"
+    return (
+        f"{summary['algorithm']}: score {summary['best_score']:.3f} after "
+        f"{summary['episodes']:,} episodes"
+    )
 
 
 def _pairs(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:

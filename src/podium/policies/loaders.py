@@ -108,6 +108,20 @@ def card_origin(card: Mapping[str, Any]) -> Origin:
 
 
 def _load_weights(path: Path, shipped: Shipped) -> Policy:
+    name = _name(path.with_suffix(".json"), _weights_card(path))
+    _check_shipped(path.with_suffix(".json"), name, shipped(name), None)
+    return load_weights(path)
+
+
+def load_weights(path: Path) -> Policy:
+    """Loads weights and their card, whatever name the card gives them."""
+    card, card_path = _weights_card(path), path.with_suffix(".json")
+    content, name = read_bytes(path, LARGEST_BYTES), _name(card_path, card)
+    _check_digest(card_path, path, card, content)
+    return load_network(path, name, card, content)
+
+
+def _weights_card(path: Path) -> Mapping[str, Any]:
     card_path = path.with_suffix(".json")
     for file, other in ((path, "the card"), (card_path, "the weights")):
         if not file.exists():
@@ -118,10 +132,7 @@ def _load_weights(path: Path, shipped: Shipped) -> Policy:
     card = _parsed(card_path, MOST_BYTES)
     if not isinstance(card, dict) or NETWORK not in card:
         raise InputError.at(card_path, f'the card of weights names no "{NETWORK}"', hint=_KINDS)
-    content, name = read_bytes(path, LARGEST_BYTES), _name(card_path, card)
-    _check_digest(card_path, path, card, content)
-    _check_shipped(card_path, name, shipped(name), None)
-    return load_network(path, name, card, content)
+    return card
 
 
 def _check_digest(card_path: Path, path: Path, card: Mapping[str, Any], content: bytes) -> None:

@@ -270,7 +270,7 @@ Policy = PairPolicy | ClusterPolicy
 def _shown(policy: Policy) -> str:
     """Writes a policy's name, summary and text as HTML."""
     title = f"{policy.name} ({policy.kind}, {policy.origin}): {policy.summary}"
-    return html_code(title, policy.source.text if policy.source is not None else "")
+    return html_code(title, policy.source.text if policy.source is not None else policy.text)
 
 
 def policy_of(source: Source, name: str, origin: Origin = "file") -> Policy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from podium.policies.loaders import (
     ENDINGS,
     card_origin,
     load_file,
+    load_weights,
     profile_reference,
     read_card,
 )
@@ -23,6 +24,11 @@ _FOLDERS: dict[str, Path] = {
     "builtin": _HERE / "builtin",
     "discovered": _HERE / "discovered",
 }
+
+_TRAINED = _HERE / "trained"
+
+ALIASES = {"binpack": "compact", "spread": "worst-fit"}
+"""Names under which other schedulers and papers know policies of the catalogue."""
 
 RUN = "run:"
 """How a reference to what a run of a search found begins."""
@@ -42,7 +48,7 @@ class PolicyInfo:
 
 def catalogue() -> list[PolicyInfo]:
     """Lists the policies that ship with Podium, built-in ones first."""
-    return [_describe(name) for name in _files()]
+    return [*map(_describe, _files()), *map(_describe_trained, _weights())]
 
 
 def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
@@ -55,6 +61,10 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     """
     if reference in _files():
         return policy_of(_source(reference), reference, _origin(reference))
+    if reference in _weights():
+        return load_weights(_weights()[reference])
+    if reference in ALIASES:
+        return replace(load(ALIASES[reference]), name=reference)
     if reference.startswith(RUN):
         raise UsageError(
             f"{reference} must pass the gates of candidates first",
@@ -72,7 +82,7 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
             path, f"a policy file ends in {', '.join(ENDINGS)}",
             hint="rename the file if it is one of these",
         )  # fmt: skip
-    raise UnknownName.among("policy", reference, _files())
+    raise UnknownName.among("policy", reference, [*_files(), *_weights(), *ALIASES])
 
 
 def _profile(path: Path, profile: str, *, ignore_unknown_plugins: bool) -> Policy:
@@ -84,6 +94,8 @@ def _profile(path: Path, profile: str, *, ignore_unknown_plugins: bool) -> Polic
 def _shipped_text(name: str) -> str | None:
     """Reads the text of a shipped policy, however its name is spelt; None if there is none."""
     key = name.strip().casefold().replace("_", "-")
+    if key in _weights():
+        return ""  # no text passes for weights
     return _source(key).text if key in _files() else None
 
 
@@ -94,6 +106,18 @@ def _files() -> dict[str, tuple[str, Path]]:
         for path in sorted(folder.glob("[!_]*.py")):
             found[path.stem.replace("_", "-")] = (room, path)
     return found
+
+
+@functools.cache
+def _weights() -> dict[str, Path]:
+    """Finds the policies that were trained: weights with their cards."""
+    return {path.stem.replace("_", "-"): path for path in sorted(_TRAINED.glob("*.npz"))}
+
+
+def _describe_trained(name: str) -> PolicyInfo:
+    card, path = read_card(_weights()[name].with_suffix(".json")), _weights()[name]
+    shown = f"podium/policies/{path.parent.name}/{path.name}"
+    return PolicyInfo(name, card["kind"], "trained", card["may_hold"], card["summary"], shown)
 
 
 @functools.cache

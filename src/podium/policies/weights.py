@@ -6,7 +6,9 @@ what trained it.
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import DISTRIBUTION, InputError, MissingError
+from podium.files.draft import drafted
 from podium.files.excerpt import excerpt
 from podium.policies.policy import Policy
 
@@ -52,6 +55,7 @@ def _of(module: str) -> Callable[[Weights], Policy]:
 NETWORKS: dict[str, Callable[[Weights], Policy]] = {
     "mlp": _of("mlp"),
     "q-table": _of("qtable"),
+    "attention": _of("attention"),
 }
 """Makes a policy of weights, by the name of the network."""
 
@@ -71,6 +75,22 @@ def load_network(path: Path, name: str, card: Mapping[str, Any], content: bytes)
             hint=f"pip install --upgrade {DISTRIBUTION}",
         )
     return NETWORKS[network](Weights(name, _arrays(path, content), card))
+
+
+def write_weights(
+    path: Path, network: str, arrays: Mapping[str, npt.NDArray[Any]], card: Mapping[str, Any]
+) -> None:
+    """Writes weights and, beside them, the card with their network and digest."""
+    stream = io.BytesIO()
+    named: Any = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
+    np.savez_compressed(stream, **named)
+    content = stream.getvalue()
+    digest = hashlib.sha256(content).hexdigest()
+    told = {**card, NETWORK: network, "sha256": digest}
+    with drafted(path) as draft:
+        draft.write_bytes(content)
+    with drafted(path.with_suffix(".json")) as draft:
+        draft.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _arrays(path: Path, content: bytes) -> dict[str, npt.NDArray[Any]]:

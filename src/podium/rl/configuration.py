@@ -15,13 +15,13 @@ import dataclasses
 import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from podium.errors import InputError, SettingsError, UnknownName
+from podium.errors import InputError, SettingsError, UnknownName, UsageError
 from podium.files.excerpt import excerpt
 from podium.rl.learner import Learner
 from podium.rl.training import Judge, Limits
@@ -104,6 +104,29 @@ def configuration_of(
 ) -> Any:
     """Builds a configuration of nested mappings; an unknown key is an error with a suggestion."""
     return _built(kind, sections, (), document)
+
+
+def with_changes(configuration: Any, changes: Sequence[str]) -> Any:
+    """Changes single keys, each written as section.key=value with a value as in TOML."""
+    sections: dict[str, dict[str, Any]] = as_object(configuration)
+    for change in changes:
+        path, mark, text = change.partition("=")
+        name, dot, key = path.strip().partition(".")
+        if not (mark and dot and key):
+            raise UsageError(f'"{change}" changes nothing', hint="write section.key=value")
+        if not isinstance(sections.setdefault(name, {}), dict):
+            raise UnknownName.among("section", name, sections)
+        sections[name][key] = _parsed(text.strip())
+    return configuration_of(type(configuration), sections) if changes else configuration
+
+
+def _parsed(text: str) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except ValueError:
+        return text  # a text without quotes
 
 
 def as_object(configuration: Any) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from podium.sim.state import (
     connect_ranking,
     gpu_slots,
 )
+from podium.sim.situation import Situations
 from podium.sim.tiers import is_cache_worthwhile
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> Na
     policy = plan.policy
     if isinstance(policy, ClusterPolicy):
         chooser = ClusterCallback(
-            policy.chooser(plan.seed), nodes, shapes, state.arrays["feasible"]
+            policy.chooser(plan.seed), nodes, shapes, state.arrays["feasible"], Situations(state)
         )
         return NativeCall(python_callback(chooser), table, chooser)
     if plan.tier == "python":

@@ -76,8 +76,7 @@ def _stand_in(described: Mapping[str, Any]) -> Policy:
 
 def text_digest(policy: Policy) -> str:
     """Digests the text of a policy; nothing where none is at hand."""
-    text = policy.text if isinstance(policy, PairPolicy) else ""
-    text = policy.source.text if policy.source is not None else text
+    text = policy.source.text if policy.source is not None else policy.text
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
 
 

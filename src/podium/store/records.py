@@ -27,7 +27,7 @@ class RunRecord:
     """Describes a run: what was asked for, how far it came, where its files are."""
 
     id: str
-    kind: str  # "search", "simulation" or "comparison"
+    kind: str  # "search", "simulation", "comparison" or "training"
     name: str
     created_s: float  # since 1970
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""How the weights of trained networks decide, without what trained them."""
+"""Networks that decide as policies: how weights are evaluated, without what trained them."""

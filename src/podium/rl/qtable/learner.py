@@ -45,8 +45,8 @@ class StateSection:
     """How a cluster becomes a state of the table."""
 
     resources: tuple[str, ...] = option(("memory",), "What counts: cpu, memory, gpu.")
-    node_bins: int = option(10, "Bins of the free share of a node.")
-    pod_bins: int = option(10, "Bins of what a pod asks for.")
+    node_bins: int = option(20, "Bins of the free share of a node.")
+    pod_bins: int = option(20, "Bins of what a pod asks for.")
     look_ahead: int = option(1, "Pods in the state: the offered one, and those that come next.")
 
     def condensing(self) -> Condensing:
@@ -59,16 +59,16 @@ class LearningSection:
     """How the table learns."""
 
     aim: str = option("compact", "What is wanted: balance, compact, empty-nodes.")
-    gamma: float = option(0.3, "Weight of what comes after the next decision.")
+    gamma: float = option(0.9, "Weight of what comes after the next decision.")
     alpha: float = option(0.3, "Step of the first update of a value ...")
-    alpha_least: float = option(0.01, "... and the smallest step, many updates later.")
+    alpha_least: float = option(0.001, "... and the smallest step, many updates later.")
     epsilon: float = option(0.15, "Share of random decisions at first ...")
-    epsilon_least: float = option(0.02, "... and in the end.")
-    epsilon_half_life: float = option(300.0, "Episodes after which half of the way is gone.")
+    epsilon_least: float = option(0.1, "... and in the end.")
+    epsilon_half_life: float = option(2000.0, "Episodes after which half of the way is gone.")
     hold_penalty: float = option(1.0, "Costs of holding a pod that would fit, times 100.")
-    least_visits: int = option(20, "Visits of a node before it is preferred to the aim's own ...")
-    errors: float = option(2.0, "... and by how many standard errors it must be better.")
-    environments: int = option(20, "Clusters that are simulated at once.")
+    least_visits: int = option(50, "Visits of a node before it is preferred to the aim's own ...")
+    errors: float = option(2.5, "... and by how many standard errors it must be better.")
+    environments: int = option(100, "Clusters that are simulated at once.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Configuration:
     state: StateSection = field(default_factory=StateSection)
     learning: LearningSection = field(default_factory=LearningSection)
     training: TrainingSection = field(
-        default_factory=lambda: TrainingSection(episodes=2000, save_interval=200)
+        default_factory=lambda: TrainingSection(episodes=6000, save_interval=1000)
     )
 
 

@@ -1,0 +1,1 @@
+"""Compares policies with the usual ones on unseen seeds, in several settings."""

@@ -1,0 +1,277 @@
+"""Trains policies by trial on the simulator: qtable, mlp, ppo, resume, template, ablate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from podium.cli import figures
+from podium.cli.flags import with_blocks
+from podium.cli.group import new_app
+from podium.cli.options import Json, RunId, StoreUrl, read_settings, typed_command
+from podium.cli.render import Rhythm, Screen, print_json
+from podium.cli.signals import stopping_between
+from podium.cli.watch import ScreenListener
+from podium.experiments.places import blaming
+from podium.experiments.runs import check_name
+
+if TYPE_CHECKING:
+    from podium.experiments.train import TrainingOutcome, TrainingRequest
+    from podium.rl.training import TrainingProgress
+
+app = new_app(__doc__)
+
+Algorithm = Literal["qtable", "mlp", "ppo"]
+Episodes = Annotated[
+    int | None,
+    typer.Option("--episodes", help="Episodes in all.", min=1, show_default=False),
+]
+Minutes = Annotated[
+    float | None,
+    typer.Option("--minutes", help="End after so many minutes.", min=0, show_default=False),
+]
+SaveInterval = Annotated[
+    int | None,
+    typer.Option(
+        "--save-interval", help="Episodes between two checkpoints, each with a validation.", min=1,
+        show_default=False,
+    ),
+]  # fmt: skip
+Patience = Annotated[
+    int | None,
+    typer.Option(
+        "--patience", help="End after so many validations without a better one; 0: never.", min=0,
+        show_default=False,
+    ),
+]  # fmt: skip
+DeviceName = Annotated[
+    Literal["cpu", "gpu"] | None,
+    typer.Option("--device", help="Where nets are trained.", show_default=False),
+]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option("--plot", help="Draw the learning curve: .svg or .png.", show_default=False),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """The options that a resumed training may change."""
+
+    episodes: Episodes = None
+    minutes: Minutes = None
+    save_interval: SaveInterval = None
+    patience: Patience = None
+    device: DeviceName = None
+
+    def changes(self) -> dict[str, Any]:
+        """Returns what was given, by the key of the configuration."""
+        return {
+            "episodes": self.episodes, "minutes": self.minutes,
+            "save_interval": self.save_interval, "patience": self.patience, "device": self.device,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class NewOptions:
+    """The options of a new training."""
+
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", help="Configuration; podium train template writes one.", show_default=False
+        ),
+    ] = None
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change one key, such as training.patience=5.",
+            show_default=False,
+        ),
+    ] = None  # fmt: skip
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.", min=0)] = 1000
+    save: Annotated[
+        str | None,
+        typer.Option("--save", metavar="NAME", help="Name of the run.", show_default=False),
+    ] = None
+
+
+@app.command()
+@with_blocks
+def qtable(
+    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, plot: PlotFile = None,
+    store: StoreUrl = None, is_json: Json = False,
+) -> None:  # fmt: skip
+    """Trains a Q-table for a few nodes; ctrl-C stops it, resume continues."""
+    _train(ctx, "qtable", new, limits, plot, store, is_json=is_json)
+
+
+@app.command()
+@with_blocks
+def mlp(
+    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, plot: PlotFile = None,
+    store: StoreUrl = None, is_json: Json = False,
+) -> None:  # fmt: skip
+    """Trains a net that scores a pod on a node; ctrl-C stops it, resume continues."""
+    _train(ctx, "mlp", new, limits, plot, store, is_json=is_json)
+
+
+@app.command()
+@with_blocks
+def ppo(
+    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, plot: PlotFile = None,
+    store: StoreUrl = None, is_json: Json = False,
+) -> None:  # fmt: skip
+    """Trains a net that attends to all nodes and may hold pods; ctrl-C stops it."""
+    _train(ctx, "ppo", new, limits, plot, store, is_json=is_json)
+
+
+@app.command()
+@with_blocks
+def resume(
+    ctx: typer.Context, run: RunId, *, limits: LimitOptions, plot: PlotFile = None,
+    store: StoreUrl = None, is_json: Json = False,
+) -> None:  # fmt: skip
+    """Continues a training where it stopped, exactly as if it had not stopped."""
+    from podium.experiments import train as training
+
+    settings = read_settings(ctx, {"store.url": store})
+    _check_plot(plot)
+    screen = Screen(settings.display)
+    with _following(screen) as listener, stopping_between() as is_stopped, blaming("argument RUN"):
+        found = training.resume(settings, run, limits.changes(), listener, is_stopped)
+    _show(screen, found, plot, is_json=is_json)
+
+
+@app.command()
+def template(
+    algorithm: Annotated[Algorithm, typer.Argument(help="qtable, mlp or ppo.")],
+) -> None:
+    """Prints the configuration of a way to learn: every key, its default and its meaning."""
+    from podium.rl.configuration import algorithm_named
+    from podium.rl.configuration import template as written
+
+    print(written(algorithm_named(algorithm).Configuration()), end="")
+
+
+def _train(
+    ctx: typer.Context, algorithm: Algorithm, new: NewOptions, limits: LimitOptions,
+    plot: Path | None, store: str | None, *, is_json: bool,
+) -> None:  # fmt: skip
+    from podium.experiments import train as training
+
+    settings = read_settings(ctx, {"store.url": store})
+    _check_plot(plot)
+    name = algorithm if new.save is None else new.save
+    check_name(name)
+    request = _request(algorithm, new, limits)
+    entry = training.TrainingEntry(settings, name, typed_command())
+    screen = Screen(settings.display)
+    with _following(screen) as listener, stopping_between() as is_stopped:
+        found = training.begin(entry, request, listener, is_stopped)
+    _show(screen, found, plot, is_json=is_json)
+
+
+def _request(algorithm: Algorithm, new: NewOptions, limits: LimitOptions) -> TrainingRequest:
+    from podium.experiments import train as training
+    from podium.rl.configuration import (
+        algorithm_named,
+        read_configuration,
+        with_changes,
+    )
+
+    if new.config is None:
+        configuration = algorithm_named(algorithm).Configuration()
+    else:
+        configuration = read_configuration(algorithm, new.config)
+    with blaming("flag --set"):
+        configuration = with_changes(configuration, new.changes or [])
+    request = training.TrainingRequest(algorithm, configuration, new.seed)
+    return training.changed(request, limits.changes())
+
+
+def _check_plot(plot: Path | None) -> None:
+    if plot is not None:
+        from podium.reports.plot import check_plot
+
+        with blaming("flag --plot"):
+            check_plot(plot)
+
+
+class TrainingListener(ScreenListener):
+    """Shows how far a training is: a line on a terminal, elsewhere one now and then."""
+
+    def __init__(self, screen: Screen, line: Any) -> None:
+        super().__init__(screen, ExitStack())
+        self._line, self._rhythm = line, Rhythm()
+
+    def training_progress(self, progress: TrainingProgress) -> None:
+        """Shows the progress."""
+        if self._line is not None:
+            self._line(progress)
+        elif self.screen.display.progress and self._rhythm.is_due():
+            self.screen.note(line_of(progress))
+
+
+@contextmanager
+def _following(screen: Screen) -> Iterator[TrainingListener]:
+    display = screen.display
+    if not display.progress or display.quiet or not sys.stderr.isatty():
+        yield TrainingListener(screen, None)
+        return
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=screen.console(sys.stderr), transient=True, refresh_per_second=4) as live:
+        yield TrainingListener(screen, lambda progress: live.update(Text(line_of(progress))))
+
+
+def line_of(progress: TrainingProgress) -> str:
+    """Writes the progress of a training in one line."""
+    told = [f"{progress.share:.0%}", f"{progress.episodes:,} episodes"]
+    shown = progress.figures
+    if "reward" in shown:
+        told.append(f"reward {shown['reward']:.4g}")
+    if "gpu_allocation" in shown:
+        told.append(f"allocation {100 * shown['gpu_allocation']:.2f} %")
+    if progress.best_score is not None:
+        told.append(f"best score {progress.best_score:.4g}")
+    told.append(f"{progress.steps_per_s:,.0f} steps/s")
+    if progress.eta_s is not None and progress.share > 0:
+        told.append(f"{figures.duration(progress.eta_s)} left")
+    return ", ".join(told)
+
+
+def _show(
+    screen: Screen, found: TrainingOutcome, plot: Path | None, *, is_json: bool
+) -> None:  # fmt: skip
+    if plot is not None:
+        from podium.reports.training_plot import plot_training
+
+        plot_training(found.figures, plot)
+        screen.note(f"the learning curve is in {plot}")
+    if is_json:
+        print_json(found.as_object())
+        return
+    summary = found.summary
+    best = summary["best_score"]
+    screen.fields(
+        {
+            "run": found.run_id,
+            "ended": found.ending,
+            "episodes": f"{summary['episodes']:,}, {summary['steps']:,} decisions",
+            "time": figures.duration(summary["seconds"]),
+            "best": f"score {best:.4g} after {summary['best_episode']:,} episodes",
+            **{f"validation {key}": f"{each:.6g}" for key, each in summary["validation"].items()},
+        }
+    )
+    screen.note(
+        f"podium evaluate run:{found.run_id} compares it; podium train resume {found.run_id} "
+        "--episodes N continues up to N in all"
+    )
