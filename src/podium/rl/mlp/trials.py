@@ -6,6 +6,7 @@ number of processes.
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -128,6 +129,8 @@ class Trials:
             is_alone = self._workers == 1
             kind: Any = ThreadExecutor if is_alone else ProcessExecutor
             self._executor = kind(self._spec, self._workers)
+            # A training that is over in a notebook leaves no processes behind.
+            weakref.finalize(self, self._executor.close)
             self._executor.get_ready()
         return self._executor
 
