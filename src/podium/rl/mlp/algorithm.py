@@ -56,11 +56,11 @@ class GradientSection:
 class EvolutionSection:
     """The third step: evolution strategies on runs of whole clusters, until the training ends."""
 
-    population: int = option(32, "Nets in a generation, an even number.")
+    population: int = option(64, "Nets in a generation, an even number.")
     sigma: float = option(0.5, "The first step, relative to the usual size of weights.")
-    nodes: tuple[int, ...] = option((200, 400, 1213), "Nodes of the clusters, stage by stage.")
+    nodes: tuple[int, ...] = option((200, 600, 1213), "Nodes of the clusters, stage by stage.")
     generations: tuple[int, ...] = option(
-        (100, 100), "Generations in each stage; the last one goes on until the end."
+        (250, 200), "Generations in each stage; the last one goes on until the end."
     )
     seeds: int = option(48, "Training seeds that generations take in turn.")
     seeds_at_once: int = option(1, "Seeds that each net of a generation is run on.")
@@ -90,7 +90,7 @@ class EvolutionSection:
 class ValidationSection:
     """How the net is validated, on seeds that nothing trains on."""
 
-    nodes: int = option(400, "Nodes of the clusters.")
+    nodes: int = option(600, "Nodes of the clusters.")
     seeds: int = option(3, "Seeds of each workload family, from 2000 on.")
 
 
@@ -99,7 +99,7 @@ class Configuration:
     """A training of the MLP scorer; an episode is an iteration of the step it is in."""
 
     training: TrainingSection = field(
-        default_factory=lambda: TrainingSection(episodes=400, save_interval=20)
+        default_factory=lambda: TrainingSection(episodes=500, save_interval=40)
     )
     network: NetworkSection = field(default_factory=NetworkSection)
     imitation: ImitationSection = field(default_factory=ImitationSection)
