@@ -23,6 +23,7 @@ from podium.experiments.runs import check_name
 
 if TYPE_CHECKING:
     from podium.experiments.train import TrainingOutcome, TrainingRequest
+    from podium.rl.ppo.ablation import AblationRow
     from podium.rl.training import TrainingProgress
 
 app = new_app(__doc__)
@@ -158,6 +159,65 @@ def template(
     from podium.rl.configuration import template as written
 
     print(written(algorithm_named(algorithm).Configuration()), end="")
+
+
+@app.command()
+@with_blocks
+def ablate(
+    ctx: typer.Context,
+    *,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ABLATION", help="Which; all by default.", show_default=False),
+    ] = None,
+    new: NewOptions,
+    limits: LimitOptions,
+    seeds: Annotated[
+        str, typer.Option("--seeds", help="Seeds to measure on; nothing is trained on them.")
+    ] = "3000-3019",
+    is_json: Json = False,
+) -> None:
+    """Trains PPO without one of its parts at a time and compares the results."""
+    from podium.errors import UnknownName
+    from podium.experiments.compare import read_seeds
+    from podium.rl.ppo import ablation
+
+    screen = Screen(read_settings(ctx).display)
+    for name in names or ():
+        if name not in ablation.ablations():
+            raise UnknownName.among("ablation", name, ablation.ablations(), where="ABLATION")
+    request = _request("ppo", new, limits)
+    rhythm = Rhythm()
+
+    def show(name: str, progress: TrainingProgress) -> None:
+        if screen.display.progress and rhythm.is_due():
+            screen.note(f"{name}: {line_of(progress)}")
+
+    found = ablation.ablate(
+        request.configuration, request.seed, request.device, names=names,
+        seeds=read_seeds(seeds), listener=show,
+    )  # fmt: skip
+    if is_json:
+        print_json(found)
+    else:
+        screen.table(_ABLATION_TITLES, [_ablation_row(each) for each in found])
+
+
+_ABLATION_TITLES = (
+    "training", "GPU", "difference", "95 % interval", "placed", "rounds waited", "holds per pod",
+    "decisions",
+)  # fmt: skip
+
+
+def _ablation_row(row: AblationRow) -> tuple[object, ...]:
+    gap = row.difference
+    return (
+        row.name, figures.percent(row.gpu_allocation),
+        None if gap is None else figures.Figure(f"{gap.mean:+.2f}"),
+        None if gap is None else figures.Figure(f"{gap.low:+.2f} .. {gap.high:+.2f}"),
+        figures.percent(row.placed_share), figures.decimal(row.wait_rounds, 2),
+        figures.decimal(row.holds_per_pod, 2), figures.count(row.steps),
+    )  # fmt: skip
 
 
 def _train(

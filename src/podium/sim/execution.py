@@ -24,6 +24,7 @@ from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
 from podium.sim.shapes import core_shapes
+from podium.sim.situation import Situations
 from podium.sim.state import (
     State,
     build_state,
@@ -32,7 +33,6 @@ from podium.sim.state import (
     connect_ranking,
     gpu_slots,
 )
-from podium.sim.situation import Situations
 from podium.sim.tiers import is_cache_worthwhile
 
 if TYPE_CHECKING:

@@ -125,7 +125,9 @@ def greedy(environment, network, max_rounds):
         logits, holding = network.decide(
             environment.nodes[i], environment.pods[i], environment.context[i]
         )
-        may_wait = environment.mask[i, -1] and environment.context[i, ROUNDS_LEFT] > 1.5 / max_rounds
+        may_wait = (
+            environment.mask[i, -1] and environment.context[i, ROUNDS_LEFT] > 1.5 / max_rounds
+        )
         best = np.where(environment.mask[i, :-1], logits, -np.inf).argmax()
         actions[i] = environment.num_nodes if may_wait and holding > 0 else best
     return actions
@@ -133,9 +135,7 @@ def greedy(environment, network, max_rounds):
 
 @pytest.mark.parametrize("look_ahead", [0, 4])
 def test_what_is_served_plays_the_episode_of_the_environment(look_ahead):
-    configuration = small(
-        environment={"look_ahead": look_ahead}, warm_start={"hold_bias": 0.0}
-    )
+    configuration = small(environment={"look_ahead": look_ahead}, warm_start={"hold_bias": 0.0})
     learner = make_learner(configuration, 3, "cpu")
     learner.iterate()
     trained, world = learner.trained(), make_world(configuration)
@@ -182,7 +182,9 @@ def test_training_improves_in_a_tiny_world():
     )
     learner = make_learner(configuration, 1, "cpu")
     figures = [learner.iterate() for _ in range(12)]
-    first, last = (np.mean([f["gpu_allocation"] for f in part]) for part in (figures[:2], figures[-2:]))
+    first, last = (
+        np.mean([f["gpu_allocation"] for f in part]) for part in (figures[:2], figures[-2:])
+    )
     assert last > first + 0.01
     assert figures[-1]["explained"] > 0.5
 

@@ -5,15 +5,13 @@ Importing this imports Numba.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from podium.model.records import GPU_MILLI, POD
-from podium.policies.jit import COMPILING, compiled, keep_on_disk, marked, stamp_of
+from podium.policies.jit import COMPILING, compiled
 from podium.policies.networks import features
 from podium.policies.networks.features import (
     CONTEXT_FEATURES,
@@ -83,7 +81,7 @@ def _write(
         fitting += 1 if feasible[i] else 0
         for slot in range(slots):
             gpu += node.gpu_milli_left[slot]
-            whole += 1 if node.gpu_milli_left[slot] == 1000 else 0  # noqa: PLR2004 - GPU_MILLI
+            whole += 1 if node.gpu_milli_left[slot] == 1000 else 0
     for i in range(len(nodes)):
         node, row = nodes[i], rows[i]
         share = by_model[node.gpu_model] / max(1, gpu_total) if node.gpu_model >= 0 else 0.0

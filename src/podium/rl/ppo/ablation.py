@@ -111,5 +111,3 @@ def _row(
         float(column(runs, "placed_share").mean()), float(column(runs, "wait_rounds").mean()),
         float(column(runs, "holds_per_pod").mean()), steps,
     )  # fmt: skip
-
-

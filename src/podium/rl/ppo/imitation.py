@@ -28,7 +28,9 @@ def lessons(
         chosen = np.array([_choice(environment, session, i) for i in range(len(environment))])
         rows.append(
             Observations(
-                environment.nodes.copy(), environment.pods.copy(), environment.context.copy(),
+                environment.nodes.copy(),
+                environment.pods.copy(),
+                environment.context.copy(),
                 environment.mask.copy(),
             )  # fmt: skip
         )

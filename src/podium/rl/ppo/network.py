@@ -56,9 +56,7 @@ def first_parameters(
     return found
 
 
-def _drawn(
-    rng: np.random.Generator, name: str, shape: tuple[int, ...]
-) -> npt.NDArray[np.float32]:
+def _drawn(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
     if name.endswith(("_b", "_c")):
         return np.zeros(shape, np.float32)
     inputs = shape[-2] if len(shape) > 1 else shape[0]
@@ -70,9 +68,7 @@ def forward(w: Parameters, seen: Observations) -> Outputs:
     """Evaluates the network on a batch."""
     query = _query(w, seen.pods, seen.context)
     present = seen.nodes[..., 0] > 0
-    hidden = jax.nn.relu(
-        seen.nodes @ w["node_w"] + (query @ w["node_q"] + w["node_b"])[:, None, :]
-    )
+    hidden = jax.nn.relu(seen.nodes @ w["node_w"] + (query @ w["node_q"] + w["node_b"])[:, None, :])
     if "self_q" in w:
         hidden = hidden + _between(w, hidden, present)
     told, known = query @ w["point_q"] + w["point_b"], query
@@ -91,9 +87,7 @@ def _query(w: Parameters, pods: jax.Array, context: jax.Array) -> jax.Array:
     return jax.nn.relu(told @ w["query_w"] + w["query_b"])
 
 
-def _summary(
-    w: Parameters, query: jax.Array, hidden: jax.Array, present: jax.Array
-) -> jax.Array:
+def _summary(w: Parameters, query: jax.Array, hidden: jax.Array, present: jax.Array) -> jax.Array:
     heads = jnp.einsum("bi,hio->bho", query, w["key_w"])
     alike = jnp.einsum("bnw,bhw->bhn", hidden, heads) * query.shape[-1] ** -0.5
     share = jax.nn.softmax(jnp.where(present[:, None, :], alike, IMPOSSIBLE), axis=-1)

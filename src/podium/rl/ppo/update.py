@@ -83,9 +83,7 @@ def advantages_of(
 
 def optimiser(rules: Rules) -> optax.GradientTransformation:
     """Makes Adam with clipped gradients; the learning rate is given to every update."""
-    return optax.chain(
-        optax.clip_by_global_norm(rules.max_gradient), optax.scale_by_adam(eps=1e-5)
-    )
+    return optax.chain(optax.clip_by_global_norm(rules.max_gradient), optax.scale_by_adam(eps=1e-5))
 
 
 def loss_of(
@@ -156,7 +154,7 @@ def update(
 
 def imitation_loss(w: Parameters, seen: Observations, choices: jax.Array) -> jax.Array:
     """Gives the surprise at a teacher's nodes; whether the teacher would hold is not asked."""
-    placing = seen._replace(mask=seen.mask.at[:, -1].set(False))  # noqa: FBT003 - of an array
+    placing = seen._replace(mask=seen.mask.at[:, -1].set(False))
     found = forward(w, placing).log_chances
     return -jnp.take_along_axis(found, choices[:, None], axis=-1).mean()
 
