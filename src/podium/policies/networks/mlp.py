@@ -9,6 +9,7 @@ runs wherever a pair policy does.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError
-from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS
+from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
 from podium.model.workload import Shapes, gpu_demand
 from podium.policies.policy import PairPolicy, from_trusted_function
 from podium.policies.weights import Weights
@@ -105,16 +106,39 @@ class Demand:
     multiple: float  # part of GPU demand of pods with several GPUs
 
 
-def demand_of(shapes: Shapes) -> Demand:
-    """Derives what a net knows of a workload, once for each list of shapes."""
+TYPICAL = "typical"
+"""The array of the demand that a net was trained for: CPU, memory, GPUs, GPU milli, count."""
+
+LEAST_PODS = 200
+"""With fewer pods than this a demand is filled up with the one that the net was trained for."""
+
+
+def demand_of(shapes: Shapes, typical: npt.NDArray[np.int64] | None = None) -> Demand:
+    """Derives what a net knows of a workload, once for each list of shapes.
+
+    A live service has seen few pods at first; what it cannot know yet is taken to be typical.
+    """
+    lacking = LEAST_PODS - float(shapes.weights.sum())
+    if typical is not None and lacking > 0:
+        return _demand(*_filled_up(shapes, typical, lacking))
     if "mlp demand" not in shapes.derived:
-        shapes.derived["mlp demand"] = _demand(shapes)
+        shapes.derived["mlp demand"] = _demand(shapes.pods, shapes.weights)
     found: Demand = shapes.derived["mlp demand"]
     return found
 
 
-def _demand(shapes: Shapes) -> Demand:
-    pods, weights = shapes.pods, shapes.weights
+def _filled_up(
+    shapes: Shapes, typical: npt.NDArray[np.int64], lacking: float
+) -> tuple[npt.NDArray[Any], Array]:
+    pods = np.zeros(len(typical), POD)
+    for column, name in enumerate(("cpu_milli", "memory_mib", "gpu_count", "gpu_milli")):
+        pods[name] = typical[:, column]
+    pods["gpu_models"] = ANY_MODEL
+    weights = lacking * typical[:, 4] / typical[:, 4].sum()
+    return np.concatenate([shapes.pods, pods]), np.concatenate([shapes.weights, weights])
+
+
+def _demand(pods: npt.NDArray[Any], weights: Array) -> Demand:
     gpu = gpu_demand(pods) * weights
     total = max(float(gpu.sum()), 1e-9)
     count, milli = pods["gpu_count"], pods["gpu_milli"]
@@ -164,7 +188,7 @@ def _named_models(pods: npt.NDArray[Any], gpu: npt.NDArray[Any]) -> Array:
 
 def table_of(arrays: Mapping[str, Array], shapes: Shapes) -> Array:
     """Lays weights and demand out as the table that `score` reads."""
-    demand = demand_of(shapes)
+    demand = demand_of(shapes, arrays.get(TYPICAL))
     units = len(arrays["bias"])
     table = np.zeros(NET + units * (NUM_FEATURES + 2))
     table[WORTH_1:FITTING] = _worths(arrays["worth"], demand).ravel()
@@ -421,15 +445,46 @@ def _function() -> PairPolicy:
 
 def make(weights: Weights) -> PairPolicy:
     """Builds the policy of weights that were saved, once their shapes have been checked."""
-    bias = weights.arrays.get("bias", np.zeros(0))
+    given = dict(weights.arrays)
+    typical, bias = given.pop(TYPICAL, None), given.get("bias", np.zeros(0))
     wanted = shapes_of_arrays(len(bias) if bias.ndim == 1 else 0)
     is_whole = bias.ndim == 1 and len(bias) > 0 and len(bias) % LANES == 0
-    if not is_whole or {name: each.shape for name, each in weights.arrays.items()} != wanted:
+    if not is_whole or {name: each.shape for name, each in given.items()} != wanted:
         raise InputError(
             "the weights are not those of this net", where=weights.name,
             hint=f"it has {NUM_FEATURES} features; train it again with this release",
         )  # fmt: skip
-    arrays = {name: np.asarray(each, np.float64) for name, each in weights.arrays.items()}
+    arrays = {name: np.asarray(each, np.float64) for name, each in given.items()}
     if not all(np.isfinite(each).all() for each in arrays.values()):
         raise InputError("a weight is not a finite number", where=weights.name)
-    return mlp_policy(weights.name, arrays)
+    text = described(arrays)
+    if typical is not None:
+        arrays[TYPICAL] = _checked(typical, weights.name)
+    return replace(mlp_policy(weights.name, arrays), text=text)
+
+
+def _checked(typical: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
+    """Refuses a typical demand of no pods, or of pods that cannot be."""
+    is_table = typical.ndim == 2 and typical.shape[1:] == (5,) and typical.dtype.kind in "iu"
+    if not is_table or len(typical) == 0 or typical.min() < 0 or typical[:, 4].sum() == 0:
+        raise InputError("the typical demand is not a list of pods", where=name)
+    if typical[:, 3].max() > GPU_MILLI or typical.max() >= 2**31:
+        raise InputError("a pod of the typical demand is too large", where=name)
+    return typical.astype(np.int64)
+
+
+def described(arrays: Mapping[str, Array]) -> str:
+    """Describes a net in words and numbers: what each feature adds, those first that add most."""
+    through = arrays["hidden"] * arrays["out"]
+    strength = np.abs(arrays["linear"]) + np.linalg.norm(through, axis=1)
+    digest = hashlib.sha256(b"".join(arrays[name].tobytes() for name in sorted(arrays)))
+    lines = [
+        f"{sum(each.size for each in arrays.values())} weights ({digest.hexdigest()[:16]}): "
+        f"{NUM_FEATURES} features, {len(arrays['bias'])} hidden units and a direct path",
+        "",
+        f"{'feature':28}{'direct':>8}{'hidden':>8}{'all':>8}",
+    ]
+    for at in np.argsort(-strength, kind="stable"):
+        numbers = arrays["linear"][at], np.linalg.norm(through[at]), strength[at]
+        lines.append(f"{FEATURES[at]:28}{numbers[0]:8.2f}{numbers[1]:8.2f}{numbers[2]:8.2f}")
+    return "\n".join(lines) + "\n"

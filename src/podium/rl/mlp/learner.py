@@ -9,13 +9,13 @@ import numpy as np
 
 from podium.evaluation.splits import FIRST_SEED
 from podium.policies import load
-from podium.policies.networks.mlp import FEATURES
+from podium.policies.networks.mlp import FEATURES, TYPICAL
 from podium.rl.configuration import Device
 from podium.rl.learner import Arrays, Trained, random_state, restored_generator
 from podium.rl.mlp.algorithm import Configuration
 from podium.rl.mlp.evolution import Distribution
 from podium.rl.mlp.imitation import Decisions, record
-from podium.rl.mlp.parameters import arrays_of, first_arrays, flat, scales
+from podium.rl.mlp.parameters import arrays_of, first_arrays, flat, scales, typical_demand
 from podium.rl.mlp.worth import (
     AT_100,
     AT_130,
@@ -62,7 +62,7 @@ class MlpLearner:
             "weights": len(self._average),
             "teacher": own.imitation.teacher if own.imitation.iterations else "",
         }
-        return Trained("mlp", self._net(), facts)
+        return Trained("mlp", {**self._net(), TYPICAL: typical_demand()}, facts)
 
     def close(self) -> None:
         """Ends the processes that run nets."""

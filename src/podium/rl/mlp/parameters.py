@@ -16,6 +16,7 @@ from podium.policies.networks.mlp import (
     NUM_COUNTS,
     shapes_of_arrays,
 )
+from podium.traces.openb.profile import openb_profile
 
 Array = npt.NDArray[np.float64]
 Arrays = Mapping[str, Array]
@@ -75,3 +76,11 @@ def first_arrays(hidden_units: int, rng: np.random.Generator) -> dict[str, Array
     arrays["steps"][:] = 8.0, 1.0, 0.5, 0.5
     arrays["models"][0] = 1.0
     return arrays
+
+
+def typical_demand() -> npt.NDArray[np.int64]:
+    """Lists the pods that nets are trained for, as a net keeps them for when it has seen few."""
+    profile = openb_profile()
+    names = ("cpu_milli", "memory_mib", "gpu_count", "gpu_milli")
+    columns = [profile.pods[name].astype(np.int64) for name in names]
+    return np.stack([*columns, profile.pod_counts.astype(np.int64)], axis=1)

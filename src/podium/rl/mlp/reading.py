@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +72,7 @@ def _slopes(arrays: Arrays, decisions: Decisions) -> tuple[Array, npt.NDArray[np
     seen = decisions.seen[decisions.mask].astype(np.float64)
     units = seen @ arrays["hidden"] + arrays["bias"]
     local = arrays["linear"] + (arrays["out"] / np.square(1 + np.abs(units))) @ arrays["hidden"].T
-    scores = seen @ arrays["linear"] + units / (1 + np.abs(units)) @ arrays["out"]
+    scores = _scores(arrays, seen)
     place = np.nonzero(decisions.mask)[0]
     spread = _spread(seen, place) / max(1e-9, float(_spread(scores[:, None], place)[0]))
     steady = np.maximum((local > 0).mean(axis=0), (local < 0).mean(axis=0)) >= 0.9
@@ -126,12 +128,45 @@ def distilled(
 
 
 def agreement(arrays: Arrays, decisions: Decisions) -> float:
-    """Returns the share of decisions, from 0 to 1, in which a net takes what was taken."""
-    seen = decisions.seen
+    """Returns the share of decisions, from 0 to 1, in which a net takes what was taken.
+
+    Of places with the same score one is taken at random.
+    """
+    scores = np.where(decisions.mask, _scores(arrays, decisions.seen), -np.inf)
+    is_best = scores == scores.max(axis=1, keepdims=True)
+    return float((is_best[:, 0] / is_best.sum(axis=1)).mean())
+
+
+@dataclass(frozen=True, slots=True)
+class Tendency:
+    """How often a net takes places with a feature in a range, where it could."""
+
+    low: float
+    high: float
+    offered: int  # decisions in which there was such a place, and another
+    taken: float  # share of these in which one was taken
+    chance: float  # share in which one would be taken at random
+
+
+def tendencies(decisions: Decisions, feature: str, edges: Sequence[float]) -> list[Tendency]:
+    """Reads which values of a feature a net goes for; the last range includes its end."""
+    values = decisions.seen[:, :, FEATURES.index(feature)]
+    found = []
+    for low, high in pairwise(edges):
+        is_last = high == edges[-1]
+        inside = (values >= low) & ((values <= high) if is_last else (values < high))
+        part = (inside & decisions.mask).sum(axis=1) / decisions.mask.sum(axis=1)
+        is_choice = (part > 0) & (part < 1)
+        if is_choice.any():
+            taken, chance = inside[is_choice, 0].mean(), part[is_choice].mean()
+            found.append(Tendency(low, high, int(is_choice.sum()), float(taken), float(chance)))
+    return found
+
+
+def _scores(arrays: Arrays, seen: npt.NDArray[Any]) -> Array:
     units = seen @ arrays["hidden"] + arrays["bias"]
-    scores = seen @ arrays["linear"] + units / (1 + np.abs(units)) @ arrays["out"]
-    best = np.where(decisions.mask, scores, -np.inf).argmax(axis=1)
-    return float((best == 0).mean())
+    found: Array = seen @ arrays["linear"] + units / (1 + np.abs(units)) @ arrays["out"]
+    return found
 
 
 def decisions_of(

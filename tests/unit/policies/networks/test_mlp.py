@@ -56,12 +56,12 @@ def seen(pod, node, gpu=-1, demand=None):
     return dict(zip(FEATURES, values, strict=True))
 
 
-def saved(folder, found, name="net", **card):
-    np.savez(folder / f"{name}.npz", **found)
-    digest = hashlib.sha256((folder / f"{name}.npz").read_bytes()).hexdigest()
-    card = {"network": "mlp", "name": name, "sha256": digest, **card}
-    (folder / f"{name}.json").write_text(json.dumps(card))
-    return str(folder / f"{name}.npz")
+def saved(folder, found):
+    np.savez(folder / "net.npz", **found)
+    digest = hashlib.sha256((folder / "net.npz").read_bytes()).hexdigest()
+    card = {"network": "mlp", "name": "net", "sha256": digest}
+    (folder / "net.json").write_text(json.dumps(card))
+    return str(folder / "net.npz")
 
 
 def test_random_weights_keep_the_contract_of_policies():
@@ -146,6 +146,23 @@ def test_demand_tells_shares_several_gpus_and_named_models():
 
 def test_a_demand_of_nothing_is_a_demand():
     assert np.isfinite(table_of(arrays(), shapes())).all()
+
+
+def test_a_demand_of_few_pods_is_filled_up_with_the_typical_one():
+    typical = np.array([[1000, 1024, 1, 500, 30]])
+    few, many = shapes((1000, 1024, 1, 250, 20)), shapes((1000, 1024, 1, 250, 400))
+    assert demand_of(shapes(), typical).exact[500] == 1
+    assert demand_of(few, typical).exact[[250, 500]].tolist() == pytest.approx([0.1, 0.9])
+    assert demand_of(many, typical).exact[[250, 500]].tolist() == [1, 0]
+    assert demand_of(few).exact[250] == 1  # where nothing is typical, the few are all
+
+
+@pytest.mark.parametrize(
+    "typical", [np.zeros((0, 5), int), np.ones((2, 4), int), np.ones((2, 5)), -np.ones((2, 5), int)]
+)
+def test_a_typical_demand_that_is_none_is_refused(tmp_path, typical):
+    with pytest.raises(InputError, match="typical demand"):
+        load(saved(tmp_path, {**arrays(), "typical": typical}))
 
 
 def test_without_a_table_the_policy_says_so():
