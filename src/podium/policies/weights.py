@@ -54,6 +54,7 @@ def _of(module: str) -> Callable[[Weights], Policy]:
 
 NETWORKS: dict[str, Callable[[Weights], Policy]] = {
     "q-table": _of("qtable"),
+    "attention": _of("attention"),
 }
 """Makes a policy of weights, by the name of the network."""
 
