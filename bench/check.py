@@ -21,6 +21,8 @@ LEAST_RATIO = {
     "decisions_100k_nodes": 300.0,
     "replay_16_nodes": 3.0,
     "steps_64_environments": 0.5,  # actions given from outside over an actor compiled in
+    "observed_64_environments": 0.3,  # observations and rewards over records alone
+    "observed_64_environments_rounds": 0.2,  # short episodes, each begun anew
     "fgd_inflation_1213_nodes": 8.0,
     "kube_default_4k_nodes": 0.05,  # random ties over none
     "new_python_policy_replay": 1.0,  # running a new policy must not cost more than compiling it

@@ -7,6 +7,7 @@ import yaml
 from podium.model import ANY_MODEL, GPU_MILLI, NODE_8, NODE_16, POD, Cluster, Workload
 from podium.model.cluster import node_problem
 from podium.model.workload import pod_problem
+from podium.rl import Placement, World
 from podium.traces import LoadOptions, Trace, load_trace, save_trace
 from podium.traces.check import findings
 from podium.traces.info import describe
@@ -185,3 +186,16 @@ def test_pods_can_be_aligned_with_the_nodes_beside_them(trace):
     aligned = trace.workload.aligned(trace.cluster.gpu_models)
     assert aligned.gpu_models == trace.cluster.gpu_models
     assert len(aligned) == len(trace.workload)
+
+
+def test_nodes_and_pods_are_a_world_to_learn_on(source, trace):
+    if trace.cluster is None or trace.workload is None:
+        pytest.skip("the source does not give both")
+    reference, options = source
+    sizes = {"nodes": options.nodes, "pods": options.pods}
+    world = World.of_trace(reference, folder=str(options.folder or ""), **sizes)
+    environment = Placement(world, 2)
+    assert environment.num_nodes == len(trace.cluster)
+    while not environment.is_done.any():
+        environment.step(environment.mask.argmax(axis=1))
+    assert environment.finished()[0].is_placed.any()

@@ -1,4 +1,4 @@
-"""Evaluates policies against the usual ones on unseen seeds, in several settings."""
+"""Evaluates policies against the usual ones on unseen seeds."""
 
 from __future__ import annotations
 

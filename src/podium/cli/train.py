@@ -55,6 +55,10 @@ DeviceName = Annotated[
     Literal["cpu", "gpu"] | None,
     typer.Option("--device", help="Where nets are trained.", show_default=False),
 ]
+RunName = Annotated[
+    str | None,
+    typer.Option("--save", metavar="NAME", help="Name of the run.", show_default=False),
+]
 PlotFile = Annotated[
     Path | None,
     typer.Option("--plot", help="Draw the learning curve: .svg or .png.", show_default=False),
@@ -97,40 +101,39 @@ class NewOptions:
         ),
     ] = None  # fmt: skip
     seed: Annotated[int, typer.Option("--seed", help="Random seed.", min=0)] = 1000
-    save: Annotated[
-        str | None,
-        typer.Option("--save", metavar="NAME", help="Name of the run.", show_default=False),
-    ] = None
 
 
 @app.command()
 @with_blocks
 def qtable(
-    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, plot: PlotFile = None,
-    store: StoreUrl = None, is_json: Json = False,
+    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, save: RunName = None,
+    plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
 ) -> None:  # fmt: skip
     """Trains a Q-table for a few nodes; ctrl-C stops it, resume continues."""
-    _train(ctx, "qtable", new, limits, plot, store, is_json=is_json)
+    request = _request("qtable", new, limits)
+    _train(ctx, request, save, plot, store, is_json=is_json)
 
 
 @app.command()
 @with_blocks
 def mlp(
-    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, plot: PlotFile = None,
-    store: StoreUrl = None, is_json: Json = False,
+    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, save: RunName = None,
+    plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
 ) -> None:  # fmt: skip
     """Trains a net that scores a pod on a node; ctrl-C stops it, resume continues."""
-    _train(ctx, "mlp", new, limits, plot, store, is_json=is_json)
+    request = _request("mlp", new, limits)
+    _train(ctx, request, save, plot, store, is_json=is_json)
 
 
 @app.command()
 @with_blocks
 def ppo(
-    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, plot: PlotFile = None,
-    store: StoreUrl = None, is_json: Json = False,
+    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, save: RunName = None,
+    plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
 ) -> None:  # fmt: skip
     """Trains a net that attends to all nodes and may hold pods; ctrl-C stops it."""
-    _train(ctx, "ppo", new, limits, plot, store, is_json=is_json)
+    request = _request("ppo", new, limits)
+    _train(ctx, request, save, plot, store, is_json=is_json)
 
 
 @app.command()
@@ -221,16 +224,15 @@ def _ablation_row(row: AblationRow) -> tuple[object, ...]:
 
 
 def _train(
-    ctx: typer.Context, algorithm: Algorithm, new: NewOptions, limits: LimitOptions,
-    plot: Path | None, store: str | None, *, is_json: bool,
+    ctx: typer.Context, request: TrainingRequest, save: str | None, plot: Path | None,
+    store: str | None, *, is_json: bool,
 ) -> None:  # fmt: skip
     from podium.experiments import train as training
 
     settings = read_settings(ctx, {"store.url": store})
     _check_plot(plot)
-    name = algorithm if new.save is None else new.save
+    name = request.algorithm if save is None else save
     check_name(name)
-    request = _request(algorithm, new, limits)
     entry = training.TrainingEntry(settings, name, typed_command())
     screen = Screen(settings.display)
     with _following(screen) as listener, stopping_between() as is_stopped:

@@ -1,57 +1,40 @@
-"""Learns to place pods by trial: environments, and what is trained in them.
+"""Learning by trial: environments, and what is trained in them.
 
-Nothing is imported before it is used; the environments need NumPy and Numba alone.
+Names are imported when they are used; environments need NumPy and Numba alone. Where Gymnasium is
+installed, it knows `podium/Placement-v0` from here on.
 """
 
-from __future__ import annotations
+import importlib
+import importlib.util
+import typing
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+if typing.TYPE_CHECKING:
+    from podium.rl.environment.gym import PlacementEnv as PlacementEnv
+    from podium.rl.environment.gym import PlacementVectorEnv as PlacementVectorEnv
+    from podium.rl.environment.placement import Placement as Placement
+    from podium.rl.environment.rewards import REWARDS as REWARDS
+    from podium.rl.environment.rewards import Outcome as Outcome
+    from podium.rl.environment.world import World as World
 
-if TYPE_CHECKING:
-    from podium.rl.environment.gym import PlacementEnv, PlacementVectorEnv
-    from podium.rl.environment.placement import Placement
-    from podium.rl.environment.rewards import REWARDS, Outcome
-    from podium.rl.environment.world import World
-
-__all__ = ["REWARDS", "Outcome", "Placement", "PlacementEnv", "PlacementVectorEnv", "World"]
-
+_HERE = "podium.rl.environment"
 _HOMES = {
-    "REWARDS": "podium.rl.environment.rewards",
-    "Outcome": "podium.rl.environment.rewards",
-    "Placement": "podium.rl.environment.placement",
-    "PlacementEnv": "podium.rl.environment.gym",
-    "PlacementVectorEnv": "podium.rl.environment.gym",
-    "World": "podium.rl.environment.world",
+    **dict.fromkeys(("PlacementEnv", "PlacementVectorEnv"), f"{_HERE}.gym"),
+    **dict.fromkeys(("REWARDS", "Outcome"), f"{_HERE}.rewards"),
+    **{"Placement": f"{_HERE}.placement", "World": f"{_HERE}.world"},
 }
 
-_NAME = "podium/Placement-v0"
-
-
-def _register() -> None:
-    """Makes the environments known to Gymnasium, where it is installed."""
-    if find_spec("gymnasium") is None:
-        return
+if importlib.util.find_spec("gymnasium") is not None:
     import gymnasium
 
-    if _NAME not in gymnasium.registry:
-        home = "podium.rl.environment.gym"
-        gymnasium.register(
-            _NAME, f"{home}:PlacementEnv", vector_entry_point=f"{home}:PlacementVectorEnv"
-        )
+    _ONE, _MANY = f"{_HERE}.gym:PlacementEnv", f"{_HERE}.gym:PlacementVectorEnv"
+    gymnasium.register("podium/Placement-v0", _ONE, vector_entry_point=_MANY)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
-
-_register()
+    return sorted({*globals(), *_HOMES})

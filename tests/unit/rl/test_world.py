@@ -1,16 +1,28 @@
 """Draws worlds: from traces of every kind, by seed, with as much demand as asked for."""
 
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from podium.errors import UsageError
 from podium.evaluation.splits import HELD_OUT
+from podium.kube.record import Recorder
+from podium.kube.resources import NODES, PODS
 from podium.model.workload import gpu_demand
 from podium.rl import Placement, World
 from podium.rl.environment.world import TRAINING_SEEDS
 from podium.sim import Inflation, Replay, Rounds
 from podium.traces import save_trace
+from support.kubelike import gpu_node, gpu_pod, live
 from support.traces import small_trace, write_originals
+
+DUMP = Path(__file__).parents[2] / "support" / "cluster_dump.yaml"
+BEGIN = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC).timestamp()
 
 
 def demand_of(plan):
@@ -100,3 +112,71 @@ def test_preemption_and_no_seeds_are_refused():
         World.of_trace("openb", nodes=4, protocol=Rounds(preemption=True))
     with pytest.raises(UsageError, match="no seeds"):
         World.of_trace("openb", nodes=4, seeds=[])
+
+
+def moment(seconds):
+    return datetime.fromtimestamp(BEGIN + seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def recorded(path, pods=6):
+    """Records a cluster of two nodes on which pods run one after the other."""
+    clock_s = [0.0]
+    with Recorder(path, now=lambda: BEGIN + clock_s[0]) as recorder:
+        for name in ("n0", "n1"):
+            recorder.apply(NODES, "ADDED", json.dumps(gpu_node(name)).encode())
+        recorder.retain(NODES, {("Node", "", "n0"), ("Node", "", "n1")})
+        for i in range(pods):
+            pod = live(gpu_pod(f"p{i}", 1 + i % 2), f"p{i}")
+            pod["metadata"]["creationTimestamp"] = moment(10 * i)
+            clock_s[0] = 10 * i + 2
+            pod["spec"]["nodeName"] = "n0"
+            over = {
+                "startedAt": moment(10 * i + 1),
+                "finishedAt": moment(10 * i + 2),
+                "exitCode": 0,
+            }
+            pod["status"] = {
+                "phase": "Succeeded",
+                "startTime": moment(10 * i + 1),
+                "containerStatuses": [{"name": "main", "state": {"terminated": over}}],
+            }
+            recorder.apply(PODS, "ADDED", json.dumps(pod).encode())
+
+
+@pytest.mark.parametrize("protocol", [Rounds(), Inflation(0.9), Replay()])
+def test_a_recorded_cluster_is_a_world(tmp_path, protocol):
+    recorded(tmp_path / "cluster.jsonl")
+    world = World.of_trace(
+        str(tmp_path / "cluster.jsonl"), protocol=protocol, seeds=range(1000, 1004)
+    )
+    environment = Placement(world, 2)
+    assert environment.num_nodes == 2
+    while not (results := environment.finished()):
+        environment.step(environment.mask.argmax(axis=1))
+    assert results[0].is_placed.any()
+
+
+@pytest.mark.parametrize("state", ["now", "empty"])
+def test_the_dump_of_a_cluster_begins_with_what_runs(state):
+    world = World.of_trace(str(DUMP), state=state, demand=2.0, seeds=range(1000, 1004))
+    environment = Placement(world, 2)
+    free = environment.context[:, 0]
+    assert (free < 1).all() if state == "now" else (free == 1).all()
+    while not environment.finished():
+        environment.step(environment.mask.argmax(axis=1))
+
+
+BARE = """
+import sys
+for name in ("gymnasium", "sqlalchemy", "pydantic", "tensorboardX", "fastapi", "polars", "jax"):
+    sys.modules[name] = None
+from podium.rl import Placement, World
+environment = Placement(World.of_trace("openb", nodes=4, seeds=range(1000, 1002)), 2)
+environment.step(environment.mask.argmax(axis=1))
+print(environment.reward.shape)
+"""
+
+
+def test_environments_need_numpy_and_numba_alone():
+    done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=False)
+    assert done.stdout == "(2,)\n", done.stderr

@@ -168,6 +168,18 @@ def _compiled_actor() -> Finish:
     return finish
 
 
+def _observed(name: str, _folder: Path | None) -> Measurement:
+    found = process.environment_speed(REPEATS)
+    bare = found["bare"]
+    return Measurement(name, found["replay"], "steps/s", 1_000_000, False, bare, "bare steps")
+
+
+def _observed_rounds(name: str, _folder: Path | None) -> Measurement:
+    found = process.environment_speed(REPEATS)
+    bare = found["bare"]
+    return Measurement(name, found["rounds"], "steps/s", 800_000, False, bare, "bare steps")
+
+
 def _scores(policy_name: str, target: float) -> Measure:
     def measure(name: str, folder: Path | None) -> Measurement:
         cluster, workload = openb_case("openb", folder)
@@ -299,6 +311,8 @@ MEASURES: dict[str, Measure] = {
     "decisions_100k_nodes": _dense(100_000, 60_000, 130_000),
     "replay_16_nodes": _replay_16,
     "steps_64_environments": _steps,
+    "observed_64_environments": _observed,
+    "observed_64_environments_rounds": _observed_rounds,
     "fgd_inflation_1213_nodes": _fgd_inflation,
     "kube_default_4k_nodes": _random_ties,
     "score_1213_nodes_fed_gpu": _scores("fed-gpu", 0.0003),
@@ -316,5 +330,6 @@ MEASURES: dict[str, Measure] = {
 
 OTHER_PROCESSES = frozenset(
     {"help", "cold_start", "memory_100k_nodes", "search_evaluations", "search_overhead"}
+    | {"observed_64_environments", "observed_64_environments_rounds"}
 )
 """Figures that are measured in processes of their own."""

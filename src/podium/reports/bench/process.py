@@ -1,4 +1,4 @@
-"""Measures whole processes: start-up, a cold compile cache, peak memory, a search at work."""
+"""Measures whole processes: start-up, a cold cache, memory, environments and a search at work."""
 
 from __future__ import annotations
 
@@ -47,6 +47,14 @@ def peak_megabytes(nodes: int) -> float:
 def search_speed(batches: int) -> dict[str, float]:
     """Returns what `podium.search.run.speed` measures; its docstring says what is counted."""
     measured: dict[str, float] = json.loads(run(["-m", "podium.search.run.speed", str(batches)]))
+    return measured
+
+
+def environment_speed(repeats: int) -> dict[str, float]:
+    """Returns what `podium.rl.environment.speed` measures."""
+    measured: dict[str, float] = json.loads(
+        run(["-m", "podium.rl.environment.speed", str(repeats)])
+    )
     return measured
 
 

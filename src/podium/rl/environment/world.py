@@ -103,25 +103,26 @@ class _Drawn:
     """Draws clusters and workloads of a case; what files hold is read once."""
 
     def __init__(self, case: Case, demand: float, protocol: Protocol) -> None:
-        self._case, self._demand, self._protocol = case, demand, protocol
+        self._case = replace(case, pods=_pods_of(case, demand))
+        self._demand, self._protocol = demand, protocol
         self._read = None if case.is_drawn else case.read()
 
     def __call__(self, seed: int) -> tuple[Cluster, Workload]:
-        case = replace(self._case, seed=seed, pods=self._pods())
+        case = replace(self._case, seed=seed)
         cluster, workload = case.drawn_on(self._read or case.read())
         if self._demand and isinstance(self._protocol, Rounds):
             workload = _asking(cluster, workload, self._demand, seed)
         return cluster, workload
 
-    def _pods(self) -> int | None:
-        case, profile = self._case, openb_profile()
-        if case.pods is not None or not self._demand or not case.is_drawn:
-            return case.pods
-        nodes = case.nodes or (
-            len(profile.named_nodes) if case.trace == EMBEDDED_16 else profile.node_total
-        )
-        gpus = profile.node_counts @ profile.nodes["gpu_count"] / profile.node_total
-        return pods_asking(profile, case.trace, _SPARE * self._demand * gpus * nodes)
+
+def _pods_of(case: Case, demand: float) -> int | None:
+    """Counts the pods to draw, so that all that are needed are different."""
+    if case.pods is not None or not demand or not case.is_drawn:
+        return case.pods
+    profile = openb_profile()
+    named = len(profile.named_nodes) if case.trace == EMBEDDED_16 else profile.node_total
+    gpus = profile.node_counts @ profile.nodes["gpu_count"] / profile.node_total
+    return pods_asking(profile, case.trace, _SPARE * demand * gpus * (case.nodes or named))
 
 
 def _asking(cluster: Cluster, workload: Workload, demand: float, seed: int) -> Workload:

@@ -64,7 +64,9 @@ def test_other_nodes_matter_only_with_attention() -> None:
     changed[1] += 1
     for attention, is_noticed in (("cross", True), ("self", True), ("none", False)):
         network = AttentionNetwork(drawn(attention), attention=attention, may_hold=True)
-        (before, hold), (after, other) = (network.decide(x, pods, context) for x in (nodes, changed))
+        (before, hold), (after, other) = (
+            network.decide(x, pods, context) for x in (nodes, changed)
+        )
         assert (not np.allclose(before[0], after[0]) or not np.isclose(hold, other)) == is_noticed
 
 
