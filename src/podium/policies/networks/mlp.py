@@ -113,7 +113,7 @@ LEAST_PODS = 200
 """With fewer pods than this a demand is filled up with the one that the net was trained for."""
 
 
-def demand_of(shapes: Shapes, typical: npt.NDArray[np.int64] | None = None) -> Demand:
+def demand_of(shapes: Shapes, typical: Array | None = None) -> Demand:
     """Derives what a net knows of a workload, once for each list of shapes.
 
     A live service has seen few pods at first; what it cannot know yet is taken to be typical.
@@ -127,9 +127,7 @@ def demand_of(shapes: Shapes, typical: npt.NDArray[np.int64] | None = None) -> D
     return found
 
 
-def _filled_up(
-    shapes: Shapes, typical: npt.NDArray[np.int64], lacking: float
-) -> tuple[npt.NDArray[Any], Array]:
+def _filled_up(shapes: Shapes, typical: Array, lacking: float) -> tuple[npt.NDArray[Any], Array]:
     pods = np.zeros(len(typical), POD)
     for column, name in enumerate(("cpu_milli", "memory_mib", "gpu_count", "gpu_milli")):
         pods[name] = typical[:, column]
@@ -463,14 +461,14 @@ def make(weights: Weights) -> PairPolicy:
     return replace(mlp_policy(weights.name, arrays), text=text)
 
 
-def _checked(typical: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
+def _checked(typical: npt.NDArray[Any], name: str) -> Array:
     """Refuses a typical demand of no pods, or of pods that cannot be."""
     is_table = typical.ndim == 2 and typical.shape[1:] == (5,) and typical.dtype.kind in "iu"
     if not is_table or len(typical) == 0 or typical.min() < 0 or typical[:, 4].sum() == 0:
         raise InputError("the typical demand is not a list of pods", where=name)
     if typical[:, 3].max() > GPU_MILLI or typical.max() >= 2**31:
         raise InputError("a pod of the typical demand is too large", where=name)
-    return typical.astype(np.int64)
+    return typical.astype(np.float64)
 
 
 def described(arrays: Mapping[str, Array]) -> str:
