@@ -53,6 +53,7 @@ def _of(module: str) -> Callable[[Weights], Policy]:
 
 
 NETWORKS: dict[str, Callable[[Weights], Policy]] = {
+    "mlp": _of("mlp"),
     "q-table": _of("qtable"),
     "attention": _of("attention"),
 }

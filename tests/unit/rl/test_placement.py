@@ -5,9 +5,10 @@ import pytest
 
 from podium.errors import UnknownName, UsageError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.policies import HOLD, load
 from podium.policies.networks.features import CONTEXT_NAMES, NODE_NAMES, POD_NAMES
 from podium.rl import Placement, World
-from podium.sim import Holding, Inflation, Replay, Rounds
+from podium.sim import Holding, Inflation, Replay, Rounds, Setup, simulate
 
 GPUS = POD_NAMES.index("gpus")
 
@@ -274,3 +275,34 @@ def test_an_unknown_reward_is_told_with_the_closest():
     with pytest.raises(UnknownName, match='unknown reward "gpu-alocation"') as caught:
         Placement(small(), reward="gpu-alocation")
     assert "gpu-allocation" in caught.value.hint
+
+
+def scored(environment, sessions):
+    """Decides as sessions of a policy score: the best node, or a hold where all refuse."""
+    actions, slots = [], []
+    for i in range(len(environment)):
+        offer = environment.offer(i)
+        found = sessions[environment.plan(i)].scores(offer.pod, offer.nodes)
+        best = int(found.scores.argmax())
+        is_held = found.scores[best] == HOLD
+        actions.append(environment.num_nodes if is_held else best)
+        slots.append(-1 if is_held else int(found.gpu_slots[best]))
+    return np.array(actions), np.array(slots)
+
+
+@pytest.mark.parametrize("protocol", [Rounds(4), Inflation(), Replay(load=50.0)])
+@pytest.mark.parametrize("name", ["best-fit", "fgd", "fed-gpu", "patient-84"])
+def test_an_episode_by_the_scores_of_a_policy_is_its_run(name, protocol):
+    policy = load(name)
+    world = World.of_trace("openb", nodes=8, pods=90, protocol=protocol, seeds=range(1000, 1006))
+    environment = Placement(world, 6)
+    plans = [environment.plan(i) for i in range(6)]
+    sessions = {plan: policy.session(plan.trace.shapes()) for plan in plans}
+    found = {}
+    while len(found) < 6:
+        environment.step(*scored(environment, sessions))
+        for result in environment.finished():
+            found.setdefault(result.plan.seed, result.digest)
+    for seed in world.seeds:
+        run = simulate(*world.draw(seed), policy, protocol, Setup(seed))
+        assert found[seed] == run.digest

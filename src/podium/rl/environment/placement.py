@@ -18,7 +18,7 @@ from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, P
 from podium.rl.environment.advance import advancer
 from podium.rl.environment.observation import MOST_AHEAD
 from podium.rl.environment.rewards import PARTS, Outcome, Reward, RewardFunction, weights_of
-from podium.rl.environment.stage import Ended, Stage
+from podium.rl.environment.stage import Ended, Stage, StagePool
 from podium.rl.environment.tally import SEEN, TALLY
 from podium.rl.environment.world import World
 from podium.sim.interrupt import insistent
@@ -32,9 +32,6 @@ ANY_SLOT = -1
 """Leaves the GPU of a share pod to the run's rule."""
 
 ENDLESS = 2**62
-KEPT_BYTES = 512 << 20
-"""Runs that are laid out are kept up to so many bytes; others are laid out again."""
-
 KEPT_RESULTS = 256
 
 Actions = npt.NDArray[np.int64]
@@ -55,11 +52,11 @@ class Placement:
         self.world, self.look_ahead, self.max_steps = world, look_ahead, max_steps
         self._weights = weights_of(reward)
         self._function: RewardFunction | None = reward if callable(reward) else None
-        self._kept: dict[tuple[int, int], Stage] = {}
-        self._kept_bytes = 0
+        needs_all = self._weights is None or self._weights[PARTS.index("fragmentation")] != 0
+        self._pool = StagePool(world, has_fragmentation=bool(needs_all))
         self._numbers = np.arange(environments)
         self._first = self._number_of(seed)
-        self._stages = [self._laid_out(i, self._plan_number(i, 0)) for i in range(environments)]
+        self._stages = [self._pool.take(self._plan_number(i, 0)) for i in range(environments)]
         self.num_nodes = max(len(stage.plan.cluster) for stage in self._stages)
         self._make_room(environments)
         for i, stage in enumerate(self._stages):
@@ -197,6 +194,7 @@ class Placement:
 
     def _connect(self, i: int, stage: Stage) -> None:
         """Tells a run where its environment shows what."""
+        stage.environment = i
         for name in ("nodes", "pods", "context", "may_hold", "seen", "ahead", "parts"):
             stage.tally[name] = self._places[name][i]
         stage.tally["look_ahead"], stage.tally["hold_action"] = self.look_ahead, self.num_nodes
@@ -241,9 +239,9 @@ class Placement:
         """Gives an environment the next plan that is its own."""
         self._episodes[i] += 1
         number = self._plan_number(i, int(self._episodes[i]))
-        stage = self._kept.get((i, number))
-        if stage is None:
-            stage = self._laid_out(i, number)
+        self._pool.give(self._stages[i])
+        self._stages[i] = stage = self._pool.take(number)
+        if stage.environment != i:
             self._connect(i, stage)
         size = len(stage.plan.cluster)
         if size > self.num_nodes:
@@ -252,7 +250,6 @@ class Placement:
                 f"{self.num_nodes:,}",
                 where="argument world", hint="draw clusters of one size",
             )  # fmt: skip
-        self._stages[i] = stage
         if size < self.num_nodes:
             self.nodes[i, size:], self.mask[i, size:] = 0, False
         if not stage.plan.is_plain and self._variant == "plain":
@@ -268,15 +265,6 @@ class Placement:
         count = len(self.world.seeds)
         own = max(1, -(-(count - i) // len(self._numbers)))
         return (self._first + i + len(self._numbers) * (episode % own)) % count
-
-    def _laid_out(self, i: int, number: int) -> Stage:
-        plan = self.world.plan(self.world.seeds[number])
-        needs = self._weights is None or self._weights[PARTS.index("fragmentation")] != 0
-        stage = Stage(plan, has_fragmentation=bool(needs))
-        if self._kept_bytes + stage.size <= KEPT_BYTES:
-            self._kept[i, number] = stage
-            self._kept_bytes += stage.size
-        return stage
 
     def _choose_core(self) -> None:
         """Takes the plain core, unless some run needs the other."""

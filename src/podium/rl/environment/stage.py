@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from podium.policies.fragmentation import typical_pods
 from podium.rl.environment.tally import TALLY
+from podium.rl.environment.world import World
 from podium.sim.execution import collect
 from podium.sim.kernel.layout import RUN
 from podium.sim.plan import Plan
@@ -28,14 +29,18 @@ from podium.sim.state import (
 )
 from podium.sim.stepping import read_only
 
+KEPT_BYTES = 512 << 20
+"""Runs that are laid out are kept up to so many bytes; others are laid out again."""
+
 _LINE = 64  # bytes of a cache line, where every array begins
 
 
 class Stage:
     """Owns the memory of one run, with a copy of how it begins."""
 
-    def __init__(self, plan: Plan, *, has_fragmentation: bool) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, number: int, *, has_fragmentation: bool) -> None:
+        self.plan, self.number = plan, number
+        self.environment: int | None = None  # that it tells what happens
         self._state = _packed(plan)
         self._block = _block_of(self._state)
         self._fresh = self._block.copy()
@@ -87,6 +92,30 @@ class Stage:
         tally["changes"] = self._state.number("changes")
         tally["clock"] = tally["began"] = float(arrays["arrival"][0])
         return tally
+
+
+class StagePool:
+    """Lays out the runs of a world, and keeps those that nobody plays for the next who does."""
+
+    def __init__(self, world: World, *, has_fragmentation: bool) -> None:
+        self._world, self._has_fragmentation = world, has_fragmentation
+        self._idle: dict[int, list[Stage]] = {}
+        self._kept_bytes = 0
+
+    def take(self, number: int) -> Stage:
+        """Takes the run of a seed, by its place among those of the world."""
+        idle = self._idle.get(number)
+        if idle:
+            self._kept_bytes -= idle[-1].size
+            return idle.pop()
+        plan = self._world.plan(self._world.seeds[number])
+        return Stage(plan, number, has_fragmentation=self._has_fragmentation)
+
+    def give(self, stage: Stage) -> None:
+        """Takes a run back that is played no longer."""
+        if self._kept_bytes + stage.size <= KEPT_BYTES:
+            self._idle.setdefault(stage.number, []).append(stage)
+            self._kept_bytes += stage.size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
