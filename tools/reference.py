@@ -188,10 +188,23 @@ def policy_sections() -> str:
 
 def _policy_section(name: str, source: str) -> str:
     policy = load(name)
-    text = policy.source.text if policy.source else ""
-    doc = (ast.get_docstring(ast.parse(text)) or "").strip()
-    facts = [f"[source](../src/{source})", *_form(policy)]
+    if policy.source is None:
+        doc, facts = _trained(policy.summary, source), [f"[weights](../src/{source})"]
+    else:
+        doc = (ast.get_docstring(ast.parse(policy.source.text)) or "").strip()
+        facts = [f"[source](../src/{source})"]
+    facts += _form(policy)
     return f"### {name}\n\n{doc}\n\n{', '.join(facts)}.\n"
+
+
+def _trained(summary: str, source: str) -> str:
+    """Describes trained weights by their card."""
+    card = json.loads((ROOT / "src" / source).with_suffix(".json").read_text(encoding="utf-8"))
+    of = card["training"]
+    return (
+        f"{summary}\n\n[Trained](training.md) by `{of['command']}`, seed {of['seed']}, in "
+        f"{of['seconds']:,.0f} s, on: {of['data'].rstrip('.')}."
+    )
 
 
 def _form(policy: Any) -> Iterator[str]:

@@ -6,6 +6,7 @@
     podium.compare(["fgd", my_function], "openb", seeds=10)
     podium.fit("cluster.yaml")
     podium.search(evaluations=300).best
+    podium.train("qtable", episodes=500).best
 
 Whatever is named here is imported when it is used: `import podium` alone costs nothing.
 """
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
         load_trace,
         search,
         simulate,
+        train,
     )
     from podium.experiments.fit import Fit
     from podium.experiments.listener import Cancelled, Listener
     from podium.experiments.search import SearchOutcome
+    from podium.experiments.train import TrainingOutcome
     from podium.policies import HOLD, Policy
     from podium.sim import Result
     from podium.traces import Trace
@@ -38,8 +41,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "HOLD", "Cancelled", "Fit", "Listener", "PodiumError", "Policy", "PolicyComparison", "Result",
-    "SearchOutcome", "Trace", "__version__", "compare", "explain", "fit", "load_policy",
-    "load_trace", "search", "simulate",
+    "SearchOutcome", "Trace", "TrainingOutcome", "__version__", "compare", "explain", "fit",
+    "load_policy", "load_trace", "search", "simulate", "train",
 ]  # fmt: skip
 
 _HOMES = {
@@ -53,12 +56,14 @@ _HOMES = {
     "Result": "podium.sim",
     "SearchOutcome": "podium.experiments.search",
     "Trace": "podium.traces",
+    "TrainingOutcome": "podium.experiments.train",
     "compare": "podium.experiments.face",
     "explain": "podium.experiments.face",
     "fit": "podium.experiments.face",
     "load_policy": "podium.experiments.face",
     "load_trace": "podium.experiments.face",
     "simulate": "podium.experiments.face",
+    "train": "podium.experiments.face",
 }
 
 

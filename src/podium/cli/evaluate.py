@@ -1,1 +1,121 @@
-"""Compares policies with the usual ones on unseen seeds, in several settings."""
+"""Evaluates policies against the usual ones on unseen seeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from podium.cli import figures
+from podium.cli.case_options import CaseOptions
+from podium.cli.flags import with_blocks
+from podium.cli.group import new_app
+from podium.cli.options import Json, read_settings
+from podium.cli.render import Screen, print_json
+from podium.cli.signals import stoppable
+from podium.cli.watch import watching
+from podium.experiments.compare import check_metric, read_seeds
+from podium.experiments.settings_trial import (
+    BASELINES,
+    PROTOCOLS,
+    UNSEEN_SEEDS,
+    SettingTrial,
+    TrialRequest,
+    load_both,
+)
+from podium.experiments.settings_trial import evaluate as evaluate_policies
+
+if TYPE_CHECKING:
+    from podium.evaluation.comparison import Lead
+
+app = new_app()
+
+FRACTIONS = ("gpu_allocation", "fragmentation")
+
+
+@app.command()
+@stoppable
+@with_blocks
+def evaluate(
+    ctx: typer.Context,
+    *,
+    policies: Annotated[
+        list[str], typer.Argument(metavar="POLICY", help="Policies by name, file or run:RUN.")
+    ],
+    against: Annotated[
+        list[str] | None,
+        typer.Option("--against", help="Policy to compare with; repeatable.", show_default=False),
+    ] = None,
+    seeds: Annotated[
+        str, typer.Option("--seeds", help="Seeds that nothing was trained on.")
+    ] = UNSEEN_SEEDS,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            help="gpu_allocation, wait_mean_s, placed, ...; by default what counts in a setting.",
+            show_default=False,
+        ),
+    ] = None,
+    case: CaseOptions,
+    jobs: Annotated[
+        int, typer.Option("--jobs", help="Number of threads; 0: one per core.", min=0)
+    ] = 0,
+    is_json: Json = False,
+) -> None:
+    """Evaluates policies against the usual ones on unseen seeds.
+
+    Pods are offered in every way, unless --protocol names one. Differences are paired, with
+    95 % confidence intervals.
+    """
+    settings = read_settings(ctx, case.settings())
+    screen = Screen(settings.display)
+    check_metric(metric)
+    protocols = (case.protocol,) if case.protocol else PROTOCOLS
+    with watching(screen) as listener:
+        chosen, others = load_both(policies, against or BASELINES)
+        request = TrialRequest(chosen, others, read_seeds(seeds), protocols, metric, jobs)
+        found = evaluate_policies(settings, case.inputs(), request, listener)
+    if is_json:
+        print_json([each.as_object() for each in found])
+        return
+    for number, trial in enumerate(found):
+        if number:
+            print()
+        _show(screen, trial)
+
+
+def _show(screen: Screen, trial: SettingTrial) -> None:
+    ranking, metric = trial.comparison.ranking, trial.comparison.ranking.metric
+    first, seeds = next(iter(trial.comparison.runs.values()))[0], len(ranking.seeds)
+    print(f"{trial.protocol}: {first['trace']}, {figures.counted(seeds, 'seed')}, {metric}")
+    rows = []
+    for policy, leads in trial.leads.items():
+        mean = trial.comparison.mean(policy, metric)
+        rows += [_line(policy, mean, lead, metric) for lead in leads]
+    screen.table(
+        ["policy", "mean", "against", "its mean", "difference", "95 % interval", "p"], rows
+    )
+
+
+def _line(policy: str, mean: float, lead: Lead, metric: str) -> tuple[object, ...]:
+    gap = lead.difference
+    return (
+        policy,
+        _written(metric, mean),
+        lead.other,
+        _written(metric, lead.mean),
+        figures.Figure(_signed(metric, gap.mean)),
+        figures.Figure(f"{_signed(metric, gap.low)} .. {_signed(metric, gap.high)}"),
+        figures.decimal(lead.p_value, 4),
+    )
+
+
+def _written(metric: str, value: float) -> figures.Figure:
+    if metric in FRACTIONS:
+        return figures.percent(value)
+    return figures.duration(value) if metric.endswith("_s") else figures.decimal(value, 1)
+
+
+def _signed(metric: str, value: float) -> str:
+    return f"{100 * value:+.2f}" if metric in FRACTIONS else f"{value:+,.1f}"

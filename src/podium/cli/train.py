@@ -23,6 +23,7 @@ from podium.experiments.runs import check_name
 
 if TYPE_CHECKING:
     from podium.experiments.train import TrainingOutcome, TrainingRequest
+    from podium.rl.ppo.ablation import AblationRow
     from podium.rl.training import TrainingProgress
 
 app = new_app(__doc__)
@@ -53,6 +54,10 @@ Patience = Annotated[
 DeviceName = Annotated[
     Literal["cpu", "gpu"] | None,
     typer.Option("--device", help="Where nets are trained.", show_default=False),
+]
+RunName = Annotated[
+    str | None,
+    typer.Option("--save", metavar="NAME", help="Name of the run.", show_default=False),
 ]
 PlotFile = Annotated[
     Path | None,
@@ -96,40 +101,39 @@ class NewOptions:
         ),
     ] = None  # fmt: skip
     seed: Annotated[int, typer.Option("--seed", help="Random seed.", min=0)] = 1000
-    save: Annotated[
-        str | None,
-        typer.Option("--save", metavar="NAME", help="Name of the run.", show_default=False),
-    ] = None
 
 
 @app.command()
 @with_blocks
 def qtable(
-    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, plot: PlotFile = None,
-    store: StoreUrl = None, is_json: Json = False,
+    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, save: RunName = None,
+    plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
 ) -> None:  # fmt: skip
     """Trains a Q-table for a few nodes; ctrl-C stops it, resume continues."""
-    _train(ctx, "qtable", new, limits, plot, store, is_json=is_json)
+    request = _request("qtable", new, limits)
+    _train(ctx, request, save, plot, store, is_json=is_json)
 
 
 @app.command()
 @with_blocks
 def mlp(
-    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, plot: PlotFile = None,
-    store: StoreUrl = None, is_json: Json = False,
+    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, save: RunName = None,
+    plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
 ) -> None:  # fmt: skip
     """Trains a net that scores a pod on a node; ctrl-C stops it, resume continues."""
-    _train(ctx, "mlp", new, limits, plot, store, is_json=is_json)
+    request = _request("mlp", new, limits)
+    _train(ctx, request, save, plot, store, is_json=is_json)
 
 
 @app.command()
 @with_blocks
 def ppo(
-    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, plot: PlotFile = None,
-    store: StoreUrl = None, is_json: Json = False,
+    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, save: RunName = None,
+    plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
 ) -> None:  # fmt: skip
     """Trains a net that attends to all nodes and may hold pods; ctrl-C stops it."""
-    _train(ctx, "ppo", new, limits, plot, store, is_json=is_json)
+    request = _request("ppo", new, limits)
+    _train(ctx, request, save, plot, store, is_json=is_json)
 
 
 @app.command()
@@ -160,17 +164,75 @@ def template(
     print(written(algorithm_named(algorithm).Configuration()), end="")
 
 
+@app.command()
+@with_blocks
+def ablate(
+    ctx: typer.Context,
+    *,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ABLATION", help="Which; all by default.", show_default=False),
+    ] = None,
+    new: NewOptions,
+    limits: LimitOptions,
+    seeds: Annotated[
+        str, typer.Option("--seeds", help="Seeds to measure on; nothing is trained on them.")
+    ] = "3000-3019",
+    is_json: Json = False,
+) -> None:
+    """Trains PPO without one of its parts at a time and compares the results."""
+    from podium.errors import UnknownName
+    from podium.experiments.compare import read_seeds
+    from podium.rl.ppo import ablation
+
+    screen = Screen(read_settings(ctx).display)
+    for name in names or ():
+        if name not in ablation.ablations():
+            raise UnknownName.among("ablation", name, ablation.ablations(), where="ABLATION")
+    request = _request("ppo", new, limits)
+    rhythm = Rhythm()
+
+    def show(name: str, progress: TrainingProgress) -> None:
+        if screen.display.progress and rhythm.is_due():
+            screen.note(f"{name}: {line_of(progress)}")
+
+    found = ablation.ablate(
+        request.configuration, request.seed, request.device, names=names,
+        seeds=read_seeds(seeds), listener=show,
+    )  # fmt: skip
+    if is_json:
+        print_json(found)
+    else:
+        screen.table(_ABLATION_TITLES, [_ablation_row(each) for each in found])
+
+
+_ABLATION_TITLES = (
+    "training", "GPU", "difference", "95 % interval", "placed", "rounds waited", "holds per pod",
+    "decisions",
+)  # fmt: skip
+
+
+def _ablation_row(row: AblationRow) -> tuple[object, ...]:
+    gap = row.difference
+    return (
+        row.name, figures.percent(row.gpu_allocation),
+        None if gap is None else figures.Figure(f"{gap.mean:+.2f}"),
+        None if gap is None else figures.Figure(f"{gap.low:+.2f} .. {gap.high:+.2f}"),
+        figures.percent(row.placed_share), figures.decimal(row.wait_rounds, 2),
+        figures.decimal(row.holds_per_pod, 2), figures.count(row.steps),
+    )  # fmt: skip
+
+
 def _train(
-    ctx: typer.Context, algorithm: Algorithm, new: NewOptions, limits: LimitOptions,
-    plot: Path | None, store: str | None, *, is_json: bool,
+    ctx: typer.Context, request: TrainingRequest, save: str | None, plot: Path | None,
+    store: str | None, *, is_json: bool,
 ) -> None:  # fmt: skip
     from podium.experiments import train as training
 
     settings = read_settings(ctx, {"store.url": store})
     _check_plot(plot)
-    name = algorithm if new.save is None else new.save
+    name = request.algorithm if save is None else save
     check_name(name)
-    request = _request(algorithm, new, limits)
     entry = training.TrainingEntry(settings, name, typed_command())
     screen = Screen(settings.display)
     with _following(screen) as listener, stopping_between() as is_stopped:

@@ -90,3 +90,30 @@ def _row(
     return RankedPolicy(
         rank, policy, own.mean, own.low, own.high, lead.mean, lead.low, lead.high, p_value, may_hold
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """How one policy does against another on the same seeds."""
+
+    other: str
+    mean: float  # of the other
+    difference: Difference  # of the policy to the other, paired
+    p_value: float  # paired sign-flip test, two-sided
+    is_better: bool  # the whole interval is on the better side
+
+
+def leads_of(
+    policy: str, summaries: Mapping[str, Sequence[dict[str, Any]]], metric: str
+) -> tuple[Lead, ...]:
+    """Sets a policy against every other one, seed by seed, in the order they were given."""
+    own, found = _values(summaries[policy], metric), []
+    for other, theirs in summaries.items():
+        if other == policy:
+            continue
+        values = _values(theirs, metric)
+        gap = Difference.of(own - values, np.random.default_rng(_SEED))
+        p_value = sign_flip_p(own - values, np.random.default_rng(_SEED))
+        is_better = min(METRICS[metric] * gap.low, METRICS[metric] * gap.high) > 0
+        found.append(Lead(other, float(values.mean()), gap, p_value, is_better))
+    return tuple(found)

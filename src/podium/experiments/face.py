@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from podium.experiments.compare import PolicyComparison
     from podium.experiments.fit import Fit
     from podium.experiments.search import SearchOutcome
+    from podium.experiments.train import TrainingOutcome
     from podium.reports.explanation import Explanation
 
 AnyPolicy = Policy | str | Path | Callable[..., float]
@@ -205,6 +206,55 @@ def compare(  # noqa: PLR0913 - the options of the command
     settings, inputs = _case(flags, inputs, trace, cluster)
     request = comparing.ComparisonRequest(_policies(policies), _seeds(seeds), metric, threads)
     return comparing.compare(settings, inputs, request, hears)
+
+
+@python_face
+def train(  # noqa: PLR0913 - the options of the command
+    algorithm: Literal["qtable", "mlp", "ppo"] = "qtable",
+    config: str | Path | Mapping[str, Any] | None = None,
+    *,
+    episodes: int | None = None,
+    minutes: float | None = None,
+    save_interval: int | None = None,
+    patience: int | None = None,
+    seed: int = 1000,
+    device: Literal["cpu", "gpu"] = "cpu",
+    keep: str | None = None,
+    listener: Listener | None = None,
+) -> TrainingOutcome:
+    """Trains a policy by trial and returns what it learned: `.best` is a policy like any other.
+
+    Nothing stays on disk unless `keep` names the run.
+
+    Args:
+        algorithm: qtable, mlp or ppo.
+        config: a TOML file, or the keys of sections: {"learning": {"aim": "balance"}}.
+        episodes: episodes in all.
+        minutes: ends the training after so many minutes.
+        save_interval: episodes between two checkpoints, each with a validation.
+        patience: ends the training after so many validations without a better one.
+        seed: of everything random.
+        device: where nets are trained.
+        keep: keeps the run in the store under this name, to be resumed.
+        listener: hears of progress and can cancel.
+    """
+    from podium.experiments import train as training
+    from podium.rl.configuration import ALGORITHMS, create_config, read_configuration
+
+    hears = arguments.listener_or_warner(listener)
+    way = arguments.one_of("algorithm", algorithm, ALGORITHMS)
+    first = arguments.whole("seed", seed, 0)
+    if isinstance(config, str | Path):
+        own = read_configuration(way, Path(config))
+    else:
+        own = create_config(way, **(config or {}))
+    request = training.TrainingRequest(way, own, first)
+    changes = {"episodes": episodes, "minutes": minutes, "save_interval": save_interval}
+    request = training.changed(request, {**changes, "patience": patience, "device": device})
+    if keep is None:
+        return training.train_in_passing(request, hears)
+    check_name(arguments.text("keep", keep, "give the run a name"))
+    return training.begin(training.TrainingEntry(load_settings(), keep), request, hears)
 
 
 @python_face

@@ -245,8 +245,8 @@ class _Keeper:
         summary = summary_of(self._request, progress)
         path = Path(self._record.folder) / f"{BEST}.npz"
         name = f"{self._request.algorithm}-{self._record.id}"
-        command = self._record.settings.get("command", [])
-        write_policy(path, name, best, {**summary, "command": " ".join(command)})
+        command = self._record.settings.get("command", "")
+        write_policy(path, name, best, {**summary, "command": command})
         self._store.runs.update(self._record.id, summary=summary)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +18,16 @@ import numpy.typing as npt
 
 from podium.errors import PolicyError, meant_by
 from podium.model.fit import fitting_nodes, fitting_slots
-from podium.model.records import GPU_MILLI, Node, Pod, node_records, node_view, pod_record, pod_view
+from podium.model.records import (
+    GPU_MILLI,
+    POD,
+    Node,
+    Pod,
+    node_records,
+    node_view,
+    pod_record,
+    pod_view,
+)
 from podium.model.workload import Shapes
 from podium.policies.source import NoNumber, Source, words_of
 
@@ -40,6 +49,27 @@ class Chooser(Protocol):
 
     def choose(self, pod: Any, nodes: npt.NDArray[Any], feasible: npt.NDArray[np.bool_]) -> float:
         """Returns the index of a feasible node, or HOLD."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Situation:
+    """Tells what a run knows beside pod and nodes; a chooser with `observe` gets it first.
+
+    Such a chooser also says, as `look_ahead`, how many pods of the queue it wants to see. The
+    defaults are those of a pod that comes alone.
+    """
+
+    ahead: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, POD))
+    """Pods that are offered next, if nothing else happens."""
+    ahead_holds: Slots = field(default_factory=lambda: np.zeros(0, np.int64))
+    holds: int = 0  # how often the offered pod was held
+    may_hold: bool = False
+    round: int = 0
+    max_rounds: int = 0  # 0: the run has no rounds
+    waiting: int = 0  # pods in the queue
+    to_come: int = 0  # pods that have not arrived
+    num_pods: int = 1
+    gpu_milli_asked: int = 0  # by all that arrived
 
 
 class Named(Protocol):

@@ -53,7 +53,9 @@ def _of(module: str) -> Callable[[Weights], Policy]:
 
 
 NETWORKS: dict[str, Callable[[Weights], Policy]] = {
+    "mlp": _of("mlp"),
     "q-table": _of("qtable"),
+    "attention": _of("attention"),
 }
 """Makes a policy of weights, by the name of the network."""
 

@@ -15,6 +15,7 @@ from podium.model.records import Node, Pod, pod_view
 from podium.policies import HOLD, PairPolicy
 from podium.policies.session import Chooser
 from podium.policies.source import number_of
+from podium.sim.situation import Situations
 
 
 class PairCallback:
@@ -78,10 +79,12 @@ class ClusterCallback:
 
     def __init__(
         self, chooser: Chooser, nodes: npt.NDArray[Any], shapes: npt.NDArray[Any],
-        feasible: npt.NDArray[np.bool_],
+        feasible: npt.NDArray[np.bool_], situations: Situations | None = None,
     ) -> None:  # fmt: skip
         self.error: BaseException | None = None
         self.choice: object = None
+        self._chooser: Any = chooser
+        self._situations = situations if hasattr(chooser, "observe") else None
         self._choose: Callable[..., float] = chooser.choose
         self._nodes = _read_only(nodes)
         self._feasible = _read_only(feasible)
@@ -90,6 +93,8 @@ class ClusterCallback:
     def __call__(self, shape: int, _node: int, _gpu: int) -> float:
         """Gives the index of the chosen node, HOLD, or NaN when the chooser raised."""
         try:
+            if self._situations is not None:
+                self._chooser.observe(self._situations.now(self._chooser.look_ahead))
             choice = self._choose(self._pods[shape], self._nodes, self._feasible)
             self.choice = choice
             return HOLD if choice == HOLD else float(choice)

@@ -24,6 +24,7 @@ from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
 from podium.sim.shapes import core_shapes
+from podium.sim.situation import Situations
 from podium.sim.state import (
     State,
     build_state,
@@ -129,7 +130,7 @@ def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> Na
     policy = plan.policy
     if isinstance(policy, ClusterPolicy):
         chooser = ClusterCallback(
-            policy.chooser(plan.seed), nodes, shapes, state.arrays["feasible"]
+            policy.chooser(plan.seed), nodes, shapes, state.arrays["feasible"], Situations(state)
         )
         return NativeCall(python_callback(chooser), table, chooser)
     if plan.tier == "python":

@@ -19,6 +19,7 @@ from podium.errors import UsageError
 from podium.model import Cluster, Workload
 from podium.model.records import POD, Node, Pod, node_view, pod_view
 from podium.policies import HOLD, ClusterPolicy
+from podium.policies.session import Situation
 from podium.sim.engine import Setup, make_plan
 from podium.sim.execution import collect
 from podium.sim.interrupt import insistent
@@ -28,6 +29,7 @@ from podium.sim.kernel.stepping import HOLD_ACTION, NONE_REFUSED
 from podium.sim.plan import Plan
 from podium.sim.protocols import Protocol, Replay
 from podium.sim.result import Result
+from podium.sim.situation import Situations
 from podium.sim.state import (
     CHANGED,
     Arrays,
@@ -154,6 +156,10 @@ class VectorEnvironment:
     def offered(self, environment: int) -> int:
         """Gives the number of the offered pod in order of arrival, -1 when all is over."""
         return self._states[self._number(environment)].number("offered")
+
+    def situation(self, environment: int, look_ahead: int) -> Situation:
+        """Tells what a chooser would be told beside pod and nodes: the pods ahead, for instance."""
+        return Situations(self._states[self._number(environment)]).now(look_ahead)
 
     def arguments(self, actions: npt.NDArray[np.int64]) -> tuple[Any, ...]:
         """Gives what `kernel.stepper` takes, for actors that are compiled together with it."""

@@ -30,7 +30,7 @@ def test_the_list_as_data_has_the_promised_names(run):
     keys = {"name", "kind", "origin", "may_hold", "summary", "source"}
     assert all(policy.keys() == keys for policy in listed)
     assert {policy["kind"] for policy in listed} == {"pair", "cluster"}
-    assert {policy["origin"] for policy in listed} == {"written", "tuned", "found"}
+    assert {policy["origin"] for policy in listed} == {"written", "tuned", "found", "trained"}
     assert all(isinstance(policy["may_hold"], bool) for policy in listed)
     assert all(policy["summary"] and policy["source"] for policy in listed)
     assert {"fgd", "first-fit", "kube-default"} <= {policy["name"] for policy in listed}

@@ -15,7 +15,7 @@ from support.binary import PODIUM, clean_environment
 from support.stored import RUN, bred, judged
 
 LATER = replace(
-    RUN, id="other", kind="training", name="later", created_s=RUN.created_s + 3600, folder=""
+    RUN, id="other", kind="planning", name="later", created_s=RUN.created_s + 3600, folder=""
 )
 
 
@@ -39,7 +39,7 @@ def store(tmp_path):
 def test_runs_are_listed_newest_first(run):
     assert run("list").stdout.splitlines() == [
         "run    kind      name          status   created               candidates  best fitness",
-        "other  training  later         running  2025-11-15 10:46 UTC           0             -",
+        "other  planning  later         running  2025-11-15 10:46 UTC           0             -",
         "run-a  search    a first look  running  2025-11-15 09:46 UTC           3        91.250",
     ]
     assert len(run("list", "--kind", "search").stdout.splitlines()) == 2

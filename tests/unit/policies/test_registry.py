@@ -1,7 +1,10 @@
+import json
+from pathlib import Path
+
 import pytest
 
 from podium.errors import InputError, UnknownName, UsageError
-from podium.policies import ClusterPolicy, PairPolicy, catalogue, load
+from podium.policies import ClusterPolicy, PairPolicy, catalogue, load, registry
 
 SHIPPED = {
     "balanced", "best-fit", "compact", "dot-product", "fgd", "first-fit", "gpu-clustering",
@@ -77,3 +80,27 @@ def test_a_folder_and_a_file_that_is_no_text_are_told(tmp_path):
     for name in ("folder.py", "bytes.py"):
         with pytest.raises(InputError, match=r"cannot be read|not UTF-8 text"):
             load(str(tmp_path / name))
+
+
+def test_trained_policies_are_listed_by_their_cards_and_load_by_name():
+    trained = [info for info in catalogue() if info.origin == "trained"]
+    assert "qtable" in [info.name for info in trained]
+    for info in trained:
+        policy = load(info.name)
+        assert (policy.name, policy.kind, policy.origin) == (info.name, info.kind, "trained")
+        assert (policy.may_hold, policy.summary) == (info.may_hold, info.summary)
+
+
+def test_cards_of_trained_policies_say_how_they_were_trained():
+    for path in sorted((Path(registry.__file__).parent / "trained").glob("*.json")):
+        training = json.loads(path.read_text(encoding="utf-8"))["training"]
+        assert training["command"].startswith("podium train ")
+        assert {"seed", "data", "seconds", "validation", "iterations"} <= training.keys()
+
+
+def test_a_stranger_does_not_pass_for_a_trained_policy(tmp_path):
+    source = Path(registry.__file__).parent / "trained"
+    for suffix in (".npz", ".json"):
+        (tmp_path / f"mine{suffix}").write_bytes((source / f"qtable{suffix}").read_bytes())
+    with pytest.raises(InputError, match="ships with Podium"):
+        load(str(tmp_path / "mine.npz"))

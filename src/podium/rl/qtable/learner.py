@@ -20,6 +20,7 @@ from podium.policies.networks.qtable import (
     absent_pods,
     decided,
     facts_of,
+    is_worse,
 )
 from podium.rl.configuration import TrainingSection, option
 from podium.rl.learner import Arrays, Trained, random_state, restored_generator
@@ -34,7 +35,7 @@ FIRST_TRAINING_SEED = 1_000_000
 """Seeds of episodes are drawn from here on: far from all that is held out."""
 
 MEAN_SHARE = 0.002
-"""Weight of the last step in the running means of worth and time."""
+"""Weight of the last step in the running mean of worth."""
 
 ROOM = 1024
 """States for which a new table has room; it doubles when they are used up."""
@@ -59,7 +60,7 @@ class LearningSection:
     """How the table learns."""
 
     aim: str = option("compact", "What is wanted: balance, compact, empty-nodes.")
-    gamma: float = option(0.9, "Weight of what comes after the next decision.")
+    gamma: float = option(0.9, "Weight of what comes later, by the mean time between arrivals.")
     alpha: float = option(0.3, "Step of the first update of a value ...")
     alpha_least: float = option(0.001, "... and the smallest step, many updates later.")
     epsilon: float = option(0.15, "Share of random decisions at first ...")
@@ -144,6 +145,14 @@ class _Left:
         return cls(np.zeros(size), np.zeros(size, np.bool_), np.zeros(size))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Earned:
+    """What came of the last decisions, and how much less counts what comes afterwards."""
+
+    rewards: npt.NDArray[np.float64]
+    discounts: npt.NDArray[np.float64]
+
+
 class QTableLearner:
     """Learns from one episode of each environment in every iteration."""
 
@@ -156,7 +165,7 @@ class QTableLearner:
         self._table = GrowingTable(size + 1, self._condensing.width(size))
         self._random = np.random.default_rng(seed)
         self._episodes = 0
-        self._mean, self._span_s = 0.0, configuration.world.span_s
+        self._mean = 0.0
 
     def iterate(self) -> Mapping[str, float]:
         """Plays one episode in each environment and learns from every decision."""
@@ -166,15 +175,15 @@ class QTableLearner:
         steps, total = 0, 0.0
         while not shown.is_done.all():
             active = ~shown.is_done
-            rewards = self._earned(left, environment, tried[:, 0] >= 0)
+            earned = self._earned(left, environment, tried[:, 0] >= 0)
             pods = self._pods(environment)
             keys, orders = self._condensing.states(shown.nodes, pods, shown.feasible)
             rows = self._rows(keys, active)
             allowed = np.column_stack([np.take_along_axis(shown.feasible, orders, 1),
                                        shown.may_hold])  # fmt: skip
             best = self._best(environment, rows, orders, allowed)
-            self._learn(tried, rewards, np.column_stack([rows, best]), active)
-            places = self._explored(best, allowed, epsilon)
+            self._learn(tried, earned, np.column_stack([rows, best]), active)
+            places = self._explored(rows, best, allowed, epsilon)
             left = self._left(environment, orders, places)
             tried = np.where(active[:, None], np.column_stack([rows, places]), -1)
             environment.step(_actions(orders, places))
@@ -195,7 +204,7 @@ class QTableLearner:
 
     def state(self) -> Arrays:
         """Returns the table, the generator and the number of episodes."""
-        means = np.array([self._mean, self._span_s])
+        means = np.array([self._mean])
         return {
             **self._table.arrays(), "random": random_state(self._random), "means": means,
             "counts": np.array([self._episodes], np.int64),
@@ -206,7 +215,7 @@ class QTableLearner:
         self._table.restore(state)
         self._random = restored_generator(state["random"])
         self._episodes = int(state["counts"][0])
-        self._mean, self._span_s = state["means"].tolist()
+        self._mean = float(state["means"][0])
 
     def _begun(self) -> VectorEnvironment:
         """Begins an episode in every environment, each with pods of its own seed."""
@@ -228,6 +237,10 @@ class QTableLearner:
     def _pods(self, environment: VectorEnvironment) -> npt.NDArray[Any]:
         pods = absent_pods((len(environment), self._condensing.look_ahead))
         pods[:, 0] = environment.observation.pods
+        if self._condensing.look_ahead > 1:
+            for i in np.flatnonzero(~environment.observation.is_done).tolist():
+                ahead = environment.situation(i, self._condensing.look_ahead - 1).ahead
+                pods[i, 1 : 1 + len(ahead)] = ahead
         return pods
 
     def _rows(
@@ -249,11 +262,13 @@ class QTableLearner:
         return decided(self._table.worths.at(rows), allowed, greedy, self._care)
 
     def _explored(
-        self, best: npt.NDArray[np.int64], allowed: npt.NDArray[np.bool_], epsilon: float
-    ) -> npt.NDArray[np.int64]:
-        """Takes the best place, and now and then any that is allowed."""
+        self, rows: npt.NDArray[np.int64], best: npt.NDArray[np.int64],
+        allowed: npt.NDArray[np.bool_], epsilon: float,
+    ) -> npt.NDArray[np.int64]:  # fmt: skip
+        """Takes the best place, and now and then any that may still turn out to be better."""
         draws = self._random.random((len(best), allowed.shape[1] + 1))
-        anything = np.where(allowed, draws[:, 1:], -1.0).argmax(axis=1)
+        is_open = allowed & ~is_worse(self._table.worths.at(rows), best, self._care)
+        anything = np.where(is_open, draws[:, 1:], -1.0).argmax(axis=1)
         chosen: npt.NDArray[np.int64] = np.where(draws[:, 0] < epsilon, anything, best)
         return chosen
 
@@ -276,35 +291,33 @@ class QTableLearner:
 
     def _earned(
         self, left: _Left, environment: VectorEnvironment, is_tried: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.float64]:
-        """Returns by how much the worth was above its mean since the last decisions, times time.
+    ) -> _Earned:
+        """Returns by how much the worth was above its mean since the last decisions, over time.
 
-        Time counts in mean spans between decisions: a policy cannot earn more by being asked more
-        often.
+        Both reward and discount go by time, in mean spans between arrivals, and not by decisions:
+        a policy cannot earn more by being asked more or less often.
         """
         shown = environment.observation
         spans_s = np.where(is_tried, shown.clock_s - left.clock_s, 0.0)
         now = self._worth(1 - self._condensing.free(shown.nodes))
         worths = (left.worth + now) / 2
-        rewards = (worths - self._mean) * spans_s / self._span_s
-        rewards -= np.where(left.is_held, FACTOR * self._configuration.learning.hold_penalty, 0.0)
+        of = self._configuration.learning
+        discounts = of.gamma ** (spans_s / self._configuration.world.span_s)
+        rewards = (worths - self._mean) * (1 - discounts) / (1 - of.gamma)
+        rewards -= np.where(left.is_held, FACTOR * of.hold_penalty, 0.0)
         if is_tried.any():
-            total_s = float(spans_s.sum())
-            share = MEAN_SHARE * total_s / (self._span_s * len(spans_s))
-            self._mean += share * (
-                float((worths * spans_s).sum()) / max(1e-12, total_s) - self._mean
-            )
-            self._span_s += MEAN_SHARE * (total_s / int(is_tried.sum()) - self._span_s)
-        return rewards
+            weights = MEAN_SHARE * spans_s / self._configuration.world.span_s / len(spans_s)
+            self._mean += float((weights * (worths - self._mean)).sum())
+        return _Earned(rewards, discounts)
 
     def _learn(
-        self, tried: npt.NDArray[np.int64], rewards: npt.NDArray[np.float64],
+        self, tried: npt.NDArray[np.int64], earned: _Earned,
         then: npt.NDArray[np.int64], active: npt.NDArray[np.bool_],
     ) -> None:  # fmt: skip
         """Moves the values of what was tried towards what came of it, and what it led to."""
         of, known = self._configuration.learning, self._table.worths
         # A place that nobody has tried is taken to be as good as the mean: 0.
-        targets = rewards + of.gamma * known.values[then[:, 0], then[:, 1]]
+        targets = earned.rewards + earned.discounts * known.values[then[:, 0], then[:, 1]]
         for (row, place), target, on in zip(
             tried.tolist(), targets.tolist(), active.tolist(), strict=True
         ):

@@ -21,7 +21,7 @@ def nodes_of(dtype=NODE_8, count=40):
     return nodes
 
 
-@pytest.mark.parametrize("name", ["fgd", "first-fit", "best-fit", "fed-gpu", "patient-93"])
+@pytest.mark.parametrize("name", ["fgd", "first-fit", "best-fit", "fed-gpu", "patient-93", "mlp"])
 @pytest.mark.parametrize("dtype", [NODE_8, NODE_16])
 def test_scores_that_are_kept_are_those_of_the_policy(name, dtype):
     policy, rng = load(name), np.random.default_rng(5)

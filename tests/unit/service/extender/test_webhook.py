@@ -154,3 +154,12 @@ def test_nodes_that_are_no_longer_sent_are_forgotten_with_their_pods(webhook, mo
     cluster = webhook.component._cluster
     assert set(cluster.state.index) == {"n7", "n8", "n9"}
     assert len(cluster.state.pods) == len(cluster._on) == 3
+
+
+def test_a_net_scores_every_node_before_and_after_it_knows_the_demand(tmp_path):
+    hook = Hook(tmp_path, "mlp")
+    nodes = [node("a"), node("b", used=[(700, ["ml:x"]), (0, [])]), node("c", gpus=0)]
+    for i in range(12):
+        scores = hook.ask(pod(f"p{i}", milli=300), nodes)
+        assert scores["b"] == 100  # what is left of its first GPU fits the pod exactly
+        assert scores["a"] > scores["c"] == 0  # the last has no GPU

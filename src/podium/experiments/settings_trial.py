@@ -1,0 +1,109 @@
+"""Evaluates policies against the usual ones: inflation, replay and rounds, on unseen seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from podium.experiments.compare import ComparisonRequest, PolicyComparison, compare, load_policies
+from podium.experiments.listener import SILENT, Listener
+
+if TYPE_CHECKING:
+    from podium.evaluation.comparison import Lead
+    from podium.experiments.case import Inputs
+    from podium.policies import Policy
+    from podium.settings import Settings
+
+BASELINES = (
+    "round-robin", "binpack", "spread", "first-fit", "best-fit", "fgd", "fed-gpu",
+)  # fmt: skip
+"""What policies are evaluated against: `binpack` is `compact`, `spread` is `worst-fit`."""
+
+PROTOCOLS = ("inflation", "replay", "rounds")
+UNSEEN_SEEDS = "3000-3009"
+NODES = 64
+"""Nodes of the cluster that is drawn where neither trace nor cluster is named."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrialRequest:
+    """Describes an evaluation: which policies, against whom, on which seeds, how offered."""
+
+    policies: Sequence[Policy]
+    baselines: Sequence[Policy]
+    seeds: Sequence[int]
+    protocols: Sequence[str] = PROTOCOLS
+    metric: str | None = None  # None: waiting in replay, allocated GPUs otherwise
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SettingTrial:
+    """The evaluation in one setting."""
+
+    protocol: str
+    comparison: PolicyComparison
+    leads: Mapping[str, tuple[Lead, ...]]  # of every evaluated policy over all others
+
+    def as_object(self) -> dict[str, Any]:
+        """Describes it as JSON types."""
+        ranking = self.comparison.ranking
+        means = {name: self.comparison.mean(name, ranking.metric) for name in self.comparison.runs}
+        first = next(iter(self.comparison.runs.values()))[0]
+        keys = ("trace", "cluster", "load", "ratio")
+        case = {key: first[key] for key in keys if key in first}
+        told = {"protocol": self.protocol, "metric": ranking.metric, "seeds": ranking.seeds}
+        return {**told, **case, "means": means, "leads": dict(self.leads)}
+
+
+def load_both(
+    references: Sequence[str], against: Sequence[str]
+) -> tuple[list[Policy], list[Policy]]:
+    """Loads the policies to evaluate and those they are set against, which are others."""
+    others = [each for each in against if each not in references]
+    loaded = load_policies([*references, *others])
+    return loaded[: len(references)], loaded[len(references) :]
+
+
+def evaluate(
+    settings: Settings, inputs: Inputs, request: TrialRequest, listener: Listener = SILENT
+) -> tuple[SettingTrial, ...]:
+    """Runs all policies on every seed of every setting, and sets them side by side."""
+    from podium.evaluation.comparison import leads_of
+
+    found = []
+    for protocol in request.protocols:
+        own, drawn = _setting(settings, inputs, protocol, request.seeds[0])
+        asked = ComparisonRequest(
+            [*request.policies, *request.baselines], request.seeds, request.metric, request.jobs
+        )
+        listener.status(f"{protocol}: {len(asked.policies)} policies on {len(asked.seeds)} seeds")
+        compared = compare(own, drawn, asked, listener)
+        metric = compared.ranking.metric
+        leads = {each.name: leads_of(each.name, compared.runs, metric) for each in request.policies}
+        found.append(SettingTrial(protocol, compared, leads))
+    return tuple(found)
+
+
+def _setting(
+    settings: Settings, inputs: Inputs, protocol: str, seed: int
+) -> tuple[Settings, Inputs]:
+    """Chooses a case in which there is something to decide, where nobody has chosen one."""
+    from podium.evaluation.default_cases import pods_for
+    from podium.experiments.case import load_case
+    from podium.reports.idle import busier_load
+    from podium.traces.catalogue import EMBEDDED
+
+    own = replace(settings, simulate=replace(settings.simulate, protocol=protocol))
+    is_free = settings.simulate.trace == EMBEDDED and settings.simulate.cluster is None
+    if is_free and inputs.nodes is None and inputs.trace is None:
+        inputs = replace(inputs, nodes=NODES)
+    if is_free and inputs.pods is None and inputs.nodes is not None:
+        inputs = replace(inputs, pods=pods_for(EMBEDDED, inputs.nodes))
+    if protocol == "replay" and settings.origins["simulate.load"] == "default":
+        case = load_case(own, inputs, seed)
+        load = busier_load(case.cluster, case.workload, 1.0)
+        if load is not None:
+            own = replace(own, simulate=replace(own.simulate, load=load))
+    return own, inputs

@@ -1,0 +1,127 @@
+"""The configuration of a training of the MLP scorer, and what it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from podium.rl.configuration import Device, TrainingSection, option
+from podium.rl.learner import Learner
+from podium.rl.training import Judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from podium.rl.learner import Trained
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSection:
+    """The net."""
+
+    hidden_units: int = option(16, "Units of the hidden layer, a multiple of 8.")
+
+    def __post_init__(self) -> None:
+        if self.hidden_units < 8 or self.hidden_units % 8:
+            raise ValueError(f"hidden_units is {self.hidden_units}, which is no multiple of 8")
+
+
+@dataclass(frozen=True, slots=True)
+class ImitationSection:
+    """The first step: the net learns to decide as a teacher does."""
+
+    teacher: str = option("fed-gpu", "Any policy: a name or a file.")
+    iterations: int = option(8, "Iterations; 0 leaves imitation out.")
+    steps: int = option(500, "Steps of Adam in each iteration.")
+    batch: int = option(64, "Decisions in each step.")
+    learning_rate: float = option(0.003, "Of Adam.")
+    nodes: int = option(100, "Nodes of the clusters on which the teacher decides.")
+    seeds: int = option(2, "Seeds of each workload family on which it does.")
+    every: int = option(3, "One of so many decisions is recorded.")
+
+
+@dataclass(frozen=True, slots=True)
+class GradientSection:
+    """The second step: policy gradient on small clusters, stepped pod by pod."""
+
+    iterations: int = option(40, "Iterations; 0 leaves the policy gradient out.")
+    nodes: int = option(16, "Nodes of each environment.")
+    environments: int = option(16, "Environments that are compared with each other.")
+    batch: int = option(1024, "Decisions in each step.")
+    steps: int = option(4, "Steps of Adam in each iteration, at most.")
+    learning_rate: float = option(0.001, "Of Adam.")
+
+
+@dataclass(frozen=True, slots=True)
+class EvolutionSection:
+    """The third step: evolution strategies on runs of whole clusters, until the training ends."""
+
+    population: int = option(64, "Nets in a generation, an even number.")
+    sigma: float = option(0.5, "The first step, relative to the usual size of weights.")
+    nodes: tuple[int, ...] = option((200, 600, 1213), "Nodes of the clusters, stage by stage.")
+    generations: tuple[int, ...] = option(
+        (250, 200), "Generations in each stage; the last one goes on until the end."
+    )
+    seeds: int = option(48, "Training seeds that generations take in turn.")
+    seeds_at_once: int = option(1, "Seeds that each net of a generation is run on.")
+    average: float = option(0.9, "How much of the averaged net stays in each generation.")
+    floor: str = option("fgd", "A policy below which no workload family may fall at 100 %.")
+    floor_margin: float = option(0.1, "Points above the floor at which it begins to count.")
+    floor_weight: float = option(2.0, "What each point below the floor costs.")
+    weight_100: float = option(0.05, "What GPU allocation at 100 % counts beside that at 130 %.")
+    workers: int = option(0, "Processes; 0: one for each core. The result is the same.")
+
+    def __post_init__(self) -> None:
+        if self.population < 4 or self.population % 2:
+            raise ValueError(f"population is {self.population}, not an even number from 4")
+        if len(self.generations) != len(self.nodes) - 1:
+            raise ValueError("generations must have one number less than nodes")
+
+    def stage(self, generation: int) -> int:
+        """Finds the stage of a generation."""
+        for stage, length in enumerate(self.generations):
+            if generation < length:
+                return stage
+            generation -= length
+        return len(self.generations)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationSection:
+    """How the net is validated, on seeds that nothing trains on."""
+
+    nodes: int = option(600, "Nodes of the clusters.")
+    seeds: int = option(3, "Seeds of each workload family, from 2000 on.")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A training of the MLP scorer; an episode is an iteration of the step it is in."""
+
+    training: TrainingSection = field(
+        default_factory=lambda: TrainingSection(episodes=500, save_interval=40)
+    )
+    network: NetworkSection = field(default_factory=NetworkSection)
+    imitation: ImitationSection = field(default_factory=ImitationSection)
+    gradient: GradientSection = field(default_factory=GradientSection)
+    evolution: EvolutionSection = field(default_factory=EvolutionSection)
+    validation: ValidationSection = field(default_factory=ValidationSection)
+
+
+def make_learner(configuration: Configuration, seed: int, device: Device) -> Learner:
+    """Makes the learner of a configuration."""
+    from podium.rl.mlp.learner import MlpLearner
+
+    return MlpLearner(configuration, seed, device)
+
+
+def make_judge(configuration: Configuration) -> Judge:
+    """Makes the judge that validates on workload families with validation seeds."""
+    from podium.rl.mlp.worth import Validation
+
+    validation = Validation(configuration)
+
+    def judge(trained: Trained) -> Mapping[str, float]:
+        return validation.figures(trained.arrays)
+
+    return judge

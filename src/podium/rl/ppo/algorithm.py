@@ -1,0 +1,177 @@
+"""What PPO is configured by, and how its worlds, its learner and its judge are made of that."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from podium.rl.configuration import Device, TrainingSection, option
+from podium.rl.learner import Learner, Trained
+from podium.rl.training import SCORE, Judge
+
+if TYPE_CHECKING:
+    from podium.rl.environment.world import World
+
+TRAINING_SEEDS = range(10_000, 12_048)
+"""A power of two of them: environments whose number divides it keep their plans laid out."""
+
+VALIDATION_SEEDS = range(2000, 2020)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSection:
+    """The clusters that are learned on."""
+
+    nodes: int = option(16, "Nodes, in the proportions of the trace; 0: all that it has.")
+    perturbed: bool = option(False, "Leaves some nodes out and resizes others (evaluation).")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSection:
+    """The pods that are asked to be placed."""
+
+    traces: tuple[str, ...] = option(
+        ("openb", "mixed"), "Traces or workload families, in turn; mixed: by the mix below."
+    )
+    mix: tuple[float, ...] = option(
+        (0.3, 0.3, 0.4), "Shares of the demand of parts of a GPU, of one GPU and of eight."
+    )
+    demands: tuple[float, ...] = option(
+        (1.0, 1.1, 1.2, 1.3), "GPU demand of all pods, as shares of the cluster's GPUs, in turn."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSection:
+    """What an episode is, and what it is worth."""
+
+    environments: int = option(128, "Episodes that are played at the same time.")
+    max_rounds: int = option(6, "Rounds in which the queue is offered.")
+    max_holds: int = option(3, "Holds after which a pod may no longer be held.")
+    look_ahead: int = option(4, "Pods behind the offered one that the network sees.")
+    hold: bool = option(True, "Lets the policy hold pods back.")
+    hold_cost: float = option(
+        2e-5, "What a hold costs, as a share of the GPUs: pods wait for nothing otherwise."
+    )
+    reward: Literal["dense", "sparse"] = option(
+        "dense", "dense: GPU allocation gained by each decision; sparse: all of it at the end."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSection:
+    """The network."""
+
+    width: int = option(32, "Numbers that describe the pod, each node and the summary.")
+    heads: int = option(4, "Heads of the attention over nodes.")
+    attention: Literal["cross", "self", "none"] = option(
+        "cross", "cross: the pod attends to the nodes; self: nodes to each other before; none."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PpoSection:
+    """Proximal policy optimisation (Schulman et al. 2017)."""
+
+    steps: int = option(
+        512, "Decisions of each environment in one iteration: more than a whole episode has."
+    )
+    epochs: int = option(3, "Passes over the decisions of an iteration.")
+    minibatches: int = option(32, "Parts of each pass.")
+    discount: float = option(1.0, "Weight of what comes one decision later.")
+    trace: float = option(
+        1.0, "Lambda of the generalised advantage estimate; 1: what came of it in the end."
+    )
+    clip: float = option(0.2, "How far the chance of an action may move in an iteration.")
+    value_weight: float = option(0.5, "Weight of the critic's error.")
+    max_gradient: float = option(0.5, "Norm to which gradients are cut.")
+    learning_rate: float = option(1e-3, "At the beginning; it falls to a tenth.")
+    entropy: float = option(0.003, "Weight of the entropy at the beginning; it falls to a tenth.")
+    schedule_iterations: int = option(50, "Iterations in which both fall.")
+    reward_scale: float = option(10.0, "What rewards are multiplied by for the critic.")
+
+
+@dataclass(frozen=True, slots=True)
+class WarmStartSection:
+    """Imitation of another policy before the first iteration."""
+
+    teacher: str = option("fed-gpu", "Policy whose placements are imitated first; empty: none.")
+    steps: int = option(128, "Decisions of each environment to imitate.")
+    epochs: int = option(60, "Passes over them.")
+    learning_rate: float = option(3e-3, "Of the imitation; it falls to 0.")
+    minibatch: int = option(256, "Decisions in one step of the imitation.")
+    hold_bias: float = option(-2.0, "Logit of holding at the beginning.")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All of it."""
+
+    cluster: ClusterSection = field(default_factory=ClusterSection)
+    workload: WorkloadSection = field(default_factory=WorkloadSection)
+    environment: EnvironmentSection = field(default_factory=EnvironmentSection)
+    network: NetworkSection = field(default_factory=NetworkSection)
+    warm_start: WarmStartSection = field(default_factory=WarmStartSection)
+    ppo: PpoSection = field(default_factory=PpoSection)
+    training: TrainingSection = field(
+        default_factory=lambda: TrainingSection(episodes=15_000, save_interval=1500)
+    )
+
+
+def make_world(configuration: Configuration) -> World:
+    """Makes the world of a configuration: traces and demands in turn, by seed."""
+    from podium.rl.environment.world import World
+    from podium.rl.ppo.mixture import MIXED, draw_mixed
+    from podium.sim.protocols import Holding, Rounds
+
+    cluster, work, rules = configuration.cluster, configuration.workload, configuration.environment
+    protocol = Rounds(rules.max_rounds, Holding(max_holds=rules.max_holds if rules.hold else 0))
+    draws = [
+        functools.partial(draw_mixed, cluster.nodes, demand, work.mix)
+        if trace == MIXED
+        else World.of_trace(
+            trace, demand=demand, nodes=cluster.nodes or None, is_perturbed=cluster.perturbed,
+            protocol=protocol,
+        ).draw
+        for trace in work.traces
+        for demand in work.demands
+    ]  # fmt: skip
+    return World(lambda seed: draws[seed % len(draws)](seed), protocol, TRAINING_SEEDS)
+
+
+def make_learner(configuration: Configuration, seed: int, device: Device) -> Learner:
+    """Makes the learner; JAX is imported here."""
+    from podium.rl.ppo.learner import PpoLearner
+
+    return PpoLearner(configuration, make_world(configuration), seed, device)
+
+
+def make_judge(configuration: Configuration) -> Judge:
+    """Makes the judge: GPU allocation of the policy, as it is served, on validation seeds."""
+    world = make_world(configuration)
+
+    def judge(trained: Trained) -> Mapping[str, float]:
+        from podium.rl.ppo.judging import figures_of, policy_of_trained
+
+        figures = figures_of(policy_of_trained(trained), world, VALIDATION_SEEDS)
+        return figures | {SCORE: figures["gpu_allocation"]}
+
+    return judge
+
+
+def card_facts(configuration: Configuration) -> dict[str, Any]:
+    """Lists what a card says about the network, and what it was trained on."""
+    from podium.rl.configuration import as_object
+
+    rules, teacher = configuration.environment, configuration.warm_start.teacher
+    return {
+        "attention": configuration.network.attention,
+        "may_hold": rules.hold,
+        "look_ahead": rules.look_ahead,
+        "max_rounds": rules.max_rounds,
+        "max_holds": rules.max_holds,
+        "warm_start": f"imitation of {teacher}" if teacher else "none",
+        "configuration": as_object(configuration),
+    }

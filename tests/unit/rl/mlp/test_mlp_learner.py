@@ -1,0 +1,122 @@
+"""The three steps of the MLP learner: each improves what it is for, and is resumed exactly."""
+
+import numpy as np
+import pytest
+
+from podium.policies import load
+from podium.policies.networks.mlp import mlp_policy
+from podium.rl.configuration import create_config
+from podium.rl.mlp.algorithm import make_judge, make_learner
+from podium.rl.mlp.descent import descent, policy_loss, ranking_loss
+from podium.rl.mlp.gradient import draw
+from podium.rl.mlp.imitation import record
+from podium.rl.mlp.parameters import first_arrays, flat
+from podium.rl.mlp.trials import Trials, family_case
+
+UNITS = 8
+
+
+def configuration(**evolution):
+    return create_config(
+        "mlp",
+        network={"hidden_units": UNITS},
+        imitation={"iterations": 2, "steps": 20, "batch": 16, "nodes": 12, "seeds": 1},
+        gradient={"iterations": 2, "nodes": 6, "environments": 4, "batch": 64},
+        evolution={
+            "population": 4, "nodes": [8, 12], "generations": [2], "seeds": 3, "workers": 1,
+            **evolution,
+        },
+        validation={"nodes": 12, "seeds": 1},
+    )  # fmt: skip
+
+
+def test_imitation_learns_to_take_what_the_teacher_takes():
+    rng = np.random.default_rng(1)
+    net = first_arrays(UNITS, rng)
+    cases = [family_case("openb-share-heavy", 16, 1000)]
+    decisions = record(load("best-fit"), cases, net, 1, rng)
+    adam, moved = descent(0.01), net
+    state = adam.begun(net)
+    losses = []
+    for _ in range(3):
+        rows = rng.integers(0, len(decisions.seen), (100, 32))
+        moved, state, loss = adam.step(
+            ranking_loss, moved, state, decisions.seen[rows], decisions.mask[rows]
+        )
+        losses.append(loss)
+    assert losses[2] < losses[1] < losses[0]
+    assert losses[2] < 0.5 * np.log(decisions.mask.sum(axis=1)).mean()  # half of guessing
+
+
+def test_a_net_can_imitate_a_policy_that_names_the_gpu():
+    rng = np.random.default_rng(1)
+    net = first_arrays(UNITS, rng)
+    decisions = record(load("fgd"), [family_case("openb-share-only", 8, 1000)], net, 1, rng)
+    assert decisions.mask[:, :2].all()  # what was taken, and another place
+
+
+def test_policy_gradient_improves_what_runs_come_to():
+    rng = np.random.default_rng(3)
+    net = first_arrays(UNITS, rng)
+    trials = Trials(UNITS, 1)
+    unseen = [family_case("openb-multi-gpu", 8, 1800 + i) for i in range(12)]
+    before = trials.run([flat(net)], unseen)[0, :, 1].mean()
+    adam = descent(0.01)
+    state = adam.begun(net)
+    for i in range(20):
+        drawn = draw(net, [family_case("openb-multi-gpu", 8, 1000 + i)], 12, rng)
+        rows = np.resize(rng.permutation(len(drawn)), (2, 256))
+        moved, state, _ = adam.step(
+            policy_loss, net, state, drawn.seen[rows], drawn.mask[rows], drawn.taken[rows],
+            drawn.advantage[rows],
+        )  # fmt: skip
+        net.update(moved)
+    after = trials.run([flat(net)], unseen)[0, :, 1].mean()
+    assert after > before + 1.0
+
+
+def test_advantages_compare_runs_of_one_plan():
+    rng = np.random.default_rng(3)
+    drawn = draw(first_arrays(UNITS, rng), [family_case("openb", 6, 1000)], 6, rng)
+    assert drawn.mask[np.arange(len(drawn)), drawn.taken].all()
+    assert len(np.unique(drawn.advantage)) > 1
+    assert 0 < drawn.allocation <= 100
+
+
+@pytest.mark.parametrize("cut", [1, 3, 5])
+def test_a_learner_that_is_resumed_ends_with_the_same_weights(cut):
+    whole = make_learner(configuration(), 7, "cpu")
+    begun = make_learner(configuration(), 7, "cpu")
+    for i in range(7):
+        whole.iterate()
+        if i < cut:
+            begun.iterate()
+    state = {name: np.array(each) for name, each in begun.state().items()}
+    resumed = make_learner(configuration(), 7, "cpu")
+    resumed.restore(state)
+    for _ in range(7 - cut):
+        resumed.iterate()
+    expected, found = whole.trained().arrays, resumed.trained().arrays
+    for name, each in expected.items():
+        assert np.array_equal(each, found[name]), name
+
+
+def test_the_number_of_processes_changes_nothing():
+    found = []
+    for workers in (1, 2):
+        learner = make_learner(configuration(workers=workers), 7, "cpu")
+        for _ in range(5):
+            learner.iterate()
+        found.append(flat(learner.trained().arrays))
+        learner.close()
+    assert np.array_equal(*found)
+
+
+def test_what_was_trained_is_judged_on_validation_seeds_and_places_what_fits():
+    learner = make_learner(configuration(), 7, "cpu")
+    learner.iterate()
+    trained = learner.trained()
+    assert trained.network == "mlp"
+    figures = make_judge(configuration())(trained)
+    assert {"score", "gpu_allocation", "gain", "least_gain_100"} <= figures.keys()
+    assert not mlp_policy("mlp", trained.arrays).may_hold
