@@ -202,8 +202,8 @@ def _trained(summary: str, source: str) -> str:
     card = json.loads((ROOT / "src" / source).with_suffix(".json").read_text(encoding="utf-8"))
     of = card["training"]
     return (
-        f"{summary}\n\nTrained with `{of['command']}`, seed {of['seed']}: {of['episodes']:,} "
-        f"episodes, {of['steps']:,} decisions, {of['seconds']:,.0f} s. [How](training.md)."
+        f"{summary}\n\n[Trained](training.md) by `{of['command']}`, seed {of['seed']}, in "
+        f"{of['seconds']:,.0f} s, on: {of['data'].rstrip('.')}."
     )
 
 

@@ -340,7 +340,7 @@ def _headline(record: RunRecord) -> str:
 
 
 def _training_headline(summary: Mapping[str, Any]) -> str:
-    if not summary:
+    if not summary or summary["best_score"] is None:
         return "no validation yet"
     return (
         f"{summary['algorithm']}: score {summary['best_score']:.3f} after "

@@ -95,7 +95,7 @@ def test_cards_of_trained_policies_say_how_they_were_trained():
     for path in sorted((Path(registry.__file__).parent / "trained").glob("*.json")):
         training = json.loads(path.read_text(encoding="utf-8"))["training"]
         assert training["command"].startswith("podium train ")
-        assert {"seed", "data", "seconds", "validation", "episodes", "steps"} <= training.keys()
+        assert {"seed", "data", "seconds", "validation", "iterations"} <= training.keys()
 
 
 def test_a_stranger_does_not_pass_for_a_trained_policy(tmp_path):

@@ -1,4 +1,4 @@
-"""PPO: its arithmetic, its network in batches, learning, exact resume, and serving what it learned."""
+"""PPO: its arithmetic, learning, exact resume, and how what it learned is served."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def test_advantages_are_those_of_the_definition():
 
 def test_a_restored_learner_goes_on_to_the_bit():
     whole, first = (make_learner(small(), 7, "cpu") for _ in range(2))
-    for _ in range(3):
+    for _ in range(2):
         whole.iterate()
     first.iterate()
     state = {name: np.array(each) for name, each in first.state().items()}
     second = make_learner(small(), 7, "cpu")
     second.restore(state)
-    figures = [second.iterate() for _ in range(2)]
-    assert figures[-1]["steps"] == 16 * 64
+    figures = second.iterate()
+    assert figures["steps"] == 16 * 64
     for name, array in whole.state().items():
         assert np.array_equal(array, second.state()[name]), name
 
@@ -133,26 +133,30 @@ def greedy(environment, network, max_rounds):
     return actions
 
 
-@pytest.mark.parametrize("look_ahead", [0, 4])
+@pytest.mark.parametrize("look_ahead", [0, 3])
 def test_what_is_served_plays_the_episode_of_the_environment(look_ahead):
-    configuration = small(environment={"look_ahead": look_ahead}, warm_start={"hold_bias": 0.0})
-    learner = make_learner(configuration, 3, "cpu")
-    learner.iterate()
-    trained, world = learner.trained(), make_world(configuration)
-    environment = Placement(world, 2, look_ahead=look_ahead, seed=world.seeds[0])
-    network = AttentionNetwork(trained.arrays, attention="cross", may_hold=True)
-    ended = []
-    while len(ended) < 4:
-        environment.step(greedy(environment, network, 4))
-        ended += environment.finished()
-    policy = policy_of_trained(trained)
-    assert sum(result.held_decisions for result in ended) > 0
-    for result in ended:
-        served = played(policy, world, result.plan.seed)
-        assert np.array_equal(served.node, result.node)
-        assert np.array_equal(served.slots, result.slots)
-        assert np.array_equal(served.holds, result.holds)
-        assert np.array_equal(served.start_s, result.start_s, equal_nan=True)
+    configuration = small(
+        environment={"look_ahead": look_ahead}, warm_start={"hold_bias": 0.0}, cluster={"nodes": 7}
+    )
+    world, holds, placements = make_world(configuration), 0, 0
+    for seed in range(3):
+        trained = make_learner(configuration, seed, "cpu").trained()  # any weights will do
+        environment = Placement(world, 2, look_ahead=look_ahead, seed=world.seeds[0])
+        network = AttentionNetwork(trained.arrays, attention="cross", may_hold=True)
+        ended = []
+        while len(ended) < 2:
+            environment.step(greedy(environment, network, 4))
+            ended += environment.finished()
+        for result in ended:
+            served = played(policy_of_trained(trained), world, result.plan.seed)
+            assert np.array_equal(served.node, result.node)
+            assert np.array_equal(served.slots, result.slots)
+            assert np.array_equal(served.holds, result.holds)
+            assert np.array_equal(served.start_s, result.start_s, equal_nan=True)
+            holds += result.held_decisions
+            placements += int(result.is_placed.sum())
+    assert holds > 0
+    assert placements > 0
 
 
 def test_nothing_that_fits_is_held_in_the_end():

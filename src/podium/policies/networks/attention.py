@@ -85,8 +85,9 @@ class AttentionNetwork:
         return _softmax(alike, axis=1) @ (hidden @ w["self_v"])
 
 
-def _relu(values: Floats) -> Floats:
-    return np.maximum(values, np.float32(0))
+def _relu(values: Any) -> Floats:
+    found: Floats = np.maximum(values, np.float32(0))
+    return found
 
 
 def _softmax(values: Floats, axis: int) -> Floats:

@@ -5,13 +5,16 @@ Importing this imports Numba.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from pathlib import Path
+from types import FunctionType
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from podium.model.records import GPU_MILLI, POD
-from podium.policies.jit import COMPILING, compiled
+from podium.policies.jit import COMPILING, compiled, keep_on_disk, stamp_of
 from podium.policies.networks import features
 from podium.policies.networks.features import (
     CONTEXT_FEATURES,
@@ -43,7 +46,10 @@ class Observer:
         shown[0], shown[1:] = tuple(pod), situation.ahead[:count]
         held = np.array([situation.holds, *situation.ahead_holds[:count]], np.int64)
         queue = _queue_numbers(situation, nodes)
-        _writer()(self.nodes, self.pods, self.context, nodes, shown, held, feasible, queue)
+        rows = (self.nodes, self.pods, self.context)
+        with COMPILING:
+            write = _writer()
+        write(rows, nodes, feasible, shown, held, queue)
 
 
 def _queue_numbers(situation: Situation, nodes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -61,10 +67,8 @@ def _queue_numbers(situation: Situation, nodes: npt.NDArray[Any]) -> npt.NDArray
     ])  # fmt: skip
 
 
-def _write(
-    rows: Any, pod_rows: Any, context: Any, nodes: Any, pods: Any, held: Any, feasible: Any,
-    queue: Any,
-) -> None:  # fmt: skip
+def _write(rows: Any, nodes: Any, feasible: Any, pods: Any, held: Any, queue: Any) -> None:
+    node_rows, pod_rows, context = rows
     slots = nodes[0].gpu_milli_left.shape[0]
     by_model = np.zeros(64, np.int64)
     gpu_total, cpu_total, memory_total = 0, 0, 0
@@ -81,9 +85,9 @@ def _write(
         fitting += 1 if feasible[i] else 0
         for slot in range(slots):
             gpu += node.gpu_milli_left[slot]
-            whole += 1 if node.gpu_milli_left[slot] == 1000 else 0
+            whole += 1 if node.gpu_milli_left[slot] == GPU_MILLI else 0
     for i in range(len(nodes)):
-        node, row = nodes[i], rows[i]
+        node, row = nodes[i], node_rows[i]
         share = by_model[node.gpu_model] / max(1, gpu_total) if node.gpu_model >= 0 else 0.0
         write_state(row, node, node.gpu_milli_left, slots, share)
         if feasible[i]:
@@ -93,10 +97,10 @@ def _write(
     pod_rows[:] = 0.0
     for i in range(len(pods)):
         write_pod(pod_rows[i], pods[i], held[i])
-    context[0] = gpu / max(1.0, 1000.0 * gpu_total)
+    context[0] = gpu / max(1.0, float(GPU_MILLI) * gpu_total)
     context[1] = cpu / max(1.0, cpu_total)
     context[2] = memory / max(1.0, memory_total)
-    context[3] = 1000.0 * whole / max(1.0, 1000.0 * gpu_total)
+    context[3] = float(GPU_MILLI) * whole / max(1.0, float(GPU_MILLI) * gpu_total)
     context[4] = fitting / len(nodes)
     for i in range(len(queue)):
         context[5 + i] = queue[i]
@@ -105,12 +109,12 @@ def _write(
 write_state, write_pair = features.write_state, features.write_pair
 clear_pair, write_pod = features.clear_pair, features.write_pod
 
-_WRITERS: list[Any] = []
 
-
+@functools.cache
 def _writer() -> Any:
-    if not _WRITERS:
-        with COMPILING:
-            if not _WRITERS:
-                _WRITERS.append(compiled(_write, "serving"))
-    return _WRITERS[0]
+    """Compiles the loop, or reads it from disk where it was compiled before."""
+    sources = (Path(__file__), Path(str(features.__file__)))
+    stamp = stamp_of([each.read_text(encoding="utf-8") for each in sources])
+    made = compiled(cast("FunctionType", _write), stamp[:24])
+    keep_on_disk(made, made.py_func, stamp)
+    return made

@@ -5,6 +5,7 @@ The ready configurations are in `ablations/`: each says only what differs from t
 
 from __future__ import annotations
 
+import functools
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -66,7 +67,7 @@ def ablate(
     chosen |= {name: without(configuration, ready[name]) for name in names or ready}
     seeds = list(seeds)
     trained = {
-        name: _trained(each, seed, device, lambda progress, name=name: listener(name, progress))
+        name: _trained(each, seed, device, functools.partial(listener, name))
         for name, each in chosen.items()
     }
     runs = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from podium.rl.configuration import Device, TrainingSection, option, section
+from podium.rl.configuration import Device, TrainingSection, option
 from podium.rl.learner import Learner, Trained
 from podium.rl.training import SCORE, Judge
 
@@ -23,7 +24,7 @@ VALIDATION_SEEDS = range(2000, 2020)
 class ClusterSection:
     """The clusters that are learned on."""
 
-    nodes: int = option(16, "Nodes, drawn from the node types of the trace for every episode.")
+    nodes: int = option(16, "Nodes, in the proportions of the trace; 0: all that it has.")
     perturbed: bool = option(False, "Leaves some nodes out and resizes others (evaluation).")
 
 
@@ -31,7 +32,12 @@ class ClusterSection:
 class WorkloadSection:
     """The pods that are asked to be placed."""
 
-    traces: tuple[str, ...] = option(("openb",), "Traces or workload families, in turn.")
+    traces: tuple[str, ...] = option(
+        ("openb", "mixed"), "Traces or workload families, in turn; mixed: by the mix below."
+    )
+    mix: tuple[float, ...] = option(
+        (0.3, 0.3, 0.4), "Shares of the demand of parts of a GPU, of one GPU and of eight."
+    )
     demands: tuple[float, ...] = option(
         (1.0, 1.1, 1.2, 1.3), "GPU demand of all pods, as shares of the cluster's GPUs, in turn."
     )
@@ -41,7 +47,7 @@ class WorkloadSection:
 class EnvironmentSection:
     """What an episode is, and what it is worth."""
 
-    environments: int = option(64, "Episodes that are played at the same time.")
+    environments: int = option(128, "Episodes that are played at the same time.")
     max_rounds: int = option(6, "Rounds in which the queue is offered.")
     max_holds: int = option(3, "Holds after which a pod may no longer be held.")
     look_ahead: int = option(4, "Pods behind the offered one that the network sees.")
@@ -69,17 +75,21 @@ class NetworkSection:
 class PpoSection:
     """Proximal policy optimisation (Schulman et al. 2017)."""
 
-    steps: int = option(512, "Decisions of each environment in one iteration.")
+    steps: int = option(
+        512, "Decisions of each environment in one iteration: more than a whole episode has."
+    )
     epochs: int = option(3, "Passes over the decisions of an iteration.")
-    minibatches: int = option(16, "Parts of each pass.")
+    minibatches: int = option(32, "Parts of each pass.")
     discount: float = option(1.0, "Weight of what comes one decision later.")
-    trace: float = option(0.98, "Lambda of the generalised advantage estimate.")
+    trace: float = option(
+        1.0, "Lambda of the generalised advantage estimate; 1: what came of it in the end."
+    )
     clip: float = option(0.2, "How far the chance of an action may move in an iteration.")
     value_weight: float = option(0.5, "Weight of the critic's error.")
     max_gradient: float = option(0.5, "Norm to which gradients are cut.")
     learning_rate: float = option(1e-3, "At the beginning; it falls to a tenth.")
-    entropy: float = option(0.01, "Weight of the entropy at the beginning; it falls to a tenth.")
-    schedule_iterations: int = option(200, "Iterations in which both fall.")
+    entropy: float = option(0.003, "Weight of the entropy at the beginning; it falls to a tenth.")
+    schedule_iterations: int = option(50, "Iterations in which both fall.")
     reward_scale: float = option(10.0, "What rewards are multiplied by for the critic.")
 
 
@@ -88,9 +98,10 @@ class WarmStartSection:
     """Imitation of another policy before the first iteration."""
 
     teacher: str = option("fed-gpu", "Policy whose placements are imitated first; empty: none.")
-    steps: int = option(256, "Decisions of each environment to imitate.")
+    steps: int = option(128, "Decisions of each environment to imitate.")
     epochs: int = option(60, "Passes over them.")
     learning_rate: float = option(3e-3, "Of the imitation; it falls to 0.")
+    minibatch: int = option(256, "Decisions in one step of the imitation.")
     hold_bias: float = option(-2.0, "Logit of holding at the beginning.")
 
 
@@ -98,25 +109,30 @@ class WarmStartSection:
 class Configuration:
     """All of it."""
 
-    cluster: ClusterSection = section(ClusterSection)
-    workload: WorkloadSection = section(WorkloadSection)
-    environment: EnvironmentSection = section(EnvironmentSection)
-    network: NetworkSection = section(NetworkSection)
-    warm_start: WarmStartSection = section(WarmStartSection)
-    ppo: PpoSection = section(PpoSection)
-    training: TrainingSection = section(TrainingSection, episodes=20_000, save_interval=1000)
+    cluster: ClusterSection = field(default_factory=ClusterSection)
+    workload: WorkloadSection = field(default_factory=WorkloadSection)
+    environment: EnvironmentSection = field(default_factory=EnvironmentSection)
+    network: NetworkSection = field(default_factory=NetworkSection)
+    warm_start: WarmStartSection = field(default_factory=WarmStartSection)
+    ppo: PpoSection = field(default_factory=PpoSection)
+    training: TrainingSection = field(
+        default_factory=lambda: TrainingSection(episodes=15_000, save_interval=1500)
+    )
 
 
 def make_world(configuration: Configuration) -> World:
     """Makes the world of a configuration: traces and demands in turn, by seed."""
     from podium.rl.environment.world import World
+    from podium.rl.ppo.mixture import MIXED, draw_mixed
     from podium.sim.protocols import Holding, Rounds
 
     cluster, work, rules = configuration.cluster, configuration.workload, configuration.environment
     protocol = Rounds(rules.max_rounds, Holding(max_holds=rules.max_holds if rules.hold else 0))
     draws = [
-        World.of_trace(
-            trace, demand=demand, nodes=cluster.nodes, is_perturbed=cluster.perturbed,
+        functools.partial(draw_mixed, cluster.nodes, demand, work.mix)
+        if trace == MIXED
+        else World.of_trace(
+            trace, demand=demand, nodes=cluster.nodes or None, is_perturbed=cluster.perturbed,
             protocol=protocol,
         ).draw
         for trace in work.traces

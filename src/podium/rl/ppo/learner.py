@@ -20,14 +20,21 @@ from podium.rl.environment.placement import Placement
 from podium.rl.environment.world import World
 from podium.rl.learner import Arrays, Trained
 from podium.rl.ppo.algorithm import Configuration, card_facts
-from podium.rl.ppo.imitation import lessons
+from podium.rl.ppo.imitation import lessons_of
 from podium.rl.ppo.network import CRITIC, Observations, first_parameters
-from podium.rl.ppo.update import Batch, Rules, act, imitate, optimiser, update, values_of
+from podium.rl.ppo.update import (
+    Batch,
+    Learned,
+    Rules,
+    Scales,
+    act,
+    begun,
+    imitate,
+    update,
+    values_of,
+)
 
 ROUNDS_LEFT = CONTEXT_NAMES.index("rounds_left")
-IMITATED = 256
-"""Decisions in one step of the imitation."""
-
 EPISODES = 3
 """An iteration begins so many episodes of each environment after the one before it."""
 
@@ -52,7 +59,7 @@ class PpoLearner:
         self._rules = rules_of(configuration)
         self._iterations = 0
         self._is_warm = False
-        self._begin()
+        self._learned = self._begun()
         self._buffers = self._allocated()
 
     def iterate(self) -> Mapping[str, float]:
@@ -64,46 +71,47 @@ class PpoLearner:
             settings = self._configuration.ppo
             share = min(1.0, self._iterations / max(1, settings.schedule_iterations))
             falling = 1.0 - (1.0 - FALL) * share
-            self._w, self._moments, learned = update(
-                self._w, self._moments, self._key(1), batch, settings.learning_rate * falling,
-                settings.entropy * falling, self._rules,
-            )  # fmt: skip
-            figures |= {name: float(each) for name, each in learned.items()}
+            scales = Scales(settings.learning_rate * falling, settings.entropy * falling)
+            self._learned, found = update(self._learned, self._key(1), batch, scales, self._rules)
+            figures |= {name: float(each) for name, each in found.items()}
         self._iterations += 1
         return figures
 
     def trained(self) -> Trained:
         """Returns the actor as it is now."""
         arrays = {
-            name: np.asarray(each) for name, each in self._w.items()
+            name: np.asarray(each) for name, each in self._learned.w.items()
             if not name.startswith(CRITIC)
         }  # fmt: skip
         return Trained("attention", arrays, card_facts(self._configuration))
 
     def state(self) -> Arrays:
         """Returns weights, moments of the optimiser and the counter."""
-        moments = jax.tree.leaves(self._moments)
+        moments = jax.tree.leaves(self._learned.moments)
         found: dict[str, npt.NDArray[Any]] = {
             "iterations": np.array(self._iterations), "is_warm": np.array(self._is_warm)
         }  # fmt: skip
-        found |= {_WEIGHT + name: np.array(each) for name, each in self._w.items()}
+        found |= {_WEIGHT + name: np.array(each) for name, each in self._learned.w.items()}
         return found | {f"{_MOMENT}{i}": np.array(each) for i, each in enumerate(moments)}
 
     def restore(self, state: Arrays) -> None:
         """Takes up a state."""
         self._iterations, self._is_warm = int(state["iterations"]), bool(state["is_warm"])
-        put = lambda each: jax.device_put(each, self._device)  # noqa: E731 - a shorthand
-        self._w = {name: put(state[_WEIGHT + name]) for name in self._w}
-        leaves, kind = jax.tree.flatten(self._moments)
-        found = [put(state[f"{_MOMENT}{i}"]) for i in range(len(leaves))]
-        self._moments = jax.tree.unflatten(kind, found)
+        w = {name: self._put(state[_WEIGHT + name]) for name in self._learned.w}
+        leaves, kind = jax.tree.flatten(self._learned.moments)
+        moments = [self._put(state[f"{_MOMENT}{i}"]) for i in range(len(leaves))]
+        self._learned = Learned(w, jax.tree.unflatten(kind, moments))
 
-    def _begin(self) -> None:
+    def _put(self, array: npt.NDArray[Any]) -> jax.Array:
+        return jax.device_put(array, self._device)
+
+    def _begun(self) -> Learned:
         shape, warm = self._configuration.network, self._configuration.warm_start
         rng = np.random.default_rng([self._seed, 0])
         drawn = first_parameters(rng, shape.width, shape.heads, shape.attention, warm.hold_bias)
-        self._w = {name: jax.device_put(each, self._device) for name, each in drawn.items()}
-        self._moments = jax.device_put(optimiser(self._rules).init(self._w), self._device)
+        learned = begun({name: self._put(each) for name, each in drawn.items()}, self._rules)
+        found: Learned = jax.device_put(learned, self._device)
+        return found
 
     def _key(self, purpose: int) -> jax.Array:
         return jax.random.fold_in(jax.random.key(self._seed), 4 * self._iterations + purpose)
@@ -116,15 +124,13 @@ class PpoLearner:
             return
         self._environment.reset(self._episode_seed())
         rng = np.random.default_rng([self._seed, 1])
-        seen, choices = lessons(self._environment, warm.teacher, warm.steps, rng)
-        moments = optimiser(self._rules).init(self._w)
-        key = self._key(2)
+        lessons = lessons_of(self._environment, warm.teacher, warm.steps, rng)
+        learned, key = begun(self._learned.w, self._rules), self._key(2)
         for epoch in range(warm.epochs):
             rate = warm.learning_rate * (1.0 - epoch / warm.epochs)
-            self._w, moments, _ = imitate(
-                self._w, moments, jax.random.fold_in(key, epoch), seen, choices, rate,
-                self._rules, IMITATED,
-            )  # fmt: skip
+            order = jax.random.fold_in(key, epoch)
+            learned, _ = imitate(learned, order, lessons, rate, self._rules, warm.minibatch)
+        self._learned = begun(learned.w, self._rules)
 
     def _episode_seed(self) -> int:
         """Names the seed of the first environment's first episode in this iteration."""
@@ -132,17 +138,18 @@ class PpoLearner:
         return seeds[(self._seed + self._iterations * EPISODES) * size % len(seeds)]
 
     def _allocated(self) -> Batch:
-        settings, size = self._configuration.ppo, self._configuration.environment.environments
-        shape, shown = (settings.steps, size), self._environment
-        empty = lambda like: np.zeros((settings.steps, *like.shape), like.dtype)  # noqa: E731
-        seen = Observations(
-            empty(shown.nodes), empty(shown.pods), empty(shown.context), empty(shown.mask)
-        )
-        numbers = [np.zeros(shape, np.float32) for _ in range(3)]
+        shown, steps = self._environment, self._configuration.ppo.steps
+        shape = (steps, len(shown))
+        arrays = (shown.nodes, shown.pods, shown.context, shown.mask)
         return Batch(
-            seen, np.zeros(shape, np.int32), *numbers, np.zeros(shape, np.bool_),
-            np.zeros(size, np.float32),
-        )  # fmt: skip
+            seen=Observations(*(np.zeros((steps, *each.shape), each.dtype) for each in arrays)),
+            actions=np.zeros(shape, np.int32),
+            log_chances=np.zeros(shape, np.float32),
+            values=np.zeros(shape, np.float32),
+            rewards=np.zeros(shape, np.float32),
+            is_done=np.zeros(shape, np.bool_),
+            last_values=np.zeros(len(shown), np.float32),
+        )
 
     def _play(self) -> tuple[Batch, dict[str, float]]:
         environment, kept = self._environment, self._buffers
@@ -154,10 +161,8 @@ class PpoLearner:
         rules = self._configuration.environment
         is_sparse, hold_cost = rules.reward == "sparse", np.float32(rules.hold_cost)
         for step in range(settings.steps):
-            seen = self._note(step)
-            drawn, chances, values = act(self._w, jax.random.fold_in(key, step), seen)
-            kept.actions[step] = np.asarray(drawn)
-            kept.log_chances[step], kept.values[step] = np.asarray(chances), np.asarray(values)
+            drawn = act(self._learned.w, key, step, self._note(step))
+            kept.actions[step], kept.log_chances[step], kept.values[step] = jax.device_get(drawn)
             environment.step(kept.actions[step].astype(np.int64))
             is_done, held = environment.is_done, kept.actions[step] == environment.num_nodes
             reward = (environment.reward - hold_cost * held) * settings.reward_scale
@@ -166,22 +171,22 @@ class PpoLearner:
                 reward, owed = np.where(is_done, owed, 0), np.where(is_done, 0, owed)
             kept.rewards[step], kept.is_done[step] = reward, is_done
             endings.append(environment.final_allocation[is_done])
-        last = np.asarray(values_of(self._w, self._seen()))
+        last = np.asarray(values_of(self._learned.w, self._shown()))
         return kept._replace(last_values=last), _figures(kept, np.concatenate(endings))
 
-    def _seen(self) -> Observations:
+    def _shown(self) -> Observations:
         shown = self._environment
-        mask = shown.mask.copy()
-        last = 1.5 / self._configuration.environment.max_rounds
-        # In the last round whatever fits is placed.
-        mask[:, -1] &= shown.context[:, ROUNDS_LEFT] > last
-        return Observations(shown.nodes.copy(), shown.pods.copy(), shown.context.copy(), mask)
+        return Observations(shown.nodes, shown.pods, shown.context, shown.mask)
 
     def _note(self, step: int) -> Observations:
-        seen = self._seen()
-        for row, array in zip(self._buffers.seen, seen, strict=True):
-            row[step] = array
-        return seen
+        """Keeps what is shown now for learning; nothing changes it before the next iteration."""
+        kept = Observations(*(each[step] for each in self._buffers.seen))
+        for row, shown in zip(kept, self._shown(), strict=True):
+            row[:] = shown
+        # In the last round whatever fits is placed.
+        last = 1.5 / self._configuration.environment.max_rounds
+        kept.mask[:, -1] &= kept.context[:, ROUNDS_LEFT] > last
+        return kept
 
 
 def _figures(played: Batch, allocations: npt.NDArray[np.float64]) -> dict[str, float]:

@@ -61,7 +61,8 @@ def _drawn(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> npt.N
         return np.zeros(shape, np.float32)
     inputs = shape[-2] if len(shape) > 1 else shape[0]
     scale = np.sqrt(2.0 / inputs) * (FIRST_WEIGHT if name.endswith("_v") else 1.0)
-    return (rng.standard_normal(shape) * scale).astype(np.float32)
+    found: npt.NDArray[np.float32] = (rng.standard_normal(shape) * scale).astype(np.float32)
+    return found
 
 
 def forward(w: Parameters, seen: Observations) -> Outputs:

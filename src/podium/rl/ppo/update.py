@@ -24,6 +24,27 @@ class Rules(NamedTuple):
     max_gradient: float = 0.5
 
 
+class Learned(NamedTuple):
+    """What a training changes: the weights, and the optimiser's moments of them."""
+
+    w: Parameters
+    moments: Any
+
+
+class Scales(NamedTuple):
+    """What falls in the course of a training."""
+
+    rate: Any
+    entropy: Any
+
+
+class Lessons(NamedTuple):
+    """What was seen, and where a teacher placed the pods."""
+
+    seen: Observations
+    choices: Any
+
+
 class Batch(NamedTuple):
     """What one iteration played: (steps, environments, ...)."""
 
@@ -47,18 +68,19 @@ class Sample(NamedTuple):
     returns: jax.Array
 
 
-@jax.jit
+@partial(jax.jit)
 def act(
-    w: Parameters, key: jax.Array, seen: Observations
+    w: Parameters, key: jax.Array, step: int, seen: Observations
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Draws an action for each observation; gives its logarithmic chance and the values too."""
     found = forward(w, seen)
-    actions = jax.random.categorical(key, found.log_chances, axis=-1)
+    own_key = jax.random.fold_in(key, step)
+    actions = jax.random.categorical(own_key, found.log_chances, axis=-1)
     taken = jnp.take_along_axis(found.log_chances, actions[:, None], axis=-1)[:, 0]
     return actions, taken, found.values
 
 
-@jax.jit
+@partial(jax.jit)
 def values_of(w: Parameters, seen: Observations) -> jax.Array:
     """Gives what the critic expects."""
     return forward(w, seen).values
@@ -119,64 +141,64 @@ def samples_of(batch: Batch, rules: Rules) -> Sample:
         batch.seen, batch.actions, batch.log_chances, batch.values, advantages,
         advantages + batch.values,
     )  # fmt: skip
-    return jax.tree.map(lambda each: each.reshape(-1, *each.shape[2:]), sample)
+    found: Sample = jax.tree.map(lambda each: each.reshape(-1, *each.shape[2:]), sample)
+    return found
 
 
-@partial(jax.jit, static_argnames=("rules",), donate_argnames=("w", "moments"))
+@partial(jax.jit, static_argnames=("rules",), donate_argnames=("learned",))
 def update(
-    w: Parameters, moments: Any, key: jax.Array, batch: Batch, rate: jax.Array,
-    entropy_weight: jax.Array, rules: Rules,
-) -> tuple[Parameters, Any, dict[str, jax.Array]]:  # fmt: skip
+    learned: Learned, key: jax.Array, batch: Batch, scales: Scales, rules: Rules
+) -> tuple[Learned, dict[str, jax.Array]]:
     """Improves the network by a batch: epochs of minibatches in one scan."""
     samples = samples_of(batch, rules)
     size = samples.actions.shape[0]
-    steps = optimiser(rules)
 
-    def learn(carried: Any, picked: jax.Array) -> Any:
-        w, moments = carried
+    def learn(learned: Learned, picked: jax.Array) -> tuple[Learned, dict[str, jax.Array]]:
         sample = jax.tree.map(lambda each: each[picked], samples)
-        (_, figures), slopes = jax.value_and_grad(loss_of, has_aux=True)(
-            w, sample, entropy_weight, rules
-        )
-        moves, moments = steps.update(slopes, moments, w)
-        w = jax.tree.map(lambda each, move: each - rate * move, w, moves)
-        return (w, moments), figures
+        slope = jax.value_and_grad(loss_of, has_aux=True)
+        (_, figures), slopes = slope(learned.w, sample, scales.entropy, rules)
+        return _moved(learned, slopes, scales.rate, rules), figures
 
     keys = jax.random.split(key, rules.epochs)
     orders = jax.vmap(lambda each: jax.random.permutation(each, size))(keys)
     kept = size // rules.minibatches * rules.minibatches
     picked = orders[:, :kept].reshape(rules.epochs * rules.minibatches, -1)
-    (w, moments), figures = jax.lax.scan(learn, (w, moments), picked)
+    learned, figures = jax.lax.scan(learn, learned, picked)
     explained = 1 - jnp.var(samples.returns - samples.values) / (jnp.var(samples.returns) + 1e-8)
     means = {name: each.mean() for name, each in figures.items()}
-    return w, moments, means | {"explained": explained}
+    return learned, means | {"explained": explained}
 
 
-def imitation_loss(w: Parameters, seen: Observations, choices: jax.Array) -> jax.Array:
+def begun(w: Parameters, rules: Rules) -> Learned:
+    """Makes the optimiser's moments of weights that nothing was learned with."""
+    return Learned(w, optimiser(rules).init(w))
+
+
+def _moved(learned: Learned, slopes: Any, rate: Any, rules: Rules) -> Learned:
+    moves, moments = optimiser(rules).update(slopes, learned.moments, learned.w)
+    return Learned(jax.tree.map(lambda each, move: each - rate * move, learned.w, moves), moments)
+
+
+def imitation_loss(w: Parameters, lessons: Lessons) -> jax.Array:
     """Gives the surprise at a teacher's nodes; whether the teacher would hold is not asked."""
-    placing = seen._replace(mask=seen.mask.at[:, -1].set(False))
-    found = forward(w, placing).log_chances
-    return -jnp.take_along_axis(found, choices[:, None], axis=-1).mean()
+    mask = lessons.seen.mask.at[:, -1].set(False)
+    found = forward(w, lessons.seen._replace(mask=mask)).log_chances
+    return -jnp.take_along_axis(found, lessons.choices[:, None], axis=-1).mean()
 
 
-@partial(jax.jit, static_argnames=("rules", "minibatch"), donate_argnames=("w", "moments"))
+@partial(jax.jit, static_argnames=("rules", "minibatch"), donate_argnames=("learned",))
 def imitate(
-    w: Parameters, moments: Any, key: jax.Array, seen: Observations, choices: jax.Array,
-    rate: float, rules: Rules, minibatch: int,
-) -> tuple[Parameters, Any, jax.Array]:  # fmt: skip
-    """Follows a teacher's choices through all of them once, in one scan."""
-    steps = optimiser(rules)
+    learned: Learned, key: jax.Array, lessons: Lessons, rate: float, rules: Rules, minibatch: int
+) -> tuple[Learned, jax.Array]:
+    """Follows all lessons once, in one scan; gives the mean surprise."""
 
-    def learn(carried: Any, picked: jax.Array) -> Any:
-        w, moments = carried
-        loss, slopes = jax.value_and_grad(imitation_loss)(
-            w, jax.tree.map(lambda each: each[picked], seen), choices[picked]
-        )
-        moves, moments = steps.update(slopes, moments, w)
-        return (jax.tree.map(lambda each, move: each - rate * move, w, moves), moments), loss
+    def learn(learned: Learned, picked: jax.Array) -> tuple[Learned, jax.Array]:
+        some = jax.tree.map(lambda each: each[picked], lessons)
+        loss, slopes = jax.value_and_grad(imitation_loss)(learned.w, some)
+        return _moved(learned, slopes, rate, rules), loss
 
-    size = choices.shape[0]
+    size = lessons.choices.shape[0]
     order = jax.random.permutation(key, size)
     picked = order[: size // minibatch * minibatch].reshape(-1, minibatch)
-    (w, moments), losses = jax.lax.scan(learn, (w, moments), picked)
-    return w, moments, losses.mean()
+    learned, losses = jax.lax.scan(learn, learned, picked)
+    return learned, losses.mean()
