@@ -89,21 +89,25 @@ def _show(screen: Screen, trial: SettingTrial) -> None:
     ranking, metric = trial.comparison.ranking, trial.comparison.ranking.metric
     first, seeds = next(iter(trial.comparison.runs.values()))[0], len(ranking.seeds)
     print(f"{trial.protocol}: {first['trace']}, {figures.counted(seeds, 'seed')}, {metric}")
-    rows = []
+    rows, holding = [], {row.policy for row in ranking.rows if row.may_hold}
     for policy, leads in trial.leads.items():
         mean = trial.comparison.mean(policy, metric)
-        rows += [_line(policy, mean, lead, metric) for lead in leads]
+        for lead in leads:
+            names = [
+                f"{name} (may hold)" if name in holding else name for name in (policy, lead.other)
+            ]
+            rows.append(_line(names, mean, lead, metric))
     screen.table(
         ["policy", "mean", "against", "its mean", "difference", "95 % interval", "p"], rows
     )
 
 
-def _line(policy: str, mean: float, lead: Lead, metric: str) -> tuple[object, ...]:
+def _line(names: list[str], mean: float, lead: Lead, metric: str) -> tuple[object, ...]:
     gap = lead.difference
     return (
-        policy,
+        names[0],
         _written(metric, mean),
-        lead.other,
+        names[1],
         _written(metric, lead.mean),
         figures.Figure(_signed(metric, gap.mean)),
         figures.Figure(f"{_signed(metric, gap.low)} .. {_signed(metric, gap.high)}"),

@@ -54,7 +54,8 @@ class SettingTrial:
         keys = ("trace", "cluster", "load", "ratio")
         case = {key: first[key] for key in keys if key in first}
         told = {"protocol": self.protocol, "metric": ranking.metric, "seeds": ranking.seeds}
-        return {**told, **case, "means": means, "leads": dict(self.leads)}
+        holding = [row.policy for row in ranking.rows if row.may_hold]
+        return {**told, **case, "means": means, "may_hold": holding, "leads": dict(self.leads)}
 
 
 def load_both(

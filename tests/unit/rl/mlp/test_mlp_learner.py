@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
+from podium.errors import MissingError, MissingExtra
 from podium.policies import load
 from podium.policies.networks.mlp import mlp_policy
 from podium.rl.configuration import create_config
+from podium.rl.mlp import algorithm
 from podium.rl.mlp.algorithm import make_judge, make_learner
 from podium.rl.mlp.descent import descent, policy_loss, ranking_loss
 from podium.rl.mlp.gradient import draw
@@ -136,3 +139,23 @@ def test_what_was_trained_is_judged_on_validation_seeds_and_places_what_fits():
     figures = make_judge(configuration())(trained)
     assert {"score", "gpu_allocation", "gain", "least_gain_100"} <= figures.keys()
     assert not mlp_policy("mlp", trained.arrays).may_hold
+
+
+def test_a_device_that_is_not_there_is_named():
+    if any(each.platform == "gpu" for each in jax.devices()):
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(MissingError, match="JAX finds no gpu"):
+        descent(0.5, "gpu")
+
+
+def test_without_jax_the_extra_is_named_and_evolution_goes_on(monkeypatch):
+    monkeypatch.setattr(algorithm, "find_spec", lambda _name: None)
+    own = configuration()
+    with pytest.raises(MissingExtra, match="needs the extra 'rl'"):
+        make_learner(own, 7, "cpu")
+    alone = replace(
+        own,
+        imitation=replace(own.imitation, iterations=0),
+        gradient=replace(own.gradient, iterations=0),
+    )
+    assert make_learner(alone, 7, "cpu").trained().network == "mlp"
