@@ -46,8 +46,8 @@ class StateSection:
     """How a cluster becomes a state of the table."""
 
     resources: tuple[str, ...] = option(("memory",), "What counts: cpu, memory, gpu.")
-    node_bins: int = option(20, "Bins of the free share of a node.")
-    pod_bins: int = option(20, "Bins of what a pod asks for.")
+    node_bins: int = option(10, "Bins of the free share of a node.")
+    pod_bins: int = option(10, "Bins of what a pod asks for.")
     look_ahead: int = option(1, "Pods in the state: the offered one, and those that come next.")
 
     def condensing(self) -> Condensing:
@@ -62,9 +62,9 @@ class LearningSection:
     aim: str = option("compact", "What is wanted: balance, compact, empty-nodes.")
     gamma: float = option(0.9, "Weight of what comes later, by the mean time between arrivals.")
     alpha: float = option(0.3, "Step of the first update of a value ...")
-    alpha_least: float = option(0.001, "... and the smallest step, many updates later.")
-    epsilon: float = option(0.15, "Share of random decisions at first ...")
-    epsilon_least: float = option(0.1, "... and in the end.")
+    alpha_least: float = option(0.0002, "... and the smallest step, many updates later.")
+    epsilon: float = option(0.3, "Share of random decisions at first ...")
+    epsilon_least: float = option(0.15, "... and in the end.")
     epsilon_half_life: float = option(2000.0, "Episodes after which half of the way is gone.")
     hold_penalty: float = option(1.0, "Costs of holding a pod that would fit, times 100.")
     least_visits: int = option(50, "Visits of a node before it is preferred to the aim's own ...")
