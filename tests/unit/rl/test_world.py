@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from podium.errors import UsageError
+from podium.errors import UnknownName, UsageError
 from podium.evaluation.splits import HELD_OUT
 from podium.kube.record import Recorder
 from podium.kube.resources import NODES, PODS
@@ -105,6 +105,12 @@ def test_a_recorded_replay_is_drawn_in_stretches_by_the_seed(tmp_path):
     orders = {plan.arrivals.pods.tobytes() for plan in plans}
     assert len(orders) > 1
     assert all(np.all(np.diff(plan.arrivals.arrival_s) >= 0) for plan in plans)
+
+
+def test_an_unknown_setting_is_told_with_the_closest():
+    with pytest.raises(UnknownName, match='unknown setting of a world "node"') as caught:
+        World.of_trace("openb", node=4)
+    assert "nodes" in caught.value.hint
 
 
 def test_preemption_and_no_seeds_are_refused():

@@ -17,7 +17,14 @@ from podium.model.records import pod_view
 from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, POD_FEATURES
 from podium.rl.environment.advance import advancer
 from podium.rl.environment.observation import MOST_AHEAD
-from podium.rl.environment.rewards import PARTS, Outcome, Reward, RewardFunction, weights_of
+from podium.rl.environment.rewards import (
+    PARTS,
+    Account,
+    Outcome,
+    Reward,
+    RewardFunction,
+    weights_of,
+)
 from podium.rl.environment.stage import Ended, Stage, StagePool
 from podium.rl.environment.tally import SEEN, TALLY
 from podium.rl.environment.world import World
@@ -50,10 +57,10 @@ class Placement:
     ) -> None:  # fmt: skip
         _check(environments, look_ahead, max_steps)
         self.world, self.look_ahead, self.max_steps = world, look_ahead, max_steps
-        self._weights = weights_of(reward)
+        weights = weights_of(reward)
         self._function: RewardFunction | None = reward if callable(reward) else None
-        needs_all = self._weights is None or self._weights[PARTS.index("fragmentation")] != 0
-        self._pool = StagePool(world, has_fragmentation=bool(needs_all))
+        self._weights = np.zeros(len(PARTS)) if weights is None else weights
+        self._pool = StagePool(world, Account.of(weights))
         self._numbers = np.arange(environments)
         self._first = self._number_of(seed)
         self._stages = [self._pool.take(self._plan_number(i, 0)) for i in range(environments)]
@@ -138,8 +145,8 @@ class Placement:
         self.final_allocation, self.final_return = np.full(size, np.nan), np.full(size, np.nan)
         self.final_steps = np.zeros(size, np.int64)
         self.final: dict[int, dict[str, npt.NDArray[Any]]] = {}
-        self._paid, self._nobody = np.zeros(size), np.zeros(0, np.int64)
-        self._returns, self._is_held = np.zeros(size), np.zeros(size, np.bool_)
+        self._was_over, self._nobody = False, np.zeros(0, np.int64)
+        self._is_held = np.zeros(size, np.bool_)
         self._allocation = np.full(size, np.nan)
         self._parts = np.zeros((size, len(PARTS)))
         self._seen = np.zeros((size, width, SEEN))
@@ -158,7 +165,7 @@ class Placement:
         """Says where each environment shows what, and keeps its account."""
         own: dict[str, npt.NDArray[Any]] = {
             "nodes": self.nodes, "pods": self.pods, "context": self.context, "seen": self._seen,
-            "ahead": self._ahead, "parts": self._parts, "mask": self.mask,
+            "ahead": self._ahead, "parts": self._parts, "mask": self.mask, "reward": self.reward,
         }  # fmt: skip
         places = {
             name: [array.ctypes.data + i * array.strides[0] for i in range(len(array))]
@@ -168,7 +175,7 @@ class Placement:
         return places
 
     def _clear(self) -> None:
-        for array in (self.reward, self.is_done, self.is_truncated, self._returns, self._parts):
+        for array in (self.reward, self.is_done, self.is_truncated, self._parts):
             array[...] = 0
         self._allocation[:] = np.nan
         self.final = {}
@@ -195,20 +202,23 @@ class Placement:
     def _connect(self, i: int, stage: Stage) -> None:
         """Tells a run where its environment shows what."""
         stage.environment = i
-        for name in ("nodes", "pods", "context", "may_hold", "seen", "ahead", "parts"):
+        for name in ("nodes", "pods", "context", "may_hold", "seen", "ahead", "parts", "reward"):
             stage.tally[name] = self._places[name][i]
         stage.tally["look_ahead"], stage.tally["hold_action"] = self.look_ahead, self.num_nodes
         stage.tally["most_steps"] = self.max_steps or ENDLESS
+        stage.tally["weights"] = self._weights.ctypes.data
         stage.record["feasible"] = self._places["mask"][i]
 
     def _settle(self, over: int) -> None:
         """Rewards the step, and begins what is over anew."""
-        self.is_done[:] = False
-        self.is_truncated[:] = False
+        if self._was_over:
+            self.is_done[:] = self.is_truncated[:] = False
+        self._was_over = bool(over)
         which = self._end(np.flatnonzero(self._tallies["is_done"])) if over else self._nobody
-        self._pay()
+        if self._function is not None:
+            self._pay(self._function)
         for i in which.tolist():
-            self.final_return[i], self._returns[i] = self._returns[i], 0.0
+            self.final_return[i] = self._tallies["returned"][i]
             self._move_on(i)
         if over:
             self._begin(which)
@@ -226,14 +236,10 @@ class Placement:
                 self.final[i] = {name: array[i].copy() for name, array in shown.items()}
         return which
 
-    def _pay(self) -> None:
-        if self._weights is not None:
-            np.matmul(self._parts, self._weights, out=self._paid)
-        elif self._function is not None:
-            self._paid[:] = self._function(self.outcome)
-            self._allocation[:] = np.nan
-        self.reward[:] = self._paid
-        self._returns += self._paid
+    def _pay(self, function: RewardFunction) -> None:
+        self.reward[:] = function(self.outcome)
+        self._tallies["returned"] += self.reward
+        self._allocation[:] = np.nan
 
     def _move_on(self, i: int) -> None:
         """Gives an environment the next plan that is its own."""

@@ -53,6 +53,22 @@ class Outcome:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Which sums an environment has to keep for its reward; each takes time."""
+
+    has_fragmentation: bool
+    has_use: bool  # roots and squares of used shares
+
+    @classmethod
+    def of(cls, weights: Figures | None) -> Account:
+        """Keeps what has a weight, and everything for a function."""
+        if weights is None:
+            return cls(True, True)
+        _, fragmentation, _, balance, compactness = weights.tolist()
+        return cls(fragmentation != 0, balance != 0 or compactness != 0)
+
+
 RewardFunction = Callable[[Outcome], npt.ArrayLike]
 Reward = str | Mapping[str, float] | RewardFunction
 

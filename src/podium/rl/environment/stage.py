@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.policies.fragmentation import typical_pods
+from podium.rl.environment.rewards import Account
 from podium.rl.environment.tally import TALLY
 from podium.rl.environment.world import World
 from podium.sim.execution import collect
@@ -38,7 +39,7 @@ _LINE = 64  # bytes of a cache line, where every array begins
 class Stage:
     """Owns the memory of one run, with a copy of how it begins."""
 
-    def __init__(self, plan: Plan, number: int, *, has_fragmentation: bool) -> None:
+    def __init__(self, plan: Plan, number: int, account: Account) -> None:
         self.plan, self.number = plan, number
         self.environment: int | None = None  # that it tells what happens
         self._state = _packed(plan)
@@ -46,10 +47,10 @@ class Stage:
         self._fresh = self._block.copy()
         self.record = self._state.record
         self._typical = np.ascontiguousarray(
-            typical_pods(plan.trace.shapes()) if has_fragmentation else np.zeros((0, 6))
+            typical_pods(plan.trace.shapes()) if account.has_fragmentation else np.zeros((0, 6))
         )
         self._model_shares = _model_shares(plan)
-        self.tally = self._tally(has_fragmentation)
+        self.tally = self._tally(account)
         self.run_bytes, self.tally_bytes = self.record.view(np.uint8), self.tally.view(np.uint8)
         self._began = 0.0
 
@@ -77,13 +78,13 @@ class Stage:
         """Keeps what a run has come to, so that the stage can be used again."""
         return Ended(self.plan, self._state.arrays, self._block.copy(), run.copy(), self._began)
 
-    def _tally(self, has_fragmentation: bool) -> npt.NDArray[Any]:
+    def _tally(self, account: Account) -> npt.NDArray[Any]:
         plan, arrays = self.plan, self._state.arrays
         cluster, nodes = plan.cluster, arrays["nodes"]
         tally = np.zeros(1, TALLY)
         tally["typical"], tally["num_typical"] = self._typical.ctypes.data, len(self._typical)
         tally["model_shares"] = self._model_shares.ctypes.data
-        tally["has_fragmentation"] = has_fragmentation
+        tally["has_fragmentation"], tally["has_use"] = account.has_fragmentation, account.has_use
         tally["gpu_total"] = max(1, cluster.gpu_milli_total)
         tally["cpu_total"] = max(1, cluster.cpu_milli_total)
         tally["memory_total"] = max(1, cluster.memory_mib_total)
@@ -97,8 +98,8 @@ class Stage:
 class StagePool:
     """Lays out the runs of a world, and keeps those that nobody plays for the next who does."""
 
-    def __init__(self, world: World, *, has_fragmentation: bool) -> None:
-        self._world, self._has_fragmentation = world, has_fragmentation
+    def __init__(self, world: World, account: Account) -> None:
+        self._world, self._account = world, account
         self._idle: dict[int, list[Stage]] = {}
         self._kept_bytes = 0
 
@@ -109,7 +110,7 @@ class StagePool:
             self._kept_bytes -= idle[-1].size
             return idle.pop()
         plan = self._world.plan(self._world.seeds[number])
-        return Stage(plan, number, has_fragmentation=self._has_fragmentation)
+        return Stage(plan, number, self._account)
 
     def give(self, stage: Stage) -> None:
         """Takes a run back that is played no longer."""

@@ -27,11 +27,13 @@ _ADDRESSES = (
     "seen",  # float64 (num_nodes, SEEN): what each node was when it was last looked at
     "ahead",  # int64 (2, MOST_AHEAD): keys and numbers of the next pods
     "parts",  # float64 (PARTS): what the last step was worth
+    "weights",  # float64 (PARTS): what each part counts
+    "reward",  # float32 (1): the sum
     "typical",  # float64 (num_typical, 6): see policies.fragmentation
     "model_shares",  # float64 (num_models)
 )
 _NUMBERS = (
-    *("look_ahead", "num_typical", "has_fragmentation", "most_steps", "hold_action"),
+    *("look_ahead", "num_typical", "has_fragmentation", "has_use", "most_steps", "hold_action"),
     *("steps", "changes", "arrived", "is_done", "is_truncated"),
 )
 _AMOUNTS = (
@@ -42,14 +44,17 @@ _AMOUNTS = (
     *("level", "area", "began", "clock"),
     # of the step under way
     *("placed", "waited"),
-    # of a run that is over
-    "allocation",
+    # of the episode so far, and of one that is over
+    *("returned", "allocation"),
 )
 TALLY = np.dtype(
     [(name, np.int64) for name in (*_ADDRESSES, *_NUMBERS)]
     + [(name, np.float64) for name in _AMOUNTS]
 )
 """The account of one environment."""
+
+NUM_PARTS = 5
+"""How many kinds of reward there are; `rewards` names them in their order."""
 
 SEEN = 7
 _GPU, _CPU, _MEMORY, _WHOLE, _LOST, _ROOT, _SQUARE = range(SEEN)
@@ -92,6 +97,11 @@ def catch_up(run, tally):
     parts[2] = -tally.waited / (tally.wait_scale * run.num_pods)
     parts[3] = (tally.root - root) / run.num_nodes
     parts[4] = (tally.square - square) / run.num_nodes
+    paid = 0.0
+    for i in range(NUM_PARTS):
+        paid += parts[i] * f8(tally.weights)[i]
+    f4(tally.reward)[0] = paid
+    tally.returned += paid
 
 
 @inner
@@ -166,9 +176,10 @@ def look_at(run, tally, node):
     tally.cpu_left += _moved(seen, _CPU, np.float64(record.cpu_milli_left))
     tally.memory_left += _moved(seen, _MEMORY, np.float64(record.memory_mib_left))
     tally.whole_left += _moved(seen, _WHOLE, whole)
-    root, square = _use(record, gpu)
-    tally.root += _moved(seen, _ROOT, root)
-    tally.square += _moved(seen, _SQUARE, square)
+    if tally.has_use:
+        root, square = _use(record, gpu)
+        tally.root += _moved(seen, _ROOT, root)
+        tally.square += _moved(seen, _SQUARE, square)
     if tally.has_fragmentation:
         tally.lost += _moved(seen, _LOST, _lost(run, tally, node))
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from podium.errors import UsageError
+from podium.errors import UnknownName, UsageError
 from podium.evaluation.cases import Case
 from podium.evaluation.splits import FIRST_SEED, SELECTION
 from podium.model import Cluster, Workload
@@ -69,6 +69,9 @@ class World:
         duration, topology; so is what a world takes. Rounds get pods that ask for `demand` times
         the GPUs of the cluster, 1.15 if nobody says so; 0 leaves the pods of the trace as they are.
         """
+        for name in settings:
+            if name not in (*_OWN, *_OF_CASES):
+                raise UnknownName.among("setting of a world", name, (*_OWN, *_OF_CASES))
         own = {name: settings.pop(name) for name in _OWN if name in settings}
         protocol = own.setdefault("protocol", _ROUNDS)
         case = Case(trace, protocol="replay" if _is_replay(protocol) else "inflation", **settings)
@@ -86,6 +89,10 @@ class World:
 
 
 _OWN = ("protocol", "seeds", "ranks", "gpu_choice")
+_OF_CASES = (
+    *("nodes", "pods", "is_perturbed", "folder", "cluster", "state", "duration", "topology"),
+    *("since", "until"),
+)
 
 
 def _is_replay(protocol: Protocol) -> bool:
