@@ -75,7 +75,7 @@ def _show(screen: Screen, found: StrategyComparison, fitness: str) -> None:
               "evaluations", "time", "parts", f"lead of {rows[0].arm}", "p"]  # fmt: skip
     screen.table(titles, [_line(row) for row in rows])
     screen.note(
-        f"{found.cases} cases, fitness {fitness}; the best by training fitness is measured on "
+        f"{found.cases} cases, fitness {fitness}; the winner of each run is measured on "
         "held-out seeds"
     )
 
