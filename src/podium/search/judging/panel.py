@@ -108,8 +108,8 @@ def load_panel() -> Panel:
 def rank_training(training: TrainingSet, fitness: Fitness, jobs: int = 1) -> Ranking:
     """Ranks the panel on the training cases, and says how alike that is to full size.
 
-    Of a set in stages, the last one is left out: most candidates never see it, and it is meant to be
-    full size itself. What is told is how well those are chosen that go on to it.
+    Of a set in stages, the last one is left out: most candidates never see it, and it is meant to
+    be full size itself. What is told is how well those are chosen that go on to it.
     """
     panel, count = load_panel(), training.stages[-1].first or len(training.cases)
     cases = training.cases[:count]

@@ -17,7 +17,7 @@ from podium.search.sandbox.worker import Worker
 MOST_COMPILED = 300
 """A worker is replaced after this many compilations: machine code is never given back."""
 
-MOST_IN_STAGES = 500
+MOST_IN_STAGES = 300
 """Where only those are compiled that reach the last stage, a worker tries this many candidates."""
 
 MOST_PLAIN = 20_000
