@@ -16,6 +16,7 @@ DIGESTS = {
     "fed_gpu": "c4204660b28b12f6f551f9283b1eaaac8eeab42a242852004dfd609049576a55",
     "patient_84": "fc9cac4b7386ebabfa2bdc53b1fae9130f21edbe688a4fdfe0882a62a0a46322",
     "patient_93": "87de1e97830ac81258ff03fa383ccc1b2346631b68bfafa3251491d40a8e28d7",
+    "usable_gpu": "152e6f74335158fee117a5ac0b6915586333a0928690fc454862a661c26de149",
 }
 """Of runs on 40 nodes: what the search found decides as it did, whatever is said about it."""
 
