@@ -65,13 +65,16 @@ def test_holding_pays_against_all_that_place_whatever_fits(demand):
 
 @pytest.mark.deep
 def test_its_advantage_carries_over_to_nodes_that_it_never_saw():
-    kept, own = (
-        np.mean([
-            (allocation("ppo", world) - allocation("fed-gpu", world)).mean()
-            for world in (world_of(demand, perturbed=perturbed) for demand in (1.0, 1.15, 1.3))
-        ])
-        for perturbed in (True, False)
-    )  # fmt: skip
+    seeds = range(3000, 3080)  # clusters differ more than orders do: few seeds tell little
+
+    def advantage(demand, *, perturbed):
+        world = world_of(demand, perturbed=perturbed)
+        return (allocation("ppo", world, seeds) - allocation("fed-gpu", world, seeds)).mean()
+
+    own, kept = (
+        np.mean([advantage(demand, perturbed=perturbed) for demand in (1.0, 1.15, 1.3)])
+        for perturbed in (False, True)
+    )
     assert own > 2
     assert kept >= 0.95 * own
 
