@@ -33,7 +33,7 @@ class WorkloadSection:
     """The pods that are asked to be placed."""
 
     traces: tuple[str, ...] = option(
-        ("openb", "mixed"), "Traces or workload families, in turn; mixed: by the mix below."
+        ("openb",), "Traces or workload families, in turn; mixed: by the mix below."
     )
     mix: tuple[float, ...] = option(
         (0.3, 0.3, 0.4), "Shares of the demand of parts of a GPU, of one GPU and of eight."
@@ -47,7 +47,7 @@ class WorkloadSection:
 class EnvironmentSection:
     """What an episode is, and what it is worth."""
 
-    environments: int = option(128, "Episodes that are played at the same time.")
+    environments: int = option(64, "Episodes that are played at the same time.")
     max_rounds: int = option(6, "Rounds in which the queue is offered.")
     max_holds: int = option(3, "Holds after which a pod may no longer be held.")
     look_ahead: int = option(4, "Pods behind the offered one that the network sees.")
@@ -79,7 +79,7 @@ class PpoSection:
         512, "Decisions of each environment in one iteration: more than a whole episode has."
     )
     epochs: int = option(3, "Passes over the decisions of an iteration.")
-    minibatches: int = option(32, "Parts of each pass.")
+    minibatches: int = option(16, "Parts of each pass.")
     discount: float = option(1.0, "Weight of what comes one decision later.")
     trace: float = option(
         1.0, "Lambda of the generalised advantage estimate; 1: what came of it in the end."
@@ -89,7 +89,7 @@ class PpoSection:
     max_gradient: float = option(0.5, "Norm to which gradients are cut.")
     learning_rate: float = option(1e-3, "At the beginning; it falls to a tenth.")
     entropy: float = option(0.003, "Weight of the entropy at the beginning; it falls to a tenth.")
-    schedule_iterations: int = option(50, "Iterations in which both fall.")
+    schedule_iterations: int = option(180, "Iterations in which both fall.")
     reward_scale: float = option(10.0, "What rewards are multiplied by for the critic.")
 
 
@@ -98,7 +98,7 @@ class WarmStartSection:
     """Imitation of another policy before the first iteration."""
 
     teacher: str = option("fed-gpu", "Policy whose placements are imitated first; empty: none.")
-    steps: int = option(128, "Decisions of each environment to imitate.")
+    steps: int = option(256, "Decisions of each environment to imitate.")
     epochs: int = option(60, "Passes over them.")
     learning_rate: float = option(3e-3, "Of the imitation; it falls to 0.")
     minibatch: int = option(256, "Decisions in one step of the imitation.")
@@ -116,7 +116,7 @@ class Configuration:
     warm_start: WarmStartSection = field(default_factory=WarmStartSection)
     ppo: PpoSection = field(default_factory=PpoSection)
     training: TrainingSection = field(
-        default_factory=lambda: TrainingSection(episodes=15_000, save_interval=1500)
+        default_factory=lambda: TrainingSection(episodes=20_000, save_interval=1000)
     )
 
 
