@@ -14,7 +14,7 @@ from podium.experiments.case import named_policy
 from podium.rl.configuration import create_config
 from podium.rl.qtable.algorithm import scores
 
-SEEDS = range(3000, 3100)
+SEEDS = range(4000, 4100)
 OTHERS = ("compact", "balanced", "first-fit", "random", "round-robin")
 
 
