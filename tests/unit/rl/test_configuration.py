@@ -18,7 +18,7 @@ from podium.rl.configuration import (
 from podium.rl.qtable.learner import Configuration
 
 
-@pytest.mark.parametrize("name", ["qtable"])
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_template_reads_back_as_the_defaults(tmp_path, name):
     file = tmp_path / "config.toml"
     usual = algorithm_named(name).Configuration()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from podium.errors import MissingExtra
 from podium.rl.configuration import Device, TrainingSection, option
 from podium.rl.learner import Learner
 from podium.rl.training import Judge
@@ -109,8 +111,12 @@ class Configuration:
 
 
 def make_learner(configuration: Configuration, seed: int, device: Device) -> Learner:
-    """Makes the learner of a configuration."""
+    """Makes the learner of a configuration; evolution alone needs no JAX."""
     from podium.rl.mlp.learner import MlpLearner
+
+    has_gradients = configuration.imitation.iterations or configuration.gradient.iterations
+    if has_gradients and not (find_spec("jax") and find_spec("optax")):
+        raise MissingExtra.named("rl", "training by gradients")
 
     return MlpLearner(configuration, seed, device)
 

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import optax
 
+from podium.errors import MissingError
+
 Parameters = Mapping[str, Any]
 
 TRAINED = ("linear", "hidden", "bias", "out")
@@ -55,7 +57,7 @@ class Descent:
     """Adam on the arrays that gradients change; its state is plain arrays."""
 
     def __init__(self, learning_rate: float, device: str) -> None:
-        self._device = jax.devices(device)[0]
+        self._device = _device_named(device)
         self._optimiser = optax.chain(optax.clip_by_global_norm(CLIPPED), optax.adam(learning_rate))
         self._steps = {loss: self._compiled(loss) for loss in (ranking_loss, policy_loss)}
 
@@ -91,6 +93,15 @@ class Descent:
             return parameters, state, values.mean()
 
         return jax.jit(all_steps)
+
+
+def _device_named(name: str) -> Any:
+    try:
+        return jax.devices(name)[0]
+    except RuntimeError as error:
+        raise MissingError(
+            f"JAX finds no {name} on this machine", hint="train with --device cpu"
+        ) from error
 
 
 def _single(parameters: Parameters) -> dict[str, Any]:

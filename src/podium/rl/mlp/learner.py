@@ -116,7 +116,7 @@ class MlpLearner:
         )  # fmt: skip
         self._arrays.update(moved)
         return {
-            "loss": loss, "reward": drawn.allocation, "gpu_allocation": drawn.allocation,
+            "loss": loss, "reward": drawn.allocation, "gpu_allocation": drawn.allocation / 100,
             "steps": float(len(drawn)),
         }  # fmt: skip
 
@@ -138,7 +138,7 @@ class MlpLearner:
         self._average = kept * self._average + (1 - kept) * self._distribution.mean
         return {
             "reward": float(worth.mean()),
-            "gpu_allocation": float(found[:-1, :, AT_130].mean()),
+            "gpu_allocation": float(found[:-1, :, AT_130].mean()) / 100,
             "gain": float((found[:-1] - found[-1])[:, :, AT_130].mean()),
             "gain_100": float((found[:-1] - found[-1])[:, :, AT_100].mean()),
             "sigma": self._distribution.sigma,

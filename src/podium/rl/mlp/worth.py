@@ -59,13 +59,13 @@ class Validation:
         self._cases = [family_case(each, nodes, seed) for seed in seeds for each in ORDER]
 
     def figures(self, arrays: Arrays) -> dict[str, float]:
-        """Returns GPU allocation, its gain over the floor, and the score by which nets compare."""
+        """Returns GPU allocation from 0 to 1, its gain over the floor in points, and the score."""
         found = self._trials.run([flat(arrays), self._rule.floor], self._cases)
         gain = (found[0] - found[1]).mean(axis=0)
         return {
             "score": float(worth_of(found[:1], found[1], self._rule)[0]),
-            "gpu_allocation": float(found[0, :, AT_130].mean()),
-            "gpu_allocation_100": float(found[0, :, AT_100].mean()),
+            "gpu_allocation": float(found[0, :, AT_130].mean()) / 100,
+            "gpu_allocation_100": float(found[0, :, AT_100].mean()) / 100,
             "gain": float(gain[AT_130]),
             "gain_100": float(gain[AT_100]),
             "least_gain_100": float(self._by_family(found[0] - found[1])[:, AT_100].min()),

@@ -34,8 +34,8 @@ FACTOR = 100.0
 FIRST_TRAINING_SEED = 1_000_000
 """Seeds of episodes are drawn from here on: far from all that is held out."""
 
-MEAN_SHARE = 0.002
-"""Weight of the last step in the running mean of worth."""
+STEP_POWER = 0.8
+"""Steps shrink more slowly than 1 / visits, so that what the table knew at first is forgotten."""
 
 ROOM = 1024
 """States for which a new table has room; it doubles when they are used up."""
@@ -46,8 +46,8 @@ class StateSection:
     """How a cluster becomes a state of the table."""
 
     resources: tuple[str, ...] = option(("memory",), "What counts: cpu, memory, gpu.")
-    node_bins: int = option(20, "Bins of the free share of a node.")
-    pod_bins: int = option(20, "Bins of what a pod asks for.")
+    node_bins: int = option(10, "Bins of the free share of a node.")
+    pod_bins: int = option(10, "Bins of what a pod asks for.")
     look_ahead: int = option(1, "Pods in the state: the offered one, and those that come next.")
 
     def condensing(self) -> Condensing:
@@ -62,13 +62,13 @@ class LearningSection:
     aim: str = option("compact", "What is wanted: balance, compact, empty-nodes.")
     gamma: float = option(0.9, "Weight of what comes later, by the mean time between arrivals.")
     alpha: float = option(0.3, "Step of the first update of a value ...")
-    alpha_least: float = option(0.001, "... and the smallest step, many updates later.")
-    epsilon: float = option(0.15, "Share of random decisions at first ...")
-    epsilon_least: float = option(0.1, "... and in the end.")
-    epsilon_half_life: float = option(2000.0, "Episodes after which half of the way is gone.")
+    alpha_least: float = option(0.0002, "... and the smallest step, many updates later.")
+    epsilon: float = option(0.25, "Share of random decisions at first ...")
+    epsilon_least: float = option(0.15, "... and in the end.")
+    epsilon_half_life: float = option(1000.0, "Episodes after which half of the way is gone.")
     hold_penalty: float = option(1.0, "Costs of holding a pod that would fit, times 100.")
     least_visits: int = option(50, "Visits of a node before it is preferred to the aim's own ...")
-    errors: float = option(2.5, "... and by how many standard errors it must be better.")
+    errors: float = option(4.0, "... and by how many standard errors it must be better.")
     environments: int = option(100, "Clusters that are simulated at once.")
 
 
@@ -165,7 +165,7 @@ class QTableLearner:
         self._table = GrowingTable(size + 1, self._condensing.width(size))
         self._random = np.random.default_rng(seed)
         self._episodes = 0
-        self._mean = 0.0
+        self._mean, self._measured = 0.0, np.zeros(2)
 
     def iterate(self) -> Mapping[str, float]:
         """Plays one episode in each environment and learns from every decision."""
@@ -182,17 +182,32 @@ class QTableLearner:
             allowed = np.column_stack([np.take_along_axis(shown.feasible, orders, 1),
                                        shown.may_hold])  # fmt: skip
             best = self._best(environment, rows, orders, allowed)
-            self._learn(tried, earned, np.column_stack([rows, best]), active)
+            if self._is_measured:
+                self._learn(tried, earned, np.column_stack([rows, best]), active)
             places = self._explored(rows, best, allowed, epsilon)
             left = self._left(environment, orders, places)
             tried = np.where(active[:, None], np.column_stack([rows, places]), -1)
             environment.step(_actions(orders, places))
             steps, total = steps + int(active.sum()), total + float(left.worth[active].sum())
+        self._end_measuring()
         self._episodes += size
         return {
             "steps": steps, "episodes": size, "reward": total / max(1, steps),
             "worth": self._mean, "states": len(self._table.rows), "epsilon": epsilon,
         }  # fmt: skip
+
+    @property
+    def _is_measured(self) -> bool:
+        """Tells whether the mean worth is known: the first iteration measures it.
+
+        It must not move while values are learned: what is tried more in the beginning would look
+        better or worse than what is tried later.
+        """
+        return self._episodes > 0
+
+    def _end_measuring(self) -> None:
+        if not self._is_measured:
+            self._mean = float(self._measured[0] / self._measured[1])
 
     def trained(self) -> Trained:
         """Returns the table as it is now."""
@@ -305,9 +320,8 @@ class QTableLearner:
         discounts = of.gamma ** (spans_s / self._configuration.world.span_s)
         rewards = (worths - self._mean) * (1 - discounts) / (1 - of.gamma)
         rewards -= np.where(left.is_held, FACTOR * of.hold_penalty, 0.0)
-        if is_tried.any():
-            weights = MEAN_SHARE * spans_s / self._configuration.world.span_s / len(spans_s)
-            self._mean += float((weights * (worths - self._mean)).sum())
+        if not self._is_measured:
+            self._measured += float((worths * spans_s).sum()), float(spans_s.sum())
         return _Earned(rewards, discounts)
 
     def _learn(
@@ -325,7 +339,7 @@ class QTableLearner:
                 continue
             known.visits[row, place] += 1
             count = int(known.visits[row, place])
-            step = max(of.alpha_least, of.alpha / (1 + of.alpha * (count - 1)))
+            step = max(of.alpha_least, of.alpha / (1 + of.alpha * (count - 1)) ** STEP_POWER)
             away = target - known.values[row, place] if count > 1 else 0.0
             known.values[row, place] = target + (step - 1) * away
             known.spreads[row, place] += step * (away * away - known.spreads[row, place])

@@ -1,11 +1,16 @@
 """The three steps of the MLP learner: each improves what it is for, and is resumed exactly."""
 
+from dataclasses import replace
+
+import jax
 import numpy as np
 import pytest
 
+from podium.errors import MissingError, MissingExtra
 from podium.policies import load
 from podium.policies.networks.mlp import mlp_policy
 from podium.rl.configuration import create_config
+from podium.rl.mlp import algorithm
 from podium.rl.mlp.algorithm import make_judge, make_learner
 from podium.rl.mlp.descent import descent, policy_loss, ranking_loss
 from podium.rl.mlp.gradient import draw
@@ -83,29 +88,43 @@ def test_advantages_compare_runs_of_one_plan():
     assert 0 < drawn.allocation <= 100
 
 
-@pytest.mark.parametrize("cut", [1, 3, 5])
-def test_a_learner_that_is_resumed_ends_with_the_same_weights(cut):
-    whole = make_learner(configuration(), 7, "cpu")
-    begun = make_learner(configuration(), 7, "cpu")
-    for i in range(7):
-        whole.iterate()
-        if i < cut:
-            begun.iterate()
-    state = {name: np.array(each) for name, each in begun.state().items()}
+@pytest.fixture(scope="module")
+def states():
+    """Runs a learner through all three steps; returns its state before each iteration."""
+    learner = make_learner(configuration(), 7, "cpu")
+    found = [copied(learner.state())]
+    for _ in range(6):
+        learner.iterate()
+        found.append(copied(learner.state()))
+    return found
+
+
+def copied(state):
+    return {name: np.array(each) for name, each in state.items()}
+
+
+@pytest.mark.parametrize("iteration", [1, 3, 5])  # of imitation, of the gradient, of evolution
+def test_a_learner_that_is_resumed_goes_on_as_if_nothing_had_happened(states, iteration):
     resumed = make_learner(configuration(), 7, "cpu")
-    resumed.restore(state)
-    for _ in range(7 - cut):
-        resumed.iterate()
-    expected, found = whole.trained().arrays, resumed.trained().arrays
+    resumed.restore(states[iteration])
+    resumed.iterate()
+    found, expected = resumed.state(), states[iteration + 1]
+    assert found.keys() == expected.keys()
     for name, each in expected.items():
-        assert np.array_equal(each, found[name]), name
+        assert np.array_equal(found[name], each), name
 
 
 def test_the_number_of_processes_changes_nothing():
     found = []
     for workers in (1, 2):
-        learner = make_learner(configuration(workers=workers), 7, "cpu")
-        for _ in range(5):
+        own = configuration(workers=workers)
+        alone = replace(
+            own,
+            imitation=replace(own.imitation, iterations=0),
+            gradient=replace(own.gradient, iterations=0),
+        )
+        learner = make_learner(alone, 7, "cpu")
+        for _ in range(3):
             learner.iterate()
         found.append(flat(learner.trained().arrays))
         learner.close()
@@ -120,3 +139,23 @@ def test_what_was_trained_is_judged_on_validation_seeds_and_places_what_fits():
     figures = make_judge(configuration())(trained)
     assert {"score", "gpu_allocation", "gain", "least_gain_100"} <= figures.keys()
     assert not mlp_policy("mlp", trained.arrays).may_hold
+
+
+def test_a_device_that_is_not_there_is_named():
+    if any(each.platform == "gpu" for each in jax.devices()):
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(MissingError, match="JAX finds no gpu"):
+        descent(0.5, "gpu")
+
+
+def test_without_jax_the_extra_is_named_and_evolution_goes_on(monkeypatch):
+    monkeypatch.setattr(algorithm, "find_spec", lambda _name: None)
+    own = configuration()
+    with pytest.raises(MissingExtra, match="needs the extra 'rl'"):
+        make_learner(own, 7, "cpu")
+    alone = replace(
+        own,
+        imitation=replace(own.imitation, iterations=0),
+        gradient=replace(own.gradient, iterations=0),
+    )
+    assert make_learner(alone, 7, "cpu").trained().network == "mlp"
