@@ -84,7 +84,7 @@ class ClusterCallback:
         self.error: BaseException | None = None
         self.choice: object = None
         self._chooser: Any = chooser
-        self._situations = situations if hasattr(chooser, "observe") else None
+        self._situations = situations
         self._choose: Callable[..., float] = chooser.choose
         self._nodes = _read_only(nodes)
         self._feasible = _read_only(feasible)

@@ -129,10 +129,10 @@ def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> Na
     nodes, shapes = state.arrays["nodes"], state.arrays["shapes"]
     policy = plan.policy
     if isinstance(policy, ClusterPolicy):
-        chooser = ClusterCallback(
-            policy.chooser(plan.seed), nodes, shapes, state.arrays["feasible"], Situations(state)
-        )
-        return NativeCall(python_callback(chooser), table, chooser)
+        chooser = policy.chooser(plan.seed)
+        situations = Situations(state) if hasattr(chooser, "observe") else None
+        asked = ClusterCallback(chooser, nodes, shapes, state.arrays["feasible"], situations)
+        return NativeCall(python_callback(asked), table, asked)
     if plan.tier == "python":
         scorer = PairCallback(policy, nodes, shapes, table)
         return NativeCall(python_callback(scorer), table, scorer)
