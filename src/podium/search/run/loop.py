@@ -49,7 +49,7 @@ LOOK_S = 0.25
 POLL_S = 0.02
 """The longest wait for workers while a model may answer too."""
 
-START_S, CLOSING_SHARE = 3.0, 0.1
+START_S, CLOSING_SHARE = 8.0, 0.1
 """What is kept back of the time of a run to choose its winner: a start, and this share at most."""
 
 WRITTEN_AT_ONCE = 8
