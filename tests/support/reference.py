@@ -6,7 +6,7 @@ with the core but the protocols and the numbers that stand for an outcome:
 - A decision offers one pod: to the best node, the lowest rank among equals, or to none.
 - An arrival that fits nowhere or is held joins the queue, which is ordered by priority, then
   arrival. A pass offers every waiting pod once, except twins (pods of equal shape) of one that
-  found no room in this pass, and twins of one that was held on this very state.
+  found no room in this pass, and twins of one that was held on this very state (but in rounds).
 - A replay makes a pass after the departures of an instant, and after placing a pod that some
   affinity or spread looks at. Where some pod is held, a pass also
   follows an arrival once `hold_limit` decisions were made since the last pass. When nothing
@@ -436,7 +436,8 @@ class _Run:
             if shape in without_room:
                 self._find_no_room(index)
                 continue
-            if held_on.get(shape) == self.moves and self._may_hold(index):
+            is_known = held_on.get(shape) == self.moves and not isinstance(self.protocol, Rounds)
+            if is_known and self._may_hold(index):
                 self.outcome.status[index] = STATUS_HELD
                 self.held.add(index)
                 continue

@@ -27,8 +27,8 @@ SEEDS = [1000, 1001, 1002]
 LOAD = 4.0
 BAR_CELLS = 24
 ORIGIN = (
-    "mlp is a trained net, usable-gpu was found by a search in terms that people wrote; people wrote "
-    "the others (podium policies show usable-gpu)"
+    "mlp is a trained net, usable-gpu was found by a search in terms that people wrote; people "
+    "wrote the others (podium policies show usable-gpu)"
 )
 NEXT = {
     "podium simulate --policy fgd --protocol inflation": "one run in full",

@@ -314,7 +314,9 @@ def _next_waiting(run):
         line = next_line(run, run.pass_size)
         run.pass_size -= 1
         pod = i8(run.cursor)[line]
-        if i8(run.refused_at)[line] != run.moves or not may_hold(run, pod):
+        # Rounds are counted, and so is every hold in them: nobody may wait for ever behind twins.
+        is_offered = run.protocol == ROUNDS or i8(run.refused_at)[line] != run.moves
+        if is_offered or not may_hold(run, pod):
             return pod
         # A twin was held on this very state: so is this pod, without being offered.
         i4(run.status)[pod] = HELD_BACK
