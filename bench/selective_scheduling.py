@@ -11,22 +11,62 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from podium.evaluation.paired import Difference
-from podium.policies import load
+from podium.model.workload import Shapes
+from podium.policies import HOLD, ClusterPolicy, PairPolicy, Policy, load
+from podium.policies.session import Situation
 from podium.rl.configuration import create_config
 from podium.rl.environment.world import World
 from podium.rl.ppo.algorithm import make_world
 from podium.rl.ppo.judging import figures_of_run, played
 
 FIRST_SEED = 3000
+WHOLE_FIRST = "whole-first "
+"""Begins the names of the rule that a person would write: see `WholeFirst`."""
+
 PLACING = (
     "round-robin", "best-fit", "compact", "worst-fit", "balanced", "first-fit", "kube-default",
-    "kube-most-allocated", "fgd", "fed-gpu",
+    "kube-most-allocated", "fgd", "fed-gpu", "usable-gpu", "mlp",
 )  # fmt: skip
-HOLDING = ("patient-84", "patient-93")
+HOLDING = (
+    "patient-84",
+    "patient-93",
+    *(f"{WHOLE_FIRST}{name}" for name in ("fgd", "fed-gpu", "mlp")),
+)
+
+
+class WholeFirst:
+    """Holds pods with less than a whole GPU in the first round; scores as another policy."""
+
+    look_ahead = 0
+
+    def __init__(self, policy: PairPolicy, shapes: Shapes, seed: int) -> None:
+        self._session, self._situation = policy.session(shapes, seed=seed), Situation()
+
+    def observe(self, situation: Situation) -> None:
+        """Takes note of the round."""
+        self._situation = situation
+
+    def choose(self, pod: Any, nodes: Any, feasible: Any) -> float:
+        """Returns the best node by the scores, or HOLD."""
+        now = self._situation
+        if now.may_hold and now.round == 0 and pod.gpu_count * pod.gpu_milli < 1000:
+            return HOLD
+        scores = self._session.scores(pod, nodes).scores
+        return int(np.where(feasible, scores, -np.inf).argmax())
+
+
+def named(name: str, world: World) -> Policy:
+    """Loads a policy, or puts the rule before one."""
+    if not name.startswith(WHOLE_FIRST):
+        return load(name)
+    scoring, shapes = load(name.removeprefix(WHOLE_FIRST)), world.draw(FIRST_SEED)[1].shapes()
+    return ClusterPolicy(name, partial(WholeFirst, scoring, shapes), may_hold=True)
 
 
 def main() -> None:
@@ -62,7 +102,7 @@ def _table(own: str, world: World, seeds: range) -> Iterator[str]:
     yield f"{'policy':20}" + "".join(f"{title:>16}" for title in titles)
     best: np.ndarray | None = None
     for name in (own, *PLACING, *HOLDING):
-        policy, began = load(name), time.perf_counter()
+        policy, began = named(name, world), time.perf_counter()
         runs = [figures_of_run(played(policy, world, seed)) for seed in seeds]
         took_s = time.perf_counter() - began
         mean = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
