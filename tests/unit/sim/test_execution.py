@@ -218,21 +218,21 @@ def test_a_chooser_that_holds_forever_is_overruled():
     assert (result.holds == 2).all()
 
 
-@pytest.mark.parametrize("policy", [chooser(HOLD), from_function(lambda pod, node: -math.inf)])
-def test_twins_that_are_held_for_ever_are_overruled_in_rounds_one_like_the_other(policy):
-    twins = Workload.of([PodSpec(f"twin-{i}", 100, 1, 1, 500) for i in range(4)])
-    protocol = Rounds(6, Holding(max_holds=2))
-    result = simulate(CLUSTER, twins, policy, protocol)
-    assert result.is_placed.all()
-    assert (result.holds == 2).all()
-
-
 def lowest_of_all(pod, node):  # noqa: ARG001
     return -1.7976931348623157e308
 
 
 def below_all(pod, node):  # noqa: ARG001
     return -1.7976931348623157e308 * 2.0
+
+
+@pytest.mark.parametrize("policy", [chooser(HOLD), from_function(below_all)])
+def test_twins_that_are_held_for_ever_are_overruled_in_rounds_one_like_the_other(policy):
+    twins = Workload.of([PodSpec(f"twin-{i}", 100, 1, 1, 500) for i in range(4)])
+    protocol = Rounds(6, Holding(max_holds=2))
+    result = simulate(CLUSTER, twins, policy, protocol)
+    assert result.is_placed.all()
+    assert (result.holds == 2).all()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
