@@ -111,7 +111,10 @@ class EvolutionSection:
         0.05, "What GPU allocation at 100 % counts beside that at 130 %.", least=0, most=1000
     )
     workers: int = option(
-        0, "Processes; 0: one for each core. The result is the same.", least=0, most=MOST_WORKERS
+        0,
+        "Processes, at most two for each core; 0: one for each. The result is the same.",
+        least=0,
+        most=MOST_WORKERS,
     )
 
     def __post_init__(self) -> None:
