@@ -42,9 +42,10 @@ def trained(run):
 
 
 def test_the_summary_tells_the_validation_of_the_policy_that_is_kept(trained):
-    found = trained(episodes=16)
+    careless = ("--set", "learning.least_visits=1", "--set", "learning.errors=0")
+    found = trained(*careless, "--seed", 1001, episodes=16)
+    assert found["best_episode"] < 16
     assert found["validation"]["score"] == found["best_score"]
-    assert found["best_episode"] <= 16
 
 
 def test_a_q_table_says_that_it_is_trained_on_the_cpu(run):
