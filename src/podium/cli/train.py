@@ -31,7 +31,12 @@ app = new_app(__doc__)
 Algorithm = Literal["qtable", "mlp", "ppo"]
 Episodes = Annotated[
     int | None,
-    typer.Option("--episodes", help="Episodes in all.", min=1, show_default=False),
+    typer.Option(
+        "--episodes",
+        help="Episodes in all; the last iteration is played to its end.",
+        min=1,
+        show_default=False,
+    ),
 ]
 Minutes = Annotated[
     float | None,
@@ -255,7 +260,8 @@ def _request(algorithm: Algorithm, new: NewOptions, limits: LimitOptions) -> Tra
     with blaming("flag --set"):
         configuration = with_changes(configuration, new.changes or [])
     request = training.TrainingRequest(algorithm, configuration, new.seed)
-    return training.changed(request, limits.changes())
+    with blaming("flags of the limits"):
+        return training.changed(request, limits.changes())
 
 
 def _check_plot(plot: Path | None) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 PLAN, BEST = "plan.json", "best"
 PLAN_VERSION = 1
+DEVICES = ("cpu", "gpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +152,23 @@ def train_in_passing(request: TrainingRequest, listener: Listener = SILENT) -> T
 
 def changed(request: TrainingRequest, changes: Mapping[str, Any]) -> TrainingRequest:
     """Changes the limits and the device of a training; None leaves them as they are."""
+    from podium.rl.configuration import as_object, configuration_of
+
     given = {name: each for name, each in changes.items() if each is not None}
     device = given.pop("device", request.device)
-    section = replace(request.configuration.training, **given)
-    own = replace(request.configuration, training=section)
+    if device not in DEVICES:
+        raise UnknownName.among("device", str(device), DEVICES)
+    sections = as_object(request.configuration)
+    sections["training"] |= given
+    own = configuration_of(type(request.configuration), sections)
     return replace(request, configuration=own, device=device)
+
+
+def device_of(request: TrainingRequest) -> Device:
+    """Names the device that a training takes place on: some ways to learn know only the CPU."""
+    from podium.rl.configuration import algorithm_named
+
+    return request.device if request.device in algorithm_named(request.algorithm).DEVICES else "cpu"
 
 
 def find_training(store: Store, reference: str) -> RunRecord:
@@ -206,8 +219,10 @@ def _session(
     announce_compilation(listener)
     if not has_tensorboard():
         listener.note(f"no TensorBoard event files are written; {install_line('rl')} adds them")
-    way, own = algorithm_named(request.algorithm), request.configuration
-    learner = way.make_learner(own, request.seed, request.device)
+    way, own, device = algorithm_named(request.algorithm), request.configuration, device_of(request)
+    if device != request.device:
+        listener.note(f"{request.algorithm} is trained on the CPU; a GPU would have nothing to do")
+    learner = way.make_learner(own, request.seed, device)
 
     def hear(progress: TrainingProgress) -> None:
         heard(progress)
@@ -256,7 +271,7 @@ def summary_of(request: TrainingRequest, progress: TrainingProgress) -> dict[str
     return {
         "algorithm": request.algorithm,
         "seed": request.seed,
-        "device": request.device,
+        "device": device_of(request),
         "iterations": progress.iterations,
         "episodes": progress.episodes,
         "steps": progress.steps,
@@ -264,7 +279,7 @@ def summary_of(request: TrainingRequest, progress: TrainingProgress) -> dict[str
         "steps_per_s": round(progress.steps_per_s, 1),
         "best_score": progress.best_score,
         "best_episode": progress.best_episode,
-        "validation": dict(progress.validation),
+        "validation": dict(progress.best_validation),
         "figures": figures,
     }
 

@@ -3,6 +3,7 @@
 Each way to learn has a package below `podium.rl` with a module `algorithm` that defines
 
     Configuration                                   a frozen dataclass of sections (dataclasses)
+    DEVICES                                         where it can be trained: cpu, gpu
     make_learner(configuration, seed, device)       -> Learner
     make_judge(configuration)                       -> Judge, on validation seeds
 
@@ -13,15 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from podium.errors import InputError, SettingsError, UnknownName, UsageError
+from podium.errors import InputError, PodiumError, SettingsError, UnknownName, UsageError
 from podium.files.excerpt import excerpt
 from podium.rl.learner import Learner
 from podium.rl.training import Judge, Limits
@@ -30,7 +30,7 @@ from podium.settings.toml import Document, read_document
 ALGORITHMS = ("qtable", "mlp", "ppo")
 Device = Literal["cpu", "gpu"]
 
-_HELP = "help"
+_HELP, _RULE = "help", "rule"
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -38,6 +38,7 @@ class Algorithm(Protocol):
     """What the module `algorithm` of a way to learn defines."""
 
     Configuration: type[Any]
+    DEVICES: tuple[Device, ...]
 
     def make_learner(self, configuration: Any, seed: int, device: Device) -> Learner:
         """Makes the learner of a configuration."""
@@ -46,11 +47,62 @@ class Algorithm(Protocol):
         """Makes the judge of what it learns."""
 
 
-def option(default: Any, help: str) -> Any:
-    """Declares a key of a section: its default, and what a template says about it."""
+class Unfit(ValueError):  # noqa: N818 - reads as the sentence it makes
+    """A key does not fit others: raised by `__post_init__` of a section or a configuration."""
+
+    def __init__(self, key: str, given: Any, wanted: str) -> None:
+        super().__init__(f"{key} is {excerpt(given)}; wanted is {wanted}")
+        self.key, self.given, self.wanted = key, given, wanted
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What values of a key may be, beside their type; in a list it holds for each of them."""
+
+    least: float | None = None
+    most: float | None = None
+    among: Collection[str] = ()  # looked up when a value is read: more may be added
+    fewest: int = 1  # values in a list
+    is_policy: bool = False  # a policy that can be loaded, or an empty text where that is usual
+
+    def allows(self, number: float) -> bool:
+        """Tells whether a number is within the range; NaN is in none."""
+        return self.least is None or self.most is None or self.least <= number <= self.most
+
+    def wanted(self, kind: Any) -> str:
+        """Describes what a key must be."""
+        words = _KINDS.get(kind, "a value")
+        if self.least is None or self.most is None:
+            return words
+        return f"{words} from {_number(self.least)} to {_number(self.most)}"
+
+
+_ANYTHING = _Rule()
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def option(  # noqa: PLR0913 - all that is said about a key
+    default: Any, help: str, *, least: float | None = None, most: float | None = None,
+    among: Collection[str] = (), fewest: int = 1, is_policy: bool = False,
+) -> Any:  # fmt: skip
+    """Declares a key of a section: its default, what a template says, and what it may be.
+
+    Args:
+        default: the value where none is given.
+        help: the line above the key in a template.
+        least: the smallest number.
+        most: the largest number.
+        among: the texts that are known.
+        fewest: the smallest number of values in a list.
+        is_policy: the text names a policy.
+    """
+    told = {_HELP: help, _RULE: _Rule(least, most, among, fewest, is_policy)}
     if isinstance(default, list | dict):
-        return field(default_factory=lambda: default, metadata={_HELP: help})
-    return field(default=default, metadata={_HELP: help})
+        return field(default_factory=lambda: default, metadata=told)
+    return field(default=default, metadata=told)
 
 
 def section(kind: type[Any], **changes: Any) -> Any:
@@ -62,15 +114,24 @@ def section(kind: type[Any], **changes: Any) -> Any:
 class TrainingSection:
     """When the training saves, validates and ends."""
 
-    episodes: int = option(1000, "Episodes in all; --episodes overrides it.")
-    minutes: float = option(0.0, "Ends the training after so many minutes; 0: no limit.")
-    save_interval: int = option(100, "Episodes between two checkpoints, each with a validation.")
-    patience: int = option(0, "Ends after so many validations without a better one; 0: never.")
+    episodes: int = option(
+        1000, "Episodes in all, in whole iterations; 0: until another limit, or ctrl-C.",
+        least=0, most=10**9,
+    )  # fmt: skip
+    minutes: float = option(
+        0.0, "Ends the training after so many minutes; 0: no limit.", least=0, most=10**6
+    )
+    save_interval: int = option(
+        100, "Episodes between two checkpoints, each with a validation.", least=1, most=10**9
+    )
+    patience: int = option(
+        0, "Ends after so many validations without a better one; 0: never.", least=0, most=10**6
+    )
 
     def limits(self) -> Limits:
         """Returns the limits of the loop."""
         return Limits(
-            self.episodes or None, 60 * self.minutes or None, max(1, self.save_interval),
+            self.episodes or None, 60 * self.minutes or None, self.save_interval,
             self.patience or None,
         )  # fmt: skip
 
@@ -94,7 +155,7 @@ def read_configuration(algorithm: str, path: Path) -> Any:
     """Reads a configuration from a TOML file."""
     if not path.is_file():
         hint = f"podium train template {algorithm} > {path.name} writes one"
-        raise InputError.at(path, "no such file", hint=hint)
+        raise InputError.at(path, "not a file" if path.exists() else "no such file", hint=hint)
     document = read_document(path, str(path))
     return configuration_of(algorithm_named(algorithm).Configuration, document.data, document)
 
@@ -103,7 +164,7 @@ def configuration_of(
     kind: type[Any], sections: Mapping[str, Any], document: Document | None = None
 ) -> Any:
     """Builds a configuration of nested mappings; an unknown key is an error with a suggestion."""
-    return _built(kind, sections, (), document)
+    return _built(kind, sections, _Place((), document))
 
 
 def with_changes(configuration: Any, changes: Sequence[str]) -> Any:
@@ -163,21 +224,44 @@ def _types(kind: type[Any]) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
-def _built(kind: type[Any], given: Any, path: tuple[str, ...], document: Document | None) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a value stands: its path, and the file if there is one."""
+
+    path: tuple[str, ...]
+    document: Document | None
+
+    def below(self, *keys: str) -> _Place:
+        return _Place((*self.path, *keys), self.document)
+
+    def __str__(self) -> str:
+        own = ".".join(self.path)
+        return own if self.document is None else self.document.place(*self.path)
+
+    def refusal(self, given: Any, wanted: str) -> SettingsError:
+        message = f"{'.'.join(self.path)} is {excerpt(given)}"
+        where = "" if self.document is None else str(self)  # the message names the key
+        return SettingsError(message, where=where, hint=wanted)
+
+
+def _built(kind: type[Any], given: Any, place: _Place) -> Any:
     if not isinstance(given, Mapping):
-        raise _wrong(path, given, "a section", document)
-    known = _types(kind)
+        raise place.refusal(given, f"a section: [{'.'.join(place.path)}] and keys below it")
+    known, fields = _types(kind), _fields(kind)
     for key in given:
         if key not in known:
-            what = "section" if not path else f"key of [{'.'.join(path)}]"
-            raise UnknownName.among(what, str(key), known, where=_place((*path, key), document))
-    values = {key: _value(known[key], each, (*path, key), document) for key, each in given.items()}
-    if not path:  # a section that is given in part keeps the defaults of this configuration
+            what = "section" if not place.path else f"key of [{'.'.join(place.path)}]"
+            raise UnknownName.among(what, str(key), known, where=str(place.below(str(key))))
+    values = {
+        key: _value(known[key], each, fields[key].metadata.get(_RULE, _ANYTHING), place.below(key))
+        for key, each in given.items()
+    }
+    if not place.path:  # a section that is given in part keeps the defaults of this configuration
         values = {key: _merged(kind, key, each, given[key]) for key, each in values.items()}
     try:
         return kind(**values)
-    except ValueError as error:
-        raise SettingsError(str(error), where=_place(path, document)) from error
+    except Unfit as error:
+        raise place.below(*error.key.split(".")).refusal(error.given, error.wanted) from error
 
 
 def _merged(kind: type[Any], key: str, built: Any, given: Any) -> Any:
@@ -187,43 +271,44 @@ def _merged(kind: type[Any], key: str, built: Any, given: Any) -> Any:
     return dataclasses.replace(factory(), **{name: getattr(built, name) for name in given})
 
 
-def _value(kind: Any, given: Any, path: tuple[str, ...], document: Document | None) -> Any:
+def _value(kind: Any, given: Any, rule: _Rule, place: _Place) -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        return _built(kind, given, path, document)
+        return _built(kind, given, place)
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
-        if given not in inner:
-            raise UnknownName.among("value", str(given), inner, where=_place(path, document))
-        return given
-    if origin in (typing.Union, types.UnionType):
-        return given
+        return _known(given, inner, place)
     if origin is tuple:
-        if not isinstance(given, list | tuple):
-            raise _wrong(path, given, "a list", document)
-        return tuple(_value(inner[0], each, path, document) for each in given)
-    if origin in (dict, Mapping):
-        if not isinstance(given, Mapping):
-            raise _wrong(path, given, "a table", document)
-        return {str(key): _value(inner[1], each, path, document) for key, each in given.items()}
-    return _plain(kind, given, path, document)
+        if not isinstance(given, list | tuple) or len(given) < rule.fewest:
+            counted = " with at least one value" if rule.fewest else ""
+            raise place.refusal(given, f"a list{counted}")
+        return tuple(_value(inner[0], each, rule, place) for each in given)
+    return _plain(kind, given, rule, place)
 
 
-def _plain(kind: Any, given: Any, path: tuple[str, ...], document: Document | None) -> Any:
-    if kind is float and isinstance(given, int) and not isinstance(given, bool):
-        return float(given)
-    if kind in _KINDS and type(given) is not kind:
-        raise _wrong(path, given, _KINDS[kind], document)
+def _plain(kind: Any, given: Any, rule: _Rule, place: _Place) -> Any:
+    is_kind = type(given) is kind or (kind is float and type(given) is int)
+    if not is_kind or (kind in (int, float) and not rule.allows(given)):
+        raise place.refusal(given, rule.wanted(kind))
+    if rule.among:
+        _known(given, rule.among, place)
+    if rule.is_policy and given:
+        _check_policy(given, place)
+    return kind(given)
+
+
+def _known(given: Any, known: Collection[str], place: _Place) -> Any:
+    if not isinstance(given, str) or given not in known:
+        noun = place.path[-1].removesuffix("s")
+        raise UnknownName.among(noun, str(given), known, where=str(place))
     return given
 
 
-def _wrong(
-    path: tuple[str, ...], given: Any, wanted: str, document: Document | None
-) -> SettingsError:
-    return SettingsError(
-        f"{'.'.join(path)} is {excerpt(given)}, but must be {wanted}",
-        where=_place(path, document),
-    )
+def _check_policy(reference: str, place: _Place) -> None:
+    """Refuses a policy that cannot be loaded, before anything begins that would ask for it."""
+    from podium.policies import load
 
-
-def _place(path: tuple[str, ...], document: Document | None) -> str:
-    return ".".join(path) if document is None else document.place(*path)
+    try:
+        load(reference)
+    except PodiumError as error:
+        error.where = str(place)
+        raise

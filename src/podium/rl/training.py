@@ -51,6 +51,7 @@ class TrainingProgress:
     eta_s: float | None  # None: unknown
     figures: Mapping[str, float]  # of the last iteration
     validation: Mapping[str, float]  # the last one; empty before the first
+    best_validation: Mapping[str, float]  # of the policy that is kept
     best_score: float | None
     best_episode: int | None
 
@@ -80,6 +81,16 @@ class _Tally:
     best_network: str = ""
     best_facts: dict[str, Any] = field(default_factory=dict)
     validation: dict[str, float] = field(default_factory=dict)
+    best_validation: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def restored(cls, facts: Mapping[str, Any]) -> _Tally:
+        """Reads a checkpoint; older ones know of the best validation no more than its score."""
+        tally = cls(**facts)
+        if not tally.best_validation and tally.best_score is not None:
+            is_last = tally.best_episode == tally.validated_at
+            tally.best_validation = tally.validation if is_last else {SCORE: tally.best_score}
+        return tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +147,8 @@ class Training:
             tally.iterations, tally.episodes, tally.steps, tally.seconds, self._rate,
             max((done for done, _ in spans), default=0.0),
             min((left for _, left in spans), default=None),
-            self._figures, tally.validation, tally.best_score, tally.best_episode,
+            self._figures, tally.validation, tally.best_validation, tally.best_score,
+            tally.best_episode,
         )  # fmt: skip
 
     def _spans(self) -> list[tuple[float, float]]:
@@ -200,6 +212,7 @@ class Training:
         if tally.best_score is None or score > tally.best_score:
             tally.stale, tally.best_score, tally.best_episode = 0, score, tally.episodes
             self._best = {name: each.copy() for name, each in trained.arrays.items()}
+            tally.best_validation = tally.validation
             tally.best_network, tally.best_facts = trained.network, dict(trained.facts)
         tally.seconds += self._hooks.clock() - began_s
 
@@ -207,7 +220,7 @@ class Training:
         checkpoint = self._checkpoints.newest()
         if checkpoint is None:
             return
-        self._tally = _Tally(**checkpoint.facts)
+        self._tally = _Tally.restored(checkpoint.facts)
         self._learner.restore(_below(STATE, checkpoint.arrays))
         self._best = _below(BEST, checkpoint.arrays)
 

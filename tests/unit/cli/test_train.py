@@ -41,6 +41,40 @@ def trained(run):
     return begin
 
 
+def test_the_summary_tells_the_validation_of_the_policy_that_is_kept(trained):
+    careless = ("--set", "learning.least_visits=1", "--set", "learning.errors=0")
+    found = trained(*careless, "--seed", 1001, episodes=16)
+    assert found["best_episode"] < 16
+    assert found["validation"]["score"] == found["best_score"]
+
+
+def test_a_q_table_says_that_it_is_trained_on_the_cpu(run):
+    done = run("train", "qtable", "--config", "small.toml", "--episodes", 4, "--device", "gpu",
+               "--json")  # fmt: skip
+    assert "qtable is trained on the CPU" in done.stderr
+    assert json.loads(done.stdout)["device"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("qtable", "--minutes", "nan"),
+        ("qtable", "--set", "training.minutes=nan"),
+        ("qtable", "--config", "."),
+        ("mlp", "--set", "evolution.floor=nobody"),
+        ("mlp", "--set", "imitation.teacher=nobody"),
+        ("mlp", "--set", "evolution.nodes=[-1]"),
+        ("mlp", "--set", "evolution.workers=100000"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_three_lines_before_a_run_begins(run, flags):
+    done = run("train", *flags)
+    assert done.exit_code == 2
+    told = done.stderr.strip().splitlines()
+    assert [line.split(":")[0].strip() for line in told] == ["error", "at", "try"]
+    assert not Path("runs").exists()
+
+
 def test_a_training_is_a_run_in_the_store(run, trained):
     found = trained()
     listed = json.loads(run("runs", "list", "--kind", "training", "--json").stdout)

@@ -9,7 +9,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import podium.rl
-from podium.errors import UnknownName
+from podium.errors import UnknownName, UsageError
 
 NAME = "podium/Placement-v0"
 SMALL = {"nodes": 4, "seeds": range(1000, 1008)}
@@ -99,6 +99,25 @@ def test_a_vector_and_one_environment_play_alike():
         if is_own_over:
             alone, own = single.reset()
         np.testing.assert_array_equal(told["action_mask"][0], own["action_mask"])
+
+
+@pytest.mark.parametrize("action", [99, -1, 2.5, np.nan])
+def test_an_action_that_is_none_is_told(action):
+    one = gymnasium.make("podium/Placement-v0", nodes=4).unwrapped
+    many = gymnasium.make_vec("podium/Placement-v0", num_envs=2, nodes=4).unwrapped
+    for environment, given in ((one, action), (many, np.array([0, action]))):
+        environment.reset(seed=1000)
+        with pytest.raises(UsageError, match=r"^argument action: action") as caught:
+            environment.step(given)
+        assert "whole number" in caught.value.hint
+
+
+def test_settings_beside_a_world_and_unknown_ones_are_told():
+    world = podium.rl.World.of_trace("openb", nodes=4)
+    with pytest.raises(UsageError, match="nodes beside a world"):
+        gymnasium.make("podium/Placement-v0", world=world, nodes=8)
+    with pytest.raises(UnknownName, match='unknown setting of a world "node"'):
+        gymnasium.make("podium/Placement-v0", node=8)
 
 
 def test_an_unknown_protocol_is_told():

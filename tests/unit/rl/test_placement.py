@@ -258,6 +258,21 @@ def test_a_function_pays_by_what_the_step_brought():
 
 
 @pytest.mark.parametrize(
+    ("pay", "said"),
+    [
+        (lambda outcome: outcome.final_allocation, "the reward function returned nan"),
+        (lambda _outcome: np.inf, "the reward function returned inf"),
+        (lambda _outcome: [1.0, 2.0], "returned float64 of shape"),
+        (lambda _outcome: "much", "returned <U4 of shape"),
+    ],
+)
+def test_what_is_no_reward_is_refused(pay, said):
+    environment = Placement(World.of(*line(8), protocol=Rounds(), seeds=[0]), reward=pay, seed=0)
+    with pytest.raises(UsageError, match=said):
+        environment.step(np.array([1]))
+
+
+@pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"environments": 0}, "environments is 0"),

@@ -51,6 +51,27 @@ def rows_without_times(folder: Path):
     return [{name: row[name] for name in row if name != "steps_per_s"} for row in rows]
 
 
+def test_the_validation_of_the_best_is_known_beside_the_last(tmp_path):
+    scores = iter([1.0, 3.0, 2.0, 0.0])
+    told = Training(
+        Walker(), lambda _trained: {"score": (score := next(scores)), "other": 10 * score},
+        tmp_path, Limits(20, save_interval=5),
+    ).run().progress  # fmt: skip
+    assert told.validation == {"score": 0.0, "other": 0.0}
+    assert told.best_validation == {"score": 3.0, "other": 30.0}
+    again = Training(Walker(), judge, tmp_path, Limits(20, save_interval=5)).run()
+    assert again.progress.best_validation == told.best_validation
+
+
+def test_a_checkpoint_that_knows_no_best_validation_tells_its_score(tmp_path):
+    facts = {"episodes": 20, "best_score": 3.0, "best_episode": 10, "validated_at": 20,
+             "validation": {"score": 0.0}}  # fmt: skip
+    state = {f"state/{name}": each for name, each in Walker().state().items()}
+    Checkpoints(tmp_path).save(Checkpoint(20, {**state, "best/weight": np.zeros(3)}, facts))
+    older = Training(Walker(), judge, tmp_path, Limits(20)).run()
+    assert older.progress.best_validation == {"score": 3.0}
+
+
 def test_it_ends_at_the_limit_and_keeps_the_best(tmp_path):
     end = train(tmp_path)
     scores = [row["score"] for row in read_figures(tmp_path / FIGURES) if "score" in row]

@@ -113,6 +113,24 @@ def test_an_unknown_setting_is_told_with_the_closest():
     assert "nodes" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"demand": np.nan}, "demand is nan"),
+        ({"demand": np.inf}, "demand is inf"),
+        ({"demand": "much"}, "demand is 'much'"),
+        ({"nodes": -1}, "nodes is -1"),
+        ({"nodes": 2.5}, "nodes is 2.5"),
+        ({"seeds": range(42, 52)}, "seed 42 is held out"),
+        ({"seeds": [1000, 2003]}, "seed 2003 is held out"),
+    ],
+)
+def test_what_makes_no_world_is_refused_in_words(settings, told):
+    with pytest.raises(UsageError, match=told) as caught:
+        World.of_trace("openb", **{"nodes": 4, **settings})
+    assert caught.value.hint
+
+
 def test_preemption_and_no_seeds_are_refused():
     with pytest.raises(UsageError, match="preemption cannot be learned on"):
         World.of_trace("openb", nodes=4, protocol=Rounds(preemption=True))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import MissingExtra, UnknownName
+from podium.errors import MissingExtra, UnknownName, UsageError
 from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, POD_FEATURES
 from podium.rl.environment.placement import Placement
 from podium.rl.environment.rewards import Reward
@@ -40,13 +40,22 @@ _WIDEST = 1000.0  # no feature comes near it; endless bounds make checkers compl
 Shown = dict[str, npt.NDArray[Any]]
 
 
-def world_of(trace: str, protocol: str | Protocol, settings: Mapping[str, Any]) -> World:
-    """Makes the world of a trace; a protocol may be given by its name."""
+def world_of(
+    world: World | None, trace: str, protocol: str | Protocol, settings: Mapping[str, Any]
+) -> World:
+    """Makes the world of a trace, unless one is given; a protocol may be given by its name."""
+    if world is not None:
+        if settings:
+            raise UsageError(
+                f"{', '.join(settings)} beside a world", where="argument world",
+                hint="a world has its settings already: give them to World.of_trace",
+            )  # fmt: skip
+        return world
     if isinstance(protocol, str):
         if protocol not in _PROTOCOLS:
             raise UnknownName.among("protocol", protocol, list(_PROTOCOLS))
         protocol = _PROTOCOLS[protocol]
-    return World.of_trace(trace, protocol=protocol, **settings)
+    return World.of_trace(trace, protocol=protocol, **{"nodes": 16, **settings})
 
 
 def observation_space(environment: Placement) -> Any:
@@ -61,12 +70,24 @@ def observation_space(environment: Placement) -> Any:
     )
 
 
-def allowed(actions: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def allowed(given: npt.ArrayLike, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Puts the first allowed action where a forbidden one is given.
 
     Trainers that know no masks try anything, and holding a pod that may not be held any longer
     places it on the first node that fits as well.
     """
+    actions, most = np.asarray(given), mask.shape[1] - 1
+    if actions.shape != mask.shape[:1] or actions.dtype.kind not in "iu":
+        raise UsageError(
+            f"actions are {actions.dtype} of shape {actions.shape}", where="argument action",
+            hint=f"one whole number for each of the {len(mask)} environments is expected",
+        )  # fmt: skip
+    if (actions < 0).any() or (actions > most).any():
+        wrong = actions[(actions < 0) | (actions > most)][0]
+        raise UsageError(
+            f"action {wrong} is neither a node nor {most}, which holds the pod",
+            where="argument action", hint=f"a whole number from 0 to {most} is expected",
+        )  # fmt: skip
     is_allowed = np.take_along_axis(mask, actions[:, None], axis=1)[:, 0]
     return np.where(is_allowed, actions, mask.argmax(axis=1))
 
@@ -81,7 +102,7 @@ class PlacementEnv(gymnasium.Env[Shown, np.int64]):
         protocol: str | Protocol = "rounds", look_ahead: int = 4,
         reward: Reward = "gpu-allocation", max_steps: int | None = None, **settings: Any,
     ) -> None:  # fmt: skip
-        world = world or world_of(trace, protocol, {"nodes": 16, **settings})
+        world = world_of(world, trace, protocol, settings)
         self._placement = Placement(
             world, look_ahead=look_ahead, reward=reward, max_steps=max_steps, seed=world.seeds[0]
         )
@@ -109,7 +130,7 @@ class PlacementEnv(gymnasium.Env[Shown, np.int64]):
     def step(self, action: np.int64) -> tuple[Shown, float, bool, bool, dict[str, Any]]:
         """Decides the offered pod; a forbidden action stands for the first that is allowed."""
         native = self._placement
-        native.step(allowed(np.array([action], np.int64), native.mask))
+        native.step(allowed([action], native.mask))
         is_done, is_truncated = bool(native.is_done[0]), bool(native.is_truncated[0])
         self._is_under_way = not is_done
         shown = final_of(native, 0) if is_done else self._shown()
@@ -141,7 +162,7 @@ class PlacementVectorEnv(VectorEnv[Shown, npt.NDArray[np.int64], npt.NDArray[Any
         reward: Reward = "gpu-allocation", max_steps: int | None = None, copy: bool = True,
         **settings: Any,
     ) -> None:  # fmt: skip
-        world = world or world_of(trace, protocol, {"nodes": 16, **settings})
+        world = world_of(world, trace, protocol, settings)
         self._placement = Placement(
             world, num_envs, look_ahead=look_ahead, reward=reward, max_steps=max_steps,
             seed=world.seeds[0],
@@ -176,7 +197,7 @@ class PlacementVectorEnv(VectorEnv[Shown, npt.NDArray[np.int64], npt.NDArray[Any
     ) -> tuple[Shown, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
         """Decides all offered pods; forbidden actions stand for the first that is allowed."""
         native = self._placement
-        native.step(allowed(np.asarray(actions, np.int64), native.mask))
+        native.step(allowed(actions, native.mask))
         self._is_under_way = True
         told: dict[str, Any] = {MASK: native.mask.copy()}
         if native.is_done.any():

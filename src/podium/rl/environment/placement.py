@@ -237,7 +237,20 @@ class Placement:
         return which
 
     def _pay(self, function: RewardFunction) -> None:
-        self.reward[:] = function(self.outcome)
+        paid = np.asarray(function(self.outcome))
+        if paid.dtype.kind not in "biuf" or paid.shape not in ((), self.reward.shape):
+            raise UsageError(
+                f"the reward function returned {paid.dtype} of shape {paid.shape}",
+                where="argument reward",
+                hint=f"one number for each of the {len(self)} environments is expected",
+            )
+        if not np.isfinite(paid).all():
+            raise UsageError(
+                f"the reward function returned {paid[~np.isfinite(paid)].flat[0]}",
+                where="argument reward", hint="return finite numbers: final_allocation is NaN "
+                "until an episode ends",
+            )  # fmt: skip
+        self.reward[:] = paid
         self._tallies["returned"] += self.reward
         self._allocation[:] = np.nan
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,7 +11,8 @@ import numpy as np
 
 from podium.errors import UnknownName, UsageError
 from podium.evaluation.cases import Case
-from podium.evaluation.splits import FIRST_SEED, SELECTION
+from podium.evaluation.splits import FIRST_SEED, HELD_OUT, SELECTION, check_seed
+from podium.files.excerpt import excerpt
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy
 from podium.sim.bound import is_bound
@@ -31,6 +33,8 @@ TRAINING_SEEDS = range(FIRST_SEED, SELECTION.start)
 DEMAND = 1.15
 """GPUs that are asked for in rounds, as a share of what there is: more than can be placed."""
 
+MOST_DEMAND = 1000
+
 _ROUNDS = Rounds()
 _SPARE = 1.2  # of a family drawn by the mean pod, so that each draw asks for enough
 
@@ -48,6 +52,9 @@ class World:
     def __post_init__(self) -> None:
         if not len(self.seeds):
             raise UsageError("a world has no seeds", hint="give at least one")
+        for seed in itertools.chain(*HELD_OUT):
+            if seed in self.seeds:
+                check_seed(seed, "training")
         if self.protocol.preemption:
             raise UsageError(
                 "runs with preemption cannot be learned on", where="argument protocol",
@@ -72,6 +79,7 @@ class World:
         for name in settings:
             if name not in (*_OWN, *_OF_CASES):
                 raise UnknownName.among("setting of a world", name, (*_OWN, *_OF_CASES))
+        _check_size(settings.get("nodes"), demand)
         own = {name: settings.pop(name) for name in _OWN if name in settings}
         protocol = own.setdefault("protocol", _ROUNDS)
         case = Case(trace, protocol="replay" if _is_replay(protocol) else "inflation", **settings)
@@ -93,6 +101,23 @@ _OF_CASES = (
     *("nodes", "pods", "is_perturbed", "folder", "cluster", "state", "duration", "topology"),
     *("since", "until"),
 )
+
+
+def _check_size(nodes: Any, demand: Any) -> None:
+    if demand is not None and not (_is_number(demand) and 0 <= demand <= MOST_DEMAND):
+        raise UsageError(
+            f"demand is {excerpt(demand)}", where="argument demand",
+            hint=f"a number from 0 to {MOST_DEMAND} is expected",
+        )  # fmt: skip
+    if nodes is not None and not (isinstance(nodes, int | np.integer) and nodes >= 1):
+        raise UsageError(
+            f"nodes is {excerpt(nodes)}", where="argument nodes",
+            hint="a whole number from 1 on is expected",
+        )  # fmt: skip
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float | np.number) and not isinstance(given, bool)
 
 
 def _is_replay(protocol: Protocol) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from podium.errors import MissingExtra
-from podium.rl.configuration import Device, TrainingSection, option
+from podium.evaluation.splits import FIRST_SEED, SELECTION, VALIDATION
+from podium.rl.configuration import Device, TrainingSection, Unfit, option
 from podium.rl.learner import Learner
 from podium.rl.training import Judge
 
@@ -16,68 +18,112 @@ if TYPE_CHECKING:
 
     from podium.rl.learner import Trained
 
+DEVICES: tuple[Device, ...] = ("cpu", "gpu")
+
+MOST_NODES = 100_000
+MOST_SEEDS = SELECTION.start - FIRST_SEED
+MOST_WORKERS = min(64, 2 * (os.cpu_count() or 1))
+"""Processes beyond twice the cores only take memory from each other."""
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkSection:
     """The net."""
 
-    hidden_units: int = option(16, "Units of the hidden layer, a multiple of 8.")
+    hidden_units: int = option(
+        16, "Units of the hidden layer, a multiple of 8.", least=8, most=1024
+    )
 
     def __post_init__(self) -> None:
         if self.hidden_units < 8 or self.hidden_units % 8:
-            raise ValueError(f"hidden_units is {self.hidden_units}, which is no multiple of 8")
+            raise Unfit("hidden_units", self.hidden_units, "a multiple of 8")
 
 
 @dataclass(frozen=True, slots=True)
 class ImitationSection:
     """The first step: the net learns to decide as a teacher does."""
 
-    teacher: str = option("fed-gpu", "Any policy: a name or a file.")
-    iterations: int = option(8, "Iterations; 0 leaves imitation out.")
-    steps: int = option(500, "Steps of Adam in each iteration.")
-    batch: int = option(64, "Decisions in each step.")
-    learning_rate: float = option(0.003, "Of Adam.")
-    nodes: int = option(100, "Nodes of the clusters on which the teacher decides.")
-    seeds: int = option(2, "Seeds of each workload family on which it does.")
-    every: int = option(3, "One of so many decisions is recorded.")
+    teacher: str = option("fed-gpu", "Any policy: a name or a file.", is_policy=True)
+    iterations: int = option(8, "Iterations; 0 leaves imitation out.", least=0, most=10**6)
+    steps: int = option(500, "Steps of Adam in each iteration.", least=1, most=10**6)
+    batch: int = option(64, "Decisions in each step.", least=1, most=10**6)
+    learning_rate: float = option(0.003, "Of Adam.", least=1e-9, most=10)
+    nodes: int = option(
+        100, "Nodes of the clusters on which the teacher decides.", least=1, most=MOST_NODES
+    )
+    seeds: int = option(
+        2, "Seeds of each workload family on which it does.", least=1, most=MOST_SEEDS
+    )
+    every: int = option(3, "One of so many decisions is recorded.", least=1, most=10**6)
 
 
 @dataclass(frozen=True, slots=True)
 class GradientSection:
     """The second step: policy gradient on small clusters, stepped pod by pod."""
 
-    iterations: int = option(40, "Iterations; 0 leaves the policy gradient out.")
-    nodes: int = option(16, "Nodes of each environment.")
-    environments: int = option(16, "Environments that are compared with each other.")
-    batch: int = option(1024, "Decisions in each step.")
-    steps: int = option(4, "Steps of Adam in each iteration, at most.")
-    learning_rate: float = option(0.001, "Of Adam.")
+    iterations: int = option(
+        40, "Iterations; 0 leaves the policy gradient out.", least=0, most=10**6
+    )
+    nodes: int = option(16, "Nodes of each environment.", least=1, most=MOST_NODES)
+    environments: int = option(
+        16, "Environments that are compared with each other.", least=2, most=10_000
+    )
+    batch: int = option(1024, "Decisions in each step.", least=1, most=10**6)
+    steps: int = option(4, "Steps of Adam in each iteration, at most.", least=1, most=10**6)
+    learning_rate: float = option(0.001, "Of Adam.", least=1e-9, most=10)
 
 
 @dataclass(frozen=True, slots=True)
 class EvolutionSection:
     """The third step: evolution strategies on runs of whole clusters, until the training ends."""
 
-    population: int = option(64, "Nets in a generation, an even number.")
-    sigma: float = option(0.5, "The first step, relative to the usual size of weights.")
-    nodes: tuple[int, ...] = option((200, 600, 1213), "Nodes of the clusters, stage by stage.")
-    generations: tuple[int, ...] = option(
-        (250, 200), "Generations in each stage; the last one goes on until the end."
+    population: int = option(64, "Nets in a generation, an even number.", least=4, most=10_000)
+    sigma: float = option(
+        0.5, "The first step, relative to the usual size of weights.", least=1e-6, most=100
     )
-    seeds: int = option(48, "Training seeds that generations take in turn.")
-    seeds_at_once: int = option(1, "Seeds that each net of a generation is run on.")
-    average: float = option(0.9, "How much of the averaged net stays in each generation.")
-    floor: str = option("fgd", "A policy below which no workload family may fall at 100 %.")
-    floor_margin: float = option(0.1, "Points above the floor at which it begins to count.")
-    floor_weight: float = option(2.0, "What each point below the floor costs.")
-    weight_100: float = option(0.05, "What GPU allocation at 100 % counts beside that at 130 %.")
-    workers: int = option(0, "Processes; 0: one for each core. The result is the same.")
+    nodes: tuple[int, ...] = option(
+        (200, 600, 1213), "Nodes of the clusters, stage by stage.", least=1, most=MOST_NODES
+    )
+    generations: tuple[int, ...] = option(
+        (250, 200),
+        "Generations in each stage; the last one goes on until the end.",
+        least=1,
+        most=10**6,
+        fewest=0,
+    )
+    seeds: int = option(
+        48, "Training seeds that generations take in turn.", least=1, most=MOST_SEEDS
+    )
+    seeds_at_once: int = option(
+        1, "Seeds that each net of a generation is run on.", least=1, most=MOST_SEEDS
+    )
+    average: float = option(
+        0.9, "How much of the averaged net stays in each generation.", least=0, most=1
+    )
+    floor: str = option(
+        "fgd", "A policy below which no workload family may fall at 100 %.", is_policy=True
+    )
+    floor_margin: float = option(
+        0.1, "Points above the floor at which it begins to count.", least=0, most=100
+    )
+    floor_weight: float = option(2.0, "What each point below the floor costs.", least=0, most=1000)
+    weight_100: float = option(
+        0.05, "What GPU allocation at 100 % counts beside that at 130 %.", least=0, most=1000
+    )
+    workers: int = option(
+        0,
+        "Processes, at most two for each core; 0: one for each. The result is the same.",
+        least=0,
+        most=MOST_WORKERS,
+    )
 
     def __post_init__(self) -> None:
         if self.population < 4 or self.population % 2:
-            raise ValueError(f"population is {self.population}, not an even number from 4")
+            raise Unfit("population", self.population, "an even number from 4")
         if len(self.generations) != len(self.nodes) - 1:
-            raise ValueError("generations must have one number less than nodes")
+            raise Unfit("generations", self.generations, "a list with one number less than nodes")
+        if self.workers > self.population:
+            raise Unfit("workers", self.workers, f"at most the population, {self.population}")
 
     def stage(self, generation: int) -> int:
         """Finds the stage of a generation."""
@@ -92,8 +138,10 @@ class EvolutionSection:
 class ValidationSection:
     """How the net is validated, on seeds that nothing trains on."""
 
-    nodes: int = option(600, "Nodes of the clusters.")
-    seeds: int = option(3, "Seeds of each workload family, from 2000 on.")
+    nodes: int = option(600, "Nodes of the clusters.", least=1, most=MOST_NODES)
+    seeds: int = option(
+        3, "Seeds of each workload family, from 2000 on.", least=1, most=len(VALIDATION)
+    )
 
 
 @dataclass(frozen=True, slots=True)

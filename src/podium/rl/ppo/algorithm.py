@@ -7,24 +7,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from podium.rl.configuration import Device, TrainingSection, option
+from podium.rl.configuration import Device, TrainingSection, Unfit, option
 from podium.rl.learner import Learner, Trained
 from podium.rl.training import SCORE, Judge
 
 if TYPE_CHECKING:
     from podium.rl.environment.world import World
 
+DEVICES: tuple[Device, ...] = ("cpu", "gpu")
+
 TRAINING_SEEDS = range(10_000, 12_048)
 """A power of two of them: environments whose number divides it keep their plans laid out."""
 
 VALIDATION_SEEDS = range(2000, 2020)
+
+MIXED = "mixed"
+"""Names, among traces, the workloads of `podium.rl.ppo.mixture`."""
+
+MIXED_KINDS, ROUNDING = 3, 1e-6
+"""Parts of a GPU, one GPU and eight; shares add up to 1 within rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSection:
     """The clusters that are learned on."""
 
-    nodes: int = option(16, "Nodes, in the proportions of the trace; 0: all that it has.")
+    nodes: int = option(
+        16, "Nodes, in the proportions of the trace; 0: all that it has.", least=0, most=100_000
+    )
     perturbed: bool = option(False, "Leaves some nodes out and resizes others (evaluation).")
 
 
@@ -36,24 +46,43 @@ class WorkloadSection:
         ("openb",), "Traces or workload families, in turn; mixed: by the mix below."
     )
     mix: tuple[float, ...] = option(
-        (0.3, 0.3, 0.4), "Shares of the demand of parts of a GPU, of one GPU and of eight."
+        (0.3, 0.3, 0.4),
+        "Shares of the demand of parts of a GPU, of one GPU and of eight.",
+        least=0,
+        most=1,
     )
     demands: tuple[float, ...] = option(
-        (1.0, 1.1, 1.2, 1.3), "GPU demand of all pods, as shares of the cluster's GPUs, in turn."
+        (1.0, 1.1, 1.2, 1.3),
+        "GPU demand of all pods, as shares of the cluster's GPUs, in turn.",
+        least=0.01,
+        most=100,
     )
+
+    def __post_init__(self) -> None:
+        if len(self.mix) != MIXED_KINDS or abs(sum(self.mix) - 1) > ROUNDING:
+            raise Unfit("mix", self.mix, "three shares that add up to 1")
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentSection:
     """What an episode is, and what it is worth."""
 
-    environments: int = option(64, "Episodes that are played at the same time.")
-    max_rounds: int = option(6, "Rounds in which the queue is offered.")
-    max_holds: int = option(3, "Holds after which a pod may no longer be held.")
-    look_ahead: int = option(4, "Pods behind the offered one that the network sees.")
+    environments: int = option(
+        64, "Episodes that are played at the same time.", least=1, most=65_536
+    )
+    max_rounds: int = option(6, "Rounds in which the queue is offered.", least=1, most=10_000)
+    max_holds: int = option(
+        3, "Holds after which a pod may no longer be held; 0: it never may.", least=0, most=10_000
+    )
+    look_ahead: int = option(
+        4, "Pods behind the offered one that the network sees; 0: none.", least=0, most=16
+    )
     hold: bool = option(True, "Lets the policy hold pods back.")
     hold_cost: float = option(
-        2e-5, "What a hold costs, as a share of the GPUs: pods wait for nothing otherwise."
+        2e-5,
+        "What a hold costs, as a share of the GPUs: pods wait for nothing otherwise.",
+        least=0,
+        most=1,
     )
     reward: Literal["dense", "sparse"] = option(
         "dense", "dense: GPU allocation gained by each decision; sparse: all of it at the end."
@@ -64,8 +93,10 @@ class EnvironmentSection:
 class NetworkSection:
     """The network."""
 
-    width: int = option(32, "Numbers that describe the pod, each node and the summary.")
-    heads: int = option(4, "Heads of the attention over nodes.")
+    width: int = option(
+        32, "Numbers that describe the pod, each node and the summary.", least=1, most=1024
+    )
+    heads: int = option(4, "Heads of the attention over nodes.", least=1, most=64)
     attention: Literal["cross", "self", "none"] = option(
         "cross", "cross: the pod attends to the nodes; self: nodes to each other before; none."
     )
@@ -76,33 +107,49 @@ class PpoSection:
     """Proximal policy optimisation (Schulman et al. 2017)."""
 
     steps: int = option(
-        512, "Decisions of each environment in one iteration: more than a whole episode has."
+        512,
+        "Decisions of each environment in one iteration: more than a whole episode has.",
+        least=1,
+        most=10**6,
     )
-    epochs: int = option(3, "Passes over the decisions of an iteration.")
-    minibatches: int = option(16, "Parts of each pass.")
-    discount: float = option(1.0, "Weight of what comes one decision later.")
+    epochs: int = option(3, "Passes over the decisions of an iteration.", least=1, most=1000)
+    minibatches: int = option(16, "Parts of each pass.", least=1, most=65_536)
+    discount: float = option(1.0, "Weight of what comes one decision later.", least=0, most=1)
     trace: float = option(
-        1.0, "Lambda of the generalised advantage estimate; 1: what came of it in the end."
+        1.0,
+        "Lambda of the generalised advantage estimate; 1: what came of it in the end.",
+        least=0,
+        most=1,
     )
-    clip: float = option(0.2, "How far the chance of an action may move in an iteration.")
-    value_weight: float = option(0.5, "Weight of the critic's error.")
-    max_gradient: float = option(0.5, "Norm to which gradients are cut.")
-    learning_rate: float = option(1e-3, "At the beginning; it falls to a tenth.")
-    entropy: float = option(0.003, "Weight of the entropy at the beginning; it falls to a tenth.")
-    schedule_iterations: int = option(180, "Iterations in which both fall.")
-    reward_scale: float = option(10.0, "What rewards are multiplied by for the critic.")
+    clip: float = option(
+        0.2, "How far the chance of an action may move in an iteration.", least=0, most=1
+    )
+    value_weight: float = option(0.5, "Weight of the critic's error.", least=0, most=1000)
+    max_gradient: float = option(0.5, "Norm to which gradients are cut.", least=1e-6, most=10**6)
+    learning_rate: float = option(
+        1e-3, "At the beginning; it falls to a tenth.", least=1e-9, most=10
+    )
+    entropy: float = option(
+        0.003, "Weight of the entropy at the beginning; it falls to a tenth.", least=0, most=100
+    )
+    schedule_iterations: int = option(180, "Iterations in which both fall.", least=1, most=10**9)
+    reward_scale: float = option(
+        10.0, "What rewards are multiplied by for the critic.", least=1e-6, most=10**6
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class WarmStartSection:
     """Imitation of another policy before the first iteration."""
 
-    teacher: str = option("fed-gpu", "Policy whose placements are imitated first; empty: none.")
-    steps: int = option(256, "Decisions of each environment to imitate.")
-    epochs: int = option(60, "Passes over them.")
-    learning_rate: float = option(3e-3, "Of the imitation; it falls to 0.")
-    minibatch: int = option(256, "Decisions in one step of the imitation.")
-    hold_bias: float = option(-2.0, "Logit of holding at the beginning.")
+    teacher: str = option(
+        "fed-gpu", "Policy whose placements are imitated first; empty: none.", is_policy=True
+    )
+    steps: int = option(256, "Decisions of each environment to imitate.", least=1, most=10**6)
+    epochs: int = option(60, "Passes over them.", least=1, most=10_000)
+    learning_rate: float = option(3e-3, "Of the imitation; it falls to 0.", least=1e-9, most=10)
+    minibatch: int = option(256, "Decisions in one step of the imitation.", least=1, most=10**6)
+    hold_bias: float = option(-2.0, "Logit of holding at the beginning.", least=-100, most=100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +166,19 @@ class Configuration:
         default_factory=lambda: TrainingSection(episodes=20_000, save_interval=1000)
     )
 
+    def __post_init__(self) -> None:
+        decisions = self.ppo.steps * self.environment.environments
+        if self.ppo.minibatches > decisions:
+            wanted = f"at most the decisions of an iteration, {decisions:,}"
+            raise Unfit("ppo.minibatches", self.ppo.minibatches, wanted)
+        if MIXED in self.workload.traces and not self.cluster.nodes:
+            raise Unfit("cluster.nodes", 0, f'at least 1 with the trace "{MIXED}"')
+
 
 def make_world(configuration: Configuration) -> World:
     """Makes the world of a configuration: traces and demands in turn, by seed."""
     from podium.rl.environment.world import World
-    from podium.rl.ppo.mixture import MIXED, draw_mixed
+    from podium.rl.ppo.mixture import draw_mixed
     from podium.sim.protocols import Holding, Rounds
 
     cluster, work, rules = configuration.cluster, configuration.workload, configuration.environment

@@ -15,9 +15,6 @@ from podium.model.records import GPU_MILLI
 from podium.model.workload import gpu_demand
 from podium.traces.openb.profile import generate_cluster, openb_profile, workload_of
 
-MIXED = "mixed"
-"""Names these workloads among traces."""
-
 _STREAM = 15  # of a seed
 
 

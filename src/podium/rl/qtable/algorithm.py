@@ -12,7 +12,9 @@ from podium.rl.qtable.learner import Configuration, QTableLearner
 from podium.rl.qtable.world import worth_of
 from podium.rl.training import SCORE, Judge
 
-__all__ = ["Configuration", "make_judge", "make_learner"]
+__all__ = ["DEVICES", "Configuration", "make_judge", "make_learner"]
+
+DEVICES: tuple[Device, ...] = ("cpu",)
 
 
 def make_learner(configuration: Configuration, seed: int, device: Device = "cpu") -> Learner:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from podium.errors import UnknownName
 from podium.policies.networks.qtable import (
     AIMS,
+    MOST_BINS,
+    RESOURCES,
     Aim,
     Care,
     Condensing,
@@ -45,10 +47,14 @@ ROOM = 1024
 class StateSection:
     """How a cluster becomes a state of the table."""
 
-    resources: tuple[str, ...] = option(("memory",), "What counts: cpu, memory, gpu.")
-    node_bins: int = option(10, "Bins of the free share of a node.")
-    pod_bins: int = option(10, "Bins of what a pod asks for.")
-    look_ahead: int = option(1, "Pods in the state: the offered one, and those that come next.")
+    resources: tuple[str, ...] = option(
+        ("memory",), "What counts: cpu, memory, gpu.", among=RESOURCES
+    )
+    node_bins: int = option(10, "Bins of the free share of a node.", least=1, most=MOST_BINS)
+    pod_bins: int = option(10, "Bins of what a pod asks for.", least=1, most=MOST_BINS)
+    look_ahead: int = option(
+        1, "Pods in the state: the offered one, and those that come next.", least=1, most=64
+    )
 
     def condensing(self) -> Condensing:
         """Returns how states are condensed."""
@@ -59,17 +65,34 @@ class StateSection:
 class LearningSection:
     """How the table learns."""
 
-    aim: str = option("compact", "What is wanted: balance, compact, empty-nodes.")
-    gamma: float = option(0.9, "Weight of what comes later, by the mean time between arrivals.")
-    alpha: float = option(0.3, "Step of the first update of a value ...")
-    alpha_least: float = option(0.0002, "... and the smallest step, many updates later.")
-    epsilon: float = option(0.25, "Share of random decisions at first ...")
-    epsilon_least: float = option(0.15, "... and in the end.")
-    epsilon_half_life: float = option(1000.0, "Episodes after which half of the way is gone.")
-    hold_penalty: float = option(1.0, "Costs of holding a pod that would fit, times 100.")
-    least_visits: int = option(50, "Visits of a node before it is preferred to the aim's own ...")
-    errors: float = option(4.0, "... and by how many standard errors it must be better.")
-    environments: int = option(100, "Clusters that are simulated at once.")
+    aim: str = option("compact", "What is wanted: balance, compact, empty-nodes.", among=AIMS)
+    gamma: float = option(
+        0.9,
+        "Weight of what comes later, by the mean time between arrivals.",
+        least=0,
+        most=0.999999,
+    )
+    alpha: float = option(0.3, "Step of the first update of a value ...", least=1e-9, most=1)
+    alpha_least: float = option(
+        0.0002, "... and the smallest step, many updates later.", least=0, most=1
+    )
+    epsilon: float = option(0.25, "Share of random decisions at first ...", least=0, most=1)
+    epsilon_least: float = option(0.15, "... and in the end.", least=0, most=1)
+    epsilon_half_life: float = option(
+        1000.0, "Episodes after which half of the way is gone.", least=1e-3, most=10**9
+    )
+    hold_penalty: float = option(
+        1.0, "Costs of holding a pod that would fit, times 100.", least=0, most=10**6
+    )
+    least_visits: int = option(
+        50, "Visits of a node before it is preferred to the aim's own ...", least=1, most=10**9
+    )
+    errors: float = option(
+        4.0, "... and by how many standard errors it must be better.", least=0, most=10**6
+    )
+    environments: int = option(
+        100, "Clusters at once: an iteration is one episode in each.", least=1, most=10_000
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from podium.model.cluster import NodeSpec
 from podium.model.records import ANY_MODEL, POD
 from podium.policies import Policy
 from podium.policies.networks.qtable import AIMS, Condensing
-from podium.rl.configuration import option
+from podium.rl.configuration import Unfit, option
 from podium.sim import Replay, Setup, simulate
 from podium.sim.plan import Plan
 from podium.sim.result import Result
@@ -29,15 +29,33 @@ WHOLE = 1000
 class World:
     """The cluster and the pods that are drawn for it."""
 
-    nodes: int = option(3, "Number of nodes, all alike.")
-    pods: int = option(300, "Pods of one episode.")
-    size_mean: float = option(0.2, "Mean of what a pod asks for, as a share of a node.")
-    size_deviation: float = option(0.1, "Standard deviation of it.")
-    size_least: float = option(0.05, "Least share that a pod asks for.")
-    run_time_least_s: float = option(0.001, "Shortest run time of a pod in seconds.")
-    run_time_most_s: float = option(0.01, "Longest run time of a pod in seconds.")
-    attempt_s: float = option(0.0001, "Seconds between two attempts to create a pod.")
-    load: float = option(0.88, "What pods ask for, as a share of what the nodes have.")
+    nodes: int = option(3, "Number of nodes, all alike.", least=1, most=1000)
+    pods: int = option(300, "Pods of one episode.", least=1, most=100_000)
+    size_mean: float = option(
+        0.2, "Mean of what a pod asks for, as a share of a node.", least=0.001, most=1
+    )
+    size_deviation: float = option(0.1, "Standard deviation of it.", least=0, most=1)
+    size_least: float = option(0.05, "Least share that a pod asks for.", least=0.001, most=1)
+    run_time_least_s: float = option(
+        0.001, "Shortest run time of a pod in seconds.", least=1e-6, most=10**6
+    )
+    run_time_most_s: float = option(
+        0.01, "Longest run time of a pod in seconds.", least=1e-6, most=10**6
+    )
+    attempt_s: float = option(
+        0.0001, "Seconds between two attempts to create a pod.", least=1e-6, most=10**6
+    )
+    load: float = option(
+        0.88, "What pods ask for, as a share of what the nodes have.", least=0.001, most=100
+    )
+
+    def __post_init__(self) -> None:
+        if self.run_time_most_s < self.run_time_least_s:
+            raise Unfit(
+                "run_time_most_s",
+                self.run_time_most_s,
+                f"at least run_time_least_s, {self.run_time_least_s:g}",
+            )
 
     def cluster(self, resources: tuple[str, ...]) -> Cluster:
         """Builds the cluster; nodes have no more than what counts."""
