@@ -116,7 +116,7 @@ def load_network(path: Path, name: str, card: Mapping[str, Any], content: bytes)
             where=str(path),
             hint=f"pip install --upgrade {DISTRIBUTION}",
         )
-    return NETWORKS[network](Weights(name, unpacked(path, content), card))
+    return NETWORKS[network](Weights(name, unpacked(path, content, LARGEST_BYTES), card))
 
 
 def write_weights(
@@ -135,9 +135,7 @@ def write_weights(
         draft.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def unpacked(
-    path: Path, content: bytes, most_bytes: int = LARGEST_BYTES
-) -> dict[str, npt.NDArray[Any]]:
+def unpacked(path: Path, content: bytes, most_bytes: int) -> dict[str, npt.NDArray[Any]]:
     """Unpacks the arrays of a file, of no more bytes than that.
 
     Raises:
