@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from podium.errors import InputError, UnknownName
+from podium.errors import InputError, PodiumError, UnknownName
 from podium.model import Cluster, NodeSpec
 from podium.model.records import ANY_MODEL, POD, pod_view
 from podium.policies import HOLD, load
@@ -208,6 +208,12 @@ def test_an_aim_can_be_added(monkeypatch):
     monkeypatch.setitem(AIMS, "full", replace(AIMS["compact"], worth=lambda used: used**4))
     of = create_config("qtable", **{**SMALL, "learning": {**SMALL["learning"], "aim": "full"}})
     assert policy_of(learned(of, 1).trained()).name == "q-table"
+
+
+@pytest.mark.parametrize("state", [{"look_ahead": 65}, {"resources": ["cpu", "cpu"]}])
+def test_a_state_out_of_bounds_is_not_trained(state):
+    with pytest.raises(PodiumError):
+        make_learner(create_config("qtable", state=state), 1000)
 
 
 def test_an_unknown_aim_is_refused():

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import InputError, UnknownName
+from podium.errors import InputError, UnknownName, UsageError
 from podium.model.records import GPU_MILLI, POD
 from podium.policies.policy import ClusterPolicy
 from podium.policies.session import HOLD
@@ -91,7 +91,7 @@ class Condensing:
         is_short = is_whole and 1 <= self.look_ahead <= MOST_AHEAD
         is_fine = is_short and all(1 <= n <= MOST_BINS for n in bins)
         if not (given and is_fine and len(given) == len(self.resources)):
-            raise ValueError(
+            raise UsageError(
                 f"give resources, each once, 1 to {MOST_BINS} bins, and 1 to {MOST_AHEAD} pods"
             )
 
@@ -380,7 +380,7 @@ def read_table(weights: Weights) -> Table:
     where = f"card of {weights.name}"
     try:
         of, aim, errors = _read_card(weights.card)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, UsageError) as error:
         raise InputError(f"not a Q-table: {error}", where=where, hint=TRAIN_AGAIN) from error
     if aim not in AIMS:
         raise UnknownName.among("aim", aim, AIMS, where=where)
