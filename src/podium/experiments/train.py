@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import os
 import secrets
 import shutil
@@ -145,7 +147,8 @@ def resume(
 def train_in_passing(request: TrainingRequest, listener: Listener = SILENT) -> TrainingOutcome:
     """Trains in a temporary folder; only the outcome stays."""
     with tempfile.TemporaryDirectory(prefix="podium-train-") as name:
-        end, rows = _session(request, Path(name), listener, lambda: False, lambda _end: None)
+        desk = _Desk(Path(name), _digest_of(request.as_object()))
+        end, rows = _session(request, desk, listener, lambda: False, lambda _end: None)
     summary = summary_of(request, end.progress)
     return TrainingOutcome("", "", end.ending, end.is_complete, summary, end.best, rows)
 
@@ -196,7 +199,8 @@ def work_on(
     try:
         with session(store.runs, record.id, (KeyboardInterrupt, Cancelled)):
             listener.status(f"run {record.id} in {record.folder}")
-            end, rows = _session(request, folder.path, listener, is_stopped, keeper)
+            desk = _Desk(folder.path, _digest_of(folder.read(PLAN, PLAN_VERSION)))
+            end, rows = _session(request, desk, listener, is_stopped, keeper)
             keeper.keep(end.progress, end.best)
             _require_complete(end)
     except (KeyboardInterrupt, Cancelled):
@@ -208,8 +212,24 @@ def work_on(
     return TrainingOutcome(record.id, record.folder, end.ending, True, summary, end.best, rows)
 
 
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """Where a session works, and the plan by which it does."""
+
+    folder: Path
+    plan_digest: str
+
+
+def _digest_of(plan: Mapping[str, Any]) -> str:
+    """Names a plan as it was written; its limits and its device may change, and do not count."""
+    own = {**plan["configuration"]}
+    own.pop("training", None)
+    told = {"algorithm": plan["algorithm"], "seed": plan["seed"], "configuration": own}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
 def _session(
-    request: TrainingRequest, folder: Path, listener: Listener, is_stopped: Stopper,
+    request: TrainingRequest, desk: _Desk, listener: Listener, is_stopped: Stopper,
     heard: Callable[[TrainingProgress], None],
 ) -> tuple[TrainingEnd, list[dict[str, Any]]]:  # fmt: skip
     from podium.rl.configuration import algorithm_named
@@ -229,10 +249,12 @@ def _session(
         listener.training_progress(progress)
 
     limits: Limits = own.training.limits()
-    training = Training(learner, way.make_judge(own), folder, limits, Hooks(hear, is_stopped))
+    hooks = Hooks(hear, is_stopped, note=listener.note)
+    judge = way.make_judge(own)
+    training = Training(learner, judge, desk.folder, limits, hooks, desk.plan_digest)
     if isinstance(heard, _Keeper):
         heard.best = training.best
-    return training.run(), read_figures(folder / FIGURES)
+    return training.run(), read_figures(desk.folder / FIGURES)
 
 
 def _require_complete(end: TrainingEnd) -> None:

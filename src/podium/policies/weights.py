@@ -32,6 +32,11 @@ LARGEST_BYTES = 256 << 20
 
 MOST_ARRAYS = 10_000
 
+_KINDS = {"f": "f", "i": "iu"}
+"""The kinds of arrays that are taken for one of floats, and for one of whole numbers."""
+
+TRAIN_AGAIN = "train the policy again with this release, or restore both files"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
@@ -40,6 +45,43 @@ class Weights:
     name: str
     arrays: Mapping[str, npt.NDArray[Any]]
     card: Mapping[str, Any]
+
+    def whole_number(self, key: str, least: int, most: int, default: int | None = None) -> int:
+        """Returns a whole number of the card.
+
+        Raises:
+            InputError: it is something else, or out of its range.
+        """
+        found = self.card.get(key, default)
+        if type(found) is not int or not least <= found <= most:
+            hint = f"a whole number from {least:,} to {most:,} is expected"
+            raise InputError(f"{key} is {excerpt(found)}", where=f"card of {self.name}", hint=hint)
+        return found
+
+
+def finite_array(
+    arrays: Mapping[str, npt.NDArray[Any]], name: str, shape: tuple[int, ...], dtype: npt.DTypeLike,
+    where: str,
+) -> npt.NDArray[Any]:  # fmt: skip
+    """Returns an array of this shape as numbers of this type.
+
+    Raises:
+        InputError: it is not there, has another shape, or holds something else.
+    """
+    found, wanted = arrays.get(name), np.dtype(dtype)
+    if found is None or found.shape != shape:
+        has = "is missing" if found is None else f"has the shape {found.shape}, not {shape}"
+        raise InputError(f"the array {name} {has}", where=where, hint=TRAIN_AGAIN)
+    if found.dtype.kind not in _KINDS[wanted.kind]:
+        message = f"the array {name} holds {found.dtype}, not {wanted}"
+        raise InputError(message, where=where, hint=TRAIN_AGAIN)
+    with np.errstate(over="ignore"):  # too large for the type: infinite, and told below
+        taken = found.astype(wanted, copy=False)
+    is_kept = np.isfinite(taken) if wanted.kind == "f" else taken == found
+    if not is_kept.all():
+        message = f"a number of the array {name} is not a finite number of the type {wanted}"
+        raise InputError(message, where=where, hint=TRAIN_AGAIN)
+    return taken
 
 
 def _of(module: str) -> Callable[[Weights], Policy]:
@@ -74,7 +116,7 @@ def load_network(path: Path, name: str, card: Mapping[str, Any], content: bytes)
             where=str(path),
             hint=f"pip install --upgrade {DISTRIBUTION}",
         )
-    return NETWORKS[network](Weights(name, _arrays(path, content), card))
+    return NETWORKS[network](Weights(name, unpacked(path, content, LARGEST_BYTES), card))
 
 
 def write_weights(
@@ -93,16 +135,21 @@ def write_weights(
         draft.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _arrays(path: Path, content: bytes) -> dict[str, npt.NDArray[Any]]:
+def unpacked(path: Path, content: bytes, most_bytes: int) -> dict[str, npt.NDArray[Any]]:
+    """Unpacks the arrays of a file, of no more bytes than that.
+
+    Raises:
+        InputError: they are more, or cannot be read.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
             sizes = [each.file_size for each in packed.infolist()]
     except Exception as error:
         raise InputError.at(path, f"not weights that NumPy can read: {error}") from error
     # A few kilobytes may hold gigabytes; no more comes out of an archive than it says here.
-    if sum(sizes) > LARGEST_BYTES or len(sizes) > MOST_ARRAYS:
+    if sum(sizes) > most_bytes or len(sizes) > MOST_ARRAYS:
         message = f"holds {len(sizes):,} arrays of {sum(sizes):,} bytes when unpacked"
-        hint = f"weights are up to {MOST_ARRAYS:,} arrays of {LARGEST_BYTES:,} bytes in all"
+        hint = f"weights are up to {MOST_ARRAYS:,} arrays of {most_bytes:,} bytes in all"
         raise InputError.at(path, message, hint=hint)
     try:
         # Pickled objects would be programs, and weights come from anywhere.

@@ -9,6 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from podium.errors import InputError
+from podium.policies.weights import finite_array
+
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
@@ -39,6 +42,28 @@ class Learner(Protocol):
 
     def restore(self, state: Arrays) -> None:
         """Takes up a state that another learner of the same configuration returned."""
+
+
+def like(known: Any, state: Arrays, name: str) -> npt.NDArray[Any]:
+    """Returns an array of a state, which must have the shape and the type of a known one.
+
+    Raises:
+        InputError: it is missing, or something else.
+    """
+    return finite_array(state, name, known.shape, known.dtype, where="the state of the learner")
+
+
+def count_of(state: Arrays, name: str) -> int:
+    """Returns a count of a state: a whole number, by itself or alone in an array.
+
+    Raises:
+        InputError: it is missing, or something else.
+    """
+    shape = state[name].shape if name in state and state[name].size == 1 else ()
+    found = int(finite_array(state, name, shape, np.int64, "the state of the learner").item())
+    if found < 0:
+        raise InputError(f"{name} is {found}", where="the state of the learner")
+    return found
 
 
 def random_state(generator: np.random.Generator) -> npt.NDArray[np.uint8]:

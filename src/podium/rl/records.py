@@ -1,18 +1,28 @@
 """Records the figures of a training: one JSON object a line, and TensorBoard's event files.
 
-A training that is resumed goes back to its last checkpoint, and so do its records.
+A training that is resumed goes back to its last checkpoint, and so do its records. Others may have
+written to the folder: a link in the place of the figures is refused, never followed.
 """
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
+
+from podium.errors import InputError
+from podium.files.bounded import open_regular, too_large
+from podium.files.draft import unwritable
 
 FIGURES = "figures.jsonl"
 TENSORBOARD = "tensorboard"
+MOST_BYTES = 1 << 30
+_NOT_A_FILE = (errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EISDIR)
+"""What a system says of a link, a pipe, a socket and a folder in the place of a file."""
 
 
 class FigureRecords:
@@ -20,8 +30,7 @@ class FigureRecords:
 
     def __init__(self, folder: Path, iteration: int = 0, episodes: int = 0) -> None:
         self._path = folder / FIGURES
-        self._keep_until(iteration)
-        self._file = self._path.open("a", encoding="utf-8")
+        self._file = self._kept_until(iteration)
         self._board = _board(folder / TENSORBOARD, episodes)
 
     def __enter__(self) -> Self:
@@ -49,25 +58,50 @@ class FigureRecords:
         if self._board is not None:
             self._board.flush()
 
-    def _keep_until(self, iteration: int) -> None:
+    def _kept_until(self, iteration: int) -> IO[str]:
+        """Opens the figures for more of them, without those of later iterations."""
         rows = [row for row in read_figures(self._path) if row["iteration"] <= iteration]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        self._path.write_text(text, encoding="utf-8")
+        try:
+            handle = open_regular(self._path, os.O_WRONLY | os.O_CREAT)
+        except OSError as error:
+            raise unwritable(str(self._path), error) from error
+        file = os.fdopen(handle, "w", encoding="utf-8")
+        file.truncate(0)
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+        file.flush()
+        return file
 
 
 def read_figures(path: Path) -> list[dict[str, Any]]:
-    """Reads what was recorded; a last line that was cut off by a crash is left out."""
-    if not path.is_file():
-        return []
+    """Reads what was recorded; lines that were cut off by a crash, or are no text, are left out.
+
+    Raises:
+        InputError: it is a link or another thing than a file, or cannot be read.
+    """
     found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in _content(path).splitlines():
         try:
-            row = json.loads(line)
-        except ValueError:
+            row = json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and isinstance(row.get("iteration"), int):
             found.append(row)
     return found
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        is_other = error.errno in _NOT_A_FILE
+        problem = "is not a regular file" if is_other else f"cannot be read: {error.strerror}"
+        raise InputError.at(path, problem, hint="remove it; figures are recorded anew") from error
+    if len(content) > MOST_BYTES:
+        raise too_large(path, MOST_BYTES)
+    return content
 
 
 def has_tensorboard() -> bool:

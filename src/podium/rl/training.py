@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from podium.files.excerpt import excerpt
+from podium.policies.weights import NETWORKS, Weights
 from podium.rl.checkpoints import Checkpoint, Checkpoints
 from podium.rl.learner import Arrays, Learner, Trained
 from podium.rl.records import FigureRecords
@@ -92,6 +94,30 @@ class _Tally:
             tally.best_validation = tally.validation if is_last else {SCORE: tally.best_score}
         return tally
 
+    @classmethod
+    def read(cls, facts: Mapping[str, Any], iteration: int) -> _Tally:
+        """Reads what a checkpoint of an iteration kept; ValueError where nothing can be so."""
+        found = cls.restored(facts)
+        counts = ("iterations", "episodes", "steps", "validated_at", "stale")
+        is_whole = {name: type(getattr(found, name)) is int for name in counts}
+        is_whole["best_episode"] = type(found.best_episode) in (int, type(None))
+        is_right = {name: is_whole[name] and (getattr(found, name) or 0) >= 0 for name in is_whole}
+        is_right["iterations"] &= found.iterations == iteration
+        is_right["seconds"] = _is_number(found.seconds) and found.seconds >= 0
+        is_right["best_score"] = found.best_score is None or _is_number(found.best_score)
+        is_right["best_network"] = isinstance(found.best_network, str)
+        is_right["best_facts"] = isinstance(found.best_facts, dict)
+        for name in ("validation", "best_validation"):
+            figures = getattr(found, name)
+            is_right[name] = isinstance(figures, dict) and all(map(_is_number, figures.values()))
+        for name in (name for name, is_fine in is_right.items() if not is_fine):
+            raise ValueError(f"{name} is {excerpt(getattr(found, name))}")
+        return found
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and abs(value) < math.inf  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
@@ -100,6 +126,7 @@ class Hooks:
     listener: Callable[[TrainingProgress], None] = lambda _progress: None
     is_stopped: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
+    note: Callable[[str], None] = lambda _text: None  # of checkpoints that were passed over
 
 
 class Training:
@@ -112,16 +139,17 @@ class Training:
         folder: Path,
         limits: Limits,
         hooks: Hooks | None = None,
+        plan_digest: str = "",  # only checkpoints of the same plan are taken up
     ) -> None:
         self._learner, self._judge, self._limits = learner, judge, limits
         self._hooks = hooks or Hooks()
-        self._checkpoints = Checkpoints(folder)
+        self._checkpoints = Checkpoints(folder, plan_digest)
         self._tally = _Tally()
         self._best: Arrays = {}
         self._rate = 0.0
         self._figures: Mapping[str, float] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._restore()
+        self._checkpoints.newest(self._take_up, self._hooks.note)
         self._records = FigureRecords(folder, self._tally.iterations, self._tally.episodes)
 
     def run(self) -> TrainingEnd:
@@ -216,13 +244,20 @@ class Training:
             tally.best_network, tally.best_facts = trained.network, dict(trained.facts)
         tally.seconds += self._hooks.clock() - began_s
 
-    def _restore(self) -> None:
-        checkpoint = self._checkpoints.newest()
-        if checkpoint is None:
-            return
-        self._tally = _Tally.restored(checkpoint.facts)
+    def _take_up(self, checkpoint: Checkpoint) -> None:
+        tally = _Tally.read(checkpoint.facts, checkpoint.iteration)
+        best = _below(BEST, checkpoint.arrays)
         self._learner.restore(_below(STATE, checkpoint.arrays))
-        self._best = _below(BEST, checkpoint.arrays)
+        if best or tally.best_score is not None:
+            self._check_best(Trained(tally.best_network, best, tally.best_facts))
+        self._tally, self._best = tally, best
+
+    def _check_best(self, best: Trained) -> None:
+        """Refuses a best policy that this learner cannot have trained."""
+        if best.network != self._learner.trained().network:
+            raise ValueError(f"best_network is {excerpt(best.network)}")
+        if best.network in NETWORKS:  # which checks shapes and numbers
+            NETWORKS[best.network](Weights("the best policy", best.arrays, best.facts))
 
 
 def _below(prefix: str, arrays: Arrays) -> Arrays:

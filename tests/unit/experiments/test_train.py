@@ -1,6 +1,7 @@
 """Trainings from Python: what comes back, what is kept, and how it is shown."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import podium
-from podium.errors import PodiumError, UsageError
+from podium.errors import InputError, PodiumError, UsageError
 from podium.experiments.listener import Cancelled, Listener
 from podium.experiments.runs import open_runs
-from podium.experiments.train import find_training
+from podium.experiments.train import find_training, resume
 from podium.policies import load
 from podium.settings import load_settings
 
@@ -80,6 +81,18 @@ def test_what_cannot_be_trained_is_refused(arguments, told):
     with pytest.raises(PodiumError) as caught:
         podium.train(**{"config": SMALL, "episodes": 4, **arguments})
     assert told in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_training_goes_on_with_its_own_checkpoints_alone():
+    one, other = (
+        podium.train("qtable", SMALL, episodes=4, seed=seed, keep=f"seed-{seed}")
+        for seed in (1000, 1001)
+    )
+    assert resume(load_settings(), "seed-1000", {"episodes": 8}).summary["episodes"] == 8
+    for each in Path(one.folder).glob("checkpoint-*.npz"):
+        shutil.copy(next(Path(other.folder).glob("checkpoint-*.npz")), each)
+    with pytest.raises(InputError, match="the checkpoint of another run"):
+        resume(load_settings(), "seed-1000", {"episodes": 12})
 
 
 BARE = """

@@ -12,7 +12,7 @@ pytest.importorskip("optax", reason="training needs optax")
 
 import jax
 
-from podium.errors import PodiumError
+from podium.errors import InputError, PodiumError
 from podium.policies import HOLD
 from podium.policies.networks.attention import AttentionNetwork
 from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, POD_FEATURES
@@ -108,6 +108,22 @@ def test_a_restored_learner_goes_on_to_the_bit():
     assert figures["steps"] == 16 * 64
     for name, array in whole.state().items():
         assert np.array_equal(array, second.state()[name]), name
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("iterations", np.array(-1)),
+        ("weight/pod_b", np.zeros(3, np.float32)),
+        ("weight/pod_b", None),
+        ("moment/1", np.zeros(3, np.float32)),
+    ],
+)
+def test_a_state_that_no_learner_returned_is_not_taken_up(name, wrong):
+    learner = make_learner(small(), 7, "cpu")
+    state = {each: array for each, array in learner.state().items() if each != name}
+    with pytest.raises(InputError):
+        learner.restore(state if wrong is None else {**state, name: wrong})
 
 
 def test_the_same_seed_learns_the_same_and_another_does_not():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from podium.errors import InputError, UnknownName
+from podium.errors import InputError, PodiumError, UnknownName
 from podium.model import Cluster, NodeSpec
 from podium.model.records import ANY_MODEL, POD, pod_view
 from podium.policies import HOLD, load
@@ -210,6 +210,12 @@ def test_an_aim_can_be_added(monkeypatch):
     assert policy_of(learned(of, 1).trained()).name == "q-table"
 
 
+@pytest.mark.parametrize("state", [{"look_ahead": 65}, {"resources": ["cpu", "cpu"]}])
+def test_a_state_out_of_bounds_is_not_trained(state):
+    with pytest.raises(PodiumError):
+        make_learner(create_config("qtable", state=state), 1000)
+
+
 def test_an_unknown_aim_is_refused():
     with pytest.raises(UnknownName, match='unknown aim "compakt"'):
         make_learner(create_config("qtable", learning={"aim": "compakt"}), 1000)
@@ -230,18 +236,70 @@ def test_a_saved_table_decides_as_before(tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"nodes": 4}, "keys are"),
-        ({"states": 1}, "keys are"),
+        ({"nodes": 4}, "keys has the shape"),
+        ({"states": 1}, "keys has the shape"),
         ({"table_version": 9}, "version 1"),
         ({"aim": "compakt"}, "unknown aim"),
         ({"node_bins": 0}, "bins"),
+        ({"node_bins": 20.5}, "bins"),
+        ({"resources": ["memory", "memory"]}, "each once"),
         ({"look_ahead": None}, "not a Q-table"),
+        ({"look_ahead": 10**9}, "1 to 64 pods"),
+        ({"errors": 1e400}, "errors is inf"),
+        ({"errors": 10**400}, "not a Q-table"),
+        ({"nodes": 0}, "nodes is 0"),
+        ({"nodes": 10**9}, "nodes is 1000000000"),
+        ({"states": 1e400}, "states is inf"),
+        ({"least_visits": 1e400}, "least_visits is inf"),
     ],
 )
 def test_a_card_that_does_not_fit_its_table_is_refused(change, told):
     trained = learned(create_config("qtable", **SMALL), 1).trained()
     with pytest.raises((InputError, UnknownName), match=told):
         make(Weights("mine", trained.arrays, {**trained.facts, **change}))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("keys", "f8"), ("keys", "U4"), ("values", "c16"), ("visits", "M8[s]"), ("spreads", "V8")],
+)
+def test_a_table_of_other_things_than_numbers_is_refused(name, dtype):
+    table = Table(Condensing(), "compact", np.zeros((0, 7), np.int16), _worths(0, 3), Care())
+    known = {"keys": table.keys, "values": table.worths.values, "visits": table.worths.visits,
+             "spreads": table.worths.spreads}  # fmt: skip
+    assert make(Weights("mine", known, facts_of(table))).name == "mine"
+    wrong = {**known, name: known[name].astype(dtype)}
+    with pytest.raises(InputError, match=f"the array {name} holds"):
+        make(Weights("mine", wrong, facts_of(table)))
+
+
+def test_a_key_that_is_too_large_is_refused():
+    table = Table(Condensing(), "compact", np.zeros((1, 7), np.int64), _worths(1, 3), Care())
+    known = {"values": table.worths.values, "visits": table.worths.visits,
+             "spreads": table.worths.spreads}  # fmt: skip
+    assert make(Weights("mine", {**known, "keys": table.keys}, facts_of(table)))
+    with pytest.raises(InputError, match="of the array keys"):
+        make(Weights("mine", {**known, "keys": table.keys + 2**16}, facts_of(table)))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("keys", lambda keys: keys[:, :-1]),
+        ("keys", lambda keys: keys[[0, *range(len(keys) - 1)]]),
+        ("values", lambda values: values[:-1]),
+        ("visits", lambda visits: visits * 0.5),
+        ("means", lambda means: means * np.nan),
+        ("counts", lambda counts: -counts),
+        ("random", lambda state: state[:-1]),
+    ],
+)
+def test_a_state_that_no_learner_returned_is_not_taken_up(name, wrong):
+    of = create_config("qtable", **SMALL)
+    state = learned(of, 1).state()
+    make_learner(of, 1000).restore(state)
+    with pytest.raises((InputError, ValueError)):
+        make_learner(of, 1000).restore({**state, name: wrong(state[name])})
 
 
 def test_a_table_with_a_hole_is_refused():

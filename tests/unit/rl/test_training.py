@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from podium.errors import InputError
 from podium.rl.checkpoints import Checkpoint, Checkpoints
-from podium.rl.learner import Trained, random_state, restored_generator
+from podium.rl.learner import Trained, like, random_state, restored_generator
 from podium.rl.records import FIGURES, read_figures
 from podium.rl.training import Hooks, Limits, Training
 
@@ -33,7 +34,7 @@ class Walker:
         return {"weight": self._weight, "random": random_state(self._random)}
 
     def restore(self, state):
-        self._weight = state["weight"].copy()
+        self._weight = like(np.zeros(3), state, "weight").copy()
         self._random = restored_generator(state["random"])
 
 
@@ -168,3 +169,103 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path):
     file = tmp_path / FIGURES
     file.write_text(json.dumps({"iteration": 1, "reward": 2.0}) + '\n{"iterat', encoding="utf-8")
     assert read_figures(file) == [{"iteration": 1, "reward": 2.0}]
+
+
+def rewritten(path: Path, change) -> None:
+    """Writes a checkpoint again with other arrays and facts."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    facts = json.loads(arrays.pop("facts").tobytes())
+    change(arrays, facts)
+    np.savez(path, **arrays, facts=np.frombuffer(json.dumps(facts).encode(), np.uint8))
+
+
+DAMAGES = {
+    "state/weight is missing": lambda arrays, _: arrays.pop("state/weight"),
+    "state is shorter": lambda arrays, _: arrays.update({"state/weight": np.zeros(2)}),
+    "state is text": lambda arrays, _: arrays.update({"state/weight": np.array(["a"] * 3)}),
+    "state is not finite": lambda arrays, _: arrays["state/weight"].fill(np.nan),
+    "negative": lambda _, facts: facts.update(episodes=-5),
+    "a fraction": lambda _, facts: facts.update(stale=0.5),
+    "another iteration": lambda _, facts: facts.update(iterations=7),
+    "unknown network": lambda _, facts: facts.update(best_network="run"),
+    "unknown fact": lambda _, facts: facts.update(other=1),
+    "infinite": lambda _, facts: facts.update(seconds=1e400),
+    "no object": lambda _, facts: facts.update(best_facts=[]),
+    "another run": lambda _, facts: facts.update(plan="abc"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_cannot_be_taken_up_gives_way_to_the_one_before(tmp_path, damage):
+    whole = train(tmp_path / "whole")
+    train(tmp_path / "parted", episodes=20)
+    rewritten(tmp_path / "parted/checkpoint-000000020.npz", DAMAGES[damage])
+    notes = []
+    parted = train(tmp_path / "parted", Hooks(note=notes.append))
+    assert len(notes) == 1
+    assert "checkpoint-000000020.npz" in notes[0]
+    assert "goes on from checkpoint-000000015.npz" in notes[0]
+    assert parted.best.arrays["weight"].tobytes() == whole.best.arrays["weight"].tobytes()
+    for path in (tmp_path / "parted").glob("checkpoint-*.npz"):
+        rewritten(path, DAMAGES[damage])
+    with pytest.raises(InputError, match=r"checkpoint-000000040\.npz") as caught:
+        train(tmp_path / "parted", episodes=50)
+    assert caught.value.hint
+
+
+def test_the_checkpoint_of_another_run_is_refused_as_such(tmp_path):
+    limits = Limits(5, save_interval=5)
+    Training(Walker(), judge, tmp_path, limits, plan_digest="one").run()
+    again = Training(Walker(), judge, tmp_path, Limits(1), plan_digest="one").run()
+    assert again.progress.episodes == 5
+    with pytest.raises(InputError, match="the checkpoint of another run"):
+        Training(Walker(), judge, tmp_path, limits, plan_digest="other")
+
+
+def test_a_checkpoint_without_a_digest_is_one_of_an_older_release(tmp_path):
+    train(tmp_path, episodes=5)
+    rewritten(tmp_path / "checkpoint-000000005.npz", lambda _, facts: facts.pop("plan"))
+    again = Training(Walker(), judge, tmp_path, Limits(1), plan_digest="one").run()
+    assert again.progress.episodes == 5
+
+
+def test_a_small_checkpoint_cannot_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("podium.rl.checkpoints.MOST_BYTES", 1 << 20)
+    np.savez_compressed(tmp_path / "checkpoint-000000001.npz", a=np.zeros(1 << 20))
+    with pytest.raises(InputError, match=r"8,388,\d+ bytes when unpacked"):
+        Checkpoints(tmp_path).newest()
+
+
+def test_later_checkpoints_that_nobody_can_read_cost_no_new_one(tmp_path):
+    for number in (900, 901):
+        (tmp_path / f"checkpoint-000000{number}.npz").write_bytes(b"")
+    kept = Checkpoints(tmp_path)
+    for number in (1, 2, 3):
+        kept.save(Checkpoint(number, {}, {}))
+    assert kept.newest().iteration == 3
+
+
+def test_a_checkpoint_does_not_follow_a_link(tmp_path):
+    (tmp_path / "other").write_bytes(b"mine")
+    (tmp_path / "checkpoint-000000001.npz").symlink_to(tmp_path / "other")
+    Checkpoints(tmp_path).save(Checkpoint(1, {}, {}))
+    assert (tmp_path / "other").read_bytes() == b"mine"
+
+
+def test_figures_are_not_written_through_a_link(tmp_path):
+    (tmp_path / "other").write_bytes(b"mine")
+    (tmp_path / FIGURES).symlink_to(tmp_path / "other")
+    with pytest.raises(InputError, match="not a regular file"):
+        train(tmp_path)
+    assert (tmp_path / "other").read_bytes() == b"mine"
+    (tmp_path / FIGURES).unlink()
+    os.mkfifo(tmp_path / FIGURES)
+    with pytest.raises(InputError, match="not a regular file"):
+        read_figures(tmp_path / FIGURES)
+
+
+def test_lines_that_are_no_text_are_left_out(tmp_path):
+    file = tmp_path / FIGURES
+    file.write_bytes(b'{"iteration": 1}\n{"iteration": 2, "a": "\xff"}\n' + b"[" * 100_000)
+    assert read_figures(file) == [{"iteration": 1}]

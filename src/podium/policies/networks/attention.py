@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError
+from podium.files.excerpt import excerpt
 from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, POD_FEATURES
 from podium.policies.networks.observation import Observer
 from podium.policies.policy import ClusterPolicy
 from podium.policies.session import HOLD, Situation
-from podium.policies.weights import Weights
+from podium.policies.weights import TRAIN_AGAIN, Weights, finite_array
 
 Floats = npt.NDArray[np.float32]
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -155,10 +156,10 @@ def may_wait(situation: Situation) -> bool:
 def make(weights: Weights) -> ClusterPolicy:
     """Builds the policy that a card and its arrays describe."""
     card = weights.card
-    attention, may_hold = card.get("attention", "cross"), bool(card.get("may_hold", True))
-    look_ahead = int(card.get("look_ahead", 0))
-    _check(weights, str(attention), look_ahead)
-    network = AttentionNetwork(weights.arrays, attention=str(attention), may_hold=may_hold)
+    look_ahead = weights.whole_number("look_ahead", 0, MOST_AHEAD, default=0)
+    attention, may_hold = _attention(weights), _may_hold(weights)
+    arrays = _checked(weights, attention)
+    network = AttentionNetwork(arrays, attention=attention, may_hold=may_hold)
     return ClusterPolicy(
         weights.name,
         lambda _seed: AttentionChooser(network, look_ahead),
@@ -168,31 +169,51 @@ def make(weights: Weights) -> ClusterPolicy:
     )
 
 
-def _check(weights: Weights, attention: str, look_ahead: int) -> None:
-    """Refuses weights that are not of this network, or of other features than this release has."""
-    if attention not in KINDS or not 0 <= look_ahead <= MOST_AHEAD:
+def _attention(weights: Weights) -> str:
+    found = weights.card.get("attention", "cross")
+    if found not in KINDS:
         raise InputError(
-            f"attention is {attention!r} and look_ahead {look_ahead}", where=weights.name,
-            hint=f"attention is {', '.join(KINDS)}; look_ahead is 0 to {MOST_AHEAD}",
+            f"attention is {excerpt(found)}", where=f"card of {weights.name}",
+            hint=f"one of {', '.join(KINDS)} is expected",
         )  # fmt: skip
-    wanted = shapes_of(weights.arrays, attention)
-    for name, shape in wanted.items():
-        found = weights.arrays[name].shape if name in weights.arrays else None
-        if found != shape:
-            raise InputError(
-                f"the array {name} has the shape {found}, not {shape}", where=weights.name,
-                hint="train the policy again with this release",
-            )  # fmt: skip
+    return str(found)
+
+
+def _may_hold(weights: Weights) -> bool:
+    found = weights.card.get("may_hold", True)
+    if not isinstance(found, bool):
+        raise InputError(
+            f"may_hold is {excerpt(found)}", where=f"card of {weights.name}",
+            hint="true or false is expected",
+        )  # fmt: skip
+    return found
+
+
+def _checked(weights: Weights, attention: str) -> Arrays:
+    """Refuses weights that are not of this network, or of other features than this release has."""
+    width = _size(weights, "pod_b", 1, MOST_WIDTH)
+    heads = _size(weights, "key_w", 3, MOST_HEADS) if attention != "none" else 0
+    shapes = network_shapes(width, heads, attention)
+    return {
+        name: finite_array(weights.arrays, name, shape, np.float32, weights.name)
+        for name, shape in shapes.items()
+    }
+
+
+def _size(weights: Weights, name: str, dimensions: int, most: int) -> int:
+    """Reads a size of the network off an array, before anything is made of that size."""
+    found: tuple[int, ...] = weights.arrays[name].shape if name in weights.arrays else ()
+    if len(found) != dimensions or not 1 <= found[0] <= most:
+        raise InputError(
+            f"the array {name} has the shape {found}, not {dimensions} dimensions of 1 to {most:,}",
+            where=weights.name, hint=TRAIN_AGAIN,
+        )  # fmt: skip
+    return found[0]
 
 
 MOST_AHEAD = 64
-
-
-def shapes_of(arrays: Arrays, attention: str) -> dict[str, tuple[int, ...]]:
-    """Lists the shapes of all arrays of a network of this width and number of heads."""
-    width = arrays["pod_b"].shape[0] if "pod_b" in arrays else 0
-    heads = arrays["key_w"].shape[0] if "key_w" in arrays else 0
-    return network_shapes(width, heads, attention)
+MOST_WIDTH = 1024
+MOST_HEADS = 64
 
 
 def network_shapes(width: int, heads: int, attention: str) -> dict[str, tuple[int, ...]]:

@@ -21,7 +21,7 @@ from podium.errors import InputError
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
 from podium.model.workload import Shapes, gpu_demand
 from podium.policies.policy import PairPolicy, from_trusted_function
-from podium.policies.weights import Weights
+from podium.policies.weights import Weights, finite_array
 
 Array = npt.NDArray[np.float64]
 
@@ -452,9 +452,10 @@ def make(weights: Weights) -> PairPolicy:
             "the weights are not those of this net", where=weights.name,
             hint=f"it has {NUM_FEATURES} features; train it again with this release",
         )  # fmt: skip
-    arrays = {name: np.asarray(each, np.float64) for name, each in given.items()}
-    if not all(np.isfinite(each).all() for each in arrays.values()):
-        raise InputError("a weight is not a finite number", where=weights.name)
+    arrays = {
+        name: finite_array(given, name, shape, np.float64, weights.name)
+        for name, shape in wanted.items()
+    }
     text = described(arrays)
     if typical is not None:
         arrays[TYPICAL] = _checked(typical, weights.name)

@@ -17,17 +17,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import InputError, UnknownName
+from podium.errors import InputError, UnknownName, UsageError
 from podium.model.records import GPU_MILLI, POD
 from podium.policies.policy import ClusterPolicy
 from podium.policies.session import HOLD
-from podium.policies.weights import Weights
+from podium.policies.weights import TRAIN_AGAIN, Weights, finite_array
 
 Shares = npt.NDArray[np.floating[Any]]
 VERSION = 1
 RESOURCES = ("cpu", "memory", "gpu")
 _FIELDS = {"cpu": "cpu_milli", "memory": "memory_mib"}
 MOST_BINS = 1000
+MOST_AHEAD = 64
+MOST_NODES = 10_000
+MOST_STATES = 100_000_000
+MOST_VISITS = 2**53
 EMPTY = 0.05
 """A node counts as empty up to this used share."""
 
@@ -82,9 +86,14 @@ class Condensing:
         for name in self.resources:
             if name not in RESOURCES:
                 raise UnknownName.among("resource", name, RESOURCES)
-        sizes = (self.node_bins, self.pod_bins)
-        if not self.resources or self.look_ahead < 1 or not all(1 <= n <= MOST_BINS for n in sizes):
-            raise ValueError(f"give resources, 1 to {MOST_BINS} bins, and at least 1 pod ahead")
+        bins, given = (self.node_bins, self.pod_bins), set(self.resources)
+        is_whole = all(type(n) is int for n in (*bins, self.look_ahead))
+        is_short = is_whole and 1 <= self.look_ahead <= MOST_AHEAD
+        is_fine = is_short and all(1 <= n <= MOST_BINS for n in bins)
+        if not (given and is_fine and len(given) == len(self.resources)):
+            raise UsageError(
+                f"give resources, each once, 1 to {MOST_BINS} bins, and 1 to {MOST_AHEAD} pods"
+            )
 
     def free(self, nodes: npt.NDArray[Any]) -> Shares:
         """Returns the free share of each resource on each node, in a last dimension."""
@@ -368,36 +377,41 @@ def facts_of(table: Table) -> dict[str, Any]:
 
 def read_table(weights: Weights) -> Table:
     """Reads a table from arrays and card, and checks that they fit together."""
-    card, arrays = weights.card, weights.arrays
     where = f"card of {weights.name}"
     try:
-        of = Condensing(
-            tuple(card["resources"]), card["node_bins"], card["pod_bins"], card["look_ahead"]
-        )
-        worths = Worths(arrays["values"], arrays["visits"], arrays["spreads"])
-        care = Care(int(card["least_visits"]), float(card["errors"]))
-        table = Table(of, str(card["aim"]), arrays["keys"], worths, care)
-        _check(table, card)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        hint = "train again, or restore both files"
-        raise InputError(f"not a Q-table: {error}", where=where, hint=hint) from error
-    if table.aim not in AIMS:
-        raise UnknownName.among("aim", table.aim, AIMS, where=where)
-    return table
+        of, aim, errors = _read_card(weights.card)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, UsageError) as error:
+        raise InputError(f"not a Q-table: {error}", where=where, hint=TRAIN_AGAIN) from error
+    if aim not in AIMS:
+        raise UnknownName.among("aim", aim, AIMS, where=where)
+    care = Care(weights.whole_number("least_visits", 0, MOST_VISITS), errors)
+    return Table(of, aim, *_read_arrays(weights, of), care)
 
 
-def _check(table: Table, card: Mapping[str, Any]) -> None:
+def _read_card(card: Mapping[str, Any]) -> tuple[Condensing, str, float]:
     if card["table_version"] != VERSION:
         raise ValueError(f"this Podium reads tables of version {VERSION}")
-    states, nodes, worths = int(card["states"]), int(card["nodes"]), table.worths
-    expected: dict[str, tuple[npt.NDArray[Any], tuple[int, int], str]] = {
-        "keys": (table.keys, (states, table.condensing.width(nodes)), "i"),
-        "values": (worths.values, (states, nodes + 1), "f"),
-        "visits": (worths.visits, (states, nodes + 1), "i"),
-        "spreads": (worths.spreads, (states, nodes + 1), "f"),
-    }
-    for name, (array, shape, kind) in expected.items():
-        if array.shape != shape or array.dtype.kind != kind:
-            raise ValueError(f"{name} are {array.dtype} of shape {array.shape}, not {shape}")
-    if not (np.isfinite(worths.values).all() and np.isfinite(worths.spreads).all()):
-        raise ValueError("a worth is not a finite number")
+    of = Condensing(
+        tuple(card["resources"]), card["node_bins"], card["pod_bins"], card["look_ahead"]
+    )
+    errors = float(card["errors"])
+    if not 0 <= errors < np.inf:
+        raise ValueError(f"errors is {errors}")
+    return of, str(card["aim"]), errors
+
+
+def _read_arrays(
+    weights: Weights, of: Condensing
+) -> tuple[npt.NDArray[np.int16], Worths]:  # fmt: skip
+    """Returns the keys and what is known, once the card has said how large they may be."""
+    nodes = weights.whole_number("nodes", 1, MOST_NODES)
+    states = weights.whole_number("states", 0, MOST_STATES)
+
+    def array(name: str, width: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        return finite_array(weights.arrays, name, (states, width), dtype, weights.name)
+
+    keys, places = array("keys", of.width(nodes), np.int16), nodes + 1
+    return keys, Worths(
+        array("values", places, np.float64), array("visits", places, np.int64),
+        array("spreads", places, np.float64),
+    )  # fmt: skip

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from podium.rl.learner import count_of, like
+
 Array = npt.NDArray[np.float64]
 
 
@@ -51,11 +53,14 @@ class Distribution:
         """Reads what `as_arrays` wrote; nothing where there is none."""
         if "distribution/mean" not in arrays:
             return None
-        names = ("mean", "variance", "sigma", "sigma_path", "variance_path", "generation")
-        mean, variance, sigma, sigma_path, variance_path, generation = (
-            arrays[f"distribution/{name}"] for name in names
+        mean = arrays["distribution/mean"]
+        variance, sigma_path, variance_path = (
+            like(mean, arrays, f"distribution/{name}")
+            for name in ("variance", "sigma_path", "variance_path")
         )
-        return cls(mean, variance, float(sigma[0]), sigma_path, variance_path, int(generation[0]))
+        sigma = float(like(np.zeros(1), arrays, "distribution/sigma")[0])
+        generation = count_of(arrays, "distribution/generation")
+        return cls(mean, variance, sigma, sigma_path, variance_path, generation)
 
     def widened(self, sigma: float) -> Distribution:
         """Begins again from where it is, with a larger step and no memory of its way."""

@@ -11,7 +11,7 @@ from podium.evaluation.splits import FIRST_SEED
 from podium.policies import load
 from podium.policies.networks.mlp import FEATURES, TYPICAL
 from podium.rl.configuration import Device
-from podium.rl.learner import Arrays, Trained, random_state, restored_generator
+from podium.rl.learner import Arrays, Trained, count_of, like, random_state, restored_generator
 from podium.rl.mlp.algorithm import Configuration
 from podium.rl.mlp.evolution import Distribution
 from podium.rl.mlp.imitation import Decisions, record
@@ -161,9 +161,21 @@ class MlpLearner:
 
     def restore(self, state: Arrays) -> None:
         """Takes up a state that another learner of the same configuration returned."""
-        self._iteration = int(state["iteration"][0])
+        self._iteration = count_of(state, "iteration")
         self._rng = restored_generator(state["random"])
-        self._average = state["average"]
-        self._arrays = {name: state[f"net/{name}"] for name in self._arrays}
-        self._optimiser = [state[name] for name in sorted(state) if name.startswith("optimiser/")]
+        self._average = like(self._average, state, "average")
+        self._arrays = {name: like(each, state, f"net/{name}")
+                        for name, each in self._arrays.items()}  # fmt: skip
+        self._optimiser = self._restored_optimiser(state)
         self._distribution = Distribution.from_arrays(state)
+        if self._distribution is not None:
+            like(self._average, state, "distribution/mean")
+
+    def _restored_optimiser(self, state: Arrays) -> list[Any]:
+        own = self._configuration
+        if not 0 < self._iteration < own.imitation.iterations + own.gradient.iterations:
+            return [state[name] for name in sorted(state) if name.startswith("optimiser/")]
+        from podium.rl.mlp.descent import descent
+
+        begun = descent(own.imitation.learning_rate, self._device).begun(self._arrays)
+        return [like(each, state, f"optimiser/{i:02}") for i, each in enumerate(begun)]

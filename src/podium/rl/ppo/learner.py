@@ -18,7 +18,7 @@ from podium.policies.networks.features import CONTEXT_NAMES
 from podium.rl.configuration import Device
 from podium.rl.environment.placement import Placement
 from podium.rl.environment.world import World
-from podium.rl.learner import Arrays, Trained
+from podium.rl.learner import Arrays, Trained, count_of, like
 from podium.rl.ppo.algorithm import Configuration, card_facts
 from podium.rl.ppo.imitation import lessons_of
 from podium.rl.ppo.network import CRITIC, Observations, first_parameters
@@ -96,10 +96,11 @@ class PpoLearner:
 
     def restore(self, state: Arrays) -> None:
         """Takes up a state."""
-        self._iterations, self._is_warm = int(state["iterations"]), bool(state["is_warm"])
-        w = {name: self._put(state[_WEIGHT + name]) for name in self._learned.w}
+        w = {name: self._put(like(each, state, _WEIGHT + name))
+             for name, each in self._learned.w.items()}  # fmt: skip
         leaves, kind = jax.tree.flatten(self._learned.moments)
-        moments = [self._put(state[f"{_MOMENT}{i}"]) for i in range(len(leaves))]
+        moments = [self._put(like(each, state, f"{_MOMENT}{i}")) for i, each in enumerate(leaves)]
+        self._iterations, self._is_warm = count_of(state, "iterations"), bool(state["is_warm"])
         self._learned = Learned(w, jax.tree.unflatten(kind, moments))
 
     def _put(self, array: npt.NDArray[Any]) -> jax.Array:

@@ -25,7 +25,7 @@ from podium.policies.networks.qtable import (
     is_worse,
 )
 from podium.rl.configuration import TrainingSection, option
-from podium.rl.learner import Arrays, Trained, random_state, restored_generator
+from podium.rl.learner import Arrays, Trained, count_of, like, random_state, restored_generator
 from podium.rl.qtable.world import World
 from podium.sim import Replay, Setup
 from podium.sim.stepping import HOLD_ACTION, VectorEnvironment, stepped_plan
@@ -144,10 +144,18 @@ class GrowingTable:
 
     def restore(self, arrays: Arrays) -> None:
         """Takes up what `arrays` returned."""
-        keys = np.ascontiguousarray(arrays["keys"], np.int16)
+        count = len(arrays["keys"])
+        keys = np.ascontiguousarray(like(np.empty((count, self.width), np.int16), arrays, "keys"))
+        known = _nothing(count, self.actions)
+        known = Worths(
+            like(known.values, arrays, "values"), like(known.visits, arrays, "visits"),
+            like(known.spreads, arrays, "spreads"),
+        )  # fmt: skip
         self.rows = {key.tobytes(): i for i, key in enumerate(keys)}
-        room = max(ROOM, 1 << (len(keys) - 1).bit_length()) if len(keys) else ROOM
-        self._make_room(room, Worths(arrays["values"], arrays["visits"], arrays["spreads"]))
+        if len(self.rows) < count:
+            raise ValueError("a state is there twice")
+        room = max(ROOM, 1 << (count - 1).bit_length()) if count else ROOM
+        self._make_room(room, known)
 
 
 def _nothing(states: int, actions: int) -> Worths:
@@ -252,8 +260,8 @@ class QTableLearner:
         """Takes up what `state` returned."""
         self._table.restore(state)
         self._random = restored_generator(state["random"])
-        self._episodes = int(state["counts"][0])
-        self._mean = float(state["means"][0])
+        self._episodes = count_of(state, "counts")
+        self._mean = float(like(np.zeros(1), state, "means")[0])
 
     def _begun(self) -> VectorEnvironment:
         """Begins an episode in every environment, each with pods of its own seed."""

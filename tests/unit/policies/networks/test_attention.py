@@ -142,3 +142,43 @@ def test_weights_of_another_network_are_refused() -> None:
     with pytest.raises(InputError, match="node_w has the shape"):
         make(Weights("net", arrays, {}))
     assert POD.names  # the records that features are read from
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("node_w", lambda each: each * np.nan),
+        ("hold_c", lambda each: each * np.inf),
+        ("hold_c", lambda each: np.full(each.shape, 1e300)),  # infinite as the network reads it
+        ("query_b", lambda each: each.astype("U8")),
+        ("query_b", lambda each: each.astype(complex)),
+        ("query_b", lambda each: np.zeros(each.shape, "M8[s]")),
+        ("query_b", lambda each: np.zeros(each.shape, "V4")),
+        ("query_b", lambda each: each.astype(int)),
+        ("pod_b", lambda _: np.float32(1.0)),
+        ("pod_b", lambda each: each[:0]),
+        ("pod_b", lambda _: np.zeros(1025, np.float32)),
+        ("key_w", lambda each: np.zeros((65, *each.shape[1:]), np.float32)),
+        ("key_w", lambda each: each[:0]),
+    ],
+)
+def test_weights_that_are_no_finite_numbers_in_bounds_are_refused(name, wrong) -> None:
+    arrays = drawn()
+    assert make(Weights("net", arrays, {})).name == "net"
+    with pytest.raises(InputError, match=f"array {name} ") as caught:
+        make(Weights("net", arrays | {name: wrong(arrays[name])}, {}))
+    assert caught.value.where
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("look_ahead", value) for value in ("abc", [1], None, 1e400, True, 2.5, -1, 65, 10**400)]
+    + [("may_hold", value) for value in ("false", 0, None)]
+    + [("attention", value) for value in (["cross"], None)],
+)
+def test_a_card_with_other_values_is_refused_in_three_lines(key, value) -> None:
+    with pytest.raises(InputError, match=f"{key} is ") as caught:
+        make(Weights("net", drawn(), {key: value}))
+    assert caught.value.where
+    assert caught.value.hint

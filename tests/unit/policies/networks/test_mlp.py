@@ -195,3 +195,11 @@ def test_a_weight_that_is_no_number_is_refused(tmp_path):
     found["linear"][3] = np.nan
     with pytest.raises(InputError, match="not a finite number"):
         load(saved(tmp_path, found))
+
+
+@pytest.mark.parametrize("dtype", ["U8", "c16", "V8", "M8[s]"])
+def test_weights_that_are_no_numbers_are_refused(tmp_path, dtype):
+    found = arrays()
+    found["linear"] = np.zeros(found["linear"].shape, dtype)
+    with pytest.raises(InputError, match="the array linear holds"):
+        load(saved(tmp_path, found))

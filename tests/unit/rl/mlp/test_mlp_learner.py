@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from podium.errors import MissingError, MissingExtra
+from podium.errors import InputError, MissingError, MissingExtra
 from podium.policies import load
 from podium.policies.networks.mlp import mlp_policy
 from podium.rl.configuration import create_config
@@ -112,6 +112,25 @@ def test_a_learner_that_is_resumed_goes_on_as_if_nothing_had_happened(states, it
     assert found.keys() == expected.keys()
     for name, each in expected.items():
         assert np.array_equal(found[name], each), name
+
+
+@pytest.mark.parametrize(
+    ("iteration", "name", "wrong"),
+    [
+        (1, "iteration", np.array([-1])),
+        (1, "average", np.zeros(3)),
+        (1, "net/bias", np.zeros(3)),
+        (1, "optimiser/01", np.zeros(3, np.float32)),
+        (5, "distribution/mean", np.zeros(3)),
+        (5, "distribution/sigma", np.array([np.nan])),
+        (5, "distribution/generation", np.array([0.5])),
+    ],
+)
+def test_a_state_that_no_learner_returned_is_not_taken_up(states, iteration, name, wrong):
+    assert name in states[iteration]
+    learner = make_learner(configuration(), 7, "cpu")
+    with pytest.raises(InputError):
+        learner.restore({**states[iteration], name: wrong})
 
 
 def test_the_number_of_processes_changes_nothing():
