@@ -23,7 +23,7 @@ from podium.traces.notes import counted, some
 Check = Callable[[Settings], Iterator[Finding]]
 
 LOW_MEMORY_BYTES = 2**30
-UNUSED = ("rl",)
+UNUSED: tuple[str, ...] = ()
 """Extras that nothing in this release imports: they are not reported."""
 
 

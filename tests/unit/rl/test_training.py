@@ -65,8 +65,9 @@ def test_the_validation_of_the_best_is_known_beside_the_last(tmp_path):
 
 
 def test_a_checkpoint_that_knows_no_best_validation_tells_its_score(tmp_path):
-    facts = {"episodes": 20, "best_score": 3.0, "best_episode": 10, "validated_at": 20,
-             "validation": {"score": 0.0}}  # fmt: skip
+    network = Walker().trained().network
+    facts = {"iterations": 20, "episodes": 20, "best_score": 3.0, "best_episode": 10,
+             "validated_at": 20, "validation": {"score": 0.0}, "best_network": network}  # fmt: skip
     state = {f"state/{name}": each for name, each in Walker().state().items()}
     Checkpoints(tmp_path).save(Checkpoint(20, {**state, "best/weight": np.zeros(3)}, facts))
     older = Training(Walker(), judge, tmp_path, Limits(20)).run()

@@ -151,7 +151,7 @@ class Tunings:
         turn = islands[len(self._begun) % len(islands)]
         ranked = sorted(archive.seeds, key=lambda each: each.key(), reverse=True)
         for member in ranked[:SEEDS_FIRST]:
-            if member.number not in self._begun and (text := self._text(member)):
+            if member.number not in self._begun and tunables(text := self._text(member)):
                 return islands[0], member, text
         if self._is_deep and (found := self._best(archive)):
             return found

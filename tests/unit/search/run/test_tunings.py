@@ -167,3 +167,9 @@ def test_seeds_are_tuned_with_all_their_numbers_where_that_is_planned():
     assert len(read_constants(found.text)) == 6
     before = next(iter(Tunings(PLAN).generation(archive, range(POINTS)).values()))
     assert len(read_constants(before.text)) == 1
+
+
+def test_a_seed_without_numbers_is_passed_over():
+    plain = f"{HEAD}def score(pod, node):\n    return -node.gpu_count\n"
+    archive = archive_of(member(1, 60.0, text=plain), plan=DEEP, is_seed=True)
+    assert Tunings(DEEP).generation(archive, range(POINTS)) == {}
