@@ -103,6 +103,7 @@ def test_a_search_that_began_with_another_is_charged_for_both(folder):
     assert (found["evaluations"], found["origin"]) == (40, None)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -165,6 +166,7 @@ def test_a_policy_found_on_ones_own_cluster_is_promoted_by_what_was_held_out_of_
     assert json.loads(shown.stdout)["origin"] == card["origin"]
 
 
+@pytest.mark.deep
 def test_a_trace_that_changed_since_is_no_longer_the_one_that_was_held_out(own):
     folder, run_id = own
     path = folder / "mine-pods.csv"

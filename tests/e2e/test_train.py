@@ -39,6 +39,7 @@ def _best(folder, environ, *command):
     return (Path(json.loads(done.stdout)["folder"]) / "best.npz").read_bytes()
 
 
+@pytest.mark.deep
 def test_a_training_that_was_killed_ends_with_the_same_weights(tmp_path, environ):
     process = _begun(tmp_path, environ, 200)
     process.kill()
@@ -67,6 +68,7 @@ def test_a_training_that_is_asked_to_end_saves_and_says_how_to_go_on(tmp_path, e
     assert int(newest.removeprefix("checkpoint-")) == json.loads(rows[-1])["iteration"]
 
 
+@pytest.mark.deep
 def test_two_processes_do_not_work_on_one_training(tmp_path, environ):
     process = _begun(tmp_path, environ, 1_000_000)
     try:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -87,6 +88,7 @@ def test_an_episode_of_rounds_is_the_run_of_the_policy(cluster, workload, policy
     assert_episode_is_the_run(cluster, workload, policy, protocol, seed)
 
 
+@pytest.mark.deep
 @thoroughly(30)
 @given(st.data(), constrained.clusters, probes, replays | rounds)
 def test_an_episode_keeps_constraints_and_pods_that_run_already(data, cluster, policy, protocol):

@@ -111,6 +111,7 @@ print(end.progress.episodes)
 """
 
 
+@pytest.mark.deep
 def test_training_needs_neither_database_nor_web_nor_gymnasium(tmp_path):
     missing = {"sqlalchemy", "pydantic", "gymnasium", "tensorboardX", "jax", "fastapi", "cma"}
     text = BARE.format(missing=missing, folder=str(tmp_path / "run"))

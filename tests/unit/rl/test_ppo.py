@@ -209,6 +209,7 @@ def test_training_improves_in_a_tiny_world():
     assert figures[-1]["explained"] > 0.5
 
 
+@pytest.mark.deep
 def test_a_warm_start_places_as_its_teacher():
     configuration = small(
         warm_start={"teacher": "best-fit", "steps": 64, "epochs": 20},

@@ -149,6 +149,7 @@ def leaves(value, path=()):
             )
 
 
+@pytest.mark.deep
 def test_whatever_a_file_says_of_constraints_is_read_or_refused(replayed):
     header, arrays = parts(replayed)
     places = [("cluster", key) for key in CLUSTER_KEYS.split()]

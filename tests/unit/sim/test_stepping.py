@@ -238,6 +238,7 @@ def test_an_environment_can_be_given_another_plan():
     )
 
 
+@pytest.mark.deep
 def test_an_environment_of_plain_runs_can_be_given_one_with_constraints():
     labelled = Cluster.of(
         [NodeSpec("hdd", 4000, 900, labels={"disk": "hdd"}), NodeSpec("ssd", 4000, 900)]

@@ -133,6 +133,7 @@ def test_a_state_that_no_learner_returned_is_not_taken_up(states, iteration, nam
         learner.restore({**states[iteration], name: wrong})
 
 
+@pytest.mark.deep
 def test_the_number_of_processes_changes_nothing():
     found = []
     for workers in (1, 2):

@@ -58,6 +58,7 @@ def test_tendencies_show_what_is_taken_more_often_than_by_chance(decisions):
     assert much.taken < much.chance
 
 
+@pytest.mark.deep
 def test_a_sum_of_few_features_can_stand_for_a_net_that_is_one(decisions):
     names = ("behind_on_gpu", "cpu_after")
     plain = distilled(packing(), names, decisions, np.random.default_rng(1))
