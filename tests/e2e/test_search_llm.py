@@ -29,7 +29,7 @@ SMALL = [
     *("--islands", "2", "--tune-every", "0"),
     *("--store", "runs.db", "--time-limit", "60"),
 ]
-WHOLE, HALF = ["--evaluations", "50"], ["--evaluations", "35"]
+WHOLE, HALF = ["--evaluations", "70"], ["--evaluations", "35"]
 
 POLICY = '''"""Fills nodes; CPU beside free GPUs is worth {weight}."""
 
