@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import optax
 
-from podium.errors import MissingError
+from podium.rl.device import device_named
 
 Parameters = Mapping[str, Any]
 
@@ -57,7 +57,7 @@ class Descent:
     """Adam on the arrays that gradients change; its state is plain arrays."""
 
     def __init__(self, learning_rate: float, device: str) -> None:
-        self._device = _device_named(device)
+        self._device = device_named(device)
         self._optimiser = optax.chain(optax.clip_by_global_norm(CLIPPED), optax.adam(learning_rate))
         self._steps = {loss: self._compiled(loss) for loss in (ranking_loss, policy_loss)}
 
@@ -93,15 +93,6 @@ class Descent:
             return parameters, state, values.mean()
 
         return jax.jit(all_steps)
-
-
-def _device_named(name: str) -> Any:
-    try:
-        return jax.devices(name)[0]
-    except RuntimeError as error:
-        raise MissingError(
-            f"JAX finds no {name} on this machine", hint="train with --device cpu"
-        ) from error
 
 
 def _single(parameters: Parameters) -> dict[str, Any]:

@@ -13,9 +13,9 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import MissingError
 from podium.policies.networks.features import CONTEXT_NAMES
 from podium.rl.configuration import Device
+from podium.rl.device import device_named
 from podium.rl.environment.placement import Placement
 from podium.rl.environment.world import World
 from podium.rl.learner import Arrays, Trained, count_of, like
@@ -51,7 +51,7 @@ class PpoLearner:
         self, configuration: Configuration, world: World, seed: int, device: Device
     ) -> None:
         self._configuration, self._world, self._seed = configuration, world, seed
-        self._device = _device_named(device)
+        self._device = device_named(device)
         rules = configuration.environment
         self._environment = Placement(
             world, rules.environments, look_ahead=rules.look_ahead, seed=world.seeds[0]
@@ -208,12 +208,3 @@ def rules_of(configuration: Configuration) -> Rules:
         ppo.epochs, ppo.minibatches, ppo.discount, ppo.trace, ppo.clip, ppo.value_weight,
         ppo.max_gradient,
     )  # fmt: skip
-
-
-def _device_named(name: Device) -> Any:
-    try:
-        return jax.devices(name)[0]
-    except RuntimeError as error:
-        raise MissingError(
-            f"JAX finds no {name} on this machine", hint="train with --device cpu"
-        ) from error
