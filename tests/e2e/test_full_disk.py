@@ -1,27 +1,26 @@
 """Fills the disk under every verb that writes: exit 3 in three lines, and no half of a file."""
 
 import json
-import resource
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.binary import PODIUM, clean_environment, run
+from support.binary import PODIUM, clean_environment, podium_after, run
 
 SMALL = ("--nodes", "20", "--pods", "200")
 MOST_BYTES = 512  # of one file, as on a disk that has no more room
+NO_ROOM = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({MOST_BYTES},) * 2)"
 
 
 def podium_on_full_disk(folder, *arguments):
     """Runs a command that can write no more than a few bytes to any file."""
     return subprocess.run(
-        [*PODIUM, *arguments],
+        [*podium_after(NO_ROOM), *arguments],
         cwd=folder,
         env=clean_environment(folder),
         capture_output=True,
         text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, MOST_BYTES)),
     )
 
 

@@ -2,14 +2,14 @@
 
 import gzip
 import os
-import resource
 import subprocess
 
 import pytest
 
-from support.binary import PODIUM, clean_environment
+from support.binary import clean_environment, podium_after
 
 MEMORY_BYTES = 1 << 30
+POOR = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({MEMORY_BYTES},) * 2)"
 TIME_S = 60  # far more than is needed, on a busy machine too
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -59,10 +59,13 @@ FILES = {
 def run_poor(arguments, folder):
     """Runs the real podium with little memory."""
     return subprocess.run(
-        [*PODIUM, *arguments], cwd=folder, env=clean_environment(folder), capture_output=True,
-        text=True, timeout=TIME_S,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES)),
-    )  # fmt: skip
+        [*podium_after(POOR), *arguments],
+        cwd=folder,
+        env=clean_environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=TIME_S,
+    )
 
 
 def assert_refused(done):

@@ -7,6 +7,14 @@ from pathlib import Path
 
 PODIUM = [str(Path(sys.executable).with_name("podium"))]
 TESTS = Path(__file__).resolve().parents[1]
+# What a child does to itself before it becomes the command. A function that runs after fork would
+# do the same, but libraries with threads that a test has loaded (JAX) warn of every fork.
+FIRST = "import os, sys; {statement}; os.execv(sys.argv[1], sys.argv[1:])"
+
+
+def podium_after(statement):
+    """Gives the command that executes a statement of Python and then is podium."""
+    return [sys.executable, "-c", FIRST.format(statement=statement), *PODIUM]
 
 
 def run(command, folder, **environ):

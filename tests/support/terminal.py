@@ -1,15 +1,16 @@
 """Runs the real `podium` on a terminal, and interrupts it."""
 
-import fcntl
 import os
 import pty
 import select
 import signal
 import subprocess
-import termios
 import time
 
-from support.binary import PODIUM, clean_environment
+from support.binary import PODIUM, clean_environment, podium_after
+
+# Makes the terminal the process's own, so that ctrl-C becomes a signal there.
+OWN_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
 
 
 def words_on_terminal(arguments, folder):
@@ -56,14 +57,13 @@ def pressed_ctrl_c(arguments, folder, *, cue, after_s=3.0, deadline_s=60.0):
     ours, theirs = pty.openpty()
     environment = clean_environment(folder, TERM="xterm-256color", COLUMNS="120")
     process = subprocess.Popen(
-        [*PODIUM, *arguments],
+        [*podium_after(OWN_TERMINAL), *arguments],
         cwd=folder,
         env=environment,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # ctrl-C becomes a signal there
     )
     os.close(theirs)
     try:
