@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UnknownName, UsageError
-from podium.experiments.control import Searched, best_of_run, controls_of, corrupt, spent
+from podium.experiments.control import Searched, controls_of, corrupt, spent
 from podium.experiments.listener import SILENT, Listener, Notes, announce_compilation
 from podium.experiments.places import blaming
+from podium.experiments.runs import best_of_run
 from podium.experiments.search import warn_of_walls
 from podium.experiments.search_plan import MeansRequest, means_of
 from podium.experiments.training import absolute, folder_of, read_as, with_digest

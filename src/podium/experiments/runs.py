@@ -142,6 +142,21 @@ def best_candidates(store: Store, record: RunRecord, count: int) -> list[Candida
     return found
 
 
+def best_of_run(store: Store, record: RunRecord, count: int = 1) -> list[CandidateRecord]:
+    """Lists the best candidates of a run, the winner that was chosen first.
+
+    Raises:
+        UsageError: none was accepted.
+    """
+    found = best_candidates(store, record, count)
+    if not found:
+        raise UsageError(
+            f"run {record.id} has no accepted candidate",
+            hint=f"podium search resume {record.id} continues the search",
+        )
+    return found
+
+
 def keep_simulation(
     settings: Settings, inputs: Inputs, found: Simulation, keeping: Keeping
 ) -> RunRecord:

@@ -151,7 +151,8 @@ def work_on(
         search.get_ready()
         warn_of_walls(listener, search.missing_walls)
         listener.status(f"run {record.id} in {record.folder}")
-        warn_of_ranking(listener, search.rank(means.workers))
+        if means.is_validating:
+            warn_of_ranking(listener, search.rank(means.workers))
         search.go(budget)
         summary, best = search.progress().summary(), search.best
     text = None if best is None else best.text

@@ -29,7 +29,7 @@ from podium.store import CandidateRecord
 
 Arm = Literal["tuned", "random"]
 ARMS: tuple[Arm, ...] = ("tuned", "random")
-TITLES: dict[Arm, str] = {"tuned": "tuned seed", "random": "random drawing"}
+TITLES: dict[str, str] = {"tuned": "tuned seed", "random": "random drawing"}
 """What the best of an arm is called where policies are compared."""
 
 Origin = Literal["written", "tuned", "found"]
@@ -76,20 +76,24 @@ def _is_found(title: str) -> bool:
     return number.isdigit() and len(run) == 8 and all(each in "0123456789abcdef" for each in run)
 
 
-def random_plan(plan: RunPlan, evaluations: int) -> RunPlan:
+def random_plan(plan: RunPlan) -> RunPlan:
     """Plans random drawing: the same cases and the same grammar, without parents or tuning."""
-    return replace(plan_of("random", plan, evaluations), options={})
+    return replace(plan_of("random", plan), options={})
 
 
-def tuning_plan(plan: RunPlan, evaluations: int, fitness: Mapping[str, float]) -> RunPlan:
+def tuning_plan(
+    plan: RunPlan, evaluations: int, fitness: Mapping[str, float],
+    formulas: Mapping[str, str] | None = None,
+) -> RunPlan:  # fmt: skip
     """Plans the first round of tuning: the best formulas, with a third of the evaluations.
 
     Args:
         plan: of the search.
         evaluations: of both rounds.
         fitness: of formulas as they were written, where the search judged them.
+        formulas: by name; None: all that people wrote.
     """
-    texts = written_seeds(plan)
+    texts = written_seeds(plan) if formulas is None else dict(formulas)
     unknown = [title for title in texts if title not in fitness]
     ranked = sorted(texts.keys() - set(unknown), key=lambda title: (-fitness[title], title))
     chosen = [(each, tunable_text(texts[each])) for each in (*ranked[:MOST_TRIED], *unknown)]
@@ -179,7 +183,7 @@ def _moved(text: str, rng: np.random.Generator) -> str:
 class Control:
     """The best of one arm."""
 
-    arm: Arm
+    arm: str
     text: str
     source: str  # the formula that was tuned; of a drawn program, its candidate
     runs: tuple[str, ...]

@@ -6,17 +6,13 @@ are known, may do as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from podium.errors import UnknownName
-from podium.evaluation.paired import Difference, sign_flip_p
-from podium.search.candidate.constants import read_constants
-from podium.search.generators.genetic.seeds import seeds
-from podium.search.program.parameters import with_tunables
-from podium.search.program.writer import write
+from podium.evaluation.paired import Difference, exchange_p, lead_of
 from podium.search.run.plan import RANDOM, RunPlan, Tuning
 
 STRATEGIES = {
@@ -28,24 +24,21 @@ STRATEGIES = {
 }
 
 
-def plan_of(arm: str, base: RunPlan, evaluations: int) -> RunPlan:
-    """Derives the plan of a strategy from the plan that all strategies share."""
-    if arm not in STRATEGIES:
-        raise UnknownName.among("arm", arm, STRATEGIES)
+def check_strategies(names: Sequence[str]) -> None:
+    """Refuses names that no strategy has."""
+    for name in names:
+        if name not in STRATEGIES:
+            raise UnknownName.among("arm", name, STRATEGIES)
+
+
+def plan_of(arm: str, base: RunPlan) -> RunPlan:
+    """Derives the plan of a strategy that writes candidates from the plan that all share."""
+    check_strategies([arm])
     if arm == "random":
         return replace(
             base, generators=(("random", 1.0),), start=RANDOM, starters=(), tuning=Tuning(0)
         )
-    if arm == "tuned":
-        return _tuned(base, evaluations)
     return replace(base, generators=((arm, 1.0),))
-
-
-def _tuned(base: RunPlan, evaluations: int) -> RunPlan:
-    texts = [(name, write(with_tunables(program))) for name, program in seeds().items()]
-    count = sum(bool(read_constants(text)) for _, text in texts)
-    each = max(10, (evaluations - len(texts)) // count - 1)
-    return replace(base, generators=(), start=RANDOM, starters=tuple(texts), tuning=Tuning(1, each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +47,7 @@ class StrategyRun:
 
     arm: str
     seed: int
-    run_id: str
+    run_id: str  # of two, where a strategy has two rounds
     evaluations: int
     seconds: float
     fitness: float  # of the best, on the training set
@@ -62,6 +55,8 @@ class StrategyRun:
     baseline: float  # of fgd there
     complexity: int
     missing_walls: tuple[str, ...] = ()  # of the sandbox
+    figures: Mapping[str, float] = field(default_factory=dict)  # means on held-out seeds
+    source: str = ""  # the formula that was tuned, or the candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ class Row:
     evaluations: float
     seconds: float
     complexity: float
-    lead: float | None = None  # of the first strategy over this one, paired by seed
+    lead: float | None = None  # of the first strategy over this one
     lead_low: float | None = None
     lead_high: float | None = None
     p_value: float | None = None
@@ -99,14 +94,13 @@ def _row(own: Sequence[StrategyRun], first: Sequence[StrategyRun], rng: np.rando
         own_mean.mean - _mean(own, "baseline"), _mean(own, "evaluations"),
         _mean(own, "seconds"), _mean(own, "complexity"),
     )  # fmt: skip
-    by_seed = {each.seed: each.validation for each in own}
-    apart = np.array([e.validation - by_seed[e.seed] for e in first if e.seed in by_seed])
-    if own is first or not len(apart):
+    if own is first:
         return row
-    lead = Difference.of(apart, rng)
+    others = np.array([each.validation for each in first])
+    lead = lead_of(others, values, rng)
     return replace(
         row, lead=lead.mean, lead_low=lead.low, lead_high=lead.high,
-        p_value=sign_flip_p(apart, rng),
+        p_value=exchange_p(others, values, rng),
     )  # fmt: skip
 
 

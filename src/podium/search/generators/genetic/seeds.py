@@ -15,6 +15,9 @@ from podium.search.program.reader import parse
 BUILTIN = ("first_fit", "best_fit", "dot_product", "funsearch_best_fit", "gpu_packing")
 """Built-in policies that can be bred as they are."""
 
+OWN = ("fed", "typical")
+"""Formulas of Podium's authors, made of ingredients; the others are published, or packing terms."""
+
 _PACKED = '''"""Fills GPUs in use before free ones.
 
 After GpuPackingScore of hkust-adsl/kubernetes-scheduler-simulator.
