@@ -28,6 +28,9 @@ MOST_STARTERS = 24
 DEEPER = 3
 """The best so far is tuned with so many times the evaluations that others get."""
 
+FIRST = 120
+"""Evaluations for the numbers of one of the best seeds, before much is bred from it."""
+
 MOST_WORKERS = 8
 """Most processes per core: each takes its memory, and more do not judge faster."""
 
@@ -102,7 +105,8 @@ def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SIL
         find_starters(settings, request.policies, request.origin), request.batch,
         IslandSettings(islands=request.islands),
         Tuning(
-            request.tune_every, request.tune_evaluations, deep=DEEPER * request.tune_evaluations
+            request.tune_every, request.tune_evaluations, deep=DEEPER * request.tune_evaluations,
+            first=min(FIRST, DEEPER * request.tune_evaluations),
         ),
         request.may_hold or fitness_named(fitness).may_hold, request.largest,
         generator_options(settings, writers), request.ingredients,

@@ -120,6 +120,9 @@ def plans_of(
         ingredients=request.ingredients,
     )  # fmt: skip
     base = plan_of(settings, asked, listener)
+    formulas = _formulas(base)
+    if formulas is not None and request.start is None:  # all arms begin with the same
+        base = replace(base, starters=tuple(formulas.items()))
     plans = tuple(replace(base, seed=request.seed + i) for i in range(request.runs))
     return StrategiesPlan(request.names, plans, request.evaluations, held_out)
 

@@ -30,6 +30,9 @@ from podium.store import CandidateRecord
 HEADSTART = 2
 """Constants are tuned early: as if so many batches more had been bred."""
 
+OPENING = 6
+"""While a seed is tuned first, batches are so many times smaller: a generation waits for three."""
+
 JUDGED_SHARE = 0.75
 """About how many of the candidates in flight take an evaluation; others are known already."""
 
@@ -104,11 +107,13 @@ class History:
         if self.notes is not None and later >= self.first - plan.ahead:
             asked = asked_ahead(plan, archive, later)
             self.asked[later] = tuple(self._worded(each) for each in asked)
+        is_opening = self.tunings.is_opening(archive)
         # Strategies draw in the order of batches, whether a plan is needed or not.
         variants = tuning_batch(plan, archive, index, self.tunings, self._points_left(index))
         if index < self.first:
             return
-        bred = [self._worded(each) for each in next_batch(plan, archive, index)]
+        count = max(1, plan.batch // OPENING) if is_opening else plan.batch
+        bred = [self._worded(each) for each in next_batch(plan, archive, index)[:count]]
         self.plans[index] = BatchPlan(index, (*bred, *variants), self._context())
 
     def _points_left(self, index: int) -> int:
@@ -116,7 +121,7 @@ class History:
         tuning = self.plan.tuning
         if not tuning.every or index % tuning.every:
             return 0
-        if not self.plan.generators:
+        if not self.plan.generators or self.tunings.is_opening(self.archive):
             return self.plan.batch
         batches = index - self.archive.batches + 1 + HEADSTART
         expected = self.evaluations + JUDGED_SHARE * self.plan.batch * batches

@@ -47,6 +47,9 @@ class Tuning:
     # Of every other tuning, which is that of the best so far; 0: all are alike, and only declared
     # constants are tuned, as in runs begun before.
     deep: int = 0
+    # Of one of the best seeds, which is tuned before anything else, in small batches; 0: three of
+    # them have their turns, as in runs begun before.
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +234,7 @@ _CUSTOMS: _Checks = dict.fromkeys(
 )
 _TUNING: _Checks = {
     "every": _is_count, "evaluations": _is_count, "share": _is_positive, "deep": _is_count,
+    "first": _is_count,
 }  # fmt: skip
 _PIPELINE: _Checks = dict.fromkeys(("lag", "ahead"), _is_lead)
 _OPTIONS: Mapping[str, _Checks] = {

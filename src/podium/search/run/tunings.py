@@ -39,6 +39,9 @@ MOST_CONSTANTS = 24
 SEEDS_FIRST = 3
 """So many of the seeds are tuned before anything that was bred from them."""
 
+ALIKE = 0.5
+"""Of seeds that differ by less in fitness, the one with most numbers has most to gain by tuning."""
+
 MOST_RESTARTS = 3
 DIGITS = 4
 WORST = 1e9  # the loss of a variant that was refused before its first case
@@ -91,6 +94,13 @@ class Tunings:
         """Returns whether a generation is being judged."""
         return any(each.pending for each in self._subjects)
 
+    def is_opening(self, archive: Archive) -> bool:
+        """Returns whether a seed is still being tuned, which comes before all else."""
+        tuning = self._plan.tuning
+        if not (tuning.first and tuning.every and self._plan.generators and archive.seeds):
+            return False
+        return not self._begun or (len(self._begun) == 1 and bool(self._subjects))
+
     def end_batch(self, records: Iterable[CandidateRecord]) -> None:
         """Tells every strategy what became of its generation."""
         rows = {each.number: each for each in records if each.kind == TUNED}
@@ -108,7 +118,8 @@ class Tunings:
     def generation(self, archive: Archive, numbers: Sequence[int]) -> dict[int, Variant]:
         """Draws the next generation of a tuning for the given numbers; nothing if none is left."""
         ready = next((each for each in self._subjects if not each.pending), None)
-        subject = ready or self._begin(archive, len(numbers))
+        is_alone = bool(self._begun) and self.is_opening(archive)
+        subject = ready if ready or is_alone else self._begin(archive, len(numbers))
         if subject is None:
             return {}
         subject.pending = dict(zip(numbers, subject.strategy.ask(), strict=True))
@@ -129,14 +140,16 @@ class Tunings:
         island, member, text = found
         times = self._begun.count(member.number)
         is_deep = self._is_deep and member is archive.best
+        is_first = self.is_opening(archive)
         self._begun.append(member.number)
         constants = tunables(text)
         start = [part_of(each) for each in constants]
         seed = (self._plan.seed, member.number, times, _STREAM)
         sigma = AGAIN if times else NEAR if is_deep else SIGMA
         strategy = CmaEs(start, sigma, points, seed)
-        most = self._plan.tuning.deep if is_deep else self._plan.tuning.evaluations
-        if self._plan.generators and not is_deep:  # who only tunes has all the time
+        tuning = self._plan.tuning
+        most = tuning.first if is_first else tuning.deep if is_deep else tuning.evaluations
+        if self._plan.generators and not (is_deep or is_first):  # who only tunes has all the time
             most = max(points, cost_of(text, most))
         subject = Subject(
             member.number, island.index, text, constants, strategy, member.fitness, member.cases,
@@ -149,8 +162,7 @@ class Tunings:
         """Finds what to tune next: some seeds, then the best of each island in turn, then again."""
         islands = archive.islands
         turn = islands[len(self._begun) % len(islands)]
-        ranked = sorted(archive.seeds, key=lambda each: each.key(), reverse=True)
-        for member in ranked[:SEEDS_FIRST]:
+        for member in self._seeds(archive):
             if member.number not in self._begun and tunables(text := self._text(member)):
                 return islands[0], member, text
         if self._is_deep and (found := self._best(archive)):
@@ -160,6 +172,14 @@ class Tunings:
                 if not self._is_known(archive, member) and tunables(member.text):
                     return island, member, member.text
         return self._best(archive)
+
+    def _seeds(self, archive: Archive) -> list[Member]:
+        """Lists the seeds that are tuned before anything else."""
+        ranked = sorted(archive.seeds, key=lambda each: each.key(), reverse=True)
+        if not (self._plan.tuning.first and self._plan.generators and ranked):
+            return ranked[:SEEDS_FIRST]
+        near = [each for each in ranked if each.fitness >= ranked[0].fitness - ALIKE]
+        return [max(near, key=lambda each: len(tunables(self._text(each))))]
 
     @property
     def _is_deep(self) -> bool:
