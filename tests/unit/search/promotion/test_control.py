@@ -49,11 +49,11 @@ def test_people_wrote_the_seeds_and_the_files_that_a_run_began_with():
 
 def test_arms_keep_the_training_set_and_the_rule_of_the_run():
     plan = replace(PLAN_OF_TESTS, options={"command": {"command": "secret"}}, may_hold=True)
-    for arm in (random_plan(plan, 400), tuning_plan(plan, 400, {})):
+    for arm in (random_plan(plan), tuning_plan(plan, 400, {})):
         same = ("training", "fitness", "seed", "may_hold", "largest")
         assert all(getattr(arm, name) == getattr(plan, name) for name in same)
         assert arm.options == {}
-    assert random_plan(plan, 400).generators == (("random", 1.0),)
+    assert random_plan(plan).generators == (("random", 1.0),)
 
 
 def test_the_first_round_tunes_the_best_formulas_with_a_third_of_the_evaluations():
