@@ -95,11 +95,13 @@ class Tunings:
         return any(each.pending for each in self._subjects)
 
     def is_opening(self, archive: Archive) -> bool:
-        """Returns whether a seed is still being tuned, which comes before all else."""
+        """Returns whether a seed is still to be tuned, or being tuned, before all else."""
         tuning = self._plan.tuning
-        if not (tuning.first and tuning.every and self._plan.generators and archive.seeds):
+        if not (tuning.first and tuning.every and self._plan.generators):
             return False
-        return not self._begun or (len(self._begun) == 1 and bool(self._subjects))
+        if self._begun:
+            return len(self._begun) == 1 and bool(self._subjects)
+        return any(tunables(self._text(each)) for each in self._seeds(archive))
 
     def end_batch(self, records: Iterable[CandidateRecord]) -> None:
         """Tells every strategy what became of its generation."""

@@ -173,3 +173,46 @@ def test_a_seed_without_numbers_is_passed_over():
     plain = f"{HEAD}def score(pod, node):\n    return -node.gpu_count\n"
     archive = archive_of(member(1, 60.0, text=plain), plan=DEEP, is_seed=True)
     assert Tunings(DEEP).generation(archive, range(POINTS)) == {}
+
+
+FIRST = replace(PLAN, tuning=Tuning(evaluations=POINTS, deep=3 * POINTS, first=2 * POINTS))
+
+
+def test_the_seed_with_most_numbers_of_those_about_as_good_is_tuned_alone_at_first():
+    archive = archive_of(
+        member(1, 60.0, text=TEXT), member(2, 59.9, text=OPEN), member(3, 50.0, text=OPEN),
+        plan=FIRST, is_seed=True,
+    )  # fmt: skip
+    tunings = Tunings(FIRST)
+    for batch in range(2):
+        assert tunings.is_opening(archive)
+        variants = tunings.generation(archive, range(100 * batch, 100 * batch + POINTS))
+        assert {each.parent for each in variants.values()} == {2}
+        assert tunings.generation(archive, range(100 * batch + 50, 100 * batch + 50 + POINTS)) == {}
+        tunings.end_batch(rows(variants, lambda **_: 1.0))
+    assert not tunings.is_opening(archive)
+    after = [
+        tunings.generation(archive, range(begin, begin + POINTS)) for begin in (300, 400)
+    ]  # fmt: skip
+    assert all(after)  # others have their turns side by side again
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        DEEP,
+        replace(FIRST, generators=()),
+        replace(FIRST, tuning=replace(FIRST.tuning, every=0)),
+    ],
+    ids=["begun before", "nothing is bred", "nothing is tuned"],
+)
+def test_nothing_comes_first_unless_the_plan_says_so(plan):
+    archive = archive_of(member(1, 60.0, text=TEXT), plan=plan, is_seed=True)
+    assert not Tunings(plan).is_opening(archive)
+
+
+def test_a_run_without_numbers_to_tune_begins_at_once():
+    plain = f"{HEAD}def score(pod, node):\n    return -node.gpu_count\n"
+    seeds = archive_of(member(1, 60.0, text=plain), plan=FIRST, is_seed=True)
+    assert not Tunings(FIRST).is_opening(seeds)
+    assert not Tunings(FIRST).is_opening(archive_of(member(1, text=TEXT), plan=FIRST))
