@@ -16,18 +16,17 @@ search changed:
 
 On held-out seeds, GPU allocation at 130 % arrived load is 95.42 (percent). Its controls:
 
-    tuned seed (typical)       95.02  lead +0.41 (+0.39 to +0.42), p = 0.0020, 600 evaluations
-                                     at 100 % +0.03 (+0.00 to +0.05)
-    random drawing             95.02  lead +0.41 (+0.40 to +0.42), p = 0.0020, 600 evaluations
-                                     at 100 % +0.13 (+0.11 to +0.14)
+    tuned seed (typical)       95.32  lead +0.11 (+0.10 to +0.12), p = 0.0020, 5,809 evaluations
+                                     at 100 % -0.13 (-0.15 to -0.12)
+    random drawing             95.00  lead +0.43 (+0.42 to +0.44), p = 0.0020, 5,809 evaluations
+                                     at 100 % +0.14 (+0.13 to +0.15)
 
 It is called found: it beats its tuned seed by more than chance.
 
-The controls were run after the search, on its training cases, with 600 evaluations each, a
-tenth of what it had. The formula typical tuned alone, five numbers with 200 evaluations, comes
-closer: on the six named traces and the seeds 2000 to 2019 it reaches 94.08 at 130 % and 93.03
-at 100 %, this policy 94.29 and 93.11, fgd 92.89 and 91.64. On perturbed clusters, where the
-policy leads fgd by 2.43, the tuned seed leads the policy on most traces, by 0.3 on average.
+The lead over the tuned seed is small: on the six named traces and the seeds 2000 to 2019 it
+reaches 94.29 at 130 %, typical tuned as long 94.17, random drawing 93.62 and fgd 92.89. At
+100 % the tuned seed is better, 93.56 against 93.11, by its 2.6 points on gpuspec33; and on
+perturbed clusters, where the policy leads fgd by 2.43, by 0.08 (0.03 to 0.14).
 
 Found by a search (run 21cdffbd, candidate 22536, generator genetic, seed 1000, 5,809
 evaluations, 347 s, 19 generations from typical), and reduced from 345 parts to 246. Fitness: 1
