@@ -132,6 +132,35 @@ def test_arms_are_compared_on_held_out_cases(tmp_path):
     assert all(0 < each["validation"] <= 100 for each in found["runs"])
 
 
+@pytest.mark.deep
+def test_a_comparison_finds_its_runs_again_and_adds_what_is_missing(tmp_path):
+    given = (
+        "--evaluations",
+        "20",
+        "--seeds",
+        "1",
+        *DRAWN,
+        *STORE,
+        "--ingredients",
+        "none",
+        "--json",
+    )
+    whole = ("--validate-on", "openb", "--validation-seeds", "1")
+    outcomes = []
+    for arguments in (("tuned", "--runs", "1"), ("random", "tuned", "--runs", "1", *whole)):
+        done = podium(tmp_path, "compare", *arguments, *given)
+        assert done.returncode == 0, done.stderr
+        outcomes.append({each["arm"]: each for each in json.loads(done.stdout)["runs"]})
+    first, both = outcomes
+    assert both["tuned"]["run_id"] == first["tuned"]["run_id"]
+    assert both["tuned"]["fitness"] == first["tuned"]["fitness"]
+    assert both["tuned"]["source"] not in ("fed", "typical")  # these are made of ingredients
+    assert set(both["random"]["figures"]) >= {"allocation_100", "allocation_130"}
+    with open_store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        made = {part for each in both.values() for part in each["run_id"].split()}
+        assert {each.id for each in store.runs.all()} == made
+
+
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
     """Holds two files of one's own, and a run that was trained on them by relative paths."""

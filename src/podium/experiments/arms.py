@@ -6,6 +6,9 @@ that people wrote.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,7 +43,15 @@ class Contest:
 
     def marks(self, arm: str, turn: int) -> dict[str, Any]:
         """Describes one run of an arm, so that it is found again."""
-        return {"of": self.of, "arm": arm, "round": turn, "evaluations": self.evaluations}
+        marks = {"of": self.of, "arm": arm, "round": turn, "evaluations": self.evaluations}
+        options = self.plan.options.get(arm)  # of a model or a command: another one is another arm
+        return marks if options is None else marks | {"options": self._digest(options)}
+
+    def _digest(self, options: Mapping[str, Any]) -> str:
+        from podium.settings import secrets_of
+
+        shown = secrets_of(self.settings, os.environ, []).hide_all(dict(options))
+        return text_digest(json.dumps(shown, sort_keys=True, default=str))
 
     def kept(self, arm: str, turn: int = 1) -> RunRecord | None:
         """Finds the run of an arm in the store."""
@@ -52,6 +63,11 @@ class Contest:
         """Returns whether an arm was run to its end."""
         last = (self.kept(arm, 2) if arm == "tuned" else None) or self.kept(arm)
         return last is not None and _is_finished(last)
+
+
+def text_digest(text: str) -> str:
+    """Digests a text, to find again what belongs to it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def best_of_arm(contest: Contest, arm: str, listener: Listener) -> Control:

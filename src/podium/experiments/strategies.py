@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -10,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UsageError
-from podium.experiments.arms import Contest, best_of_arm, judged_seeds
+from podium.experiments.arms import Contest, best_of_arm, judged_seeds, text_digest
 from podium.experiments.listener import SILENT, Listener, announce_compilation
 from podium.experiments.places import blaming
 from podium.experiments.search import warn_of_walls
@@ -73,10 +72,14 @@ class StrategiesPlan:
         ]  # fmt: skip
 
 
+_OF_ARMS = ("generators", "options")
+"""What of a plan is not shared by the strategies."""
+
+
 def _digest(plan: RunPlan) -> str:
-    """Names a comparison by its plan, so that the same one finds its runs again."""
-    written = json.dumps(plan.as_object(), sort_keys=True, default=str)
-    return f"comparison {hashlib.sha256(written.encode()).hexdigest()[:12]}"
+    """Names a comparison by what its runs share, so that another one finds them again."""
+    shared = {name: each for name, each in plan.as_object().items() if name not in _OF_ARMS}
+    return f"comparison {text_digest(json.dumps(shared, sort_keys=True))}"
 
 
 def _formulas(plan: RunPlan) -> dict[str, str] | None:

@@ -50,6 +50,8 @@ def refused(runner, monkeypatch, tmp_path):
         (("compare", "command"), "add --command PROGRAM"),
         (("compare", "--command", "cat"), "--command only applies to the generator command"),
         (("compare", "--model", "m"), "--model is for language models"),
+        (("compare", "--validate-on", "opnb"), 'held-out trace "opnb"'),
+        (("compare", "--validate-on", "opnb"), "flag --validate-on"),
         (("run", "--generator", "gentic"), "did you mean genetic"),
         (("run", "--replay", "nope.jsonl"), "--replay is for language models"),
         (("run", "--price", "foo"), "--price is for language models"),
