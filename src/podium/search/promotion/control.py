@@ -25,6 +25,7 @@ from podium.search.promotion.authorship import Authorship
 from podium.search.promotion.decision import SENSES, Rule
 from podium.search.run.plan import RANDOM, RunPlan, Tuning
 from podium.search.run.strategies import plan_of
+from podium.search.run.tunings import ALIKE
 from podium.store import CandidateRecord
 
 Arm = Literal["tuned", "random"]
@@ -147,7 +148,10 @@ def tunable_text(text: str) -> str:
 
 
 def _leaders(rows: Sequence[CandidateRecord]) -> list[tuple[str, str]]:
-    """Lists formulas with constants by the best fitness each reached, with that text."""
+    """Lists formulas with constants by the best fitness each reached, with that text.
+
+    Of those about as good as the best, the one with most numbers has most to gain, and is first.
+    """
     by_number = {each.number: each for each in rows}
     best: dict[str, CandidateRecord] = {}
     for row in rows:
@@ -156,8 +160,15 @@ def _leaders(rows: Sequence[CandidateRecord]) -> list[tuple[str, str]]:
         title = root_of(row, by_number).source
         if title not in best or row.fitness > (best[title].fitness or 0.0):
             best[title] = row
-    ranked = sorted(best.items(), key=lambda item: (-(item[1].fitness or 0.0), item[0]))
-    return [(title, row.text) for title, row in ranked]
+    highest = max((row.fitness or 0.0 for row in best.values()), default=0.0)
+
+    def rank(item: tuple[str, CandidateRecord]) -> tuple[float, float, str]:
+        title, row = item
+        fitness = row.fitness or 0.0
+        numbers = len(read_constants(row.text)) if fitness >= highest - ALIKE else 0
+        return -numbers, -fitness, title
+
+    return [(title, row.text) for title, row in sorted(best.items(), key=rank)]
 
 
 def root_of(row: CandidateRecord, by_number: Mapping[int, CandidateRecord]) -> CandidateRecord:

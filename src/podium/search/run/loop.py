@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from podium.search.generators.generator import Generator, Proposal, Spent
@@ -21,10 +21,10 @@ from podium.search.population import Archive, Member
 from podium.search.run.batch import Sample
 from podium.search.run.budget import Allowance, Ending, allowance_of
 from podium.search.run.executor import Executor
-from podium.search.run.folder import BEST, MOST_BATCHES, RANKING, STATE, SearchFolder
+from podium.search.run.folder import MOST_BATCHES, RANKING, STATE, SearchFolder
 from podium.search.run.history import History
 from podium.search.run.plan import Budget, RunPlan
-from podium.search.run.progress import Chosen, Progress, Tally, Validated
+from podium.search.run.progress import Progress, Tally
 from podium.search.run.records import (
     Known,
     judged,
@@ -35,8 +35,9 @@ from podium.search.run.records import (
     task_of,
 )
 from podium.search.run.requests import Requests
-from podium.search.run.selection import MOST_ALIKE, Measure, Selection
-from podium.search.run.validator import BestCheck, Validate
+from podium.search.run.selection import Measure
+from podium.search.run.validator import Validate
+from podium.search.run.winner import Winner
 from podium.store import CandidateRecord, Store
 from podium.store.records import JUDGED
 from podium.store.run_status import Stopwatch
@@ -48,9 +49,6 @@ LOOK_S = 0.25
 
 POLL_S = 0.02
 """The longest wait for workers while a model may answer too."""
-
-START_S, CLOSING_SHARE = 8.0, 0.1
-"""What is kept back of the time of a run to choose its winner: a start, and this share at most."""
 
 WRITTEN_AT_ONCE = 8
 """Candidates that are stored together before workers get them."""
@@ -79,8 +77,6 @@ class Search:
     plan: RunPlan
     parts: Parts
     tally: Tally = field(default_factory=Tally)
-    validated: Validated | None = None
-    chosen: Chosen | None = None  # on the selection set, once a session is over
     missing_walls: tuple[str, ...] = ()  # of the sandbox, in any session
     ranking: Ranking | None = None  # how well the training set ranks
     history: History = field(init=False)
@@ -88,8 +84,7 @@ class Search:
     _stopwatch: Stopwatch = field(init=False)
     _known: Known = field(init=False)
     _requests: Requests = field(init=False)
-    _selection: Selection = field(init=False)
-    _checks: BestCheck = field(init=False)
+    winner: Winner = field(init=False)
     _baseline: list[dict[str, float]] = field(default_factory=list)
     _baseline_fitness: float = field(init=False, default=0.0)
     _done: Tally = field(default_factory=Tally)  # of whole batches alone
@@ -100,9 +95,8 @@ class Search:
     def __post_init__(self) -> None:
         state = self.parts.folder.state()
         self._end = Ending(self.run_id)
-        self._checks = BestCheck(self.parts.validate)
-        most_alike = MOST_ALIKE if self.plan.tuning.deep else None  # who tunes deep has many
-        self._selection = Selection(self.parts.measure, self.plan.finalists, most_alike)
+        parts = self.parts
+        self.winner = Winner.of(self.plan, parts.folder, parts.measure, parts.validate)
         whole: int = state.get("batches", 0)
         self.history = History(self.plan, self.parts.starters, whole)
         self._requests = Requests(self.plan, self.parts.generators, self.history, self._open)
@@ -145,7 +139,7 @@ class Search:
     @property
     def best(self) -> Member | None:
         """Returns the winner so far: the chosen one, else the best by training."""
-        return self.chosen.member if self.chosen else self.archive.best
+        return self.winner.among(self.archive)
 
     def go(self, budget: Budget) -> None:
         """Searches until the budget or a generator is used up."""
@@ -173,11 +167,11 @@ class Search:
 
     def progress(self) -> Progress:
         """Returns the progress of the run at this moment."""
-        self.validated = self._checks.last() or self.validated
+        winner = self.winner
         return Progress(
             self.run_id, self.seconds, self._stopwatch.rate(self.tally.evaluations), self.tally,
-            self.archive, self._baseline_fitness, self.validated, self.missing_walls, self.chosen,
-            self.ranking,
+            self.archive, self._baseline_fitness, winner.validated, self.missing_walls,
+            winner.chosen, self.ranking,
         )  # fmt: skip
 
     @property
@@ -192,16 +186,10 @@ class Search:
 
     def _is_over(self, budget: Budget) -> bool:
         best = self.archive.best
-        by_then_s = self.seconds + self._closing_s(budget)
+        closing_s = self.winner.closing_s(budget, self.tally.seconds_per_evaluation)
+        by_then_s = self.seconds + closing_s
         self._end.check_budget(budget, by_then_s, best.fitness if best is not None else None)
         return bool(self.ending) and (self._last is None or self.archive.batches >= self._last)
-
-    def _closing_s(self, budget: Budget) -> float:
-        """Estimates how long it takes to choose the winner, which the time of a run includes."""
-        if budget.seconds is None or self.parts.measure is None:
-            return 0.0
-        needed_s = self.plan.finalists * self.tally.seconds_per_evaluation
-        return min(CLOSING_SHARE * budget.seconds, START_S + needed_s)
 
     def _turn(self, budget: Budget, batches: int) -> bool:
         """Sends what may be judged and hears what was; returns False once nothing is left to do."""
@@ -226,10 +214,8 @@ class Search:
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Reads what earlier sessions kept beside the candidates."""
         self._stopwatch = Stopwatch(self.parts.clock, float(state.get("seconds", 0.0)))
-        self.validated = Validated(**state["validated"]) if state.get("validated") else None
-        self._checks.number = self.validated.number if self.validated else None
+        self.winner.restore(state)
         self.missing_walls = tuple(state.get("missing_walls", ()))
-        self._selection.restore(state.get("finalists", ()))
         learned = state.get("learned", {})  # none: an earlier Podium chose by what was known last
         self._requests.learned = {int(batch): dict(saved) for batch, saved in learned.items()}
         for name, saved in state.get("generators", {}).items():
@@ -391,7 +377,7 @@ class Search:
         report_gains(writers, self.archive, rows, self._baseline_fitness)
         self._requests.note_learned()
         self._fold(rows)
-        self._take_best(before)
+        self.winner.take(self.archive.best, before)
         self._save_state()
         self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
         self._show()
@@ -407,24 +393,6 @@ class Search:
         self._requests.end_batch(rows, self._done.evaluations)
         self.history.end_batch(rows)
 
-    def _take_best(self, before: Member | None) -> None:
-        best = self.archive.best
-        if best is not None and best is not before:
-            self.chosen = None
-            self._keep_best(best)
-
-    def _keep_best(self, best: Member) -> None:
-        self.parts.folder.write_text(BEST, best.text)
-        self._checks.check(best)
-
-    def _choose(self) -> None:
-        """Chooses the winner on the selection set."""
-        if self._selection.measure is None:
-            return
-        self.chosen = self._selection.choose(self.archive)
-        if self.best is not None:
-            self._keep_best(self.best)
-
     def _conclude(self) -> None:
         """Ends a session: what was judged of batches that are not whole counts for the best too."""
         whole, before = self.archive.batches, self.archive.best
@@ -434,9 +402,8 @@ class Search:
                 batches.setdefault(row.batch, []).append(row)
         for batch in sorted(batches):
             self.history.add(sorted(batches[batch], key=lambda each: each.number))
-        self._take_best(before)
-        self._choose()
-        self._checks.finish()
+        self.winner.take(self.archive.best, before)
+        self.winner.choose(self.archive)
         self._save_state(whole)
         self.parts.store.runs.update(self.run_id, summary=self.progress().summary())
         self._show()
@@ -448,11 +415,9 @@ class Search:
     def _save_state(self, batches: int | None = None) -> None:
         whole = self.archive.batches if batches is None else batches
         states = {name: dict(each.state()) for name, each in self.parts.generators.items()}
-        self.validated = self._checks.last() or self.validated
-        checked = asdict(self.validated) if self.validated else None
         self._note_walls()
         self.parts.folder.write(STATE, {
-            "batches": whole, "generators": states, "seconds": self.seconds, "validated": checked,
+            "batches": whole, "generators": states, "seconds": self.seconds,
             "learned": self._requests.learned, "missing_walls": list(self.missing_walls),
-            "finalists": [asdict(each) for each in self._selection.measured.values()],
+            **self.winner.state(),
         })  # fmt: skip

@@ -103,6 +103,13 @@ def test_the_second_round_restarts_the_best_from_where_they_are_and_from_around_
     assert restart_plan(PLAN_OF_TESTS, rows(), 11) is None
 
 
+def test_of_formulas_about_as_good_the_one_with_most_numbers_is_restarted_first():
+    two = "from podium.policies import tunable\nA = tunable(1.0, 0.0, 9.0)\n" + TEXT.format(2.0)
+    found = [*rows(), row(4, two, 94.8, "rich"), row(5, two, 90.0, "far")]
+    plan = restart_plan(PLAN_OF_TESTS, found, 600)
+    assert [title for title, _ in plan.starters] == ["rich~1", "good~1", "rich~2", "rich~3"]
+
+
 @pytest.mark.parametrize(
     ("authorship", "comparisons", "origin"),
     [

@@ -200,7 +200,7 @@ def test_the_best_is_written_down_and_validated_whenever_it_changes(executor, tm
     assert (summary["best"], summary["validated"]) == (best.number, best.number)
     # Who takes the run up again knows it without measuring.
     again = run.search()
-    assert again.validated == search.validated
+    assert again.winner.validated == search.winner.validated
     assert again.progress().summary()["validation_fitness"] == 80.0 + len(seen)
 
 

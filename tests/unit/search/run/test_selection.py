@@ -74,7 +74,7 @@ def test_the_winner_is_chosen_among_the_best_by_training(run):
     assert search.best == finalists[2]
     assert search.archive.best == finalists[0]
     assert (run.folder.path / BEST).read_text() == finalists[2].text
-    assert search.validated.number == finalists[2].number
+    assert search.winner.validated.number == finalists[2].number
     summary = run.store.runs.get("run").summary
     assert (summary["best"], summary["best_by_training"]) == (
         finalists[2].number, finalists[0].number,
@@ -102,7 +102,7 @@ def test_a_run_that_was_stopped_after_a_choice_ends_like_one_that_was_not(
         for budget in budgets:
             search = kept.search(measure=selector.measure)
             search.go(budget)
-        ends.append((search.chosen, kept.rows()))
+        ends.append((search.winner.chosen, kept.rows()))
     assert ends[0] == ends[1]
 
 
@@ -125,7 +125,7 @@ def test_of_equals_the_better_by_training_is_chosen(run):
 def test_nobody_is_chosen_where_everybody_fails(run):
     search = run.search(measure=lambda number, _: Finalist(number, None, 50.0))
     search.go(BUDGET)
-    assert search.chosen is None
+    assert search.winner.chosen is None
     assert search.best == search.archive.best
     assert chosen_of([], []) is None
 

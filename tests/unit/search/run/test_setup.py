@@ -148,8 +148,8 @@ def test_the_best_is_validated_on_seeds_that_nothing_was_chosen_by(store, tmp_pa
     create_run(store, plan, record)
     with open_search(store, record, replace(MEANS, is_validating=True)) as search:
         search.go(Budget(evaluations=1))
-        assert search.validated.number == search.archive.best.number
-        assert 0 < search.validated.fitness <= 100
+        assert search.winner.validated.number == search.archive.best.number
+        assert 0 < search.winner.validated.fitness <= 100
 
 
 def test_what_is_known_to_be_secret_is_kept_nowhere_and_asked_for_again(store, tmp_path):
