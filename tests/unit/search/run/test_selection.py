@@ -88,7 +88,7 @@ def test_a_session_that_has_nothing_left_to_do_chooses_the_same_and_measures_not
     first.go(BUDGET)
     again = run.search(measure=measure)
     again.go(BUDGET)
-    assert again.chosen == first.chosen
+    assert again.winner.chosen == first.winner.chosen
     assert len(order) == 4
 
 
