@@ -123,7 +123,8 @@ def search(  # noqa: PLR0913 - the options of the command
         nodes: draws so many nodes of a trace's cluster.
         cluster: a name or a file whose nodes are used instead, for traces without nodes.
         load: divides the time between arrivals by this, to learn waiting.
-        held_out: what is never trained on: "seed", or "time:0.3" for the last 30 % of arrivals.
+        held_out: what is never trained on: "seed", "recorded" for the trace itself, or "time:0.3"
+            for the last 30 % of arrivals.
         state: as for `simulate`.
         duration: as for `simulate`.
         topology: as for `simulate`.
@@ -172,7 +173,7 @@ def _cases(
         None if cluster is None else as_reference("cluster", cluster),
         arguments.number_or_none("load", load),
         None if held_out is None
-        else arguments.text("held_out", held_out, "write seed, or time:0.3"),
+        else arguments.text("held_out", held_out, "write seed, recorded, or time:0.3"),
     )  # fmt: skip
 
 
