@@ -205,7 +205,10 @@ class _Attempt:
 
     def log(self) -> Log:
         """Returns what happened."""
-        return self._events.Log(*(column[: self._count] for column in self._log))
+        log, n = self._log, self._count
+        return self._events.Log(
+            log.time_s[:n], log.pod[:n], log.kind[:n], log.node[:n], log.lost_milli[:n]
+        )
 
     def measured(self) -> FunsearchResult:
         """Measures what happened."""
