@@ -28,7 +28,7 @@ from podium.evaluation.splits import (
     selection_seed,
     validation_seed,
 )
-from podium.evaluation.windows import as_demand, between, check_times, drawn
+from podium.evaluation.windows import as_demand, between, check_times, drawn, version
 from podium.files.excerpt import excerpt
 from podium.model import Cluster, Workload
 from podium.policies import Policy
@@ -42,7 +42,7 @@ LEFT_OUT = 0.1
 SCALES = (0.75, 1.0, 1.25)
 _BESIDE = ("names", "labels", "taints", "extended", "blocks", "zones")  # for each node
 # Unknown to runs that were begun before.
-_LATER = ("cluster", "since", "until", "digest", "state", "duration", "topology")
+_LATER = ("cluster", "since", "until", "digest", "state", "duration", "topology", "shift_s")
 _SELECTION_STEP = 50  # from one round of selection seeds to the next
 _PERTURBATION, _SAMPLE = 7, 8  # streams of a seed: to perturb a cluster, to draw a part of it
 
@@ -68,6 +68,8 @@ class Case:
     state: Literal["now", "empty", ""] = ""
     duration: str = ""
     topology: str = ""  # keys, separated by commas
+    # A version of the recorded arrivals instead of stretches: each is moved about so much.
+    shift_s: float = 0.0
 
     @property
     def name(self) -> str:
@@ -88,6 +90,8 @@ class Case:
 
     @property
     def _part(self) -> str:
+        if self.shift_s:
+            return " (version)"
         if self.since:
             return f" (last {100 - 100 * self.since:g} % of the arrivals)"
         return f" (first {100 * self.until:g} % of the arrivals)" if self.until < 1 else ""
@@ -181,6 +185,8 @@ class Case:
             check_times(own)
         if self.split != BY_SEED:
             own = between(own, self.since, self.until)
+        if is_timed and self.shift_s:
+            return version(own, self.seed, self.shift_s)
         return drawn(own, self.seed) if is_timed and not self._is_recorded else own
 
     @property
@@ -328,6 +334,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "is_perturbed": lambda value: isinstance(value, bool),
     "since": lambda value: _is_number(value, 0, 1),
     "until": lambda value: _is_number(value, 0, 1),
+    "shift_s": lambda value: _is_number(value, 0, sys.float_info.max),
 }
 
 
@@ -383,9 +390,10 @@ def trace_cases(templates: Sequence[Case], seeds: int) -> tuple[Case, ...]:
     """Repeats cases on traces with training seeds, so many of each; traces take turns.
 
     Every second round is on perturbed clusters: a formula must not lean on one mix of nodes.
+    Versions of a recorded trace are for its own cluster.
     """
     return tuple(
-        replace(case, seed=FIRST_SEED + i, is_perturbed=i % 2 == 1)
+        replace(case, seed=FIRST_SEED + i, is_perturbed=i % 2 == 1 and not case.shift_s)
         for i in range(seeds)
         for case in templates
     )

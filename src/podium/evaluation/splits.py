@@ -79,6 +79,12 @@ class Split:
 BY_SEED = Split()
 BY_TIME = Split(0.3)
 
+RECORDED = "recorded"
+"""Holds the trace as it was recorded out; what is trained on are versions of it."""
+
+SHIFT_S = 1200.0
+"""By so much the arrivals of a version differ from those recorded."""
+
 
 def read_split(text: str) -> Split:
     """Reads how a trace is split.
@@ -98,6 +104,6 @@ def read_split(text: str) -> Split:
     if not 0 < share < 1:
         raise UsageError(
             f'"{text}" does not say what is held out',
-            hint="write seed, or time:0.3 for the last 30 % of the arrivals",
+            hint="write seed, recorded, or time:0.3 for the last 30 % of the arrivals",
         )
     return Split(share)

@@ -25,7 +25,7 @@ from podium.evaluation.measures import (
 )
 from podium.evaluation.paired import Difference
 from podium.evaluation.splits import BY_SEED, VALIDATION, Split
-from podium.evaluation.waste import MedianPod, details_of, measure_losses
+from podium.evaluation.waste import MedianPod, details_of, measure_in_use, measure_losses
 from podium.policies import Policy, load
 from podium.sim import Result
 from podium.sim.execution import execute
@@ -314,7 +314,8 @@ class _Run:
         if self.result is None:
             return self.measured
         median_pod = MedianPod.of(self.result.plan.trace)
-        return {**self.measured, **details_of(measure_losses(self.result, median_pod))}
+        details = details_of(measure_losses(self.result, median_pod))
+        return {**self.measured, **details, **measure_in_use(self.result)}
 
 
 def _worths(worth: Worth, case: Case, rows: Mapping[str, _Run]) -> dict[str, dict[str, float]]:

@@ -1,9 +1,10 @@
-"""Measures where GPUs were lost when a run ended, and which pods were placed by then."""
+"""Measures where GPUs were lost or in use when a run ended, and which pods were placed by then."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,9 @@ asks for; `idle`: the rest, which median pods could still take.
 
 LOST_PREFIX, PLACED_PREFIX = "lost_", "placed_"
 """Begin the names of losses and placed shares where they stand among other figures."""
+
+IN_USE_PREFIX = "in_use_"
+"""Begins the names of GPUs in use, by model."""
 
 _DIGITS = 3
 _SLACK = 1e-9
@@ -61,6 +65,22 @@ def measure_losses(result: Result, median_pod: MedianPod) -> dict[str, float]:
     return {key: min(100.0, max(0.0, round(value, _DIGITS))) for key, value in found.items()}
 
 
+def measure_in_use(result: Result) -> dict[str, float]:
+    """Counts the GPUs that some pod has at the end, by model, in percent of all GPUs.
+
+    What they draw follows for whoever knows the models: a part of a GPU keeps all of it awake.
+    """
+    nodes, models = result.plan.cluster.nodes, result.plan.cluster.gpu_models
+    is_running, _ = _at_the_end(result)
+    is_gpu = np.arange(nodes["gpu_milli_left"].shape[1]) < nodes["gpu_count"][:, None]
+    is_used = is_gpu & (_free_gpu_milli(result, is_running) < GPU_MILLI)
+    found = dict.fromkeys((f"{IN_USE_PREFIX}{model}" for model in models), 0.0)
+    for number, model in enumerate(models):
+        used = int(is_used[nodes["gpu_model"] == number].sum())
+        found[f"{IN_USE_PREFIX}{model}"] += 100.0 * used / max(1, int(is_gpu.sum()))
+    return found
+
+
 def details_of(losses: Losses) -> dict[str, float]:
     """Names losses and placed shares so that they can stand among the figures of a run.
 
@@ -79,14 +99,21 @@ def without_details(figures: Mapping[str, float]) -> tuple[dict[str, float], Los
     losses = {
         key.removeprefix(LOST_PREFIX).removeprefix(PLACED_PREFIX): value
         for key, value in figures.items()
-        if is_detail(key)
+        if is_detail(key) and not key.startswith(IN_USE_PREFIX)
     }
     return kept, losses
 
 
 def is_detail(key: str) -> bool:
-    """Returns whether a figure is a loss, or the placed share of a class."""
-    return key.startswith((LOST_PREFIX, PLACED_PREFIX))
+    """Returns whether a figure is a loss, the placed share of a class, or GPUs of a model."""
+    return key.startswith((LOST_PREFIX, PLACED_PREFIX, IN_USE_PREFIX))
+
+
+def are_in_use(figures: Mapping[str, Any]) -> bool:
+    """Returns whether the GPUs in use among some figures are no more than there are."""
+    found = [value for key, value in figures.items() if key.startswith(IN_USE_PREFIX)]
+    are_numbers = all(type(value) in (int, float) and value >= 0 for value in found)
+    return are_numbers and sum(found) <= 100 + _SLACK
 
 
 def are_losses(values: object, figures: Mapping[str, float]) -> bool:

@@ -14,7 +14,10 @@ from podium.model import Workload
 STRETCHES = 10
 """So many stretches are drawn of a replayed part, each as long as all of them together make it."""
 
-_STRETCH = 9  # stream of a seed
+EXCHANGED = 0.03
+"""Of the pods of a version of a trace, so many are others of it, met a second time."""
+
+_STRETCH, _VERSION = 9, 10  # streams of a seed
 
 
 def as_demand(workload: Workload) -> Workload:
@@ -74,6 +77,25 @@ def drawn(workload: Workload, seed: int) -> Workload:
     arrival_s = np.cumsum(gaps_s[order]) - gaps_s[order[0]]
     taken = _regrouped(arriving.taken(order), np.arange(count) // size)
     return replace(taken, arrival_s=arrival_s)
+
+
+def version(workload: Workload, seed: int, shift_s: float) -> Workload:
+    """Draws a version of a recorded trace: as it was on the whole, and otherwise in every detail.
+
+    Arrivals are moved by a normal deviate of `shift_s`, and some pods give way to others. What
+    depends on who came a moment before whom differs; bursts, long jobs and their order stay.
+    """
+    check_times(workload)
+    arriving, count = workload.by_arrival(), len(workload)
+    random = np.random.default_rng([seed, _VERSION])
+    is_kept = random.random(count) >= EXCHANGED
+    again = random.integers(count, size=count - int(is_kept.sum()))
+    chosen = np.sort(np.concatenate([np.flatnonzero(is_kept), again]))
+    assert arriving.arrival_s is not None
+    arrival_s = np.maximum(0.0, arriving.arrival_s[chosen] + shift_s * random.normal(size=count))
+    order = np.argsort(arrival_s, kind="stable")
+    taken = _regrouped(arriving.taken(chosen[order]), np.zeros(count, np.int64))
+    return replace(taken, arrival_s=arrival_s[order])
 
 
 def _regrouped(workload: Workload, stretch: npt.NDArray[np.int64]) -> Workload:

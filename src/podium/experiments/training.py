@@ -36,7 +36,7 @@ class CasesRequest:
     nodes: int | None = None  # drawn of a trace's cluster
     cluster: str | None = None  # the nodes of another trace
     load: float | None = None  # of replays
-    held_out: str | None = None  # seed, or time:SHARE; None: as the fitness needs
+    held_out: str | None = None  # seed, recorded, or time:SHARE; None: as the fitness needs
 
 
 def fitness_of(rule: str, objective: Path | None) -> str:
@@ -117,9 +117,10 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
         plain = Case(
             trace, request.nodes, folder=place, cluster=cluster,
             until=round(1 - split.time_share, 9),
+            shift_s=_shift_s(trace, request.held_out, is_timed=is_timed),
         )  # fmt: skip
         if INFLATION in protocols:
-            found.append(replace(plain, protocol="inflation"))
+            found.append(replace(plain, protocol="inflation", shift_s=0.0))
         if REPLAY in protocols:
             found.append(replace(plain, protocol="replay", load=speed))
         if FUNSEARCH in protocols:
@@ -152,11 +153,13 @@ def _sources(settings: Settings, request: CasesRequest) -> tuple[tuple[str, ...]
 def _split(trace: str, wanted: str | None, *, is_replayed: bool) -> Split:
     """Chooses what is held out: by default the last arrivals where waiting is learnt."""
     from podium.evaluation.cases import Case
-    from podium.evaluation.splits import BY_SEED, BY_TIME, read_split
+    from podium.evaluation.splits import BY_SEED, BY_TIME, RECORDED, read_split
 
     is_drawn = Case(trace).is_drawn
     if wanted is None:
         return BY_TIME if is_replayed and not is_drawn else BY_SEED
+    if wanted == RECORDED:
+        return BY_SEED
     with blaming("flag --held-out"):
         split = read_split(wanted)
         if is_drawn and split.time_share:
@@ -165,6 +168,22 @@ def _split(trace: str, wanted: str | None, *, is_replayed: bool) -> Split:
                 hint="add --held-out seed, or leave it out",
             )
     return split
+
+
+def _shift_s(trace: str, wanted: str | None, *, is_timed: bool) -> float:
+    """Returns by how much arrivals are moved where the recorded ones are held out."""
+    from podium.evaluation.cases import Case
+    from podium.evaluation.splits import RECORDED, SHIFT_S
+
+    if wanted != RECORDED:
+        return 0.0
+    if not is_timed or Case(trace).is_drawn:
+        raise UsageError(
+            f"{trace} is not trained on as it was recorded: {RECORDED} holds nothing out",
+            where="flag --held-out",
+            hint="leave it out, or choose --fitness funsearch and a recorded trace",
+        )
+    return SHIFT_S
 
 
 def with_digest(case: Case, noted: Notes) -> Case:

@@ -4,7 +4,14 @@ import pytest
 
 from podium.evaluation.cases import Case, demo_cases
 from podium.evaluation.measures import measure_case
-from podium.evaluation.waste import LOSSES, MedianPod, are_losses, measure_losses
+from podium.evaluation.waste import (
+    LOSSES,
+    MedianPod,
+    are_in_use,
+    are_losses,
+    measure_in_use,
+    measure_losses,
+)
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import load
 from podium.sim import Replay, Rounds, simulate
@@ -103,6 +110,35 @@ def test_a_replay_is_looked_at_when_the_last_pod_arrives():
     assert found["4-gpu"] == 50.0
     assert found["1-gpu"] == 100.0
     assert sum(found[key] for key in LOSSES) == 25.0
+
+
+def test_gpus_are_in_use_by_model_even_if_a_pod_has_a_part_of_one():
+    cluster = Cluster.of(
+        [NodeSpec("a", 64_000, 64_000, 2, "T4"), NodeSpec("b", 64_000, 64_000, 6, "P100")]
+    )
+    pods = [replace(PART, name="one", gpu_milli=400), replace(PART, name="two"),
+            replace(PAIR, name="three")]  # fmt: skip
+    result = simulate(cluster, Workload.of(pods), load("first-fit"), Rounds())
+    found = measure_in_use(result)
+    assert found == {"in_use_T4": 12.5, "in_use_P100": 25.0}  # two parts share one of eight
+    assert are_in_use(found)
+
+
+def test_a_replay_s_gpus_in_use_are_those_of_the_pods_that_still_run():
+    def pod(name, arrival_s, duration_s):
+        return PodSpec(name, 1000, 1000, 1, 1000, arrival_s=arrival_s, duration_s=duration_s)
+
+    cluster = Cluster.of([NodeSpec("n", 64_000, 64_000, 4, "T4")])
+    pods = Workload.of([pod("gone", 0.0, 5.0), pod("here", 1.0, 50.0), pod("last", 8.0, 1.0)])
+    assert measure_in_use(simulate(cluster, pods, load("first-fit"), Replay())) == {
+        "in_use_T4": 50.0
+    }
+
+
+@pytest.mark.parametrize("value", [-1.0, 101.0, float("nan"), "much", True, None])
+def test_more_gpus_than_there_are_cannot_be_in_use(value):
+    assert not are_in_use({"in_use_T4": value})
+    assert not are_in_use({"in_use_T4": 60.0, "in_use_P100": 60.0})
 
 
 def test_a_cluster_without_gpus_loses_none():

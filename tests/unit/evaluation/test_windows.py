@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from podium.errors import UsageError
-from podium.evaluation.windows import as_demand, between, check_times, drawn
+from podium.evaluation.windows import as_demand, between, check_times, drawn, version
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.model.constraints import Gang
 from podium.policies import load
@@ -51,6 +51,27 @@ def test_stretches_keep_the_recorded_gaps_and_are_another_for_every_seed():
     for i in steps:
         gap_s = number[i] ** 2 - number[i - 1] ** 2
         assert one.arrival_s[i] - one.arrival_s[i - 1] == pytest.approx(gap_s)
+
+
+def test_a_version_is_the_trace_on_the_whole_and_another_in_detail():
+    trace = recorded(400)
+    one, again, other = (version(trace, seed, 60.0) for seed in (1000, 1000, 1001))
+    assert one.names == again.names
+    assert one.arrival_s.tolist() == again.arrival_s.tolist()
+    assert one.names != other.names
+    assert len(one) == 400
+    assert one.arrival_s.min() >= 0
+    assert (np.diff(one.arrival_s) >= 0).all()
+    number = np.array([int(name.removeprefix("pod-")) for name in one.names])
+    moved_s = one.arrival_s[60:] - number[60:] ** 2
+    assert 50 < moved_s.std() < 70
+    assert 380 <= len(set(one.names)) < 400  # a few gave way to others
+
+
+def test_a_version_keeps_who_belongs_together():
+    trace = version(recorded(10, gang="train"), 1000, 60.0)
+    assert trace.gangs == ("train",)
+    assert set(trace.pods["gang"].tolist()) == {1}
 
 
 def test_a_trace_without_run_times_cannot_be_replayed():

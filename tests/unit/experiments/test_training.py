@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import InputError, UnknownName, UsageError
+from podium.evaluation.cases import TrainingSet
 from podium.evaluation.splits import BY_SEED, BY_TIME, VALIDATION, Split
 from podium.experiments.listener import Listener
 from podium.experiments.promote import PromotionRequest, held_out_cases, rule_of, worth_of
@@ -210,6 +211,29 @@ def test_the_score_of_funsearch_is_trained_on_the_recorded_trace_and_then_on_dra
     assert first.plan(policy).trace.names == recorded.names
     assert second.plan(policy).trace.names != recorded.names
     assert first.held_out().plan(policy).trace.names != recorded.names
+
+
+def test_a_recorded_trace_that_is_held_out_is_trained_on_in_versions_alone(own):
+    cases = cases_of(traces=("mine.yaml",), fitness="funsearch", held_out="recorded")
+    recorded = load_trace(str(own / "mine.yaml"), LoadOptions()).workload
+    policy = load("first-fit")
+    seen = [case.plan(policy).trace.arrival_s.tolist() for case in cases]
+    assert recorded.by_arrival().arrival_s.tolist() not in seen
+    assert len({tuple(each) for each in seen}) == len(cases)
+    assert not any(case.is_perturbed for case in cases)
+    again = TrainingSet.from_object(TrainingSet(cases).as_object())
+    assert again.cases == cases
+    later = TrainingSet(cases).held_out().cases
+    assert all(case.shift_s == cases[0].shift_s for case in later)
+    assert "(version)" in cases[0].name
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize(("trace", "fitness"), [("mine.yaml", "inflation"), ("openb", "funsearch")])
+def test_where_nothing_is_trained_on_as_recorded_it_cannot_be_held_out(trace, fitness):
+    with pytest.raises(UsageError, match="holds nothing out") as caught:
+        cases_of(traces=(trace,), fitness=fitness, held_out="recorded")
+    assert caught.value.where == "flag --held-out"
 
 
 def test_an_objective_names_the_cases_that_it_needs(own):

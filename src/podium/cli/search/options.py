@@ -80,7 +80,8 @@ HeldOut = Annotated[
     typer.Option(
         "--held-out",
         metavar="SPLIT",
-        help="What is never trained on: seed, or time:0.3 for the last 30 % of the arrivals. "
+        help="What is never trained on: seed, recorded (the trace itself; versions of it are), or "
+        "time:0.3 for the last 30 % of the arrivals. "
         "[default: time:0.3 to learn waiting, else seed]",
         show_default=False,
     ),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from podium.evaluation.measures import Held, Values, measure_case, measure_funsearch
-from podium.evaluation.waste import Losses, details_of, measure_losses
+from podium.evaluation.waste import Losses, details_of, measure_in_use, measure_losses
 from podium.policies import PairPolicy, load
 from podium.search.candidate.verdict import Rejected
 from podium.search.judging.fitness import BASELINE
@@ -39,7 +39,7 @@ def run_case(fixtures: Fixtures, index: int, form: Form, *, may_hold: bool) -> C
         check_held(result, may_hold=may_hold)
         values = measure_case(result)
         if fixtures.is_detailed:
-            values |= details_of(losses_of(fixtures, index, result))
+            values |= details_of(losses_of(fixtures, index, result)) | measure_in_use(result)
         return CaseRun(values, (result.held_decisions, result.decisions), result)
     found = other.run_plainly(form.policy) if form.is_plain else other.run(form.policy)
     held = found.held, found.placed + found.failed_attempts

@@ -21,7 +21,7 @@ from typing import Any
 
 from podium.errors import InputError, PodiumError, UsageError
 from podium.evaluation.measures import FUNSEARCH, HOLDING, INFLATION, REPLAY, Values
-from podium.evaluation.waste import LOST_PREFIX, PLACED_PREFIX, is_detail
+from podium.evaluation.waste import IN_USE_PREFIX, LOST_PREFIX, PLACED_PREFIX, is_detail
 from podium.files.text_file import read_text
 
 PREFIX = "objective:"
@@ -61,6 +61,11 @@ class Run:
     def lost(self) -> dict[str, float]:
         """Maps "stranded", "broken" and "idle" to the percent of GPUs that were free at the end."""
         return self._part(LOST_PREFIX)
+
+    @property
+    def in_use(self) -> dict[str, float]:
+        """Maps GPU models to those that some pod had at the end, in percent of all GPUs."""
+        return self._part(IN_USE_PREFIX)
 
     def _part(self, prefix: str) -> dict[str, float]:
         return {

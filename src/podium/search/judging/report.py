@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.evaluation.measures import FIGURES, FUNSEARCH, Held, Values, is_measurement
-from podium.evaluation.waste import Losses, are_losses, without_details
+from podium.evaluation.waste import Losses, are_in_use, are_losses, without_details
 from podium.search.candidate.verdict import (
     AXES,
     COMPILE,
@@ -137,7 +137,7 @@ def _is_measured(values: Any, kind: str, bounds: Values | None = None) -> bool:
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         return False
     figures, losses = without_details(values)
-    if not is_measurement(figures, kind, bounds):
+    if not is_measurement(figures, kind, bounds) or not are_in_use(values):
         return False
     return not losses or are_losses(losses, figures)
 

@@ -51,6 +51,12 @@ class FunsearchCase:
         attempt.play(*attempt.native())
         return attempt.measured()
 
+    def log(self, policy: Policy) -> Log:
+        """Runs a policy, and returns what happened, event by event."""
+        attempt = _Attempt(self, policy)
+        attempt.play(*attempt.native())
+        return attempt.log()
+
     def run_plainly(self, policy: PairPolicy) -> FunsearchResult:
         """Runs a policy in plain Python."""
         attempt = _Attempt(self, policy)
@@ -197,13 +203,18 @@ class _Attempt:
         failure.__cause__ = error
         return failure
 
+    def log(self) -> Log:
+        """Returns what happened."""
+        log, n = self._log, self._count
+        return self._events.Log(
+            log.time_s[:n], log.pod[:n], log.kind[:n], log.node[:n], log.lost_milli[:n]
+        )
+
     def measured(self) -> FunsearchResult:
         """Measures what happened."""
-        events, count = self._events, self._count
-        log = events.Log(*(column[:count] for column in self._log))
         meter = Meter.of(self._case.cluster, len(self._pods))
-        if count:
-            self._fill(meter, log)
+        if self._count:
+            self._fill(meter, self.log())
         return meter.result()
 
     def _fill(self, meter: Meter, log: Log) -> None:

@@ -195,6 +195,20 @@ def test_candidates_are_judged_and_raced_by_asking_the_user_s_process(written):
         assert trailing.verdict.gate in ("race", "training")
 
 
+def test_power_is_what_an_objective_makes_of_the_gpus_in_use():
+    name = Objective.at(EXAMPLES / "power.py").name
+    case = Case("openb:16", pods=60, protocol="replay", load=50.0)
+    with Judge(TrainingSet((case,)), name, 1, LIMITS) as judge:
+        found = judge.judge(TUNED)
+    assert found.verdict.accepted, found.verdict
+    (figures,) = found.cases
+    rated_w = {"P100": 250, "V100M16": 300, "V100M32": 300, "G2": 250, "G3": 250}
+    drawn_w = sum(figures[f"in_use_{model}"] / 100 * each for model, each in rated_w.items())
+    assert 0 < drawn_w < 300
+    expected = -drawn_w - figures["wait_mean_s"] / 30
+    assert found.scores["fitness"] == pytest.approx(expected)
+
+
 def test_an_objective_that_fails_on_a_candidate_ends_the_search_with_its_line(written):
     name = written("def objective(run):\n    return run.nothing\n")
     one = TrainingSet(TRAINING.cases[:1])

@@ -6,6 +6,7 @@ from podium.errors import InputError, PolicyError
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import HOLD, from_function, load
 from podium.sim.funsearch import FUNSEARCH_POLICIES, FunsearchCase, run_funsearch, run_policy
+from podium.sim.funsearch.events import CREATED, DELETED
 from podium.sim.funsearch.scores import fits
 
 
@@ -81,6 +82,16 @@ def test_holding_is_a_failed_attempt_with_room_and_is_counted():
     cluster = Cluster.of([NodeSpec("n", 2000, 2000, 0, "")])
     found = run_policy(cluster, Workload.of(pods), from_function(picky))
     assert (found.placed, found.failed_attempts, found.held) == (2, 1, 1)
+
+
+def test_the_log_has_every_event_that_is_counted():
+    cluster, workload = crowded(60)
+    case, policy = FunsearchCase.of(cluster, workload), load("first-fit")
+    log, found = case.log(policy), case.run(policy)
+    assert len(log.kind) == found.events
+    assert (log.kind == CREATED).sum() == (log.kind == DELETED).sum() == found.placed
+    lost = log.lost_milli[(log.kind != CREATED) & (log.kind != DELETED)]
+    assert lost.mean() / cluster.gpu_milli_total == pytest.approx(found.fragmentation)
 
 
 def test_what_retries_add_to_the_score_is_seen_beside_it():
