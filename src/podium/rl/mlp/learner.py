@@ -9,7 +9,8 @@ import numpy as np
 
 from podium.evaluation.splits import FIRST_SEED
 from podium.policies import load
-from podium.policies.networks.mlp import FEATURES, TYPICAL
+from podium.policies.networks.demand import TYPICAL
+from podium.policies.networks.mlp import FEATURES
 from podium.rl.configuration import Device
 from podium.rl.learner import Arrays, Trained, count_of, like, random_state, restored_generator
 from podium.rl.mlp.algorithm import Configuration

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from podium.evaluation.cases import Case
 from podium.model.workload import Shapes
+from podium.policies.networks.demand import PARTS
 from podium.policies.networks.mlp import (
     FEATURES,
     LEVELS,
     MODEL,
-    PARTS,
     WORTH_1,
     WORTH_2,
     mlp_policy,
