@@ -85,7 +85,8 @@ class MlpLearner:
             ranking_loss, self._arrays, self._optimiser, decisions.seen[rows], decisions.mask[rows]
         )
         self._arrays.update(moved)
-        return {"loss": loss, "reward": -loss, "steps": float(rows.size)}
+        # No reward: nothing was run, and curves of rewards would show a loss in their midst.
+        return {"loss": loss, "steps": float(rows.size)}
 
     def _recorded(self) -> Decisions:
         """Records the teacher, once in each session; the same in all of them."""
