@@ -59,7 +59,7 @@ def main() -> None:
 
 def taken(arrays: Arrays) -> Iterator[str]:
     """Says which places the net takes where it has a choice, against chance."""
-    decisions = _decisions(arrays, every=20)
+    decisions = _decisions(arrays, every=5)
     yield f"what would remain, in {len(decisions.seen):,} decisions    taken   by chance"
     for feature, edges in WATCHED.items():
         for each in tendencies(decisions, feature, edges):
@@ -83,7 +83,7 @@ def lost(arrays: Arrays, trials: Trials) -> Iterator[str]:
     """Says what the net loses if it does not see a feature."""
     cases = _cases(200, [1501, 1502])
     yield "without                       points at 130 %     slope"
-    for each in read_net(arrays, trials, cases, _decisions(arrays, every=20))[:14]:
+    for each in read_net(arrays, trials, cases, _decisions(arrays, every=5))[:14]:
         sign = "" if each.is_steady else "  (either sign)"
         yield f"{each.feature:30}{each.lost:16.2f}{each.slope:+10.2f}{sign}"
 
