@@ -35,10 +35,11 @@ WATCHED = {
     "behind_on_gpu": (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
     "opens_gpu": (0, 0.5, 1.0),
     "starved_gpu_2": (-8, -0.001, 0.001, 8),
-    "whole_gpus_after": (0, 0.0625, 0.5, 0.9, 1.0),
+    "whole_gpus_after": (0, 0.0625, 0.5, 0.86, 0.89, 1.0),
     "cpu_per_gpu_after": (0, 0.25, 0.5, 0.6, 0.75, 1.0),
 }
-"""Features, and the edges of the ranges that are told apart; CPU per GPU is 1/2 at 8 cores."""
+"""Features, and the edges of the ranges that are told apart; CPU per GPU is 1/2 at 8 cores,
+and with 7 of 8 whole GPUs after it a pod has mostly broken up a free node."""
 
 
 def main() -> None:
