@@ -43,6 +43,15 @@ Orders = Annotated[
 Nodes = Annotated[int | None, typer.Option("--nodes", help="Nodes of a generated cluster.", min=1)]
 Pods = Annotated[int | None, typer.Option("--pods", help="Pods of a generated trace.", min=1)]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out bad rows and list them.")]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="gpu_allocation, wait_mean_s, placed, ...; by default what counts in a setting.",
+        show_default=False,
+    ),
+]
+Jobs = Annotated[int, typer.Option("--jobs", help="Number of threads; 0: one per core.", min=0)]
 NodeOrder = Annotated[
     Literal["shuffled", "listed"],
     typer.Option(

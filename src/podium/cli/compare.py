@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli import figures
-from podium.cli.case_options import CaseOptions
+from podium.cli.case_options import CaseOptions, Jobs, Metric
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.options import Json, Save, StoreUrl, kept_note, read_settings, typed_command
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-FRACTIONS = ("gpu_allocation", "fragmentation")
 TITLES = {
     "gpu_allocation": "GPU",
     "fragmentation": "fragmented",
@@ -59,18 +58,9 @@ def compare(
     seeds: Annotated[
         str, typer.Option("--seeds", help="Seeds: 1000-1009 or 1,5,9.")
     ] = DEFAULT_SEEDS,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            help="Metric to rank by: gpu_allocation, wait_mean_s, ...",
-            show_default=False,
-        ),
-    ] = None,
+    metric: Metric = None,
     case: CaseOptions,
-    jobs: Annotated[
-        int, typer.Option("--jobs", help="Number of threads; 0: one per core.", min=0)
-    ] = 0,
+    jobs: Jobs = 0,
     save: Save = None,
     store: StoreUrl = None,
     is_json: Json = False,
@@ -109,7 +99,7 @@ def show(screen: Screen, found: PolicyComparison) -> None:
     rows = [
         (
             *_standing(ranking.metric, row),
-            *(_written(name, found.mean(row.policy, name)) for name in beside),
+            *(figures.measured(name, found.mean(row.policy, name)) for name in beside),
         )
         for row in ranking.rows
     ]
@@ -128,17 +118,14 @@ def show(screen: Screen, found: PolicyComparison) -> None:
 def _standing(metric: str, row: RankedPolicy) -> tuple[object, ...]:
     is_yardstick = row.p_value is None
     sign = "+" if row.difference > 0 else ""
+    mean, low, high, gap = (
+        figures.measured(metric, each) for each in (row.mean, row.low, row.high, row.difference)
+    )
     return (
         row.rank,
         row.policy + (" (may hold)" if row.may_hold else ""),
-        _written(metric, row.mean),
-        figures.Figure(f"{_written(metric, row.low)} .. {_written(metric, row.high)}"),
-        None if is_yardstick else figures.Figure(f"{sign}{_written(metric, row.difference)}"),
+        mean,
+        figures.Figure(f"{low} .. {high}"),
+        None if is_yardstick else figures.Figure(f"{sign}{gap}"),
         None if is_yardstick else figures.decimal(row.p_value, 4),
     )
-
-
-def _written(metric: str, value: float) -> figures.Figure:
-    if metric in FRACTIONS:
-        return figures.percent(value)
-    return figures.duration(value) if metric.endswith("_s") else figures.decimal(value, 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from podium.cli import figures
-from podium.cli.case_options import CaseOptions
+from podium.cli.case_options import CaseOptions, Jobs, Metric
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.options import Json, read_settings
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-FRACTIONS = ("gpu_allocation", "fragmentation")
-
 
 @app.command()
 @stoppable
@@ -49,18 +47,9 @@ def evaluate(
     seeds: Annotated[
         str, typer.Option("--seeds", help="Seeds that nothing was trained on.")
     ] = UNSEEN_SEEDS,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            help="gpu_allocation, wait_mean_s, placed, ...; by default what counts in a setting.",
-            show_default=False,
-        ),
-    ] = None,
+    metric: Metric = None,
     case: CaseOptions,
-    jobs: Annotated[
-        int, typer.Option("--jobs", help="Number of threads; 0: one per core.", min=0)
-    ] = 0,
+    jobs: Jobs = 0,
     is_json: Json = False,
 ) -> None:
     """Evaluates policies against the usual ones on unseen seeds.
@@ -106,20 +95,14 @@ def _line(names: list[str], mean: float, lead: Lead, metric: str) -> tuple[objec
     gap = lead.difference
     return (
         names[0],
-        _written(metric, mean),
+        figures.measured(metric, mean),
         names[1],
-        _written(metric, lead.mean),
+        figures.measured(metric, lead.mean),
         figures.Figure(_signed(metric, gap.mean)),
         figures.Figure(f"{_signed(metric, gap.low)} .. {_signed(metric, gap.high)}"),
         figures.decimal(lead.p_value, 4),
     )
 
 
-def _written(metric: str, value: float) -> figures.Figure:
-    if metric in FRACTIONS:
-        return figures.percent(value)
-    return figures.duration(value) if metric.endswith("_s") else figures.decimal(value, 1)
-
-
 def _signed(metric: str, value: float) -> str:
-    return f"{100 * value:+.2f}" if metric in FRACTIONS else f"{value:+,.1f}"
+    return f"{100 * value:+.2f}" if metric in figures.FRACTIONS else f"{value:+,.1f}"

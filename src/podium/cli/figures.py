@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 MISSING = "-"
+FRACTIONS = ("gpu_allocation", "fragmentation")
+"""The metrics from 0 to 1."""
 
 
 class Figure(str):
@@ -47,6 +49,17 @@ def duration(seconds: float | None) -> Figure:
         if abs(seconds) >= size:
             return Figure(f"{seconds / size:,.3g} {unit}")
     return Figure(f"{seconds / 1e-6:.3g} µs" if seconds else "0 s")
+
+
+def measured(metric: str, value: float) -> Figure:
+    """Writes what was measured in the unit of its metric.
+
+    >>> measured("gpu_allocation", 0.945), measured("wait_p95_s", 90)
+    ('94.50 %', '1.5 min')
+    """
+    if metric in FRACTIONS:
+        return percent(value)
+    return duration(value) if metric.endswith("_s") else decimal(value, 1)
 
 
 def size(number_of_bytes: int) -> Figure:

@@ -306,6 +306,8 @@ def line_of(progress: TrainingProgress) -> str:
     shown = progress.figures
     if "reward" in shown:
         told.append(f"reward {shown['reward']:.4g}")
+    elif "loss" in shown:
+        told.append(f"loss {shown['loss']:.4g}")
     if "gpu_allocation" in shown:
         told.append(f"allocation {100 * shown['gpu_allocation']:.2f} %")
     if progress.best_score is not None:

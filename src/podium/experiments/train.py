@@ -358,8 +358,17 @@ def _read_plan(record: RunRecord) -> TrainingRequest:
 
     folder = RunFolder(Path(record.folder))
     found = folder.read(PLAN, PLAN_VERSION)
-    with folder.reading(PLAN):
-        return TrainingRequest.from_object(found)
+    try:
+        with folder.reading(PLAN):
+            return TrainingRequest.from_object(found)
+    except UsageError as error:
+        # Its keys meant something else: with defaults in their place it would be another training.
+        raise UsageError(
+            f"run {record.id} was begun by a Podium that trains {found['algorithm']} differently: "
+            f"{error.message}",
+            where=str(folder.path / PLAN),
+            hint="resume it with that version, or begin a new training",
+        ) from error
 
 
 def trained_policy(reference: str) -> Policy | None:

@@ -11,15 +11,23 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError
-from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
-from podium.model.workload import Shapes, gpu_demand
+from podium.model.records import GPU_MILLI
+from podium.model.workload import Shapes
+from podium.policies.networks.demand import (
+    MODELS,
+    NUM_COUNTS,
+    PARTS,
+    TYPICAL,
+    Demand,
+    demand_of,
+)
 from podium.policies.policy import PairPolicy, from_trusted_function
 from podium.policies.weights import Weights, finite_array
 
@@ -44,13 +52,10 @@ NUM_FEATURES = len(FEATURES)
 LANES = 8
 """Hidden units that are summed up side by side; their number is a multiple of it."""
 
-PARTS = GPU_MILLI + 1
 BIN_MILLI = 50
 NUM_BINS = GPU_MILLI // BIN_MILLI
 DEMAND_TERMS = 5
-NUM_COUNTS = 9  # 0 to 8 whole free GPUs
 NUM_LEVELS = 6  # of CPU beside a GPU: three for each of the two worths
-MODELS = 64
 MOST_WHOLE = 16  # whole free GPUs that are told apart
 
 # Where things are in the table.
@@ -88,100 +93,6 @@ def shapes_of_arrays(hidden_units: int) -> dict[str, tuple[int, ...]]:
         "steps": (4,),
         "models": (2,),
     }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Demand:
-    """What a net knows of a workload."""
-
-    fitting: Array  # (PARTS,) part of the demand for shares of a GPU that fits a free part
-    filled: Array  # (PARTS,) milli of a free part that shares would fill if they came at random
-    exact: Array  # (PARTS,) part of the share pods that ask for just so much
-    counted: Array  # (PARTS,) part of the share pods that fit
-    several: Array  # (NUM_COUNTS,) part of GPU demand of pods that fit so many whole GPUs
-    models: Array  # (MODELS,) part of GPU demand that names a model
-    cpu_per_gpu: float  # cores beside a GPU that GPU pods ask for
-    cpu_only_per_gpu: float  # cores that pods without a GPU ask for, per GPU asked for by others
-    shares: float  # part of GPU demand of pods with a share of a GPU
-    multiple: float  # part of GPU demand of pods with several GPUs
-
-
-TYPICAL = "typical"
-"""The array of the demand that a net was trained for: CPU, memory, GPUs, GPU milli, count."""
-
-LEAST_PODS = 200
-"""With fewer pods than this a demand is filled up with the one that the net was trained for."""
-
-
-def demand_of(shapes: Shapes, typical: Array | None = None) -> Demand:
-    """Derives what a net knows of a workload, once for each list of shapes.
-
-    A live service has seen few pods at first; what it cannot know yet is taken to be typical.
-    """
-    lacking = LEAST_PODS - float(shapes.weights.sum())
-    if typical is not None and lacking > 0:
-        return _demand(*_filled_up(shapes, typical, lacking))
-    if "mlp demand" not in shapes.derived:
-        shapes.derived["mlp demand"] = _demand(shapes.pods, shapes.weights)
-    found: Demand = shapes.derived["mlp demand"]
-    return found
-
-
-def _filled_up(shapes: Shapes, typical: Array, lacking: float) -> tuple[npt.NDArray[Any], Array]:
-    pods = np.zeros(len(typical), POD)
-    for column, name in enumerate(("cpu_milli", "memory_mib", "gpu_count", "gpu_milli")):
-        pods[name] = typical[:, column]
-    pods["gpu_models"] = ANY_MODEL
-    weights = lacking * typical[:, 4] / typical[:, 4].sum()
-    return np.concatenate([shapes.pods, pods]), np.concatenate([shapes.weights, weights])
-
-
-def _demand(pods: npt.NDArray[Any], weights: Array) -> Demand:
-    gpu = gpu_demand(pods) * weights
-    total = max(float(gpu.sum()), 1e-9)
-    count, milli = pods["gpu_count"], pods["gpu_milli"]
-    is_share = (count > 0) & (milli < GPU_MILLI)
-    is_whole = (count > 0) & ~is_share
-    asked = np.bincount(milli[is_share], weights[is_share], PARTS)[:PARTS]
-    exact = asked / max(float(asked.sum()), 1e-9)
-    sizes = exact * np.arange(PARTS)
-    whole = np.bincount(np.minimum(count[is_whole], NUM_COUNTS - 1), gpu[is_whole], NUM_COUNTS)
-    cpu = pods["cpu_milli"] * weights
-    return Demand(
-        fitting=np.cumsum(sizes) / max(float(sizes.sum()), 1e-9),
-        filled=_filled(exact),
-        exact=exact,
-        counted=np.cumsum(exact),
-        several=np.cumsum(whole) / total,
-        models=_named_models(pods, gpu) / total,
-        cpu_per_gpu=float(cpu[count > 0].sum()) / total,
-        cpu_only_per_gpu=float(cpu[count == 0].sum()) / total,
-        shares=float(gpu[is_share].sum()) / total,
-        multiple=float(gpu[is_whole & (count > 1)].sum()) / total,
-    )
-
-
-def _filled(exact: Array) -> Array:
-    """Expects how much of each free part is filled by share pods that come at random and fit."""
-    asked = np.flatnonzero(exact)
-    asked = asked[asked > 0]
-    filled = np.zeros(PARTS)
-    for milli in range(1, PARTS):
-        fitting = asked[: np.searchsorted(asked, milli, "right")]
-        if len(fitting):
-            chances = exact[fitting]
-            filled[milli] = chances @ (fitting + filled[milli - fitting]) / chances.sum()
-    return filled
-
-
-def _named_models(pods: npt.NDArray[Any], gpu: npt.NDArray[Any]) -> Array:
-    """Sums the GPU demand that names each model; a pod that accepts several is split among them."""
-    named = np.zeros(MODELS)
-    for mask in np.unique(pods["gpu_models"]):
-        bits = [bit for bit in range(MAX_MODELS) if int(mask) >> bit & 1]
-        if mask != ANY_MODEL and bits:
-            named[bits] += gpu[pods["gpu_models"] == mask].sum() / len(bits)
-    return named
 
 
 def table_of(arrays: Mapping[str, Array], shapes: Shapes) -> Array:
@@ -253,6 +164,24 @@ def remaining(pod: Any, node: Any, gpu: int, table: Any) -> Any:
     count = pod.gpu_count if pod.gpu_milli > 0 else 0
     here = node.gpu_milli_left[gpu] if gpu >= 0 else GPU_MILLI
     behind = max(0, here - pod.gpu_milli)
+    free, whole, parts, worth_1, worth_2 = free_gpus(node, table)
+    if is_share:
+        parts += (1 if behind > 0 else 0) - (0 if here == GPU_MILLI else 1)
+    whole_after = max(0, whole - (count if here == GPU_MILLI else 0))
+    taken = count * pod.gpu_milli / GPU_MILLI
+    return Remains(
+        taken, 1.0 if is_share else 0.0, here, behind,
+        free / GPU_MILLI, free / GPU_MILLI - taken, whole, whole_after, parts,
+        largest_part(node, gpu, behind, whole_after),
+        worth_1, worth_1 - count * (table[WORTH_1 + here] - table[WORTH_1 + behind]),
+        worth_2, worth_2 - count * (table[WORTH_2 + here] - table[WORTH_2 + behind]),
+        node.cpu_milli_left / 1000, (node.cpu_milli_left - pod.cpu_milli) / 1000,
+        float(node.memory_mib_left), float(node.memory_mib_left - pod.memory_mib),
+    )  # fmt: skip
+
+
+def free_gpus(node: Any, table: Any) -> Any:
+    """Sums up what is free: GPU milli, whole GPUs, parts of GPUs, and what they are worth."""
     free = whole = parts = 0
     worth_1 = worth_2 = 0.0
     for slot in range(node.gpu_count):
@@ -262,30 +191,7 @@ def remaining(pod: Any, node: Any, gpu: int, table: Any) -> Any:
         parts += 1 if 0 < left < GPU_MILLI else 0
         worth_1 += table[WORTH_1 + left]
         worth_2 += table[WORTH_2 + left]
-    if is_share:
-        parts += (1 if behind > 0 else 0) - (0 if here == GPU_MILLI else 1)
-    whole_after = max(0, whole - (count if here == GPU_MILLI else 0))
-    taken = count * pod.gpu_milli / GPU_MILLI
-    return Remains(
-        taken,
-        1.0 if is_share else 0.0,
-        here,
-        behind,
-        free / GPU_MILLI,
-        free / GPU_MILLI - taken,
-        whole,
-        whole_after,
-        parts,
-        largest_part(node, gpu, behind, whole_after),
-        worth_1,
-        worth_1 - count * (table[WORTH_1 + here] - table[WORTH_1 + behind]),
-        worth_2,
-        worth_2 - count * (table[WORTH_2 + here] - table[WORTH_2 + behind]),
-        node.cpu_milli_left / 1000,
-        (node.cpu_milli_left - pod.cpu_milli) / 1000,
-        float(node.memory_mib_left),
-        float(node.memory_mib_left - pod.memory_mib),
-    )
+    return free, whole, parts, worth_1, worth_2
 
 
 def largest_part(node: Any, gpu: int, behind_milli: int, whole_after: int) -> int:
@@ -309,30 +215,34 @@ def starved_more(
 
 def gpu_features(own: Any, table: Any) -> Any:
     """Describes GPU that is wasted, starved of CPU, left behind and left over."""
-    wasted_1 = own.worth_1 - own.worth_1_after - own.taken
-    wasted_2 = own.worth_2 - own.worth_2_after - own.taken
-    before_1, after_1, before_2, after_2 = (
-        own.worth_1, own.worth_1_after, own.worth_2, own.worth_2_after,
-    )  # fmt: skip
-    return (
-        wasted_1,
-        wasted_2,
-        starved_more(before_1, after_1, own.cpu, own.cpu_after, table[LEVELS]),
-        starved_more(before_1, after_1, own.cpu, own.cpu_after, table[LEVELS + 1]),
-        starved_more(before_1, after_1, own.cpu, own.cpu_after, table[LEVELS + 2]),
-        starved_more(before_2, after_2, own.cpu, own.cpu_after, table[LEVELS + 3]),
-        starved_more(before_2, after_2, own.cpu, own.cpu_after, table[LEVELS + 4]),
-        starved_more(before_2, after_2, own.cpu, own.cpu_after, table[LEVELS + 5]),
+    wasted = (
+        own.worth_1 - own.worth_1_after - own.taken,
+        own.worth_2 - own.worth_2_after - own.taken,
+    )
+    starved_1 = starved_features(own, own.worth_1, own.worth_1_after, table, LEVELS)
+    starved_2 = starved_features(own, own.worth_2, own.worth_2_after, table, LEVELS + 3)
+    whole, whole_after = min(own.whole, MOST_WHOLE), min(own.whole_after, MOST_WHOLE)
+    others = (
         own.share * own.behind_milli / GPU_MILLI,
         own.share * own.here_milli / GPU_MILLI,
         own.share if own.here_milli == GPU_MILLI else 0.0,
-        table[WHOLE + min(own.whole, MOST_WHOLE)] - table[WHOLE + min(own.whole_after, MOST_WHOLE)],
+        table[WHOLE + whole] - table[WHOLE + whole_after],
         own.free_after / 8,
-        after_1 / 8,
-        after_2 / 8,
+        own.worth_1_after / 8,
+        own.worth_2_after / 8,
         own.whole_after / 8,
         own.parts_after / 8,
         own.largest_after_milli / GPU_MILLI,
+    )
+    return wasted + starved_1 + starved_2 + others
+
+
+def starved_features(own: Any, worth: float, worth_after: float, table: Any, level: int) -> Any:
+    """Describes GPU that loses the CPU beside it, at three levels."""
+    return (
+        starved_more(worth, worth_after, own.cpu, own.cpu_after, table[level]),
+        starved_more(worth, worth_after, own.cpu, own.cpu_after, table[level + 1]),
+        starved_more(worth, worth_after, own.cpu, own.cpu_after, table[level + 2]),
     )
 
 

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from podium.errors import MissingExtra
+from podium.evaluation.default_cases import ORDER
 from podium.evaluation.splits import FIRST_SEED, SELECTION, VALIDATION
 from podium.rl.configuration import Device, TrainingSection, Unfit, option
 from podium.rl.learner import Learner
@@ -40,6 +41,24 @@ class NetworkSection:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkloadSection:
+    """What nets are trained and validated on."""
+
+    traces: tuple[str, ...] = option(
+        (*ORDER, "openb-multi-heavy"), "Workload families, or other traces; each counts alike."
+    )
+    cluster: str = option("", "Another trace, whose nodes are taken; empty: those of each trace.")
+    perturbed_every: int = option(
+        3, "On one seed of so many, nodes are left out and resized; 0: on none.", least=0, most=1000
+    )
+
+    def perturbs(self, seed: int) -> bool:
+        """Tells whether clusters of a seed are perturbed."""
+        every = self.perturbed_every
+        return every > 0 and (seed - FIRST_SEED) % every == every - 1
+
+
+@dataclass(frozen=True, slots=True)
 class ImitationSection:
     """The first step: the net learns to decide as a teacher does."""
 
@@ -51,9 +70,7 @@ class ImitationSection:
     nodes: int = option(
         100, "Nodes of the clusters on which the teacher decides.", least=1, most=MOST_NODES
     )
-    seeds: int = option(
-        2, "Seeds of each workload family on which it does.", least=1, most=MOST_SEEDS
-    )
+    seeds: int = option(2, "Seeds of each trace on which it does.", least=1, most=MOST_SEEDS)
     every: int = option(3, "One of so many decisions is recorded.", least=1, most=10**6)
 
 
@@ -62,7 +79,7 @@ class GradientSection:
     """The second step: policy gradient on small clusters, stepped pod by pod."""
 
     iterations: int = option(
-        40, "Iterations; 0 leaves the policy gradient out.", least=0, most=10**6
+        12, "Iterations; 0 leaves the policy gradient out.", least=0, most=10**6
     )
     nodes: int = option(16, "Nodes of each environment.", least=1, most=MOST_NODES)
     environments: int = option(
@@ -85,7 +102,7 @@ class EvolutionSection:
         (200, 600, 1213), "Nodes of the clusters, stage by stage.", least=1, most=MOST_NODES
     )
     generations: tuple[int, ...] = option(
-        (250, 200),
+        (380, 200),
         "Generations in each stage; the last one goes on until the end.",
         least=1,
         most=10**6,
@@ -101,14 +118,16 @@ class EvolutionSection:
         0.9, "How much of the averaged net stays in each generation.", least=0, most=1
     )
     floor: str = option(
-        "fgd", "A policy below which no workload family may fall at 100 %.", is_policy=True
+        "fgd", "A policy below which no trace may fall at loads of 80 to 100 %.", is_policy=True
     )
     floor_margin: float = option(
-        0.1, "Points above the floor at which it begins to count.", least=0, most=100
+        0.1, "Points above the floor at 100 % at which it begins to count.", least=0, most=100
     )
-    floor_weight: float = option(2.0, "What each point below the floor costs.", least=0, most=1000)
-    weight_100: float = option(
-        0.05, "What GPU allocation at 100 % counts beside that at 130 %.", least=0, most=1000
+    floor_weight: float = option(
+        2.0, "What each point below the floor costs, at each load.", least=0, most=1000
+    )
+    weight_below: float = option(
+        0.1, "What GPU allocation at 80 to 100 % counts beside that at 130 %.", least=0, most=1000
     )
     workers: int = option(
         0,
@@ -139,9 +158,7 @@ class ValidationSection:
     """How the net is validated, on seeds that nothing trains on."""
 
     nodes: int = option(600, "Nodes of the clusters.", least=1, most=MOST_NODES)
-    seeds: int = option(
-        3, "Seeds of each workload family, from 2000 on.", least=1, most=len(VALIDATION)
-    )
+    seeds: int = option(3, "Seeds of each trace, from 2000 on.", least=1, most=len(VALIDATION))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +169,7 @@ class Configuration:
         default_factory=lambda: TrainingSection(episodes=500, save_interval=40)
     )
     network: NetworkSection = field(default_factory=NetworkSection)
+    workload: WorkloadSection = field(default_factory=WorkloadSection)
     imitation: ImitationSection = field(default_factory=ImitationSection)
     gradient: GradientSection = field(default_factory=GradientSection)
     evolution: EvolutionSection = field(default_factory=EvolutionSection)
@@ -170,7 +188,7 @@ def make_learner(configuration: Configuration, seed: int, device: Device) -> Lea
 
 
 def make_judge(configuration: Configuration) -> Judge:
-    """Makes the judge that validates on workload families with validation seeds."""
+    """Makes the judge that validates on the same traces with validation seeds."""
     from podium.rl.mlp.worth import Validation
 
     validation = Validation(configuration)

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from podium.policies.networks.demand import NUM_COUNTS
 from podium.policies.networks.mlp import (
     BIN_MILLI,
     DEMAND_TERMS,
     FEATURES,
     NUM_BINS,
-    NUM_COUNTS,
     shapes_of_arrays,
 )
 from podium.traces.openb.profile import openb_profile

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from podium.evaluation.cases import Case
 from podium.model.workload import Shapes
+from podium.policies.networks.demand import PARTS
 from podium.policies.networks.mlp import (
     FEATURES,
     LEVELS,
     MODEL,
-    PARTS,
     WORTH_1,
     WORTH_2,
     mlp_policy,
@@ -28,8 +28,7 @@ from podium.policies.networks.mlp import (
 )
 from podium.rl.mlp.imitation import Decisions, record
 from podium.rl.mlp.parameters import Array, Arrays, flat
-from podium.rl.mlp.trials import Trials
-from podium.rl.mlp.worth import AT_130
+from podium.rl.mlp.trials import AT_130, Trials
 
 _STEPS, _BATCH, _RATE = 2000, 64, 0.01
 

@@ -52,6 +52,11 @@ _ALL = (
         "pods with several GPUs make up 20 % of GPU demand", several=0.2,
     ),
     Family(
+        "openb-multi-heavy", "multigpu50", 9061,
+        "pods with several GPUs make up 50 % of GPU demand", cpu_only=0.12,
+        several=0.5,
+    ),
+    Family(
         "openb-model-bound", "gpuspec33", 8152,
         "a third of the GPU pods name the models they accept", names_models=True,
     ),

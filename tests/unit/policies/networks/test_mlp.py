@@ -10,11 +10,11 @@ from podium.errors import InputError, PolicyError
 from podium.model.records import ANY_MODEL, NODE_8, POD, node_view, pod_view
 from podium.model.workload import Shapes
 from podium.policies import load
+from podium.policies.networks.demand import demand_of
 from podium.policies.networks.mlp import (
     FEATURES,
     NUM_FEATURES,
     TWIN,
-    demand_of,
     features,
     mlp_policy,
     score,

@@ -16,7 +16,7 @@ from podium.rl.mlp.descent import descent, policy_loss, ranking_loss
 from podium.rl.mlp.gradient import draw
 from podium.rl.mlp.imitation import record
 from podium.rl.mlp.parameters import first_arrays, flat
-from podium.rl.mlp.trials import Trials, family_case
+from podium.rl.mlp.trials import AT_130, Trials, inflation_case
 
 UNITS = 8
 
@@ -38,7 +38,7 @@ def configuration(**evolution):
 def test_imitation_learns_to_take_what_the_teacher_takes():
     rng = np.random.default_rng(1)
     net = first_arrays(UNITS, rng)
-    cases = [family_case("openb-share-heavy", 16, 1000)]
+    cases = [inflation_case("openb-share-heavy", 16, 1000)]
     decisions = record(load("best-fit"), cases, net, 1, rng)
     adam, moved = descent(0.01), net
     state = adam.begun(net)
@@ -56,7 +56,7 @@ def test_imitation_learns_to_take_what_the_teacher_takes():
 def test_a_net_can_imitate_a_policy_that_names_the_gpu():
     rng = np.random.default_rng(1)
     net = first_arrays(UNITS, rng)
-    decisions = record(load("fgd"), [family_case("openb-share-only", 8, 1000)], net, 1, rng)
+    decisions = record(load("fgd"), [inflation_case("openb-share-only", 8, 1000)], net, 1, rng)
     assert decisions.mask[:, :2].all()  # what was taken, and another place
 
 
@@ -64,25 +64,25 @@ def test_policy_gradient_improves_what_runs_come_to():
     rng = np.random.default_rng(3)
     net = first_arrays(UNITS, rng)
     trials = Trials(UNITS, 1)
-    unseen = [family_case("openb-multi-gpu", 8, 1800 + i) for i in range(12)]
-    before = trials.run([flat(net)], unseen)[0, :, 1].mean()
+    unseen = [inflation_case("openb-multi-gpu", 8, 1800 + i) for i in range(12)]
+    before = trials.run([flat(net)], unseen)[0, :, AT_130].mean()
     adam = descent(0.01)
     state = adam.begun(net)
     for i in range(20):
-        drawn = draw(net, [family_case("openb-multi-gpu", 8, 1000 + i)], 12, rng)
+        drawn = draw(net, [inflation_case("openb-multi-gpu", 8, 1000 + i)], 12, rng)
         rows = np.resize(rng.permutation(len(drawn)), (2, 256))
         moved, state, _ = adam.step(
             policy_loss, net, state, drawn.seen[rows], drawn.mask[rows], drawn.taken[rows],
             drawn.advantage[rows],
         )  # fmt: skip
         net.update(moved)
-    after = trials.run([flat(net)], unseen)[0, :, 1].mean()
+    after = trials.run([flat(net)], unseen)[0, :, AT_130].mean()
     assert after > before + 1.0
 
 
 def test_advantages_compare_runs_of_one_plan():
     rng = np.random.default_rng(3)
-    drawn = draw(first_arrays(UNITS, rng), [family_case("openb", 6, 1000)], 6, rng)
+    drawn = draw(first_arrays(UNITS, rng), [inflation_case("openb", 6, 1000)], 6, rng)
     assert drawn.mask[np.arange(len(drawn)), drawn.taken].all()
     assert len(np.unique(drawn.advantage)) > 1
     assert 0 < drawn.allocation <= 100

@@ -16,9 +16,9 @@ from podium.rl.mlp.reading import (
     without,
     worths_of,
 )
-from podium.rl.mlp.trials import Trials, family_case
+from podium.rl.mlp.trials import Trials, inflation_case
 
-CASE = family_case("openb-share-heavy", 24, 1000)
+CASE = inflation_case("openb-share-heavy", 24, 1000)
 
 
 def packing():

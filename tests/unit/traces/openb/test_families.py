@@ -75,8 +75,10 @@ def test_each_family_is_what_its_name_says():
         60, abs=1
     )
     assert demand_of(drawn(FAMILIES["openb-share-only"], 8000))["share"] == 100
-    several = demand_of(drawn(FAMILIES["openb-multi-gpu"], 8000))
-    assert several["2-gpu"] + several["4-gpu"] + several["8-gpu"] == pytest.approx(20, abs=1)
+    for name, percent in (("openb-multi-gpu", 20), ("openb-multi-heavy", 50)):
+        several = demand_of(drawn(FAMILIES[name], 8000))
+        found = several["2-gpu"] + several["4-gpu"] + several["8-gpu"]
+        assert found == pytest.approx(percent, abs=1)
     named = accepted_models(drawn(FAMILIES["openb-model-bound"], 8000))
     assert sum(named.values()) == pytest.approx(33.8, abs=0.5)
     assert max(named, key=named.__getitem__) == "T4"
