@@ -14,6 +14,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from podium.errors import UsageError
 from podium.policies.networks.features import CONTEXT_NAMES
 from podium.rl.configuration import Device
 from podium.rl.device import device_named
@@ -195,7 +196,13 @@ class PpoLearner:
             kept.rewards[step], kept.is_done[step] = reward, is_done
             endings.append(environment.final_allocation[is_done])
         last = np.asarray(values_of(self._learned.w, ground.shown()))
-        return kept._replace(last_values=last), _figures(kept, np.concatenate(endings))
+        ended = np.concatenate(endings)
+        if not len(ended):
+            raise UsageError(
+                f"no episode ended within {len(kept.actions):,} decisions", where="ppo.steps",
+                hint="raise it: every iteration begins new episodes, and ends would never be seen",
+            )  # fmt: skip
+        return kept._replace(last_values=last), _figures(kept, ended)
 
 
 def _allocated(shown: Placement, steps: int) -> Batch:

@@ -104,7 +104,7 @@ def _summary(w: Parameters, query: jax.Array, hidden: jax.Array, present: jax.Ar
     return jax.nn.relu(gathered.reshape(len(query), -1) @ w["value_w"] + w["value_b"])
 
 
-@jax.custom_vjp
+@jax.custom_vjp  # type: ignore[untyped-decorator]
 def _attended(hidden: jax.Array, keys: jax.Array, barred: jax.Array) -> jax.Array:
     """Gathers what each head attends to: (batch, heads, width)."""
     return _attend(hidden, keys, barred)[0]
