@@ -130,5 +130,5 @@ def test_a_link_in_the_place_of_the_policy_is_neither_written_to_nor_read(tmp_pa
     with pytest.raises(InputError, match="is not a regular file"):
         resume(load_settings(), "mine", {"episodes": 8})
     with pytest.raises(InputError, match="is not a regular file"):
-        load("run:mine")
+        podium.load_policy("run:mine")
     assert other.read_bytes() == before

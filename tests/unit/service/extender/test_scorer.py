@@ -106,7 +106,7 @@ def test_a_cluster_policy_is_compiled_without_remembering_the_example(dtype):
     seen = []
 
     class Noting:
-        def choose(self, pod, nodes, _feasible):
+        def choose(self, _pod, nodes, _feasible):
             seen.append((self, nodes.dtype))
             return 0
 
