@@ -16,6 +16,7 @@ from podium.errors import InputError, PodiumError, UsageError
 from podium.policies import HOLD
 from podium.policies.networks.attention import AttentionNetwork
 from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, POD_FEATURES
+from podium.policies.weights import write_weights
 from podium.rl.configuration import as_object, configuration_of, create_config, template
 from podium.rl.environment.placement import Placement
 from podium.rl.ppo import network
@@ -343,3 +344,27 @@ def test_episodes_that_never_end_are_refused():
 def test_unknown_traces_are_refused_at_the_start(trace):
     with pytest.raises(PodiumError, match=r"workload\.traces is"):
         small(workload={"traces": ["openb", trace]})
+
+
+def test_weights_of_an_earlier_training_are_begun_with(tmp_path):
+    earlier = make_learner(small(), 1, "cpu")
+    earlier.iterate()
+    given, path = earlier.trained(), tmp_path / "given.npz"
+    write_weights(path, given.network, given.arrays, dict(given.facts))
+    still = {"learning_rate": 1e-9, "entropy": 0.0}
+    learner = make_learner(small(warm_start={"weights": str(path)}, ppo=still), 2, "cpu")
+    figures, trained = learner.iterate(), learner.trained()
+    assert trained.facts["warm_start"] == "weights of given.npz"
+    assert figures["explained"] > 0.1  # the critic knows what to expect
+    for name, array in given.arrays.items():
+        assert np.allclose(trained.arrays[name], array, atol=1e-5), name
+
+
+def test_weights_of_another_network_are_refused(tmp_path):
+    given, path = make_learner(small(), 1, "cpu").trained(), tmp_path / "given.npz"
+    write_weights(path, given.network, given.arrays, dict(given.facts))
+    other = small(warm_start={"weights": str(path)}, network={"width": 8})
+    with pytest.raises(InputError):
+        make_learner(other, 1, "cpu").iterate()
+    with pytest.raises(PodiumError, match="no such file"):
+        small(warm_start={"weights": str(tmp_path / "nowhere.npz")})

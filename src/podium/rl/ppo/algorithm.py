@@ -179,6 +179,11 @@ class WarmStartSection:
     learning_rate: float = option(3e-3, "Of the imitation; it falls to 0.", least=1e-9, most=10)
     minibatch: int = option(512, "Decisions in one step of the imitation.", least=1, most=10**6)
     hold_bias: float = option(-2.0, "Logit of holding at the beginning.", least=-100, most=100)
+    weights: str = option(
+        "",
+        "File of weights, such as best.npz of a run, to begin with in place of a teacher.",
+        is_policy=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,13 +289,14 @@ def card_facts(configuration: Configuration) -> dict[str, Any]:
     """Lists what a card says about the network, and what it was trained on."""
     from podium.rl.configuration import as_object
 
-    rules, teacher = configuration.environment, configuration.warm_start.teacher
+    rules, warm = configuration.environment, configuration.warm_start
+    begun = f"imitation of {warm.teacher}" if warm.teacher else "none"
     return {
         "attention": configuration.network.attention,
         "may_hold": rules.hold,
         "look_ahead": rules.look_ahead,
         "max_rounds": rules.max_rounds,
         "max_holds": rules.max_holds,
-        "warm_start": f"imitation of {teacher}" if teacher else "none",
+        "warm_start": f"weights of {Path(warm.weights).name}" if warm.weights else begun,
         "configuration": as_object(configuration),
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from podium.errors import UsageError
 from podium.policies.networks.features import CONTEXT_NAMES
+from podium.policies.weights import LARGEST_BYTES, unpacked
 from podium.rl.configuration import Device
 from podium.rl.device import device_named
 from podium.rl.environment.placement import Placement
@@ -38,6 +40,9 @@ from podium.rl.ppo.update import (
 ROUNDS_LEFT = CONTEXT_NAMES.index("rounds_left")
 EPISODES = 3
 """An iteration begins so many episodes of each environment after the one before it."""
+
+CRITIC_EPOCHS = 20
+"""Passes over an iteration in which a critic learns what an actor that is given reaches."""
 
 FALL = 0.1
 """What the learning rate and the entropy fall to, as a share of the first."""
@@ -159,7 +164,9 @@ class PpoLearner:
         """Imitates the teacher's placements, and forgets the optimiser's moments after it."""
         warm = self._configuration.warm_start
         self._is_warm = True
-        if not warm.teacher:
+        if warm.weights:
+            self._take_weights(Path(warm.weights))
+        if warm.weights or not warm.teacher:
             return
         environment = self._ground().environment
         environment.reset(self._episode_seed(environment))
@@ -170,6 +177,17 @@ class PpoLearner:
             rate = warm.learning_rate * (1.0 - epoch / warm.epochs)
             order = jax.random.fold_in(key, epoch)
             learned, _ = imitate(learned, order, lessons, rate, self._rules, warm.minibatch)
+        self._learned = self._without_moments(learned.w)
+
+    def _take_weights(self, path: Path) -> None:
+        """Begins with an actor that was trained before; its critic is learned first, alone."""
+        found = unpacked(path, path.read_bytes(), LARGEST_BYTES)
+        w = {name: each if name.startswith(CRITIC) else self._put(like(each, found, name))
+             for name, each in self._learned.w.items()}  # fmt: skip
+        self._learned, rate = self._without_moments(w), self._configuration.warm_start.learning_rate
+        batch, _ = self._play()
+        rules = self._rules._replace(epochs=CRITIC_EPOCHS, is_critic_alone=True)
+        learned, _ = update(self._learned, self._key(2), batch, Scales(rate, 0.0), rules)
         self._learned = self._without_moments(learned.w)
 
     def _episode_seed(self, environment: Placement) -> int:
