@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import podium
-from podium.errors import MissingError, PodiumError, UnknownName, UsageError, install_line
+from podium.errors import (
+    InputError,
+    MissingError,
+    PodiumError,
+    UnknownName,
+    UsageError,
+    install_line,
+)
 from podium.experiments.listener import SILENT, Cancelled, Listener, announce_compilation
 from podium.experiments.runs import TRAINING, open_runs
 from podium.files.html import html_fields
@@ -199,6 +206,8 @@ def work_on(
     try:
         with session(store.runs, record.id, (KeyboardInterrupt, Cancelled)):
             listener.status(f"run {record.id} in {record.folder}")
+            for suffix in (".npz", ".json"):  # before hours are spent on what is kept there
+                _own_file(folder.path / f"{BEST}{suffix}")
             desk = _Desk(folder.path, _digest_of(folder.read(PLAN, PLAN_VERSION)))
             end, rows = _session(request, desk, listener, is_stopped, keeper)
             keeper.keep(end.progress, end.best)
@@ -280,11 +289,19 @@ class _Keeper:
     def keep(self, progress: TrainingProgress, best: Trained) -> None:
         """Writes both."""
         summary = summary_of(self._request, progress)
-        path = Path(self._record.folder) / f"{BEST}.npz"
+        path = _own_file(Path(self._record.folder) / f"{BEST}.npz")
+        _own_file(path.with_suffix(".json"))
         name = f"{self._request.algorithm}-{self._record.id}"
         command = self._record.settings.get("command", "")
         write_policy(path, name, best, {**summary, "command": command})
         self._store.runs.update(self._record.id, summary=summary)
+
+
+def _own_file(path: Path) -> Path:
+    """Refuses a link in the place of a file of a run: others may have put it there."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise InputError.at(path, "is not a regular file", hint="remove it; it is written anew")
+    return path
 
 
 def summary_of(request: TrainingRequest, progress: TrainingProgress) -> dict[str, Any]:
@@ -387,6 +404,8 @@ def trained_policy(reference: str) -> Policy | None:
             f"the training {folder.name} has validated no policy yet", where=str(folder),
             hint=f"podium train resume {folder.name} continues it",
         )  # fmt: skip
+    for suffix in (".npz", ".json"):
+        _own_file(path.with_suffix(suffix))
     return dataclasses.replace(load(str(path)), name=reference)
 
 

@@ -1,7 +1,7 @@
 """Records the figures of a training: one JSON object a line, and TensorBoard's event files.
 
 A training that is resumed goes back to its last checkpoint, and so do its records. Others may have
-written to the folder: a link in the place of the figures is refused, never followed.
+written to the folder: a link in the place of what is recorded is refused, never followed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class FigureRecords:
 
     def __init__(self, folder: Path, iteration: int = 0, episodes: int = 0) -> None:
         self._path = folder / FIGURES
-        self._file = self._kept_until(iteration)
         self._board = _board(folder / TENSORBOARD, episodes)
+        self._file = self._kept_until(iteration)
 
     def __enter__(self) -> Self:
         return self
@@ -113,6 +113,10 @@ def has_tensorboard() -> bool:
 
 def _board(folder: Path, episodes: int) -> Any:
     """Opens TensorBoard's event files; None where the extra is not installed."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise InputError.at(
+            folder, "is not a folder of its own", hint="remove it; event files are written anew"
+        )
     if not has_tensorboard():
         return None
     from importlib import import_module

@@ -118,3 +118,17 @@ def test_training_needs_neither_database_nor_web_nor_gymnasium(tmp_path):
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.stdout == "2\n", done.stderr
     assert list(Path(tmp_path / "run").glob("checkpoint-*.npz"))
+
+
+@pytest.mark.parametrize("name", ["best.npz", "best.json"])
+def test_a_link_in_the_place_of_the_policy_is_neither_written_to_nor_read(tmp_path, name):
+    found = podium.train("qtable", SMALL, episodes=4, keep="mine")
+    path, other = Path(found.folder) / name, tmp_path / name
+    path.rename(other)
+    path.symlink_to(other)
+    before = other.read_bytes()
+    with pytest.raises(InputError, match="is not a regular file"):
+        resume(load_settings(), "mine", {"episodes": 8})
+    with pytest.raises(InputError, match="is not a regular file"):
+        podium.load_policy("run:mine")
+    assert other.read_bytes() == before

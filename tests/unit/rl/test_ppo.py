@@ -12,17 +12,19 @@ pytest.importorskip("optax", reason="training needs optax")
 
 import jax
 
-from podium.errors import InputError, PodiumError
+from podium.errors import InputError, PodiumError, UsageError
 from podium.policies import HOLD
 from podium.policies.networks.attention import AttentionNetwork
 from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, POD_FEATURES
+from podium.policies.weights import write_weights
 from podium.rl.configuration import as_object, configuration_of, create_config, template
 from podium.rl.environment.placement import Placement
+from podium.rl.ppo import network
 from podium.rl.ppo.ablation import WHOLE, ablate, ablations, without
-from podium.rl.ppo.algorithm import Configuration, make_learner, make_world
+from podium.rl.ppo.algorithm import Configuration, make_judge, make_learner, make_world
 from podium.rl.ppo.judging import figures_of_run, played, policy_of_trained
 from podium.rl.ppo.learner import ROUNDS_LEFT
-from podium.rl.ppo.network import CRITIC, Observations, first_parameters, forward
+from podium.rl.ppo.network import CRITIC, IMPOSSIBLE, Observations, first_parameters, forward
 from podium.rl.ppo.update import advantages_of
 
 SMALL = {
@@ -279,3 +281,90 @@ def test_a_device_that_is_not_there_is_named():
         pytest.skip("there is a GPU")
     with pytest.raises(PodiumError, match="no gpu"):
         make_learner(small(), 1, "gpu")
+
+
+def test_the_slopes_of_attention_are_those_that_jax_derives():
+    rng = np.random.default_rng(4)
+    hidden, keys = rng.normal(size=(3, 5, 8)), rng.normal(size=(3, 2, 8))
+    barred = np.where(rng.random((3, 5)) < 0.3, IMPOSSIBLE, 0.0)
+    weights = rng.normal(size=(3, 2, 8))
+
+    def slopes(attend):
+        return jax.grad(lambda *given: (attend(*given, barred) * weights).sum(), (0, 1))(
+            hidden, keys
+        )
+
+    for own, derived in zip(
+        slopes(network._attended), slopes(lambda *given: network._attend(*given)[0]), strict=True
+    ):
+        assert np.abs(own).max() > 0.1
+        assert np.allclose(own, derived, atol=1e-5)
+
+
+def test_iterations_play_on_clusters_of_several_sizes_in_turn():
+    learner = make_learner(small(cluster={"nodes": 4, "sizes": [4, 8]}), 1, "cpu")
+    played_on = []
+    for _ in range(3):
+        ground = learner._ground()
+        figures = learner.iterate()
+        played_on.append((ground.environment.num_nodes, len(ground.environment)))
+        assert figures["steps"] == 16 * 64
+        assert figures["episodes"] > 0
+    assert played_on == [(4, 16), (8, 8), (4, 16)]
+
+
+def test_a_hold_costs_as_many_gpus_on_every_size():
+    learner = make_learner(small(cluster={"nodes": 4, "sizes": [4, 8]}), 1, "cpu")
+    costs = [learner._grounds[size].hold_cost for size in (4, 8)]
+    assert costs[0] == small().environment.hold_cost
+    assert costs[1] == pytest.approx(costs[0] / 2)
+
+
+def test_more_runs_of_a_validation_take_traces_and_demands_in_turn():
+    sections = {"workload": {"demands": [0.5, 1.3]}}
+    trained = make_learner(small(**sections), 1, "cpu").trained()
+
+    def score(demands, runs):
+        asked = small(workload={"demands": demands}, validation={"runs": runs})
+        return make_judge(asked)(trained)["score"]
+
+    assert score([0.5, 1.3], 1) == score([0.5], 1)
+    assert score([0.5, 1.3], 21) == pytest.approx(
+        (20 * score([0.5, 1.3], 20) + score([0.5], 1)) / 21
+    )
+
+
+def test_episodes_that_never_end_are_refused():
+    learner = make_learner(small(ppo={"steps": 2, "minibatches": 1}), 1, "cpu")
+    with pytest.raises(UsageError, match="no episode ended within 2 decisions"):
+        learner.iterate()
+
+
+@pytest.mark.parametrize("trace", ["opneb", "openb:nothing", "no/such/file.csv", ""])
+def test_unknown_traces_are_refused_at_the_start(trace):
+    with pytest.raises(PodiumError, match=r"workload\.traces is"):
+        small(workload={"traces": ["openb", trace]})
+
+
+def test_weights_of_an_earlier_training_are_begun_with(tmp_path):
+    earlier = make_learner(small(), 1, "cpu")
+    earlier.iterate()
+    given, path = earlier.trained(), tmp_path / "given.npz"
+    write_weights(path, given.network, given.arrays, dict(given.facts))
+    still = {"learning_rate": 1e-9, "entropy": 0.0}
+    learner = make_learner(small(warm_start={"weights": str(path)}, ppo=still), 2, "cpu")
+    figures, trained = learner.iterate(), learner.trained()
+    assert trained.facts["warm_start"] == "weights of given.npz"
+    assert figures["explained"] > 0.1  # the critic knows what to expect
+    for name, array in given.arrays.items():
+        assert np.allclose(trained.arrays[name], array, atol=1e-5), name
+
+
+def test_weights_of_another_network_are_refused(tmp_path):
+    given, path = make_learner(small(), 1, "cpu").trained(), tmp_path / "given.npz"
+    write_weights(path, given.network, given.arrays, dict(given.facts))
+    other = small(warm_start={"weights": str(path)}, network={"width": 8})
+    with pytest.raises(InputError):
+        make_learner(other, 1, "cpu").iterate()
+    with pytest.raises(PodiumError, match="no such file"):
+        small(warm_start={"weights": str(tmp_path / "nowhere.npz")})

@@ -12,7 +12,7 @@ import pytest
 from podium.errors import InputError
 from podium.rl.checkpoints import Checkpoint, Checkpoints
 from podium.rl.learner import Trained, like, random_state, restored_generator
-from podium.rl.records import FIGURES, read_figures
+from podium.rl.records import FIGURES, TENSORBOARD, read_figures
 from podium.rl.training import Hooks, Limits, Training
 
 
@@ -264,6 +264,16 @@ def test_figures_are_not_written_through_a_link(tmp_path):
     os.mkfifo(tmp_path / FIGURES)
     with pytest.raises(InputError, match="not a regular file"):
         read_figures(tmp_path / FIGURES)
+
+
+def test_event_files_are_not_written_through_a_link(tmp_path):
+    other, run = tmp_path / "other", tmp_path / "run"
+    other.mkdir()
+    run.mkdir()
+    (run / TENSORBOARD).symlink_to(other)
+    with pytest.raises(InputError, match="not a folder of its own"):
+        train(run)
+    assert not list(other.iterdir())
 
 
 def test_lines_that_are_no_text_are_left_out(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from podium.rl.configuration import Device, TrainingSection, Unfit, option
@@ -12,7 +13,8 @@ from podium.rl.learner import Learner, Trained
 from podium.rl.training import SCORE, Judge
 
 if TYPE_CHECKING:
-    from podium.rl.environment.world import World
+    from podium.rl.environment.world import Draw, World
+    from podium.sim.protocols import Rounds
 
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
@@ -36,6 +38,13 @@ class ClusterSection:
         16, "Nodes, in the proportions of the trace; 0: all that it has.", least=0, most=100_000
     )
     perturbed: bool = option(False, "Leaves some nodes out and resizes others (evaluation).")
+    sizes: tuple[int, ...] = option(
+        (),
+        "Numbers of nodes, one for each iteration in turn; empty: always nodes.",
+        least=1,
+        most=100_000,
+        fewest=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,26 @@ class WorkloadSection:
     def __post_init__(self) -> None:
         if len(self.mix) != MIXED_KINDS or abs(sum(self.mix) - 1) > ROUNDING:
             raise Unfit("mix", self.mix, "three shares that add up to 1")
+        for trace in self.traces:
+            if not _is_trace(trace):
+                wanted = f"traces that `podium traces list` shows, files, or {MIXED}"
+                raise Unfit("traces", trace, wanted)
+
+
+def _is_trace(reference: str) -> bool:
+    """Tells whether a trace can be found, before anything is made of it."""
+    from podium.errors import PodiumError
+    from podium.traces.catalogue import is_drawn, is_name, load_trace
+
+    if reference == MIXED or is_drawn(reference):
+        return True
+    if not is_name(reference):
+        return bool(reference) and Path(reference).exists()
+    try:
+        load_trace(reference)
+    except PodiumError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +97,7 @@ class EnvironmentSection:
     """What an episode is, and what it is worth."""
 
     environments: int = option(
-        64, "Episodes that are played at the same time.", least=1, most=65_536
+        256, "Episodes that are played at the same time.", least=1, most=65_536
     )
     max_rounds: int = option(6, "Rounds in which the queue is offered.", least=1, most=10_000)
     max_holds: int = option(
@@ -107,13 +136,13 @@ class PpoSection:
     """Proximal policy optimisation (Schulman et al. 2017)."""
 
     steps: int = option(
-        512,
+        256,
         "Decisions of each environment in one iteration: more than a whole episode has.",
         least=1,
         most=10**6,
     )
-    epochs: int = option(3, "Passes over the decisions of an iteration.", least=1, most=1000)
-    minibatches: int = option(16, "Parts of each pass.", least=1, most=65_536)
+    epochs: int = option(2, "Passes over the decisions of an iteration.", least=1, most=1000)
+    minibatches: int = option(32, "Parts of each pass.", least=1, most=65_536)
     discount: float = option(1.0, "Weight of what comes one decision later.", least=0, most=1)
     trace: float = option(
         1.0,
@@ -132,7 +161,7 @@ class PpoSection:
     entropy: float = option(
         0.003, "Weight of the entropy at the beginning; it falls to a tenth.", least=0, most=100
     )
-    schedule_iterations: int = option(180, "Iterations in which both fall.", least=1, most=10**9)
+    schedule_iterations: int = option(120, "Iterations in which both fall.", least=1, most=10**9)
     reward_scale: float = option(
         10.0, "What rewards are multiplied by for the critic.", least=1e-6, most=10**6
     )
@@ -143,13 +172,30 @@ class WarmStartSection:
     """Imitation of another policy before the first iteration."""
 
     teacher: str = option(
-        "fed-gpu", "Policy whose placements are imitated first; empty: none.", is_policy=True
+        "usable-gpu", "Policy whose placements are imitated first; empty: none.", is_policy=True
     )
-    steps: int = option(256, "Decisions of each environment to imitate.", least=1, most=10**6)
-    epochs: int = option(60, "Passes over them.", least=1, most=10_000)
+    steps: int = option(64, "Decisions of each environment to imitate.", least=1, most=10**6)
+    epochs: int = option(30, "Passes over them.", least=1, most=10_000)
     learning_rate: float = option(3e-3, "Of the imitation; it falls to 0.", least=1e-9, most=10)
-    minibatch: int = option(256, "Decisions in one step of the imitation.", least=1, most=10**6)
+    minibatch: int = option(512, "Decisions in one step of the imitation.", least=1, most=10**6)
     hold_bias: float = option(-2.0, "Logit of holding at the beginning.", least=-100, most=100)
+    weights: str = option(
+        "",
+        "File of weights, such as best.npz of a run, to begin with in place of a teacher.",
+        is_policy=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationSection:
+    """What a policy is chosen by."""
+
+    runs: int = option(
+        20,
+        "Runs of a validation: the seeds 2000 to 2019, the traces and the demands in turn.",
+        least=1,
+        most=10_000,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +208,7 @@ class Configuration:
     network: NetworkSection = field(default_factory=NetworkSection)
     warm_start: WarmStartSection = field(default_factory=WarmStartSection)
     ppo: PpoSection = field(default_factory=PpoSection)
+    validation: ValidationSection = field(default_factory=ValidationSection)
     training: TrainingSection = field(
         default_factory=lambda: TrainingSection(episodes=20_000, save_interval=1000)
     )
@@ -175,42 +222,64 @@ class Configuration:
             raise Unfit("cluster.nodes", 0, f'at least 1 with the trace "{MIXED}"')
 
 
-def make_world(configuration: Configuration) -> World:
+def make_world(configuration: Configuration, nodes: int | None = None) -> World:
     """Makes the world of a configuration: traces and demands in turn, by seed."""
     from podium.rl.environment.world import World
-    from podium.rl.ppo.mixture import draw_mixed
+
+    draws, protocol = _draws(configuration, nodes), _protocol(configuration)
+    return World(lambda seed: draws[seed % len(draws)](seed), protocol, TRAINING_SEEDS)
+
+
+def _protocol(configuration: Configuration) -> Rounds:
     from podium.sim.protocols import Holding, Rounds
 
-    cluster, work, rules = configuration.cluster, configuration.workload, configuration.environment
-    protocol = Rounds(rules.max_rounds, Holding(max_holds=rules.max_holds if rules.hold else 0))
-    draws = [
-        functools.partial(draw_mixed, cluster.nodes, demand, work.mix)
+    rules = configuration.environment
+    return Rounds(rules.max_rounds, Holding(max_holds=rules.max_holds if rules.hold else 0))
+
+
+def _draws(configuration: Configuration, nodes: int | None) -> list[Draw]:
+    """Lists what is drawn in turn: every trace with every demand."""
+    from podium.rl.environment.world import World
+    from podium.rl.ppo.mixture import draw_mixed
+
+    cluster, work = configuration.cluster, configuration.workload
+    size = cluster.nodes if nodes is None else nodes
+    return [
+        functools.partial(draw_mixed, size, demand, work.mix)
         if trace == MIXED
         else World.of_trace(
-            trace, demand=demand, nodes=cluster.nodes or None, is_perturbed=cluster.perturbed,
-            protocol=protocol,
+            trace, demand=demand, nodes=size or None, is_perturbed=cluster.perturbed,
+            protocol=_protocol(configuration),
         ).draw
         for trace in work.traces
         for demand in work.demands
     ]  # fmt: skip
-    return World(lambda seed: draws[seed % len(draws)](seed), protocol, TRAINING_SEEDS)
 
 
 def make_learner(configuration: Configuration, seed: int, device: Device) -> Learner:
     """Makes the learner; JAX is imported here."""
     from podium.rl.ppo.learner import PpoLearner
 
-    return PpoLearner(configuration, make_world(configuration), seed, device)
+    return PpoLearner(configuration, seed, device)
 
 
 def make_judge(configuration: Configuration) -> Judge:
     """Makes the judge: GPU allocation of the policy, as it is served, on validation seeds."""
-    world = make_world(configuration)
+    draws, protocol = _draws(configuration, None), _protocol(configuration)
+    first, size = VALIDATION_SEEDS.start, len(VALIDATION_SEEDS)
+    runs = range(first, first + configuration.validation.runs)
 
     def judge(trained: Trained) -> Mapping[str, float]:
-        from podium.rl.ppo.judging import figures_of, policy_of_trained
+        from podium.rl.environment.world import World
+        from podium.rl.ppo.judging import figures_of_run, mean_figures, played, policy_of_trained
 
-        figures = figures_of(policy_of_trained(trained), world, VALIDATION_SEEDS)
+        policy = policy_of_trained(trained)
+        figures = mean_figures(
+            figures_of_run(
+                played(policy, World(draws[run % len(draws)], protocol), first + run % size)
+            )
+            for run in runs
+        )
         return figures | {SCORE: figures["gpu_allocation"]}
 
     return judge
@@ -220,13 +289,14 @@ def card_facts(configuration: Configuration) -> dict[str, Any]:
     """Lists what a card says about the network, and what it was trained on."""
     from podium.rl.configuration import as_object
 
-    rules, teacher = configuration.environment, configuration.warm_start.teacher
+    rules, warm = configuration.environment, configuration.warm_start
+    begun = f"imitation of {warm.teacher}" if warm.teacher else "none"
     return {
         "attention": configuration.network.attention,
         "may_hold": rules.hold,
         "look_ahead": rules.look_ahead,
         "max_rounds": rules.max_rounds,
         "max_holds": rules.max_holds,
-        "warm_start": f"imitation of {teacher}" if teacher else "none",
+        "warm_start": f"weights of {Path(warm.weights).name}" if warm.weights else begun,
         "configuration": as_object(configuration),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ def figures_of_run(result: Result) -> dict[str, float]:
     }
 
 
-def figures_of(policy: Policy, world: World, seeds: Iterable[int]) -> dict[str, float]:
-    """Averages the figures of a policy over seeds."""
-    rows: list[Mapping[str, Any]] = [figures_of_run(played(policy, world, seed)) for seed in seeds]
+def mean_figures(runs: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Averages the figures of runs."""
+    rows = list(runs)
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}

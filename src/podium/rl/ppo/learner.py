@@ -7,21 +7,24 @@ network, the optimiser and a counter, and a resumed one goes on to the bit.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import numpy.typing as npt
 
+from podium.errors import UsageError
 from podium.policies.networks.features import CONTEXT_NAMES
+from podium.policies.weights import LARGEST_BYTES, unpacked
 from podium.rl.configuration import Device
 from podium.rl.device import device_named
 from podium.rl.environment.placement import Placement
-from podium.rl.environment.world import World
 from podium.rl.learner import Arrays, Trained, count_of, like
-from podium.rl.ppo.algorithm import Configuration, card_facts
+from podium.rl.ppo.algorithm import Configuration, card_facts, make_world
 from podium.rl.ppo.imitation import lessons_of
-from podium.rl.ppo.network import CRITIC, Observations, first_parameters
+from podium.rl.ppo.network import CRITIC, Observations, Parameters, first_parameters
 from podium.rl.ppo.update import (
     Batch,
     Learned,
@@ -38,29 +41,63 @@ ROUNDS_LEFT = CONTEXT_NAMES.index("rounds_left")
 EPISODES = 3
 """An iteration begins so many episodes of each environment after the one before it."""
 
+CRITIC_EPOCHS = 20
+"""Passes over an iteration in which a critic learns what an actor that is given reaches."""
+
 FALL = 0.1
 """What the learning rate and the entropy fall to, as a share of the first."""
 
 _WEIGHT, _MOMENT = "weight/", "moment/"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """Environments on clusters of one size, and room for what an iteration plays there."""
+
+    environment: Placement
+    buffers: Batch
+    hold_cost: float  # as a share of the GPUs: a hold costs as many GPUs on every size
+
+    @classmethod
+    def of(cls, configuration: Configuration, nodes: int) -> Ground:
+        """Lays out as many decisions as on other sizes: longer episodes in fewer environments."""
+        rules, world = configuration.environment, make_world(configuration, nodes)
+        times = nodes / configuration.cluster.nodes if configuration.cluster.nodes else 1.0
+        count = max(1, round(rules.environments / times))
+        environment = Placement(
+            world, count, look_ahead=rules.look_ahead, seed=world.seeds[0]
+        )  # fmt: skip
+        steps = max(1, configuration.ppo.steps * rules.environments // count)
+        return cls(environment, _allocated(environment, steps), rules.hold_cost / times)
+
+    def shown(self) -> Observations:
+        """Gives what the environments show, which the next step writes over."""
+        shown = self.environment
+        return Observations(shown.nodes, shown.pods, shown.context, shown.mask)
+
+    def note(self, step: int, max_rounds: int) -> Observations:
+        """Keeps what is shown now for learning; nothing changes it before the next iteration."""
+        kept = Observations(*(each[step] for each in self.buffers.seen))
+        for row, shown in zip(kept, self.shown(), strict=True):
+            row[:] = shown
+        # In the last round whatever fits is placed.
+        kept.mask[:, -1] &= kept.context[:, ROUNDS_LEFT] > 1.5 / max_rounds
+        return kept
+
+
 class PpoLearner:
     """Is a learner of `podium.rl.training`."""
 
-    def __init__(
-        self, configuration: Configuration, world: World, seed: int, device: Device
-    ) -> None:
-        self._configuration, self._world, self._seed = configuration, world, seed
+    def __init__(self, configuration: Configuration, seed: int, device: Device) -> None:
+        self._configuration, self._seed = configuration, seed
         self._device = device_named(device)
-        rules = configuration.environment
-        self._environment = Placement(
-            world, rules.environments, look_ahead=rules.look_ahead, seed=world.seeds[0]
-        )
+        cluster = configuration.cluster
+        self._sizes = cluster.sizes or (cluster.nodes,)
+        self._grounds = {size: Ground.of(configuration, size) for size in set(self._sizes)}
         self._rules = rules_of(configuration)
         self._iterations = 0
         self._is_warm = False
         self._learned = self._begun()
-        self._buffers = self._allocated()
 
     def iterate(self) -> Mapping[str, float]:
         """Plays, learns, and returns the figures of both."""
@@ -110,9 +147,15 @@ class PpoLearner:
         shape, warm = self._configuration.network, self._configuration.warm_start
         rng = np.random.default_rng([self._seed, 0])
         drawn = first_parameters(rng, shape.width, shape.heads, shape.attention, warm.hold_bias)
-        learned = begun({name: self._put(each) for name, each in drawn.items()}, self._rules)
-        found: Learned = jax.device_put(learned, self._device)
+        return self._without_moments({name: self._put(each) for name, each in drawn.items()})
+
+    def _without_moments(self, w: Parameters) -> Learned:
+        """Begins the optimiser; all is put on the device, lest an update be compiled twice."""
+        found: Learned = jax.device_put(begun(w, self._rules), self._device)
         return found
+
+    def _ground(self) -> Ground:
+        return self._grounds[self._sizes[self._iterations % len(self._sizes)]]
 
     def _key(self, purpose: int) -> jax.Array:
         return jax.random.fold_in(jax.random.key(self._seed), 4 * self._iterations + purpose)
@@ -121,73 +164,77 @@ class PpoLearner:
         """Imitates the teacher's placements, and forgets the optimiser's moments after it."""
         warm = self._configuration.warm_start
         self._is_warm = True
-        if not warm.teacher:
+        if warm.weights:
+            self._take_weights(Path(warm.weights))
+        if warm.weights or not warm.teacher:
             return
-        self._environment.reset(self._episode_seed())
+        environment = self._ground().environment
+        environment.reset(self._episode_seed(environment))
         rng = np.random.default_rng([self._seed, 1])
-        lessons = lessons_of(self._environment, warm.teacher, warm.steps, rng)
-        learned, key = begun(self._learned.w, self._rules), self._key(2)
+        lessons = lessons_of(environment, warm.teacher, warm.steps, rng)
+        learned, key = self._without_moments(self._learned.w), self._key(2)
         for epoch in range(warm.epochs):
             rate = warm.learning_rate * (1.0 - epoch / warm.epochs)
             order = jax.random.fold_in(key, epoch)
             learned, _ = imitate(learned, order, lessons, rate, self._rules, warm.minibatch)
-        self._learned = begun(learned.w, self._rules)
+        self._learned = self._without_moments(learned.w)
 
-    def _episode_seed(self) -> int:
+    def _take_weights(self, path: Path) -> None:
+        """Begins with an actor that was trained before; its critic is learned first, alone."""
+        found = unpacked(path, path.read_bytes(), LARGEST_BYTES)
+        w = {name: each if name.startswith(CRITIC) else self._put(like(each, found, name))
+             for name, each in self._learned.w.items()}  # fmt: skip
+        self._learned, rate = self._without_moments(w), self._configuration.warm_start.learning_rate
+        batch, _ = self._play()
+        rules = self._rules._replace(epochs=CRITIC_EPOCHS, is_critic_alone=True)
+        learned, _ = update(self._learned, self._key(2), batch, Scales(rate, 0.0), rules)
+        self._learned = self._without_moments(learned.w)
+
+    def _episode_seed(self, environment: Placement) -> int:
         """Names the seed of the first environment's first episode in this iteration."""
-        seeds, size = self._world.seeds, self._configuration.environment.environments
-        return seeds[(self._seed + self._iterations * EPISODES) * size % len(seeds)]
-
-    def _allocated(self) -> Batch:
-        shown, steps = self._environment, self._configuration.ppo.steps
-        shape = (steps, len(shown))
-        arrays = (shown.nodes, shown.pods, shown.context, shown.mask)
-        return Batch(
-            seen=Observations(*(np.zeros((steps, *each.shape), each.dtype) for each in arrays)),
-            actions=np.zeros(shape, np.int32),
-            log_chances=np.zeros(shape, np.float32),
-            values=np.zeros(shape, np.float32),
-            rewards=np.zeros(shape, np.float32),
-            is_done=np.zeros(shape, np.bool_),
-            last_values=np.zeros(len(shown), np.float32),
-        )
+        seeds, first = environment.world.seeds, self._seed + self._iterations * EPISODES
+        return seeds[first * len(environment) % len(seeds)]
 
     def _play(self) -> tuple[Batch, dict[str, float]]:
-        environment, kept = self._environment, self._buffers
-        settings = self._configuration.ppo
-        environment.reset(self._episode_seed())
-        key, size = self._key(0), len(kept.last_values)
-        owed = np.zeros(size, np.float32)  # of a sparse reward, what is paid at the end
+        ground, rules = self._ground(), self._configuration.environment
+        environment, kept, key = ground.environment, ground.buffers, self._key(0)
+        environment.reset(self._episode_seed(environment))
+        owed = np.zeros(len(environment), np.float32)  # of a sparse reward, what the end pays
         endings: list[npt.NDArray[np.float64]] = []
-        rules = self._configuration.environment
-        is_sparse, hold_cost = rules.reward == "sparse", np.float32(rules.hold_cost)
-        for step in range(settings.steps):
-            drawn = act(self._learned.w, key, step, self._note(step))
+        scale, hold_cost = self._configuration.ppo.reward_scale, np.float32(ground.hold_cost)
+        for step in range(len(kept.actions)):
+            drawn = act(self._learned.w, key, step, ground.note(step, rules.max_rounds))
             kept.actions[step], kept.log_chances[step], kept.values[step] = jax.device_get(drawn)
             environment.step(kept.actions[step].astype(np.int64))
             is_done, held = environment.is_done, kept.actions[step] == environment.num_nodes
-            reward = (environment.reward - hold_cost * held) * settings.reward_scale
-            if is_sparse:
+            reward = (environment.reward - hold_cost * held) * scale
+            if rules.reward == "sparse":
                 owed += reward
                 reward, owed = np.where(is_done, owed, 0), np.where(is_done, 0, owed)
             kept.rewards[step], kept.is_done[step] = reward, is_done
             endings.append(environment.final_allocation[is_done])
-        last = np.asarray(values_of(self._learned.w, self._shown()))
-        return kept._replace(last_values=last), _figures(kept, np.concatenate(endings))
+        last = np.asarray(values_of(self._learned.w, ground.shown()))
+        ended = np.concatenate(endings)
+        if not len(ended):
+            raise UsageError(
+                f"no episode ended within {len(kept.actions):,} decisions", where="ppo.steps",
+                hint="raise it: every iteration begins new episodes, and ends would never be seen",
+            )  # fmt: skip
+        return kept._replace(last_values=last), _figures(kept, ended)
 
-    def _shown(self) -> Observations:
-        shown = self._environment
-        return Observations(shown.nodes, shown.pods, shown.context, shown.mask)
 
-    def _note(self, step: int) -> Observations:
-        """Keeps what is shown now for learning; nothing changes it before the next iteration."""
-        kept = Observations(*(each[step] for each in self._buffers.seen))
-        for row, shown in zip(kept, self._shown(), strict=True):
-            row[:] = shown
-        # In the last round whatever fits is placed.
-        last = 1.5 / self._configuration.environment.max_rounds
-        kept.mask[:, -1] &= kept.context[:, ROUNDS_LEFT] > last
-        return kept
+def _allocated(shown: Placement, steps: int) -> Batch:
+    shape = (steps, len(shown))
+    arrays = (shown.nodes, shown.pods, shown.context, shown.mask)
+    return Batch(
+        seen=Observations(*(np.zeros((steps, *each.shape), each.dtype) for each in arrays)),
+        actions=np.zeros(shape, np.int32),
+        log_chances=np.zeros(shape, np.float32),
+        values=np.zeros(shape, np.float32),
+        rewards=np.zeros(shape, np.float32),
+        is_done=np.zeros(shape, np.bool_),
+        last_values=np.zeros(len(shown), np.float32),
+    )
 
 
 def _figures(played: Batch, allocations: npt.NDArray[np.float64]) -> dict[str, float]:

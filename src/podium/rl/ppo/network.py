@@ -69,31 +69,66 @@ def forward(w: Parameters, seen: Observations) -> Outputs:
     """Evaluates the network on a batch."""
     query = _query(w, seen.pods, seen.context)
     present = seen.nodes[..., 0] > 0
-    hidden = jax.nn.relu(seen.nodes @ w["node_w"] + (query @ w["node_q"] + w["node_b"])[:, None, :])
+    asked = query @ w["node_q"] + w["node_b"]
+    hidden = jax.nn.relu(_by_row(seen.nodes, w["node_w"]) + asked[:, None, :])
     if "self_q" in w:
         hidden = hidden + _between(w, hidden, present)
     told, known = query @ w["point_q"] + w["point_b"], query
     if "key_w" in w:
         summary = _summary(w, query, hidden, present)
         told, known = told + summary @ w["point_s"], jnp.concatenate([query, summary], axis=-1)
-    logits = jax.nn.relu(hidden @ w["point_w"] + told[:, None, :]) @ w["point_v"]
+    pointed = jax.nn.relu(_by_row(hidden, w["point_w"]) + told[:, None, :])
+    logits = _by_row(pointed, w["point_v"][:, None])[..., 0]
     holding = _head(w, "hold", known)
     return Outputs(_log_chances(logits, holding, seen.mask), _head(w, "critic", known))
 
 
+def _by_row(values: jax.Array, weights: jax.Array) -> jax.Array:
+    """Multiplies the last axis as one matrix: on a CPU its slopes take half the time so."""
+    rows = values.reshape(-1, values.shape[-1]) @ weights
+    return rows.reshape(*values.shape[:-1], weights.shape[-1])
+
+
 def _query(w: Parameters, pods: jax.Array, context: jax.Array) -> jax.Array:
-    shown = jax.nn.relu(pods @ w["pod_w"] + w["pod_b"]) * pods[..., :1]
+    shown = jax.nn.relu(_by_row(pods, w["pod_w"]) + w["pod_b"]) * pods[..., :1]
     behind = shown[:, 1:].sum(axis=1) / max(1, pods.shape[1] - 1)
     told = jnp.concatenate([shown[:, 0], behind, context], axis=-1)
     return jax.nn.relu(told @ w["query_w"] + w["query_b"])
 
 
 def _summary(w: Parameters, query: jax.Array, hidden: jax.Array, present: jax.Array) -> jax.Array:
-    heads = jnp.einsum("bi,hio->bho", query, w["key_w"])
-    alike = jnp.einsum("bnw,bhw->bhn", hidden, heads) * query.shape[-1] ** -0.5
-    share = jax.nn.softmax(jnp.where(present[:, None, :], alike, IMPOSSIBLE), axis=-1)
-    gathered = jnp.einsum("bhn,bnw->bhw", share, hidden).reshape(len(query), -1)
-    return jax.nn.relu(gathered @ w["value_w"] + w["value_b"])
+    heads, width = w["key_w"].shape[0], query.shape[-1]
+    keys = query @ w["key_w"].transpose(1, 0, 2).reshape(width, -1) * width**-0.5
+    barred = jnp.where(present, 0.0, IMPOSSIBLE)
+    gathered = _attended(hidden, keys.reshape(-1, heads, width), barred)
+    return jax.nn.relu(gathered.reshape(len(query), -1) @ w["value_w"] + w["value_b"])
+
+
+@jax.custom_vjp  # type: ignore[untyped-decorator]
+def _attended(hidden: jax.Array, keys: jax.Array, barred: jax.Array) -> jax.Array:
+    """Gathers what each head attends to: (batch, heads, width)."""
+    return _attend(hidden, keys, barred)[0]
+
+
+_Attention = tuple[jax.Array, jax.Array, jax.Array]
+
+
+def _attend(hidden: jax.Array, keys: jax.Array, barred: jax.Array) -> tuple[jax.Array, _Attention]:
+    alike = hidden @ keys.transpose(0, 2, 1) + barred[:, :, None]
+    share = jax.nn.softmax(alike, axis=1)  # (batch, num_nodes, heads)
+    return share.transpose(0, 2, 1) @ hidden, (hidden, keys, share)
+
+
+def _attend_back(kept: _Attention, slope: jax.Array) -> tuple[jax.Array, jax.Array, None]:
+    """Gives the slopes of nodes and keys: those that JAX derives take three times as long."""
+    hidden, keys, share = kept
+    of_share = hidden @ slope.transpose(0, 2, 1)
+    of_alike = share * (of_share - (share * of_share).sum(axis=1, keepdims=True))
+    both, told = jnp.concatenate([share, of_alike], -1), jnp.concatenate([slope, keys], 1)
+    return both @ told, of_alike.transpose(0, 2, 1) @ hidden, None
+
+
+_attended.defvjp(_attend, _attend_back)
 
 
 def _between(w: Parameters, hidden: jax.Array, present: jax.Array) -> jax.Array:

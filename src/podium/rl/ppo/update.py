@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from podium.rl.ppo.network import IMPOSSIBLE, Observations, Parameters, forward
+from podium.rl.ppo.network import CRITIC, IMPOSSIBLE, Observations, Parameters, forward
 
 
 class Rules(NamedTuple):
@@ -22,6 +22,7 @@ class Rules(NamedTuple):
     clip: float = 0.2
     value_weight: float = 0.5
     max_gradient: float = 0.5
+    is_critic_alone: bool = False  # the actor stays as it is
 
 
 class Learned(NamedTuple):
@@ -157,6 +158,8 @@ def update(
         sample = jax.tree.map(lambda each: each[picked], samples)
         slope = jax.value_and_grad(loss_of, has_aux=True)
         (_, figures), slopes = slope(learned.w, sample, scales.entropy, rules)
+        if rules.is_critic_alone:
+            slopes = {name: each * name.startswith(CRITIC) for name, each in slopes.items()}
         return _moved(learned, slopes, scales.rate, rules), figures
 
     keys = jax.random.split(key, rules.epochs)

@@ -66,15 +66,20 @@ class Scorer:
 
     def warm(self, nodes: Nodes) -> Scorer:
         """Compiles, and scores the commonest pods: nobody is to wait for their first scores."""
+        self.compile_for(nodes.dtype)
         if not self.is_pure:
             return self  # it would take them for pods that are there
-        pod, node = _example(nodes.dtype)
-        with suppress(PolicyError):  # it fails on a pod that is not there
-            self._session.scores(pod, node)
         common = np.argsort(-self.shapes.weights, kind="stable")[:MOST_SHAPES]
         for pod in self.shapes.pods[common]:
             self.scores(pod, nodes)
         return self
+
+    def compile_for(self, dtype: np.dtype[Any]) -> None:
+        """Compiles what scores nodes with such records; a cluster policy remembers none of it."""
+        pod, node = _example(dtype)
+        session = self._session if self.is_pure else self.policy.session(self.shapes)
+        with suppress(PolicyError):  # it fails on a pod that is not there
+            session.scores(pod, node)
 
     def refresh(self, shapes: Shapes) -> Scorer:
         """Returns a scorer whose table is prepared anew; a cluster policy keeps its memory."""

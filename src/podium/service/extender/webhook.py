@@ -25,7 +25,7 @@ from podium.files.excerpt import excerpt
 from podium.kube.objects import UNREADABLE, PodObject, without_strange_marks
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
-from podium.model.records import NODE_8
+from podium.model.records import NODE_8, NODE_16
 from podium.service.components import BytesRoute, Component, Facts
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import NodeNames, scores_of
@@ -244,7 +244,10 @@ class Webhook(Component):
         """Compiles the policy, so that the first request does not wait for it."""
         shapes = self._recent.shapes()
         policy = await asyncio.to_thread(named_policy, self._settings.policy, "extender.policy")
-        self._scorer = await asyncio.to_thread(lambda: Scorer(policy, shapes).warm(_NO_NODES))
+        scorer = await asyncio.to_thread(lambda: Scorer(policy, shapes).warm(_NO_NODES))
+        # Nodes come with requests, and any may have more than 8 GPUs.
+        await asyncio.to_thread(scorer.compile_for, NODE_16)
+        self._scorer = scorer
         return {"policy": policy.name}
 
     def score(self, body: bytes) -> bytes:

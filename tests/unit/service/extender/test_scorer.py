@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from podium.model.records import NODE_8, NODE_16
-from podium.policies import load
+from podium.policies import ClusterPolicy, load
 from podium.policies.policy import from_function
 from podium.service.extender.scorer import MOST_SHAPES, Scorer
 from podium.traces import load_trace
@@ -99,3 +99,20 @@ def test_a_table_is_prepared_from_the_pods_given():
     other = TRACE.workload.taken(np.arange(5)).shapes()
     fresh = load("fgd").session(other).scores(pod, nodes).scores
     assert scorer.refresh(other).scores(pod, nodes).scores.tolist() == fresh.tolist()
+
+
+@pytest.mark.parametrize("dtype", [NODE_8, NODE_16])
+def test_a_cluster_policy_is_compiled_without_remembering_the_example(dtype):
+    seen = []
+
+    class Noting:
+        def choose(self, _pod, nodes, _feasible):
+            seen.append((self, nodes.dtype))
+            return 0
+
+    scorer = Scorer(ClusterPolicy("noting", lambda _seed: Noting()), SHAPES)
+    scorer.warm(np.zeros(0, dtype))
+    scorer.scores(SHAPES.pods[0], nodes_of(dtype))
+    (example, compiled_for), (own, _) = seen
+    assert compiled_for == dtype
+    assert own is not example
