@@ -1,8 +1,8 @@
 """Less the watts of the GPUs that some pod has when the last one arrives under replay, averaged
 over all GPUs of the cluster; half a minute of mean waiting counts as a watt.
 
-No trace says what a GPU draws, so the file does: the rated power that its maker
-states, to be replaced by readings of your own. A GPU of which a pod has a part is awake like any other.
+No trace says what a GPU draws, so the file does: the rated power that its maker states, to be
+replaced by readings of your own. A GPU of which a pod has a part is awake like any other.
 """
 
 CASES = ("replay",)
