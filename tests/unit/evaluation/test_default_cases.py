@@ -18,7 +18,8 @@ def test_packing_is_judged_on_every_family_at_full_size():
     training = default_training(["inflation"])
     first, second, third = training.stages
     sizes = [case.nodes for case in training.cases]
-    assert set(ORDER) == {"openb", *FAMILIES}
+    # The six are those whose figures at full size are known.
+    assert set(ORDER) == {"openb", *FAMILIES} - {"openb-multi-heavy"}
     assert {case.trace for case in training.cases[: second.stop]} == set(ORDER)
     assert {case.trace for case in training.counted} == set(ORDER)
     assert training.counted == training.cases[third.first :]

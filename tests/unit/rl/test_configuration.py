@@ -110,7 +110,7 @@ def test_every_number_has_a_range_that_keeps_nan_out_and_its_default_in(name):
         ("mlp", "evolution", "workers = 100000", "evolution.workers is 100000", "from 0 to"),
         ("mlp", "evolution", "population = 5", "evolution.population is 5", "an even number"),
         ("mlp", "evolution", "nodes = [-1]", "evolution.nodes is -1", "from 1 to 100,000"),
-        ("mlp", "evolution", "nodes = [8]", "evolution.generations is (250, 200)", "less than"),
+        ("mlp", "evolution", "nodes = [8]", "evolution.generations is (380, 200)", "less than"),
         ("mlp", "evolution", "floor = 'fgdd'", 'unknown policy "fgdd"', "did you mean fgd"),
         ("mlp", "imitation", "teacher = 'nobody'", 'unknown policy "nobody"', "known: "),
         ("ppo", "workload", "mix = [1.0]", "workload.mix is (1.0,)", "three shares"),

@@ -148,10 +148,10 @@ def test_impossible_numbers_are_usage_errors(sizes):
 
 def test_the_list_starts_with_what_is_always_there():
     listed = list_traces(None)
-    assert [info.name for info in listed[:7]] == ["openb", "openb:16", *FAMILIES]
-    assert all(info.origin == "embedded" and info.is_present for info in listed[:7])
-    assert len(listed) == 33
-    assert not any(info.is_present for info in listed[7:])
+    assert [info.name for info in listed[:8]] == ["openb", "openb:16", *FAMILIES]
+    assert all(info.origin == "embedded" and info.is_present for info in listed[:8])
+    assert len(listed) == 34
+    assert not any(info.is_present for info in listed[8:])
     assert all(info.summary for info in listed)
 
 

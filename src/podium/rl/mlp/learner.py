@@ -16,7 +16,7 @@ from podium.rl.learner import Arrays, Trained, count_of, like, random_state, res
 from podium.rl.mlp.algorithm import Configuration
 from podium.rl.mlp.evolution import Distribution
 from podium.rl.mlp.imitation import Decisions, record
-from podium.rl.mlp.parameters import arrays_of, first_arrays, flat, scales, typical_demand
+from podium.rl.mlp.parameters import Array, arrays_of, first_arrays, flat, scales, typical_demand
 from podium.rl.mlp.trials import AT_100, AT_130
 from podium.rl.mlp.worth import (
     open_trials,
@@ -141,10 +141,7 @@ class MlpLearner:
         self._average = kept * self._average + (1 - kept) * self._distribution.mean
         return {
             "reward": float(worth.mean()),
-            "gpu_allocation": float(found[:-1, :, AT_130].mean()) / 100,
-            "gain": float((found[:-1] - found[-1])[:, :, AT_130].mean()),
-            "gain_100": float((found[:-1] - found[-1])[:, :, AT_100].mean()),
-            "gain_below": float((found[:-1] - found[-1])[:, :, :AT_100].mean()),
+            **_gains(found[:-1], found[-1]),
             "sigma": self._distribution.sigma,
             "nodes": float(rule.nodes[stage]),
             "steps": float(len(drawn) * sum(case.pods or 0 for case in cases)),
@@ -183,3 +180,14 @@ class MlpLearner:
 
         begun = descent(own.imitation.learning_rate, self._device).begun(self._arrays)
         return [like(each, state, f"optimiser/{i:02}") for i, each in enumerate(begun)]
+
+
+def _gains(found: Array, floor: Array) -> dict[str, float]:
+    """Tells what the nets of a generation reach on average, and how far it is above the floor."""
+    gain = (found - floor).mean(axis=(0, 1))
+    return {
+        "gpu_allocation": float(found[:, :, AT_130].mean()) / 100,
+        "gain": float(gain[AT_130]),
+        "gain_100": float(gain[AT_100]),
+        "gain_below": float(gain[:AT_100].mean()),
+    }

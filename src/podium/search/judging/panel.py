@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.evaluation.cases import Case, TrainingSet, planned
+from podium.evaluation.default_cases import ORDER
 from podium.evaluation.measures import INFLATION, Values, measure_case
 from podium.policies import PairPolicy, Policy, load
 from podium.search.judging.fitness import BASELINE, Fitness, Outcome
@@ -37,10 +38,9 @@ MOST_WORK = 20_000_000
 
 FIGURES = ("allocation_100", "allocation_130", "fragmentation", "cpu_only_placed")
 ORIGINALS = {
-    "openb": "openb:default",
-    **{family.name: f"openb:{family.original}" for family in FAMILIES.values()},
+    name: f"openb:{FAMILIES[name].original if name in FAMILIES else 'default'}" for name in ORDER
 }
-"""The trace at full size that each family is like."""
+"""The trace at full size that each family is like, of those that searches are trained on."""
 
 NO_REPLAY = "nothing is known of replays at full size"
 TOO_LARGE = "the trace is too large to measure the panel on it first"
