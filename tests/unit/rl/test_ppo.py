@@ -368,3 +368,16 @@ def test_weights_of_another_network_are_refused(tmp_path):
         make_learner(other, 1, "cpu").iterate()
     with pytest.raises(PodiumError, match="no such file"):
         small(warm_start={"weights": str(tmp_path / "nowhere.npz")})
+
+
+def test_fewer_lessons_than_a_minibatch_are_learned_from_all_the_same():
+    few = {"teacher": "best-fit", "steps": 4, "epochs": 2, "minibatch": 512}
+    still = {"learning_rate": 1e-9, "entropy": 0.0}
+    warm, cold = (
+        make_learner(small(warm_start=few, ppo=still), 1, "cpu"),
+        make_learner(small(ppo=still), 1, "cpu"),
+    )
+    warm.iterate()
+    cold.iterate()
+    moved = warm.trained().arrays["node_w"] - cold.trained().arrays["node_w"]
+    assert 1e-4 < np.abs(moved).max() < 1

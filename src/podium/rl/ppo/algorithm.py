@@ -97,7 +97,7 @@ class EnvironmentSection:
     """What an episode is, and what it is worth."""
 
     environments: int = option(
-        256, "Episodes that are played at the same time.", least=1, most=65_536
+        128, "Episodes that are played at the same time.", least=1, most=65_536
     )
     max_rounds: int = option(6, "Rounds in which the queue is offered.", least=1, most=10_000)
     max_holds: int = option(
@@ -141,8 +141,8 @@ class PpoSection:
         least=1,
         most=10**6,
     )
-    epochs: int = option(2, "Passes over the decisions of an iteration.", least=1, most=1000)
-    minibatches: int = option(32, "Parts of each pass.", least=1, most=65_536)
+    epochs: int = option(3, "Passes over the decisions of an iteration.", least=1, most=1000)
+    minibatches: int = option(16, "Parts of each pass.", least=1, most=65_536)
     discount: float = option(1.0, "Weight of what comes one decision later.", least=0, most=1)
     trace: float = option(
         1.0,
@@ -161,7 +161,7 @@ class PpoSection:
     entropy: float = option(
         0.003, "Weight of the entropy at the beginning; it falls to a tenth.", least=0, most=100
     )
-    schedule_iterations: int = option(120, "Iterations in which both fall.", least=1, most=10**9)
+    schedule_iterations: int = option(180, "Iterations in which both fall.", least=1, most=10**9)
     reward_scale: float = option(
         10.0, "What rewards are multiplied by for the critic.", least=1e-6, most=10**6
     )
@@ -172,7 +172,7 @@ class WarmStartSection:
     """Imitation of another policy before the first iteration."""
 
     teacher: str = option(
-        "usable-gpu", "Policy whose placements are imitated first; empty: none.", is_policy=True
+        "fed-gpu", "Policy whose placements are imitated first; empty: none.", is_policy=True
     )
     steps: int = option(64, "Decisions of each environment to imitate.", least=1, most=10**6)
     epochs: int = option(30, "Passes over them.", least=1, most=10_000)

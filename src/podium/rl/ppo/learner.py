@@ -173,10 +173,11 @@ class PpoLearner:
         rng = np.random.default_rng([self._seed, 1])
         lessons = lessons_of(environment, warm.teacher, warm.steps, rng)
         learned, key = self._without_moments(self._learned.w), self._key(2)
+        minibatch = min(warm.minibatch, len(lessons.choices))
         for epoch in range(warm.epochs):
             rate = warm.learning_rate * (1.0 - epoch / warm.epochs)
             order = jax.random.fold_in(key, epoch)
-            learned, _ = imitate(learned, order, lessons, rate, self._rules, warm.minibatch)
+            learned, _ = imitate(learned, order, lessons, rate, self._rules, minibatch)
         self._learned = self._without_moments(learned.w)
 
     def _take_weights(self, path: Path) -> None:
