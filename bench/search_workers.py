@@ -28,6 +28,7 @@ import numpy as np
 from podium.compute.local import ThreadExecutor
 from podium.compute.worker import WorkerSpec
 from podium.evaluation.cases import Case, TrainingSet
+from podium.experiments.search_plan import DEEPER, FIRST
 from podium.search.candidate.verdict import TRAINING, Decisions, Judgement, Verdict
 from podium.search.generators.command import CommandSettings, open_command
 from podium.search.generators.genetic.generator import GeneticGenerator
@@ -40,7 +41,7 @@ from podium.search.run.executor import (
 )
 from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search
-from podium.search.run.plan import Budget, Pipeline, RunPlan
+from podium.search.run.plan import Budget, Pipeline, RunPlan, Tuning
 from podium.search.run.setup import starters_of
 from podium.search.sandbox.limits import Limits
 from podium.store import RunRecord, open_store
@@ -97,7 +98,8 @@ def open_sleeper(setup: Mapping[str, Any], _threads: int) -> Sleeper:
 def measure(given: argparse.Namespace, folder: Path) -> dict[str, float]:
     """Runs a search, and returns the share of worker time that was spent evaluating."""
     training = TrainingSet(tuple(Case(nodes=8, pods=60, seed=1000 + i) for i in range(CASES)))
-    plan = RunPlan(training, pipeline=Pipeline(ahead=given.ahead))
+    tuning = Tuning(deep=DEEPER * Tuning().evaluations, first=FIRST)  # as runs have it
+    plan = RunPlan(training, tuning=tuning, pipeline=Pipeline(ahead=given.ahead))
     generators: dict[str, Any] = {"genetic": GeneticGenerator()}
     if given.answer_s:
         writer = folder / "writer.sh"
