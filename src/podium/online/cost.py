@@ -6,9 +6,10 @@ Every term is in seconds, so that the same weights serve jobs of milliseconds an
 
 - mu, sigma: mean and standard deviation of the expected run time (see `Estimate`);
 - ig: the information gain, ½ ln(1 + (sigma / mu)² / tau²) nats, times what a nat is worth: the
-  run time of the fastest candidate, for as many runs as the horizon says will profit, times the
-  chance that this candidate is the faster one (where it is even, 1). What cannot change a choice
-  is worth nothing, however much there is to learn;
+  time of a usual run on the fastest candidate, for as many runs as the horizon says will profit,
+  times the chance that this candidate is the faster one (where it is even, 1). What cannot change
+  a choice is worth nothing, however much there is to learn; and as the runs that profit are usual
+  ones, short runs are the better ones to learn from;
 - penalty: the seconds that the neighbours are expected to add, mu times the slowdown;
 - failure: the seconds that failed runs are expected to cost until one succeeds.
 """
@@ -98,7 +99,7 @@ class Option:
 def weigh(options: Sequence[Option], parameters: Parameters) -> tuple[Candidate, ...]:
     """Weighs each place."""
     fastest = min((option.known for option in options), key=attrgetter("mu"))
-    worth_s = fastest.mu * parameters.horizon
+    worth_s = fastest.usual_s * parameters.horizon
     return tuple(_candidate(option, fastest, worth_s, parameters) for option in options)
 
 

@@ -5,10 +5,11 @@ The model of log run time, for job type j on GPU type g with features x beside j
     y = level + w·x + gpu[g] + slope[g]·x + job[j] + pair[j, g]
         + Σ (suffer[j] + disturb[c] + slow[j, c] + local[j, c, g]) + noise
 
-All effects are Gaussian. A missing feature has an effect of its own in the place of w·x. Effects of
-one job type on one GPU type (pair, local) are integrated out of its runs there in closed form, then
-those of the job type (job, suffer, slow): a job type of any number of runs becomes one matrix over
-the shared effects. Such matrices add up.
+All effects are Gaussian. Features are measured from what is usual, so that gpu is how GPU types
+compare for usual jobs, and a missing feature has an effect of its own in the place of w·x. Effects
+of one job type on one GPU type (pair, local) are integrated out of its runs there in closed form,
+then those of the job type (job, suffer, slow): a job type of any number of runs becomes one matrix
+over the shared effects. Such matrices add up.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Layout:
     all_features: int
     neighbours: int
     given: int  # features, as bits, that the job type gives at least sometimes
+    usual: tuple[float, ...] = ()  # of each feature, from which it is measured; empty: 0
 
     @property
     def size(self) -> int:
@@ -110,7 +112,9 @@ class CellGram:
         row[0] -= level
         size = len(layout.features)
         if size:
-            row[2 + size : 2 + 2 * size] = [not given >> each & 1 for each in layout.features]
+            is_given = np.array([given >> each & 1 for each in layout.features])
+            row[2 : 2 + size] -= is_given * layout.usual
+            row[2 + size : 2 + 2 * size] = 1 - is_given
         self.products[at] += (part.weight * row)[:, None] * row
         if len(place) == 1:
             self.products[at, 0, 0] += part.scatter[0, 0]

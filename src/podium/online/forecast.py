@@ -51,6 +51,13 @@ class Forecast:
         variances = (inner @ given) @ given
         return list(zip(means.tolist(), variances.tolist(), strict=True))
 
+    def added(self, places: Sequence[int], features: Sequence[float]) -> list[float]:
+        """Returns what a change of features adds to the mean at some places."""
+        if not any(features):
+            return [0.0] * len(places)
+        found = self.means[places, 1 : 1 + len(features)] @ np.array(features)
+        return [float(each) for each in found]
+
 
 def forecast(
     evidence: Evidence, neighbours: Sequence[str], beside: Sequence[str], known: Known

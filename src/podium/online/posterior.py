@@ -28,6 +28,9 @@ OFTEN = 64
 GROWTH = 1.05
 """How much more there is to see, from then on, before they are learned again."""
 
+STEP = 0.5
+"""In which the usual value of a feature moves; of ln(1 + value)."""
+
 BLOCK = 16
 """Job types in a block. Blocks are fixed, so that the sum depends on what is in them alone."""
 
@@ -42,6 +45,7 @@ class Prediction:
     freedom: float  # observations that the noise is known from
     added: float = 0.0
     whole_variance: float | None = None  # in that company, where there is any
+    beyond_usual: float = 0.0  # of the mean, for features that are not those of a usual run
 
 
 class Posterior:
@@ -66,6 +70,7 @@ class Posterior:
         self._unsearched: set[int] = set()  # the same, for the search of spreads
         self._common = CommonNoise(self._prior).known()
         self._spreads = Spreads.expected(self._prior)
+        self._usual_of: dict[int, float] = {}  # features, and from where they are measured
         self._is_young, self._due = True, 0
         self._known: Known | None = None
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
@@ -85,11 +90,19 @@ class Posterior:
         self._fitted()
         return self._columns
 
+    @property
+    def usual(self) -> dict[int, float]:
+        """Returns from where each feature that was given is measured."""
+        self._fitted()
+        return dict(zip(self._columns.features, self._usual, strict=True))
+
     def update(self, runs: Sequence[JobRuns], job: int, gpus: int, given: int) -> None:
         """Notes that the runs of a job type changed; given are the features of the new ones."""
         self._runs = runs
         self._stale.add(job)
         self._known = None
+        if given & ~self.given:
+            self._due = 0  # what is usual of a new feature is learned at once
         self.given |= given
         count = -(-gpus // _GPUS_AT_ONCE) * _GPUS_AT_ONCE
         if not self._disturbing.issuperset(runs[job].neighbours):
@@ -113,6 +126,7 @@ class Posterior:
         self._is_young = observations <= OFTEN
         self._due = max(observations + 1, round(observations * GROWTH))
         self._refresh(MOST_JOB_TYPES)
+        self._learn_usual(MOST_JOB_TYPES)
         self._learn_common()
 
     def as_object(self) -> dict[str, Any]:
@@ -123,6 +137,7 @@ class Posterior:
             "due": self._due,
             "noise": [*self._common.variance, *self._common.freedom, self._common.weight],
             "spreads": astuple(self._spreads),
+            "usual": list(self._usual),
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
@@ -130,6 +145,10 @@ class Posterior:
         if not data:
             return
         self._refresh()
+        if "usual" in data:
+            self._measure_from(data["usual"])
+        else:  # of an earlier version
+            self._learn_usual()
         complete, partial, freedom, other, weight = data["noise"]
         self._is_young, self._due = False, int(data["due"])
         noise = Noise((complete, partial), (freedom, other), weight)
@@ -150,12 +169,18 @@ class Posterior:
         row, is_partial = self._row(job, features)
         noise = self._common if job is None else self._noises[job]
         variance, freedom = noise.variance[is_partial], noise.freedom[is_partial]
+        beyond = made.added(places, self._beyond_usual(job, features))
+        alone = made.at(places, row)
         if not beside:
-            return [Prediction(*each, variance, freedom) for each in made.at(places, row)]
-        alone, whole = made.at(places, row), made.at(places, [*row, 1.0])
+            return [
+                Prediction(*own, variance, freedom, beyond_usual=more)
+                for own, more in zip(alone, beyond, strict=True)
+            ]
         return [
-            Prediction(*own, variance, freedom, mean - own[0], spread)
-            for own, (mean, spread) in zip(alone, whole, strict=True)
+            Prediction(*own, variance, freedom, mean - own[0], spread, more)
+            for own, (mean, spread), more in zip(
+                alone, made.at(places, [*row, 1.0]), beyond, strict=True
+            )
         ]
 
     def slowdowns(self, job: int) -> dict[str, tuple[float, float]]:
@@ -179,6 +204,7 @@ class Posterior:
         """Starts over with other columns; spreads and noise stay as they were learned."""
         self._columns = self._wanted
         self._active = sum(1 << each for each in self._columns.features)
+        self._usual = tuple(self._usual_of.get(each, 0.0) for each in self._columns.features)
         self._cells: list[dict[int, tuple[object, CellGram]]] = []
         self._grams: list[Gram] = []
         self._noises: list[Noise] = []
@@ -192,7 +218,7 @@ class Posterior:
     def _nothing(self) -> Evidence:
         """Returns the evidence of a job type that was never seen."""
         size, width = self._columns.first_gpu, 0
-        layout = Layout(self._columns.features, len(self._parameters.features), 0, 0)
+        layout = Layout(self._columns.features, len(self._parameters.features), 0, 0, self._usual)
         of_job, variance = job_effects(layout, (), self._columns, self._spreads, self._prior)
         own = np.array([self._spreads.pair**2])
         return Evidence(
@@ -210,7 +236,9 @@ class Posterior:
                 given |= kind.given
         features = self._columns.features
         all_features = len(self._parameters.features)
-        layout = Layout(features, all_features, len(runs.neighbours), given & self._active)
+        layout = Layout(
+            features, all_features, len(runs.neighbours), given & self._active, self._usual
+        )
         trust = trust_in(runs)
         if job == len(self._cells):
             self._cells.append({})
@@ -237,6 +265,20 @@ class Posterior:
             if job < MOST_JOB_TYPES:
                 self._unsearched.add(job)
         self._stale -= stale
+
+    def _learn_usual(self, most: int | None = None) -> None:
+        """Learns from where features are measured; it moves in steps, as each changes all sums."""
+        usual = tuple(
+            STEP * round(self._center(at) / STEP) for at in range(len(self._columns.features))
+        )
+        if usual != self._usual:
+            self._measure_from(usual)
+            self._refresh(most)
+
+    def _measure_from(self, usual: Sequence[float]) -> None:
+        self._usual = tuple(usual)
+        self._usual_of = dict(zip(self._columns.features, usual, strict=True))
+        self._stale.update(range(len(self._runs)))
 
     def _learn_common(self) -> None:
         common = self._commons.known()
@@ -276,6 +318,7 @@ class Posterior:
             return self._known
         self._refresh()
         if self._is_young:
+            self._learn_usual()
             self._learn_common()
         self._weigh()
         precision, shift = self._totals.sums()
@@ -331,20 +374,31 @@ class Posterior:
             value = features[each]
             is_usual = gram is None or bool(gram.layout.given >> each & 1)
             if value is not None and is_usual:
-                given[at] = value
+                given[at] = value - self._usual[at]
             elif gram is None:
-                given[at] = self._center(at)
+                given[at] = self._center(at) - self._usual[at]
             elif not is_usual or gram.is_mixed[at]:
                 missing[at] = 1.0
                 is_partial = is_partial or is_usual
             else:
-                given[at] = float(gram.center[at])
+                given[at] = float(gram.center[at]) - self._usual[at]
         return [1.0, *given, *missing], is_partial
+
+    def _beyond_usual(self, job: int | None, features: Features) -> list[float]:
+        """Returns how far the features of a request are from those of its job type's usual run."""
+        if job is None or not self._columns.features:
+            return []
+        gram, found = self._grams[job], []
+        for at, each in enumerate(self._columns.features):
+            value, is_known = features[each], bool(gram.layout.given >> each & 1)
+            found.append(0.0 if value is None or not is_known else value - float(gram.center[at]))
+        return found
 
     def _center(self, at: int) -> float:
         """Returns the usual value of a feature, over job types that give it."""
         each = self._columns.features[at]
-        found = [gram.center[at] for gram in self._grams if gram.layout.given >> each & 1]
+        grams = self._grams[:MOST_JOB_TYPES]
+        found = [gram.center[at] for gram in grams if gram.layout.given >> each & 1]
         return float(np.mean(found)) if found else 0.0
 
 

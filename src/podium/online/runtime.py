@@ -66,6 +66,12 @@ class RuntimeModel:
         """Returns how far job types, GPU types and pairs differ, as far as it is known."""
         return self._posterior.spreads
 
+    @property
+    def usual(self) -> dict[str, float]:
+        """Returns from where features are measured, of ln(1 + value)."""
+        names = self._parameters.features
+        return {names[at]: value for at, value in self._posterior.usual.items()}
+
     def counts(self) -> Iterator[tuple[str, str, int]]:
         """Counts the runs of each pair."""
         names = list(self._gpus)
