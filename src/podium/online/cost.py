@@ -100,28 +100,60 @@ def weigh(options: Sequence[Option], parameters: Parameters) -> tuple[Candidate,
     """Weighs each place."""
     fastest = min((option.known for option in options), key=attrgetter("mu"))
     worth_s = fastest.usual_s * parameters.horizon
-    return tuple(_candidate(option, fastest, worth_s, parameters) for option in options)
+    greedy = [_greedy(option, parameters) for option in options]
+    chances = [_chance(option.known, fastest) for option in options]
+    best = options[greedy.index(min(greedy))]
+    first = next(option for option in options if option.known is fastest).place.gpu_type
+    if best.place.gpu_type != first:
+        chances = _held_back(chances, options, first)
+    return tuple(
+        _candidate(option, cost, worth_s * chance, parameters)
+        for option, cost, chance in zip(options, greedy, chances, strict=True)
+    )
 
 
-def _candidate(
-    option: Option, fastest: Estimate, worth_s: float, parameters: Parameters
-) -> Candidate:
-    known, risk = option.known, option.risk
-    nats = 0.5 * math.log1p(_relative_variance(option) / parameters.tau_squared)
-    ig = nats * worth_s * _chance(known, fastest)
-    penalty = known.mu * known.slowdown if parameters.enable_interference else 0.0
-    failure = risk.expected_s(known.mu) if risk.chance else 0.0
-    greedy = (
+def _held_back(chances: list[float], options: Sequence[Option], gpu_type: str) -> list[float]:
+    """Lets the fastest GPU type, where it is not the best now, count for no more than others.
+
+    Usually that is because of its neighbours. It is chosen whenever it is free, so that more will
+    be learned of it in any case: no reason to bear them.
+    """
+    is_first = [option.place.gpu_type == gpu_type for option in options]
+    most = max(each for each, skip in zip(chances, is_first, strict=True) if not skip)
+    return [
+        min(each, most) if is_held else each
+        for each, is_held in zip(chances, is_first, strict=True)
+    ]
+
+
+def _greedy(option: Option, parameters: Parameters) -> float:
+    """Returns the cost without the term of information gain."""
+    known = option.known
+    return (
         known.mu
         + parameters.lambda_uncertainty * known.sigma
-        + parameters.gamma_interference * penalty
-        + failure
+        + parameters.gamma_interference * _penalty(known, parameters)
+        + _failure(option)
     )
-    cost = greedy - parameters.beta_exploration * ig
+
+
+def _penalty(known: Estimate, parameters: Parameters) -> float:
+    return known.mu * known.slowdown if parameters.enable_interference else 0.0
+
+
+def _failure(option: Option) -> float:
+    return option.risk.expected_s(option.known.mu) if option.risk.chance else 0.0
+
+
+def _candidate(option: Option, greedy: float, worth_s: float, parameters: Parameters) -> Candidate:
+    known, risk = option.known, option.risk
+    nats = 0.5 * math.log1p(_relative_variance(option) / parameters.tau_squared)
+    ig = nats * worth_s
     return Candidate(
-        option.place.gpu_type, known.mu, known.sigma, ig, penalty, cost, known.observations, nats,
-        greedy, option.place.node, failure, risk.failures, 1.0 - risk.chance, option.in_flight,
-        *known.intervals_s(), risk.is_failing,
+        option.place.gpu_type, known.mu, known.sigma, ig, _penalty(known, parameters),
+        greedy - parameters.beta_exploration * ig, known.observations, nats,
+        greedy, option.place.node, _failure(option), risk.failures, 1.0 - risk.chance,
+        option.in_flight, *known.intervals_s(), risk.is_failing,
     )  # fmt: skip
 
 
