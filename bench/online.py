@@ -43,7 +43,7 @@ BEFORE = {
 """Regret, and half of its interval, of the agent before it learned from neighbours and failures."""
 
 MOST_LATE = 0.03
-"""In every family without delay and with at most one list of neighbours."""
+"""In every family without delay."""
 
 MOST_BESIDE, MOST_LATE_BESIDE = 0.10, 0.02
 MOST_REPEATED_FAILURES = 0.03
@@ -220,7 +220,7 @@ def verdicts(family: str, found: dict[str, list[Result]]) -> Iterator[Verdict]:
     if family in ("beside50", "beside90", "beside100"):
         yield Verdict(regret.value <= MOST_BESIDE, f"{family}: regret {regret}, at most 10")
         yield Verdict(late.value <= MOST_LATE_BESIDE, f"{family}: last 200 {late}, at most 2")
-    elif not FAMILIES[family].in_flight and not FAMILIES[family].beside_by_gpu:
+    elif not FAMILIES[family].in_flight:
         text = f"{family}: last 200 {late}, at most {100 * MOST_LATE:.0f}"
         yield Verdict(late.value <= MOST_LATE, text)
     if FAMILIES[family].in_flight and "pooled-thompson" in found:
