@@ -81,19 +81,20 @@ class Agent:
             request.places,
         )
         with self._lock:
+            frequency = self._floor.frequency(request.job_type)
             in_flight = self._in_flight.of(request.job_type)
             if in_flight:
                 options = [
                     Option(each.place, each.known, each.risk, in_flight[each.place.gpu_type])
                     for each in self._known_options(key, request)
                 ]
-                return weigh(options, self.parameters)
-            known = self._weighed.get(key)
+                return weigh(options, self.parameters, frequency)
+            known = self._weighed.get((key, frequency))
             if known is None:
                 if len(self._weighed) >= _MOST_WEIGHED:
                     self._weighed.clear()
-                known = weigh(self._known_options(key, request), self.parameters)
-                self._weighed[key] = known
+                known = weigh(self._known_options(key, request), self.parameters, frequency)
+                self._weighed[key, frequency] = known
             return known
 
     def check(self, observation: Observation) -> None:

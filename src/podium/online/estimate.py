@@ -78,4 +78,6 @@ class Estimate:
 
 
 def _exp(value: float) -> float:
+    if -_LARGEST <= value <= _LARGEST:
+        return math.exp(value)
     return math.exp(max(min(value, _LARGEST), -_LARGEST))

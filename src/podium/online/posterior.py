@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from typing import Any
+from dataclasses import astuple, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.online.cell import Features, JobRuns
+from podium.online.cell import Features, JobRuns, Kind
 from podium.online.columns import MOST_DISTURBING, Columns
 from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
-from podium.online.forecast import Forecast, Known, forecast, slowdowns
+from podium.online.forecast import Forecast, Known, forecast, slowdown, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
 from podium.online.oddness import own_pair_spread
 from podium.online.parameters import Parameters
 from podium.online.spread import MOST_JOB_TYPES, Spreads, SpreadSearch
-from podium.online.trust import trust_in
+from podium.online.trust import Trust, trust_in
 
 Array = NDArray[np.float64]
 _GPUS_AT_ONCE = 8
@@ -35,8 +35,7 @@ BLOCK = 16
 """Job types in a block. Blocks are fixed, so that the sum depends on what is in them alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(NamedTuple):
     """Mean and variance of log run time alone and without noise, and what company adds."""
 
     mean: float
@@ -192,6 +191,12 @@ class Posterior:
             self._slowdowns[job] = made
         return made
 
+    def slowdown(self, job: int, neighbour: str) -> tuple[float, float]:
+        """Predicts the same for one neighbour, which takes less time than for all of them."""
+        known = self._fitted()
+        at = self._runs[job].neighbours.index(neighbour)
+        return slowdown(self._evidence[job], at, neighbour, known)
+
     def _want(self, gpus: int) -> None:
         active = tuple(
             each for each in range(len(self._parameters.features)) if self.given >> each & 1
@@ -212,6 +217,7 @@ class Posterior:
         self._commons = CommonNoise(self._prior)
         self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
         self._totals = Totals(self._columns.width)
+        self._least: Array | None = None  # precision of the shared effects before data
         self._unseen = self._nothing()
         self._stale.update(range(len(self._runs)))
 
@@ -244,7 +250,7 @@ class Posterior:
             self._cells.append({})
         kept, made = self._cells[job], dict[int, CellGram]()
         for gpu, cell in runs.cells.items():
-            own = {kind: weight for (at, kind), weight in trust.items() if at == gpu}
+            own = _of_gpu(trust, gpu) if trust else {}
             key = (cell.version, layout, own)
             if gpu not in kept or kept[gpu][0] != key:
                 kept[gpu] = key, CellGram.of(cell, layout, self._parameters.level, own)
@@ -296,6 +302,8 @@ class Posterior:
         """Takes over spreads and noise; what changes them changes what is known of everything."""
         if _differ(common, self._common) or spreads != self._spreads:
             self._unweighed = set(range(len(self._grams)))
+        if spreads != self._spreads:
+            self._least = None
         self._common, self._spreads = common, spreads
         self._unseen = self._nothing()
         self._known = None
@@ -322,9 +330,10 @@ class Posterior:
             self._learn_common()
         self._weigh()
         precision, shift = self._totals.sums()
-        spreads = self._columns.spreads(self._prior, self._spreads.gpu, self._spreads.feature)
-        inverse = np.linalg.inv(precision + np.diag(spreads**-2))
-        covariance = np.asarray(inverse, dtype=np.float64)
+        if self._least is None:
+            spreads = self._columns.spreads(self._prior, self._spreads.gpu, self._spreads.feature)
+            self._least = np.diag(spreads**-2)
+        covariance = np.asarray(np.linalg.inv(precision + self._least), dtype=np.float64)
         self._known = Known(
             covariance @ shift, covariance, self._columns, self._spreads, self._prior,
             self._parameters.level,
@@ -402,6 +411,10 @@ class Posterior:
         return float(np.mean(found)) if found else 0.0
 
 
+def _of_gpu(trust: Trust, gpu: int) -> dict[Kind, float]:
+    return {kind: weight for (at, kind), weight in trust.items() if at == gpu}
+
+
 def _differ(one: Noise, other: Noise) -> bool:
     return (one.variance, one.weight) != (other.variance, other.weight)
 
@@ -419,9 +432,11 @@ class Totals:
 
     def put(self, job: int, evidence: Evidence) -> None:
         """Replaces the evidence of a job type; job types come in the order of their numbers."""
-        self._jobs[job : job + 1] = [evidence]
         index = evidence.index
-        self._flat[job : job + 1] = [(index[:, None] * self._width + index).ravel()]
+        is_known = job < len(self._jobs) and self._jobs[job].index is index
+        if not is_known:
+            self._flat[job : job + 1] = [(index[:, None] * self._width + index).ravel()]
+        self._jobs[job : job + 1] = [evidence]
         block = job // BLOCK
         if block >= len(self._precision):
             more = max(block + 1 - len(self._precision), len(self._precision) // 2)
@@ -432,13 +447,19 @@ class Totals:
     def sums(self) -> tuple[Array, Array]:
         """Returns precision and shift over all job types."""
         for block in self._stale:
-            precision, shift = self._precision[block], self._shift[block]
-            precision[:] = 0.0
-            shift[:] = 0.0
-            for job in range(block * BLOCK, min((block + 1) * BLOCK, len(self._jobs))):
-                made = self._jobs[job]
-                precision[self._flat[job]] += made.precision.ravel()
-                shift[made.index] += made.shift
+            jobs = slice(block * BLOCK, (block + 1) * BLOCK)
+            made = self._jobs[jobs]
+            # Adds in the order of job types, as a loop over them would, but in one call.
+            self._precision[block] = np.bincount(
+                np.concatenate(self._flat[jobs]),
+                np.concatenate([each.precision.ravel() for each in made]),
+                self._width**2,
+            )
+            self._shift[block] = np.bincount(
+                np.concatenate([each.index for each in made]),
+                np.concatenate([each.shift for each in made]),
+                self._width,
+            )
         self._stale.clear()
         whole = self._precision.sum(axis=0).reshape(self._width, self._width)
         return whole, self._shift.sum(axis=0)

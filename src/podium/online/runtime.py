@@ -191,6 +191,10 @@ class RuntimeModel:
         job = self._jobs.get(job_type)
         return {} if job is None else self._posterior.slowdowns(job)
 
+    def slowdown(self, job_type: str, neighbour: str) -> tuple[float, float]:
+        """Predicts the same of one neighbour that the job type has met."""
+        return self._posterior.slowdown(self._jobs[job_type], neighbour)
+
     def victims(self, job_type: str) -> list[str]:
         """Lists the job types that ran beside a job type."""
         return [name for name, job in self._jobs.items() if job_type in self._runs[job].neighbours]
