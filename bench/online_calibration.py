@@ -43,11 +43,11 @@ class Coverage:
     next_run: dict[float, float]
 
 
-def coverage(design: str, worlds: int) -> list[Coverage]:
-    """Judges the agent in some worlds of a design."""
+def coverage(design: str, seeds: Sequence[int]) -> list[Coverage]:
+    """Judges the agent in the worlds of these seeds of a design."""
     plan, counts = DESIGNS[design]
     hits: dict[int, list[tuple[bool, ...]]] = defaultdict(list)
-    for seed in range(worlds):
+    for seed in seeds:
         for count, row in _world_hits(plan, counts, seed):
             hits[count].append(row)
     return [_summed(design, count, rows) for count, rows in sorted(hits.items())]

@@ -65,7 +65,7 @@ class SlowModel:
         found["pair", job_type, gpu_type] = 1.0
         for name in self._active:
             if name in features:
-                value = math.log1p(features[name])
+                value = math.log1p(features[name]) - self._model.usual[name]
                 found["weight", name] = found["slope", gpu_type, name] = value
             else:
                 found["missing", name] = 1.0

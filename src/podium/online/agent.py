@@ -81,19 +81,20 @@ class Agent:
             request.places,
         )
         with self._lock:
+            frequency = self._floor.frequency(request.job_type)
             in_flight = self._in_flight.of(request.job_type)
             if in_flight:
                 options = [
                     Option(each.place, each.known, each.risk, in_flight[each.place.gpu_type])
                     for each in self._known_options(key, request)
                 ]
-                return weigh(options, self.parameters)
-            known = self._weighed.get(key)
+                return weigh(options, self.parameters, frequency)
+            known = self._weighed.get((key, frequency))
             if known is None:
                 if len(self._weighed) >= _MOST_WEIGHED:
                     self._weighed.clear()
-                known = weigh(self._known_options(key, request), self.parameters)
-                self._weighed[key] = known
+                known = weigh(self._known_options(key, request), self.parameters, frequency)
+                self._weighed[key, frequency] = known
             return known
 
     def check(self, observation: Observation) -> None:
@@ -290,7 +291,9 @@ class Agent:
         best = min(viable, key=_by_cost)
         tried = [each for each in viable if each.observations]
         if not tried and not any(each.failures for each in candidates):
-            return best, FORCED
+            # Jobs that start at once are spread: what is true of others may not be true of them.
+            is_busy = any(each.in_flight for each in viable)
+            return min(viable, key=_by_share) if is_busy else best, FORCED
         # What is best by what is known is no exploration, though it may be new.
         settled = [each for each in viable if each.observations or not each.in_flight]
         known = min(settled or viable, key=attrgetter("greedy_cost"))
@@ -342,6 +345,14 @@ class Agent:
 
 def _by_cost(candidate: Candidate) -> tuple[float, int]:
     return candidate.cost, candidate.in_flight
+
+
+def _by_share(candidate: Candidate) -> float:
+    """Gives a candidate that is expected to be twice as fast four times as many jobs.
+
+    That is about how probable it is that it is the faster one, where only others were seen.
+    """
+    return candidate.expected_s**2 * (1 + candidate.in_flight)
 
 
 def _check(parameters: Parameters, data: Mapping[str, Any]) -> None:

@@ -60,7 +60,7 @@ class Sums:
         self.weight += 1.0
         before = row - self.mean
         self.mean += before / self.weight
-        self.scatter += np.outer(before, before) * ((self.weight - 1.0) / self.weight)
+        self.scatter += (before * ((self.weight - 1.0) / self.weight))[:, None] * before
 
     def fade(self, share: float) -> None:
         """Reduces the weight of what was seen."""
@@ -93,6 +93,14 @@ class Sums:
         made.observations, made.weight = self.observations, self.weight
         made.mean[place] = self.mean
         made.scatter[np.ix_(place, place)] = self.scatter
+        return made
+
+    def widened(self, size: int) -> Sums:
+        """Returns the same sums with more columns, which are zero."""
+        own = len(self.mean)
+        made = Sums(self.observations, self.weight, np.zeros(size), np.zeros((size, size)))
+        made.mean[:own] = self.mean
+        made.scatter[:own, :own] = self.scatter
         return made
 
     def among(self, place: Sequence[int]) -> Sums:

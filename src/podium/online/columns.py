@@ -17,6 +17,8 @@ MOST_SLOPED = 16
 MOST_DISTURBING = 64
 """Job types whose effect on all neighbours is learned as one."""
 
+_MOST_INDICES = 1000
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -29,17 +31,17 @@ class Columns:
     gpus: int  # with room for more
     disturbing: tuple[str, ...]  # job types that ran beside others
 
-    @property
+    @cached_property
     def first_gpu(self) -> int:
         """Returns the column of the first GPU type."""
         return 1 + 2 * len(self.features)
 
-    @property
+    @cached_property
     def first_slope(self) -> int:
         """Returns the column of the first feature's weight on the first GPU type."""
         return self.first_gpu + self.gpus
 
-    @property
+    @cached_property
     def first_disturbing(self) -> int:
         """Returns the column of the first job type that disturbs others."""
         return self.first_slope + min(self.gpus, MOST_SLOPED) * len(self.features)
@@ -65,6 +67,22 @@ class Columns:
             return [self.first_gpu + gpu, *(-1 for _ in range(size))]
         first = self.first_slope + gpu * size
         return [self.first_gpu + gpu, *range(first, first + size)]
+
+    def index(self, neighbours: Sequence[str], gpus: Sequence[int]) -> NDArray[np.intp]:
+        """Returns all of those as one index, which is the same object for the same names."""
+        key = tuple(neighbours), tuple(gpus)
+        found = self._indices.get(key)
+        if found is None:
+            if len(self._indices) >= _MOST_INDICES:
+                self._indices.clear()
+            rows = (at for gpu in gpus for at in self.of_gpu(gpu))
+            found = np.array([*self.common(neighbours), *rows], dtype=np.intp)
+            self._indices[key] = found
+        return found
+
+    @cached_property
+    def _indices(self) -> dict[tuple[tuple[str, ...], tuple[int, ...]], NDArray[np.intp]]:
+        return {}
 
     def spreads(self, prior: Prior, gpu: float, feature: float) -> NDArray[np.float64]:
         """Returns the spread of each effect before data."""

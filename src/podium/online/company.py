@@ -22,7 +22,7 @@ def avoided(
         if _exceeds(known, least) > probability
     }
     for victim in runtime.victims(job_type):
-        if _exceeds(runtime.slowdowns(victim)[job_type], least) > probability:
+        if _exceeds(runtime.slowdown(victim, job_type), least) > probability:
             found.add(victim)
     return tuple(sorted(found))
 

@@ -6,9 +6,11 @@ Every term is in seconds, so that the same weights serve jobs of milliseconds an
 
 - mu, sigma: mean and standard deviation of the expected run time (see `Estimate`);
 - ig: the information gain, ½ ln(1 + (sigma / mu)² / tau²) nats, times what a nat is worth: the
-  run time of the fastest candidate, for as many runs as the horizon says will profit, times the
-  chance that this candidate is the faster one (where it is even, 1). What cannot change a choice
-  is worth nothing, however much there is to learn;
+  time of a usual run on the fastest candidate, for as many runs as the horizon says will profit
+  (fewer for a job type that comes more seldom than others), times the chance that this candidate
+  is the faster one (where it is even, 1). What cannot change a choice is worth nothing, however
+  much there is to learn; and as the runs that profit are usual ones, short runs are the better
+  ones to learn from;
 - penalty: the seconds that the neighbours are expected to add, mu times the slowdown;
 - failure: the seconds that failed runs are expected to cost until one succeeds.
 """
@@ -95,30 +97,61 @@ class Option:
     in_flight: int = 0
 
 
-def weigh(options: Sequence[Option], parameters: Parameters) -> tuple[Candidate, ...]:
-    """Weighs each place."""
-    fastest = min((option.known for option in options), key=attrgetter("mu"))
-    worth_s = fastest.mu * parameters.horizon
-    return tuple(_candidate(option, fastest, worth_s, parameters) for option in options)
+def weigh(
+    options: Sequence[Option], parameters: Parameters, frequency: float = 1.0
+) -> tuple[Candidate, ...]:
+    """Weighs each place for a job of a type that comes with this frequency; 1 is usual."""
+    fastest = min(options, key=attrgetter("known.mu"))
+    worth_s = fastest.known.usual_s * parameters.horizon * frequency
+    costs = [_cost(option, parameters) for option in options]
+    chances = [_chance(option.known, fastest.known) for option in options]
+    best = options[costs.index(min(costs))].place.gpu_type
+    if best != fastest.place.gpu_type:
+        chances = _held_back(chances, options, fastest.place.gpu_type)
+    return tuple(
+        _candidate(option, cost, worth_s * chance, parameters)
+        for option, cost, chance in zip(options, costs, chances, strict=True)
+    )
 
 
-def _candidate(
-    option: Option, fastest: Estimate, worth_s: float, parameters: Parameters
-) -> Candidate:
+def _held_back(chances: list[float], options: Sequence[Option], gpu_type: str) -> list[float]:
+    """Lets the fastest GPU type, where it is not the best now, count for no more than others.
+
+    Usually that is because of its neighbours. It is chosen whenever it is free, so that more will
+    be learned of it in any case: no reason to bear them.
+    """
+    is_first = [option.place.gpu_type == gpu_type for option in options]
+    most = max(each for each, skip in zip(chances, is_first, strict=True) if not skip)
+    return [
+        min(each, most) if is_held else each
+        for each, is_held in zip(chances, is_first, strict=True)
+    ]
+
+
+def _cost(option: Option, parameters: Parameters) -> tuple[float, float, float]:
+    """Returns the cost without the term of information gain, the penalty and the failures in it."""
     known, risk = option.known, option.risk
-    nats = 0.5 * math.log1p(_relative_variance(option) / parameters.tau_squared)
-    ig = nats * worth_s * _chance(known, fastest)
     penalty = known.mu * known.slowdown if parameters.enable_interference else 0.0
     failure = risk.expected_s(known.mu) if risk.chance else 0.0
-    greedy = (
+    whole = (
         known.mu
         + parameters.lambda_uncertainty * known.sigma
         + parameters.gamma_interference * penalty
         + failure
     )
-    cost = greedy - parameters.beta_exploration * ig
+    return whole, penalty, failure
+
+
+def _candidate(
+    option: Option, cost: tuple[float, float, float], worth_s: float, parameters: Parameters
+) -> Candidate:
+    known, risk = option.known, option.risk
+    greedy, penalty, failure = cost
+    nats = 0.5 * math.log1p(_relative_variance(option) / parameters.tau_squared)
+    ig = nats * worth_s
     return Candidate(
-        option.place.gpu_type, known.mu, known.sigma, ig, penalty, cost, known.observations, nats,
+        option.place.gpu_type, known.mu, known.sigma, ig, penalty,
+        greedy - parameters.beta_exploration * ig, known.observations, nats,
         greedy, option.place.node, failure, risk.failures, 1.0 - risk.chance, option.in_flight,
         *known.intervals_s(), risk.is_failing,
     )  # fmt: skip

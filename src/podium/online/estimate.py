@@ -37,6 +37,7 @@ class Estimate:
     freedom: float = math.inf  # observations that the noise is known from
     added: float = 0.0  # what company adds to the log run time
     whole_variance: float = 0.0  # of the log run time in that company
+    beyond_usual: float = 0.0  # of the log run time, for features that are not the usual ones
 
     @classmethod
     def of(cls, known: Prediction, observations: int) -> Estimate:
@@ -47,7 +48,13 @@ class Estimate:
         return cls(
             known.mean, known.variance, known.noise, observations, mu,
             mu * math.sqrt(math.expm1(spread)), known.freedom, known.added, whole,
+            known.beyond_usual,
         )  # fmt: skip
+
+    @property
+    def usual_s(self) -> float:
+        """Returns how long a run of this job type with the usual features is expected to take."""
+        return self.mu * math.exp(min(-self.beyond_usual, _LARGEST))
 
     @property
     def slowdown(self) -> float:
@@ -71,4 +78,6 @@ class Estimate:
 
 
 def _exp(value: float) -> float:
+    if -_LARGEST <= value <= _LARGEST:
+        return math.exp(value)
     return math.exp(max(min(value, _LARGEST), -_LARGEST))

@@ -5,16 +5,19 @@ The model of log run time, for job type j on GPU type g with features x beside j
     y = level + w·x + gpu[g] + slope[g]·x + job[j] + pair[j, g]
         + Σ (suffer[j] + disturb[c] + slow[j, c] + local[j, c, g]) + noise
 
-All effects are Gaussian. A missing feature has an effect of its own in the place of w·x. Effects of
-one job type on one GPU type (pair, local) are integrated out of its runs there in closed form, then
-those of the job type (job, suffer, slow): a job type of any number of runs becomes one matrix over
-the shared effects. Such matrices add up.
+All effects are Gaussian. Features are measured from what is usual, so that gpu is how GPU types
+compare for usual jobs, and a missing feature has an effect of its own in the place of w·x. Effects
+of one job type on one GPU type (pair, local) are integrated out of its runs there in closed form,
+then those of the job type (job, suffer, slow): a job type of any number of runs becomes one matrix
+over the shared effects. Such matrices add up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +30,7 @@ from podium.online.spread import Spreads
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+Index = NDArray[np.intp]
 _PLAIN = 2
 """Columns of runs alone without features: y and 1."""
 
@@ -42,6 +46,7 @@ class Layout:
     all_features: int
     neighbours: int
     given: int  # features, as bits, that the job type gives at least sometimes
+    usual: tuple[float, ...] = ()  # of each feature, from which it is measured; empty: 0
 
     @property
     def size(self) -> int:
@@ -53,19 +58,30 @@ class Layout:
         """Returns the features as bits."""
         return sum(1 << each for each in self.features)
 
-    def taken(self, kind: Kind, sums: Sums) -> tuple[list[int], Sums]:
-        """Returns which columns the sums of a kind fill, and the sums over those."""
-        size = len(self.features)
-        place = [0, *range(2, 2 + size)]
-        own = [0, *(1 + each for each in self.features)]
-        if not kind.is_beside and size == 0:
-            return place, Sums(
-                sums.observations, sums.weight, sums.mean[:1].copy(), sums.scatter[:1, :1].copy()
-            )
-        if kind.is_beside:
-            place += range(2 + 2 * size, self.size)
-            own += range(1 + self.all_features, len(sums.mean))
-        return place, sums.among(own)
+    def columns_of(self, kind: Kind) -> Taken:
+        """Returns which columns the sums of a kind fill."""
+        return _taken(self.features, self.all_features, self.neighbours, kind.is_beside)
+
+
+class Taken(NamedTuple):
+    """Columns of sums, and where they stand in the regression; each also as rows."""
+
+    own: Index
+    own_rows: Index
+    place: Index
+    place_rows: Index
+
+
+@lru_cache(maxsize=1024)
+def _taken(features: tuple[int, ...], all_features: int, neighbours: int, is_beside: bool) -> Taken:
+    size = len(features)
+    place = [0, *range(2, 2 + size)]
+    own = [0, *(1 + each for each in features)]
+    if is_beside:
+        place += range(2 + 2 * size, 2 + 2 * size + neighbours)
+        own += range(1 + all_features, 1 + all_features + neighbours)
+    first, second = np.array(own, dtype=np.intp), np.array(place, dtype=np.intp)
+    return Taken(first, first[:, None], second, second[:, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +100,37 @@ class CellGram:
             np.zeros((2, layout.size, layout.size)), np.zeros((2, inner, inner)), np.zeros(2)
         )
         groups: dict[tuple[int, int, bool], Sums] = {}
+        add = made._add_plain if layout.size == _PLAIN else made._add
         for kind, sums in cell.kinds():
             weight = trust.get(kind, 1.0)
             if sums.weight * weight > FADED:
-                made._add(kind, sums.times(weight), layout, level, groups)
+                add(kind, sums.times(weight), layout, level, groups)
         for (at, _, _), group in groups.items():
             made.scatter[at] += group.scatter
             made.freedom[at] += max(group.weight - 1.0, 0.0)
         return made
+
+    def _add_plain(
+        self,
+        kind: Kind,
+        sums: Sums,
+        layout: Layout,
+        level: float,
+        groups: dict[tuple[int, int, bool], Sums],
+    ) -> None:
+        """Does the same for runs alone without features: all of them are one group."""
+        del kind, layout
+        above, weight = float(sums.mean[0]) - level, sums.weight
+        products = self.products[0]
+        products[0, 0] += weight * above * above + float(sums.scatter[0, 0])
+        products[0, 1] += weight * above
+        products[1, 0] = products[0, 1]
+        products[1, 1] += weight
+        part = Sums(sums.observations, weight, sums.mean[:1], sums.scatter[:1, :1])
+        if (0, 0, False) in groups:
+            groups[0, 0, False].merge(part)
+        else:
+            groups[0, 0, False] = part
 
     def _add(
         self,
@@ -103,21 +142,25 @@ class CellGram:
     ) -> None:
         given = kind.given & layout.active
         at = int(given != layout.given)
-        place, part = layout.taken(kind, sums)
+        taken = layout.columns_of(kind)
+        part = Sums(
+            sums.observations, sums.weight, sums.mean[taken.own],
+            sums.scatter[taken.own_rows, taken.own],
+        )  # fmt: skip
         row = np.zeros(layout.size)
         row[1] = 1.0
-        row[place] = part.mean
+        row[taken.place] = part.mean
         row[0] -= level
         size = len(layout.features)
         if size:
-            row[2 + size : 2 + 2 * size] = [not given >> each & 1 for each in layout.features]
-        self.products[at] += (part.weight * row)[:, None] * row
-        if len(place) == 1:
-            self.products[at, 0, 0] += part.scatter[0, 0]
-        else:
-            self.products[at][np.ix_(place, place)] += part.scatter
+            is_given = np.array([given >> each & 1 for each in layout.features])
+            row[2 : 2 + size] -= is_given * layout.usual
+            row[2 + size : 2 + 2 * size] = 1 - is_given
+        products = self.products[at]
+        products += (part.weight * row)[:, None] * row
+        products[taken.place_rows, taken.place] += part.scatter
         if len(part.mean) < self.scatter.shape[1]:
-            part = part.moved([*range(len(part.mean))], self.scatter.shape[1])
+            part = part.widened(self.scatter.shape[1])
         key = (at, given, kind.is_beside)
         if key in groups:
             groups[key].merge(part)
@@ -154,7 +197,9 @@ class Gram:
 
 
 def _features(runs: JobRuns, layout: Layout) -> tuple[Vector, tuple[bool, ...]]:
-    weight, total = np.zeros(len(layout.features)), np.zeros(len(layout.features))
+    if not layout.features:
+        return np.zeros(0), ()
+    weight, total = [0.0] * len(layout.features), [0.0] * len(layout.features)
     whole = 0.0
     for cell in runs.cells.values():
         for kind, sums in cell.kinds():
@@ -162,9 +207,9 @@ def _features(runs: JobRuns, layout: Layout) -> tuple[Vector, tuple[bool, ...]]:
             for at, each in enumerate(layout.features):
                 if kind.given >> each & 1:
                     weight[at] += sums.weight
-                    total[at] += sums.weight * sums.mean[1 + each]
-    mixed = ((weight > FADED) & (weight < whole - FADED)).tolist()
-    return total / np.maximum(weight, FADED), tuple(mixed)
+                    total[at] += sums.weight * float(sums.mean[1 + each])
+    mixed = tuple(FADED < each < whole - FADED for each in weight)
+    return np.array(total) / np.maximum(weight, FADED), mixed
 
 
 def _unexplained(scatter: Matrix, features: int, prior: Prior) -> tuple[float, float]:
@@ -173,11 +218,14 @@ def _unexplained(scatter: Matrix, features: int, prior: Prior) -> tuple[float, f
     inner, cross = scatter[1:, 1:], scatter[1:, 0]
     if not inner.any():
         return max(float(scatter[0, 0]), 0.0), 0.0
-    spread = np.full(len(cross), beside_variance(prior))
-    spread[:features] = prior.feature_spread**2
-    solved = np.linalg.solve(inner + np.diag(variance / spread), np.column_stack([inner, cross]))
+    whole = inner.copy()
+    diagonal = whole.ravel()[:: len(cross) + 1]
+    diagonal[:features] += variance / prior.feature_spread**2
+    diagonal[features:] += variance / beside_variance(prior)
+    # The last columns are inner and cross, so that one factorisation serves both.
+    solved = np.linalg.solve(whole, np.roll(scatter[1:], -1, axis=1))
     explained = float(cross @ solved[:, -1])
-    return max(float(scatter[0, 0]) - explained, 0.0), float(np.trace(solved[:, :-1]))
+    return max(float(scatter[0, 0]) - explained, 0.0), float(solved[:, :-1].trace())
 
 
 def beside_variance(prior: Prior) -> float:
@@ -217,8 +265,9 @@ def evidence_of(
         return _plain_evidence(gram, noise, columns, spreads)
     weighted = gram.products[0] / noise.variance[0] + gram.products[1] / noise.variance[1]
     products, targets = weighted[:, 1:, 1:], weighted[:, 1:, 0]
-    own = _own_places(gram.layout)
-    own_variance = np.array([spreads.pair**2, *(prior.local_spread**2 for _ in own[1:])])
+    own = own_places(gram.layout.size - 1, gram.layout.neighbours)
+    own_variance = np.full(len(own), prior.local_spread**2)
+    own_variance[0] = spreads.pair**2
     to_own = products[:, :, own]
     inverse = _inverse(to_own[:, own, :] + np.diag(1.0 / own_variance))
     share = to_own @ inverse
@@ -250,19 +299,19 @@ def _plain_evidence(gram: Gram, noise: Noise, columns: Columns, spreads: Spreads
     precision[0] += pull
     precision[1:, 0] += pull[1:]
     precision.ravel()[len(pull) + 1 :: len(pull) + 1] += pull[1:]
-    first = columns.first_gpu
     return Evidence(
-        np.array([0, *(first + gpu for gpu in gram.gpus)], dtype=np.intp),
-        precision, shift - pull * job_mean, {gpu: at for at, gpu in enumerate(gram.gpus)},
+        columns.index((), gram.gpus), precision, shift - pull * job_mean,
+        {gpu: at for at, gpu in enumerate(gram.gpus)},
         weight[:, None, None], target[:, None], inverse[:, None, None],
         np.array([spreads.pair**2]), np.ones((1, 1)), np.array([[job_inverse]]),
         np.array([job_mean]), pull[:, None],
     )  # fmt: skip
 
 
-def _own_places(layout: Layout) -> list[int]:
+@lru_cache(maxsize=1024)
+def own_places(size: int, neighbours: int) -> Index:
     """Lists the columns, without y, that have an effect of their own on each GPU type."""
-    return [0, *range(layout.size - 1 - layout.neighbours, layout.size - 1)]
+    return np.array([0, *range(size - neighbours, size)], dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,17 +335,16 @@ def _of_job(
     full[:size, :size] = whole
     flat = heads.reshape(-1, size)
     full[size:, :size], full[:size, size:] = flat, flat.T
-    for at in range(len(heads)):
-        place = slice(size + at * head, size + (at + 1) * head)
-        full[place, place] = heads[at, :, :head]
+    for at, inner in enumerate(heads[:, :, :head], 1):
+        place = slice(size + (at - 1) * head, size + at * head)
+        full[place, place] = inner
     pull = full[:, :size] @ of_job
     inverse = _inverse(of_job.T @ pull[:size] + np.diag(1.0 / variance))
     job_mean = inverse @ (of_job.T @ aim)
     precision = full - pull @ inverse @ pull.T
     shift = np.concatenate([aim, aims[:, :head].ravel()]) - pull @ job_mean
-    index = [*columns.common(neighbours), *(at for gpu in gram.gpus for at in columns.of_gpu(gpu))]
-    places = np.array(index, dtype=np.intp)
-    if -1 in index:
+    places = columns.index(neighbours, gram.gpus)
+    if places.min() < 0:
         kept = np.flatnonzero(places >= 0)
         places, shift, pull = places[kept], shift[kept], pull[kept]
         precision = precision[np.ix_(kept, kept)]
@@ -314,15 +362,19 @@ def job_effects(
     layout: Layout, neighbours: Sequence[str], columns: Columns, spreads: Spreads, prior: Prior
 ) -> tuple[Matrix, Vector]:
     """Returns which columns contain the effects job, suffer and slow, and their variances."""
-    size, count = layout.size - 1, layout.neighbours
-    if not count:
-        of_job = np.zeros((size, 1))
-        of_job[0, 0] = 1.0
+    of_job = _of_job_columns(layout.size - 1, layout.neighbours)
+    if not layout.neighbours:
         return of_job, np.array([spreads.job**2])
-    of_job = np.zeros((size, 2 + count))
-    of_job[0, 0] = 1.0
-    of_job[size - count :, 1] = 1.0
-    of_job[size - count :, 2:] = np.eye(count)
     slow, others = prior.slowdown_spread**2, prior.disturb_spread**2
     each = [slow if name in columns.places else slow + others for name in neighbours]
     return of_job, np.array([spreads.job**2, prior.suffer_spread**2, *each])
+
+
+@lru_cache(maxsize=1024)
+def _of_job_columns(size: int, neighbours: int) -> Matrix:
+    made = np.zeros((size, 2 + neighbours if neighbours else 1))
+    made[0, 0] = 1.0
+    if neighbours:
+        made[size - neighbours :, 1] = 1.0
+        made[size - neighbours :, 2:] = np.eye(neighbours)
+    return made

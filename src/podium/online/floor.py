@@ -4,10 +4,14 @@ A job type that goes against the trend, or a group of them, never tries where it
 because everything known about others speaks against it. So a candidate that was never tried is
 tried once the time that this is expected to cost is little beside that of all jobs so far. Short
 jobs come first: what they show says something about the others.
+
+The same counts tell how often a job type comes, and so how many runs will profit from what one of
+them teaches.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +36,8 @@ class Floor:
         self._expected_s = 0.0
         self._paid_s = 0.0
         self._decisions: dict[str, int] = {}  # by job type
+        self._since: dict[str, int] = {}  # decisions before the first one of a job type
+        self._all = 0
 
     def affords(self, job_type: str, expected_s: float, known_s: float) -> bool:
         """Tests whether a try of a job type may be paid, given what is known elsewhere."""
@@ -40,6 +46,18 @@ class Floor:
         is_cheap = expected_s - known_s <= PART * left_s and expected_s <= MOST_TIMES * known_s
         return is_usual and is_cheap
 
+    def frequency(self, job_type: str) -> float:
+        """Returns how often a job type comes since it first did, beside a usual one.
+
+        It is 1 at most, or a half, a quarter and so on: it is not known any better, and what was
+        weighed holds for a while.
+        """
+        own, types = self._decisions.get(job_type), len(self._decisions)
+        if own is None:
+            return 1.0
+        found = (own + 1) * types / (self._all - self._since[job_type] + types)
+        return 2.0 ** min(round(math.log2(found)), 0)
+
     def is_again(self, job_type: str) -> bool:
         """Tests whether this is one of the rare decisions that try again what fails."""
         return self._decisions.get(job_type, 0) % AGAIN == AGAIN - 1
@@ -47,13 +65,15 @@ class Floor:
     def count(self, job_type: str, expected_s: float, price_s: float = 0.0) -> None:
         """Counts a decision."""
         self._decisions[job_type] = self._decisions.get(job_type, 0) + 1
+        self._since.setdefault(job_type, self._all)
+        self._all += 1
         self._expected_s += expected_s
         self._paid_s += price_s
 
     def forget(self, job_types: frozenset[str]) -> None:
         """Forgets how often job types came."""
         for name in job_types.intersection(self._decisions):
-            del self._decisions[name]
+            del self._decisions[name], self._since[name]
 
     def as_object(self) -> dict[str, Any]:
         """Returns the counts as JSON types."""
@@ -61,6 +81,8 @@ class Floor:
             "expected_s": self._expected_s,
             "paid_s": self._paid_s,
             "decisions": dict(self._decisions),
+            "since": dict(self._since),
+            "all": self._all,
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
@@ -69,3 +91,6 @@ class Floor:
         self._paid_s = float(data.get("paid_s", 0.0))
         counts = data.get("decisions", {})
         self._decisions = {name: int(count) for name, count in counts.items()}
+        since = data.get("since", {})  # an earlier version did not keep it
+        self._since = {name: int(since.get(name, 0)) for name in counts}
+        self._all = int(data.get("all", sum(self._decisions.values())))

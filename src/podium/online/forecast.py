@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.online.columns import MOST_SLOPED, Columns
-from podium.online.evidence import Evidence
+from podium.online.evidence import Evidence, own_places
 from podium.online.parameters import Prior
 from podium.online.spread import Spreads
 
@@ -50,6 +50,13 @@ class Forecast:
         inner = self.variances[places, : len(given), : len(given)]
         variances = (inner @ given) @ given
         return list(zip(means.tolist(), variances.tolist(), strict=True))
+
+    def added(self, places: Sequence[int], features: Sequence[float]) -> list[float]:
+        """Returns what a change of features adds to the mean at some places."""
+        if not any(features):
+            return [0.0] * len(places)
+        found = self.means[places, 1 : 1 + len(features)] @ np.array(features)
+        return [float(each) for each in found]
 
 
 def forecast(
@@ -105,6 +112,21 @@ def slowdowns(
     return dict(zip(neighbours, rows, strict=True))
 
 
+def slowdown(evidence: Evidence, at: int, name: str, known: Known) -> tuple[float, float]:
+    """Returns the same for one of them, the one at this place."""
+    columns = known.columns
+    inner = evidence.of_job[columns.first_gpu + at]
+    solved = evidence.job_inverse @ inner
+    shared = np.zeros(columns.width)
+    place = columns.places.get(name)
+    if place is not None:
+        shared[place] = 1.0
+    shared[evidence.index] -= evidence.pull @ solved
+    mean = evidence.job_mean @ inner + known.mean @ shared
+    variance = inner @ solved + shared @ (known.covariance @ shared)
+    return float(mean), float(variance) + known.prior.local_spread**2
+
+
 def _plain_forecast(evidence: Evidence, known: Known) -> Forecast:
     """Does the same for a job type alone without features, where all matrices are numbers."""
     columns = known.columns
@@ -133,8 +155,7 @@ def _plain_forecast(evidence: Evidence, known: Known) -> Forecast:
 def _on_gpus(evidence: Evidence, columns: Array, known: Known) -> tuple[Array, Array, Array]:
     """Returns what the effects on each GPU type say, and the columns that they leave."""
     places, size = known.columns.gpus + 1, len(columns)
-    own = [0, *range(known.columns.first_gpu, size)]
-    inner = columns[own]
+    inner = columns[own_places(size, size - known.columns.first_gpu)]
     before = inner * evidence.own_variance[:, None]
     solved = np.repeat(before[None], places, axis=0)
     left = np.repeat(columns[None], places, axis=0)
@@ -153,9 +174,12 @@ def _shared(
     """Returns how the shared effects enter."""
     columns = known.columns
     made = np.zeros((columns.gpus + 1, columns.width, left.shape[2]))
-    common = columns.common(neighbours)
-    kept = [at for at, column in enumerate(common) if column >= 0]
-    made[:, [common[at] for at in kept]] = left[:, kept]
+    common = columns.index(neighbours, ())
+    if len(common) and common.min() < 0:
+        kept = np.flatnonzero(common >= 0)
+        made[:, common[kept]] = left[:, kept]
+    else:
+        made[:, common] = left
     gpus = np.arange(columns.gpus)
     made[gpus, columns.first_gpu + gpus] = left[:-1, 0]
     size = len(columns.features)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +111,7 @@ def own_noise(common: Noise, squares: Vector, freedom: Vector) -> Noise:
     return Noise((variance[0], variance[1]), (known[0], known[1]), weight)
 
 
+@lru_cache(maxsize=1024)  # asked for each candidate of a job, whose noise is one
 def t95(freedom: float) -> float:
     """Returns the 95 % point of Student's t."""
     share = min(1.0 / freedom, 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.online.columns import Columns
-from podium.online.evidence import Gram, beside_variance
+from podium.online.evidence import Gram, beside_variance, own_places
 from podium.online.forecast import Known
 from podium.online.noise import Noise
 from podium.online.spread import PAIRS, integrated
@@ -66,18 +66,17 @@ def _above(
         left = weighted.copy()
         left[:, 0, 1] -= weighted[:, 1, 1] * (known.mean[0] + known.mean[place])
         return left
-    common = columns.common(neighbours)
-    shared = np.array([known.mean[at] if at >= 0 else 0.0 for at in common])
-    by_gpu = np.tile(shared, (len(gram.gpus), 1))
-    for row, gpu in enumerate(gram.gpus):
-        for at, column in enumerate(columns.of_gpu(gpu)):
-            by_gpu[row, at] += known.mean[column] if column >= 0 else 0.0
+    # Effects that do not exist have the place -1, and are zero.
+    effects = np.append(known.mean, 0.0)[columns.index(neighbours, gram.gpus)]
+    count, head = columns.first_gpu + len(neighbours), 1 + len(columns.features)
+    by_gpu = np.tile(effects[:count], (len(gram.gpus), 1))
+    by_gpu[:, :head] += effects[count:].reshape(-1, head)
     explained = (weighted[:, 1:, 1:] @ by_gpu[:, :, None])[:, :, 0]
     aims = weighted[:, 1:, 0] - explained
-    kept = [0, *range(columns.first_gpu, weighted.shape[1] - 1)]
+    kept = own_places(weighted.shape[1] - 1, len(neighbours))
     left = np.zeros((len(by_gpu), 1 + len(kept), 1 + len(kept)))
     left[:, 0, 1:] = left[:, 1:, 0] = aims[:, kept]
-    left[:, 1:, 1:] = weighted[:, 1:, 1:][:, kept][:, :, kept]
+    left[:, 1:, 1:] = weighted[:, 1 + kept[:, None], 1 + kept]
     return left if len(kept) == 1 else integrated(left, 2, beside_variance(known.prior))
 
 

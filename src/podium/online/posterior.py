@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from typing import Any
+from dataclasses import astuple, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.online.cell import Features, JobRuns
+from podium.online.cell import Features, JobRuns, Kind
 from podium.online.columns import MOST_DISTURBING, Columns
 from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
-from podium.online.forecast import Forecast, Known, forecast, slowdowns
+from podium.online.forecast import Forecast, Known, forecast, slowdown, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
 from podium.online.oddness import own_pair_spread
 from podium.online.parameters import Parameters
 from podium.online.spread import MOST_JOB_TYPES, Spreads, SpreadSearch
-from podium.online.trust import trust_in
+from podium.online.trust import Trust, trust_in
 
 Array = NDArray[np.float64]
 _GPUS_AT_ONCE = 8
@@ -28,12 +28,14 @@ OFTEN = 64
 GROWTH = 1.05
 """How much more there is to see, from then on, before they are learned again."""
 
+STEP = 0.5
+"""In which the usual value of a feature moves; of ln(1 + value)."""
+
 BLOCK = 16
 """Job types in a block. Blocks are fixed, so that the sum depends on what is in them alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(NamedTuple):
     """Mean and variance of log run time alone and without noise, and what company adds."""
 
     mean: float
@@ -42,6 +44,7 @@ class Prediction:
     freedom: float  # observations that the noise is known from
     added: float = 0.0
     whole_variance: float | None = None  # in that company, where there is any
+    beyond_usual: float = 0.0  # of the mean, for features that are not those of a usual run
 
 
 class Posterior:
@@ -66,6 +69,7 @@ class Posterior:
         self._unsearched: set[int] = set()  # the same, for the search of spreads
         self._common = CommonNoise(self._prior).known()
         self._spreads = Spreads.expected(self._prior)
+        self._usual_of: dict[int, float] = {}  # features, and from where they are measured
         self._is_young, self._due = True, 0
         self._known: Known | None = None
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
@@ -85,11 +89,19 @@ class Posterior:
         self._fitted()
         return self._columns
 
+    @property
+    def usual(self) -> dict[int, float]:
+        """Returns from where each feature that was given is measured."""
+        self._fitted()
+        return dict(zip(self._columns.features, self._usual, strict=True))
+
     def update(self, runs: Sequence[JobRuns], job: int, gpus: int, given: int) -> None:
         """Notes that the runs of a job type changed; given are the features of the new ones."""
         self._runs = runs
         self._stale.add(job)
         self._known = None
+        if given & ~self.given:
+            self._due = 0  # what is usual of a new feature is learned at once
         self.given |= given
         count = -(-gpus // _GPUS_AT_ONCE) * _GPUS_AT_ONCE
         if not self._disturbing.issuperset(runs[job].neighbours):
@@ -113,6 +125,7 @@ class Posterior:
         self._is_young = observations <= OFTEN
         self._due = max(observations + 1, round(observations * GROWTH))
         self._refresh(MOST_JOB_TYPES)
+        self._learn_usual(MOST_JOB_TYPES)
         self._learn_common()
 
     def as_object(self) -> dict[str, Any]:
@@ -123,6 +136,7 @@ class Posterior:
             "due": self._due,
             "noise": [*self._common.variance, *self._common.freedom, self._common.weight],
             "spreads": astuple(self._spreads),
+            "usual": list(self._usual),
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
@@ -130,6 +144,10 @@ class Posterior:
         if not data:
             return
         self._refresh()
+        if "usual" in data:
+            self._measure_from(data["usual"])
+        else:  # of an earlier version
+            self._learn_usual()
         complete, partial, freedom, other, weight = data["noise"]
         self._is_young, self._due = False, int(data["due"])
         noise = Noise((complete, partial), (freedom, other), weight)
@@ -150,12 +168,18 @@ class Posterior:
         row, is_partial = self._row(job, features)
         noise = self._common if job is None else self._noises[job]
         variance, freedom = noise.variance[is_partial], noise.freedom[is_partial]
+        beyond = made.added(places, self._beyond_usual(job, features))
+        alone = made.at(places, row)
         if not beside:
-            return [Prediction(*each, variance, freedom) for each in made.at(places, row)]
-        alone, whole = made.at(places, row), made.at(places, [*row, 1.0])
+            return [
+                Prediction(*own, variance, freedom, beyond_usual=more)
+                for own, more in zip(alone, beyond, strict=True)
+            ]
         return [
-            Prediction(*own, variance, freedom, mean - own[0], spread)
-            for own, (mean, spread) in zip(alone, whole, strict=True)
+            Prediction(*own, variance, freedom, mean - own[0], spread, more)
+            for own, (mean, spread), more in zip(
+                alone, made.at(places, [*row, 1.0]), beyond, strict=True
+            )
         ]
 
     def slowdowns(self, job: int) -> dict[str, tuple[float, float]]:
@@ -166,6 +190,12 @@ class Posterior:
             made = slowdowns(self._evidence[job], self._runs[job].neighbours, known)
             self._slowdowns[job] = made
         return made
+
+    def slowdown(self, job: int, neighbour: str) -> tuple[float, float]:
+        """Predicts the same for one neighbour, which takes less time than for all of them."""
+        known = self._fitted()
+        at = self._runs[job].neighbours.index(neighbour)
+        return slowdown(self._evidence[job], at, neighbour, known)
 
     def _want(self, gpus: int) -> None:
         active = tuple(
@@ -179,6 +209,7 @@ class Posterior:
         """Starts over with other columns; spreads and noise stay as they were learned."""
         self._columns = self._wanted
         self._active = sum(1 << each for each in self._columns.features)
+        self._usual = tuple(self._usual_of.get(each, 0.0) for each in self._columns.features)
         self._cells: list[dict[int, tuple[object, CellGram]]] = []
         self._grams: list[Gram] = []
         self._noises: list[Noise] = []
@@ -186,13 +217,14 @@ class Posterior:
         self._commons = CommonNoise(self._prior)
         self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
         self._totals = Totals(self._columns.width)
+        self._least: Array | None = None  # precision of the shared effects before data
         self._unseen = self._nothing()
         self._stale.update(range(len(self._runs)))
 
     def _nothing(self) -> Evidence:
         """Returns the evidence of a job type that was never seen."""
         size, width = self._columns.first_gpu, 0
-        layout = Layout(self._columns.features, len(self._parameters.features), 0, 0)
+        layout = Layout(self._columns.features, len(self._parameters.features), 0, 0, self._usual)
         of_job, variance = job_effects(layout, (), self._columns, self._spreads, self._prior)
         own = np.array([self._spreads.pair**2])
         return Evidence(
@@ -210,13 +242,15 @@ class Posterior:
                 given |= kind.given
         features = self._columns.features
         all_features = len(self._parameters.features)
-        layout = Layout(features, all_features, len(runs.neighbours), given & self._active)
+        layout = Layout(
+            features, all_features, len(runs.neighbours), given & self._active, self._usual
+        )
         trust = trust_in(runs)
         if job == len(self._cells):
             self._cells.append({})
         kept, made = self._cells[job], dict[int, CellGram]()
         for gpu, cell in runs.cells.items():
-            own = {kind: weight for (at, kind), weight in trust.items() if at == gpu}
+            own = _of_gpu(trust, gpu) if trust else {}
             key = (cell.version, layout, own)
             if gpu not in kept or kept[gpu][0] != key:
                 kept[gpu] = key, CellGram.of(cell, layout, self._parameters.level, own)
@@ -238,6 +272,20 @@ class Posterior:
                 self._unsearched.add(job)
         self._stale -= stale
 
+    def _learn_usual(self, most: int | None = None) -> None:
+        """Learns from where features are measured; it moves in steps, as each changes all sums."""
+        usual = tuple(
+            STEP * round(self._center(at) / STEP) for at in range(len(self._columns.features))
+        )
+        if usual != self._usual:
+            self._measure_from(usual)
+            self._refresh(most)
+
+    def _measure_from(self, usual: Sequence[float]) -> None:
+        self._usual = tuple(usual)
+        self._usual_of = dict(zip(self._columns.features, usual, strict=True))
+        self._stale.update(range(len(self._runs)))
+
     def _learn_common(self) -> None:
         common = self._commons.known()
         if _differ(common, self._common):
@@ -254,6 +302,8 @@ class Posterior:
         """Takes over spreads and noise; what changes them changes what is known of everything."""
         if _differ(common, self._common) or spreads != self._spreads:
             self._unweighed = set(range(len(self._grams)))
+        if spreads != self._spreads:
+            self._least = None
         self._common, self._spreads = common, spreads
         self._unseen = self._nothing()
         self._known = None
@@ -276,12 +326,14 @@ class Posterior:
             return self._known
         self._refresh()
         if self._is_young:
+            self._learn_usual()
             self._learn_common()
         self._weigh()
         precision, shift = self._totals.sums()
-        spreads = self._columns.spreads(self._prior, self._spreads.gpu, self._spreads.feature)
-        inverse = np.linalg.inv(precision + np.diag(spreads**-2))
-        covariance = np.asarray(inverse, dtype=np.float64)
+        if self._least is None:
+            spreads = self._columns.spreads(self._prior, self._spreads.gpu, self._spreads.feature)
+            self._least = np.diag(spreads**-2)
+        covariance = np.asarray(np.linalg.inv(precision + self._least), dtype=np.float64)
         self._known = Known(
             covariance @ shift, covariance, self._columns, self._spreads, self._prior,
             self._parameters.level,
@@ -331,21 +383,36 @@ class Posterior:
             value = features[each]
             is_usual = gram is None or bool(gram.layout.given >> each & 1)
             if value is not None and is_usual:
-                given[at] = value
+                given[at] = value - self._usual[at]
             elif gram is None:
-                given[at] = self._center(at)
+                given[at] = self._center(at) - self._usual[at]
             elif not is_usual or gram.is_mixed[at]:
                 missing[at] = 1.0
                 is_partial = is_partial or is_usual
             else:
-                given[at] = float(gram.center[at])
+                given[at] = float(gram.center[at]) - self._usual[at]
         return [1.0, *given, *missing], is_partial
+
+    def _beyond_usual(self, job: int | None, features: Features) -> list[float]:
+        """Returns how far the features of a request are from those of its job type's usual run."""
+        if job is None or not self._columns.features:
+            return []
+        gram, found = self._grams[job], []
+        for at, each in enumerate(self._columns.features):
+            value, is_known = features[each], bool(gram.layout.given >> each & 1)
+            found.append(0.0 if value is None or not is_known else value - float(gram.center[at]))
+        return found
 
     def _center(self, at: int) -> float:
         """Returns the usual value of a feature, over job types that give it."""
         each = self._columns.features[at]
-        found = [gram.center[at] for gram in self._grams if gram.layout.given >> each & 1]
+        grams = self._grams[:MOST_JOB_TYPES]
+        found = [gram.center[at] for gram in grams if gram.layout.given >> each & 1]
         return float(np.mean(found)) if found else 0.0
+
+
+def _of_gpu(trust: Trust, gpu: int) -> dict[Kind, float]:
+    return {kind: weight for (at, kind), weight in trust.items() if at == gpu}
 
 
 def _differ(one: Noise, other: Noise) -> bool:
@@ -365,9 +432,11 @@ class Totals:
 
     def put(self, job: int, evidence: Evidence) -> None:
         """Replaces the evidence of a job type; job types come in the order of their numbers."""
-        self._jobs[job : job + 1] = [evidence]
         index = evidence.index
-        self._flat[job : job + 1] = [(index[:, None] * self._width + index).ravel()]
+        is_known = job < len(self._jobs) and self._jobs[job].index is index
+        if not is_known:
+            self._flat[job : job + 1] = [(index[:, None] * self._width + index).ravel()]
+        self._jobs[job : job + 1] = [evidence]
         block = job // BLOCK
         if block >= len(self._precision):
             more = max(block + 1 - len(self._precision), len(self._precision) // 2)
@@ -378,13 +447,19 @@ class Totals:
     def sums(self) -> tuple[Array, Array]:
         """Returns precision and shift over all job types."""
         for block in self._stale:
-            precision, shift = self._precision[block], self._shift[block]
-            precision[:] = 0.0
-            shift[:] = 0.0
-            for job in range(block * BLOCK, min((block + 1) * BLOCK, len(self._jobs))):
-                made = self._jobs[job]
-                precision[self._flat[job]] += made.precision.ravel()
-                shift[made.index] += made.shift
+            jobs = slice(block * BLOCK, (block + 1) * BLOCK)
+            made = self._jobs[jobs]
+            # Adds in the order of job types, as a loop over them would, but in one call.
+            self._precision[block] = np.bincount(
+                np.concatenate(self._flat[jobs]),
+                np.concatenate([each.precision.ravel() for each in made]),
+                self._width**2,
+            )
+            self._shift[block] = np.bincount(
+                np.concatenate([each.index for each in made]),
+                np.concatenate([each.shift for each in made]),
+                self._width,
+            )
         self._stale.clear()
         whole = self._precision.sum(axis=0).reshape(self._width, self._width)
         return whole, self._shift.sum(axis=0)

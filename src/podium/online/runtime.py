@@ -66,6 +66,12 @@ class RuntimeModel:
         """Returns how far job types, GPU types and pairs differ, as far as it is known."""
         return self._posterior.spreads
 
+    @property
+    def usual(self) -> dict[str, float]:
+        """Returns from where features are measured, of ln(1 + value)."""
+        names = self._parameters.features
+        return {names[at]: value for at, value in self._posterior.usual.items()}
+
     def counts(self) -> Iterator[tuple[str, str, int]]:
         """Counts the runs of each pair."""
         names = list(self._gpus)
@@ -184,6 +190,10 @@ class RuntimeModel:
         """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""
         job = self._jobs.get(job_type)
         return {} if job is None else self._posterior.slowdowns(job)
+
+    def slowdown(self, job_type: str, neighbour: str) -> tuple[float, float]:
+        """Predicts the same of one neighbour that the job type has met."""
+        return self._posterior.slowdown(self._jobs[job_type], neighbour)
 
     def victims(self, job_type: str) -> list[str]:
         """Lists the job types that ran beside a job type."""

@@ -195,7 +195,8 @@ def _store(into: _Summary, job: int, made: _Summary) -> None:
 def integrated(weighted: Array, size: int, variance: float) -> Array:
     """Integrates out what neighbours add, as though each were for itself on every GPU type."""
     outer = weighted[:, :size, size:]
-    inner = weighted[:, size:, size:] + np.eye(weighted.shape[1] - size) / variance
+    inner = weighted[:, size:, size:].copy()
+    inner.reshape(len(inner), -1)[:, :: inner.shape[1] + 1] += 1.0 / variance
     taken: Array = outer @ np.linalg.solve(inner, outer.transpose(0, 2, 1))
     return weighted[:, :size, :size] - taken
 

@@ -42,15 +42,20 @@ Trust = dict[tuple[int, Kind], float]
 
 def trust_in(runs: JobRuns) -> Trust:
     """Returns the weight of each kind of runs that deserves less than its runs alone would give."""
+    magnitudes = [
+        kind.magnitude
+        for cell in runs.cells.values()
+        for kind, sums in cell.kinds()
+        if sums.weight > 0.0
+    ]
+    if not magnitudes or max(magnitudes) - min(magnitudes) < 2:
+        return {}
     rows = [
         _Row(gpu, kind, sums)
         for gpu, cell in runs.cells.items()
         for kind, sums in cell.kinds()
         if sums.weight > 0.0
     ]
-    magnitudes = [row.kind.magnitude for row in rows]
-    if not rows or max(magnitudes) - min(magnitudes) < 2:
-        return {}
     calm = _calm(rows)
     found: Trust = {}
     for gpu in runs.cells:

@@ -20,6 +20,16 @@ def test_a_cold_start_is_spread_over_all_candidates():
     assert max(chosen.values()) == 10
 
 
+def test_a_cold_start_among_known_job_types_is_shared_by_how_fast_they_are():
+    agent = Agent()
+    for other in range(4):
+        agent.replay([Observation(f"k{other}", gpu, s) for gpu, s in (("a", 100.0), ("b", 200.0))])
+    chosen = Counter(
+        ask(agent, number, gpu_types=("a", "b")).chosen_gpu_type for number in range(60)
+    )
+    assert chosen["a"] > chosen["b"] >= 10
+
+
 def test_a_pair_that_is_being_tried_is_not_tried_again():
     agent = Agent()
     agent.replay([Observation("j", "a", 100.0)] * 3)
