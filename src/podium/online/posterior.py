@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.online.cell import Features, JobRuns, Kind
+from podium.online.cell import OTHERS, Features, JobRuns, Kind
 from podium.online.columns import MOST_DISTURBING, Columns
 from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
 from podium.online.forecast import Forecast, Known, forecast, slowdown, slowdowns
@@ -163,6 +163,8 @@ class Posterior:
     ) -> list[Prediction]:
         """Predicts the log run time of a job; None is a type never seen."""
         known = self._fitted()
+        if beside and job is not None:
+            beside = self._runs[job].columns_of(beside)
         made = self._forecast(job, tuple(sorted(beside)), known)
         places = [known.columns.gpus if gpu is None else gpu for gpu in gpus]
         row, is_partial = self._row(job, features)
@@ -188,6 +190,7 @@ class Posterior:
         made = self._slowdowns.get(job)
         if made is None:
             made = slowdowns(self._evidence[job], self._runs[job].neighbours, known)
+            made.pop(OTHERS, None)  # nobody in particular
             self._slowdowns[job] = made
         return made
 
@@ -201,7 +204,7 @@ class Posterior:
         active = tuple(
             each for each in range(len(self._parameters.features)) if self.given >> each & 1
         )
-        disturbing = tuple(sorted(self._disturbing)[:MOST_DISTURBING])
+        disturbing = tuple(sorted(self._disturbing - {OTHERS})[:MOST_DISTURBING])
         self._wanted = Columns(active, gpus, disturbing)
         self._active = sum(1 << each for each in active)
 

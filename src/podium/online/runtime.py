@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from podium.errors import UsageError
-from podium.online.cell import JobRuns, Kind, Sums
+from podium.online.cell import OTHERS, JobRuns, Kind, Sums
 from podium.online.drift import changed
 from podium.online.estimate import Estimate
 from podium.online.noise import Noise
@@ -22,9 +22,6 @@ from podium.online.observation import (
 from podium.online.parameters import Parameters
 from podium.online.posterior import Posterior
 from podium.online.spread import Spreads
-
-MOST_NEIGHBOURS = 64
-"""Job types that one job type is compared with."""
 
 
 class RuntimeModel:
@@ -59,7 +56,8 @@ class RuntimeModel:
     @property
     def neighbours(self) -> set[str]:
         """Lists the job types that others ran beside."""
-        return {name for runs in self._runs for name in runs.neighbours}
+        found = {name for runs in self._runs for name in (*runs.neighbours, *runs.others)}
+        return found - {OTHERS}
 
     @property
     def spreads(self) -> Spreads:
@@ -96,17 +94,10 @@ class RuntimeModel:
             raise too_many(MOST_JOB_TYPES, "job types", "job_type")
         if gpu_type not in self._gpus and len(self._gpus) >= MOST_GPU_TYPES:
             raise too_many(MOST_GPU_TYPES, "GPU types", "gpu_type")
-        if observation.colocated_job_types:
-            met = {*self._known(job_type).neighbours, *observation.colocated_job_types}
-            if len(met) > MOST_NEIGHBOURS:
-                what = f"job types beside {job_type}"
-                raise too_many(MOST_NEIGHBOURS, what, "colocated_job_types")
 
     def knows(self, observation: Observation) -> bool:
-        """Tests whether a run has no name that is new here."""
-        met = self._known(observation.job_type).neighbours
-        is_known = observation.job_type in self._jobs and observation.gpu_type in self._gpus
-        return is_known and set(observation.colocated_job_types) <= set(met)
+        """Tests whether a run has no name that is new here, of those that are limited."""
+        return observation.job_type in self._jobs and observation.gpu_type in self._gpus
 
     def observe(self, observation: Observation) -> None:
         """Learns from a run that succeeded."""
@@ -154,6 +145,9 @@ class RuntimeModel:
             if is_beside and any(runs.met(self._gpus[gpu], name) for name in job_types):
                 continue
             made._copy(self, job, gpu, is_beside=is_beside)
+        for runs in made._runs:
+            for name in job_types.intersection(runs.others):
+                del runs.others[name]
         made._posterior.learn_common(made.observations)
         return made
 
@@ -274,6 +268,8 @@ class RuntimeModel:
         runs = other._runs[other._jobs[job]]
         for kind, sums, met in runs.parts(other._gpus[gpu], is_beside=is_beside):
             self.put(job, gpu, kind, sums, met)
+        if is_beside:
+            self._runs[self._jobs[job]].know_others(runs.others)
         watch = runs.watches.get((other._gpus[gpu], is_beside))
         if watch is not None:
             own, key = self._runs[self._jobs[job]].watches, (self._gpus[gpu], is_beside)
