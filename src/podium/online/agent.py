@@ -6,6 +6,7 @@ may be called from any thread.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -174,16 +175,39 @@ class Agent:
     def assign(self, requests: Sequence[Request], capacities: Mapping[str, int]) -> Assignment:
         """Assigns many jobs to GPU types at once, at the lowest cost by what is known.
 
-        Nothing is explored: a batch is decided by the costs without information gain.
+        Nothing is explored: a batch is decided by the costs without information gain. A job goes
+        to a GPU type where it fails more often than not only if there is no room elsewhere.
         """
-        costs = self.costs(requests, tuple(capacities))
-        found = assign_costs(costs, list(capacities.values()))
-        return Assignment(found.columns, found.cost, tuple(capacities))
+        weighed, costs = self._batch(requests, tuple(capacities))
+        found = assign_costs(weighed, list(capacities.values()))
+        chosen = np.array(found.columns, dtype=np.intp)
+        total = math.fsum(costs[np.arange(len(costs)), chosen].tolist())
+        return Assignment(found.columns, total, tuple(capacities))
 
     def costs(self, requests: Sequence[Request], gpu_types: Sequence[str]) -> NDArray[np.float64]:
-        """Returns the cost of each job on each GPU type; infinite where it may not run."""
-        rows = [self._costs(request, gpu_types) for request in requests]
-        return np.array(rows, dtype=np.float64).reshape(len(requests), len(gpu_types))
+        """Returns the cost of each job on each GPU type; infinite where it may not run.
+
+        Where a job fails more often than not, it costs more than any other choice of all jobs.
+        """
+        weighed, _ = self._batch(requests, gpu_types)
+        return weighed
+
+    def _batch(
+        self, requests: Sequence[Request], gpu_types: Sequence[str]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns costs by which a batch is assigned, and what those choices really cost."""
+        shape = (len(requests), len(gpu_types))
+        costs, is_failing = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
+        columns = {name: at for at, name in enumerate(gpu_types)}
+        for row, request in enumerate(requests):
+            for each in self.candidates(request):
+                if each.gpu_type in columns:
+                    at = columns[each.gpu_type]
+                    costs[row, at], is_failing[row, at] = each.greedy_cost, each.is_failing
+        if not is_failing.any():
+            return costs, costs
+        finite = np.where(np.isfinite(costs), costs, 0.0)
+        return costs + np.where(is_failing, 1.0 + finite.max(axis=1).sum(), 0.0), costs
 
     def figures(self) -> Figures:
         """Returns what was counted; nothing is decided.
@@ -285,8 +309,7 @@ class Agent:
     def _decide(self, job_type: str, candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
         """Chooses among all that do not fail, or all if they do."""
         viable = [each for each in candidates if not each.is_failing]
-        if len(viable) < len(candidates) and self._floor.is_again(job_type):
-            viable = list(candidates)
+        failing = [each for each in candidates if each.has_mostly_failed] if viable else []
         viable = viable or list(candidates)
         best = min(viable, key=_by_cost)
         tried = [each for each in viable if each.observations]
@@ -299,7 +322,9 @@ class Agent:
         known = min(settled or viable, key=attrgetter("greedy_cost"))
         chosen, decision_type, price_s = known, EXPLOITATION, 0.0
         if self._cap.allows():
-            if best is not known:
+            if again := self._tried_again(job_type, failing, known):
+                chosen, decision_type = again, EXPLORATION
+            elif best is not known:
                 chosen, decision_type = best, EXPLORATION
             elif untried := self._affordable(job_type, viable, known):
                 chosen, decision_type = untried, EXPLORATION
@@ -321,6 +346,21 @@ class Agent:
             return None
         return cheapest
 
+    def _tried_again(
+        self, job_type: str, failing: Sequence[Candidate], known: Candidate
+    ) -> Candidate | None:
+        """Finds what fails and is tried now and then, as whatever broke may have been mended."""
+        if not failing:
+            return None
+        cheapest = min(failing, key=attrgetter("mu"))
+        chance = cheapest.success_chance
+        # By one failure; where the last run succeeded, another one is expected to.
+        lost_s = cheapest.failure * chance / (1.0 - chance) if cheapest.is_failing else 0.0
+        if cheapest.in_flight or not self._floor.is_again(job_type, lost_s, known.mu):
+            return None
+        self._floor.count_again(job_type)
+        return cheapest
+
     def _avoided(self, job_type: str) -> tuple[str, ...]:
         parameters = self.parameters
         if not parameters.enable_interference:
@@ -337,10 +377,6 @@ class Agent:
         self._options.clear()
         self._weighed.clear()
         self._avoids.clear()
-
-    def _costs(self, request: Request, names: Sequence[str]) -> list[float]:
-        weighed = {each.gpu_type: each for each in self.candidates(request)}
-        return [weighed[name].greedy_cost if name in weighed else np.inf for name in names]
 
 
 def _by_cost(candidate: Candidate) -> tuple[float, int]:

@@ -182,7 +182,7 @@ def test_interference_that_is_not_enabled_is_neither_charged_nor_avoided():
     assert agent.score(Request("j", ("g",), {}, ("c",))).avoid_co_locate_with == ()
 
 
-def crowd(rng, count, factor=lambda name: 1.0):
+def crowd(rng, count, factor=None):
     """Returns runs beside two of a hundred job types, of which ten are met often."""
     names = [f"t{number}" for number in range(100)]
     often = names[90:]
@@ -190,7 +190,7 @@ def crowd(rng, count, factor=lambda name: 1.0):
     for _ in range(count):
         pool = often if rng.random() < 0.7 else names
         beside = tuple(str(each) for each in rng.choice(pool, 2))
-        slower = math.prod(factor(name) for name in beside)
+        slower = math.prod(factor(name) for name in beside) if factor else 1.0
         seconds = 100.0 * slower * math.exp(rng.normal(0.0, 0.1))
         found.append(Observation("j", "g", seconds, {}, beside))
     return found

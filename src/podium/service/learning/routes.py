@@ -18,7 +18,7 @@ from starlette.types import Scope
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PodiumError, UsageError
-from podium.online import Assignment, Candidate, Place, Request, assign_costs, transport_plan
+from podium.online import Candidate, Place, Request, assign_costs, transport_plan
 from podium.online.priority import priority_score
 from podium.service.components import Answer, JsonRoute
 from podium.service.http.body import too_long
@@ -240,10 +240,9 @@ class LearningRoutes:
         requests = [self._request(job, body.gpu_types) for job in body.jobs]
 
         def work() -> Mapping[str, Any]:
-            table = self._learner.agent.costs(requests, body.gpu_types)
-            found = assign_costs(table, body.capacities)
-            named = Assignment(found.columns, found.cost, tuple(body.gpu_types))
-            return {**named.as_object(), **_plan(table, body)}
+            agent = self._learner.agent
+            found = agent.assign(requests, capacities).as_object()
+            return {**found, **_plan(agent.costs(requests, body.gpu_types), body)}
 
         return work
 
