@@ -32,6 +32,29 @@ def test_counts_read_back_as_they_were():
     assert one.as_object()["decisions"] == {}
 
 
+def test_a_job_type_comes_as_often_as_it_did_since_it_first_came():
+    floor = Floor(0.01)
+    for _ in range(100):
+        floor.count("often", 1.0)
+    assert floor.frequency("often") == floor.frequency("never seen") == 1.0
+    for _ in range(20):
+        floor.count("new", 1.0)
+        floor.count("often", 1.0)
+    assert floor.frequency("new") == 1.0
+    for _ in range(400):
+        floor.count("often", 1.0)
+    assert floor.frequency("new") == 0.125
+    floor.forget(frozenset({"new"}))
+    assert floor.frequency("new") == 1.0
+
+
+def test_counts_of_an_earlier_version_are_read():
+    floor = Floor(0.01)
+    floor.restore({"expected_s": 9.0, "paid_s": 0.0, "decisions": {"j": 9, "k": 1}})
+    assert floor.frequency("j") == 1.0
+    assert floor.frequency("k") == 0.25
+
+
 def against_the_trend(floor, decisions=150, odd_s=500.0):
     """Plays a job type that runs fastest where all others run five times longer, or more."""
     agent = Agent(Parameters(exploration_floor=floor))

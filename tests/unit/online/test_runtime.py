@@ -269,3 +269,37 @@ def test_before_any_observation_every_pair_is_alike_and_finite():
     assert found[0] == found[1]
     assert 0.0 < found[0].mu < 100.0
     assert math.isfinite(found[0].sigma)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1004))
+def test_one_neighbour_slows_down_as_much_as_it_does_among_all(seed):
+    model = model_of(drawn(seed, 80, jobs=5, beside=0.7))
+    for job_type in model.job_types:
+        for name, known in model.slowdowns(job_type).items():
+            assert model.slowdown(job_type, name) == pytest.approx(known, rel=1e-9, abs=1e-12)
+
+
+def test_a_state_that_does_not_tell_from_where_features_are_measured_is_read():
+    model = model_of(drawn(1000, 100, with_features=True, missing=0.3))
+    state = model.as_object()
+    del state["common"]["usual"]
+    again = RuntimeModel.from_object(PARAMETERS, state)
+    assert again.usual == model.usual
+    assert set(model.usual) == {"batch_size", "gpu_mem_gb"}
+    for features in ({}, {"batch_size": 20.0}):
+        found = one(again, "j1", "g1", features)
+        assert found.log_mean == pytest.approx(one(model, "j1", "g1", features).log_mean, rel=1e-9)
+
+
+def test_runs_without_a_feature_compare_gpu_types_as_runs_with_it_do():
+    rng = np.random.default_rng(1005)
+    model = RuntimeModel(PARAMETERS)
+    for number in range(120):
+        size, gpu_type = math.exp(rng.normal(6.0, 0.5)), ("g", "h")[number % 2]
+        runtime_s = (1.0 + size) * (2.0 if gpu_type == "h" else 1.0)
+        job_type = f"j{number // 2 % 4}"
+        model.observe(Observation(job_type, gpu_type, runtime_s, {"batch_size": size}))
+    for _ in range(6):
+        model.observe(Observation("new", "g", 400.0))
+    on_g, on_h = (one(model, "new", gpu_type) for gpu_type in ("g", "h"))
+    assert on_h.log_mean - on_g.log_mean == pytest.approx(math.log(2.0), abs=0.2)

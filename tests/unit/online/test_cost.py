@@ -1,0 +1,67 @@
+import math
+
+import numpy as np
+import pytest
+
+from podium.online import Agent, Observation, Parameters, Place, Request
+
+BESIDE = Parameters(enable_interference=True)
+
+
+def crowded_agent():
+    """Knows that a job type runs fast on one GPU type, unless somebody loud is beside it."""
+    rng = np.random.default_rng(1000)
+    agent = Agent(BESIDE)
+    for _ in range(40):
+        for gpu_type, runtime_s, beside in (
+            ("fast", 100.0, ()),
+            ("fast", 300.0, ("loud",)),
+            ("slow", 150.0, ()),
+        ):
+            luck = math.exp(rng.normal(0.0, 0.1))
+            agent.observe(Observation("j", gpu_type, runtime_s * luck, {}, beside))
+    return agent
+
+
+def test_a_fast_gpu_type_is_not_explored_while_it_is_crowded():
+    agent = crowded_agent()
+    places = (Place("fast", ("loud",)), Place("slow"))
+    answers = [agent.score(Request("j", places=places)) for _ in range(20)]
+    assert {(each.chosen_gpu_type, each.decision_type) for each in answers} == {
+        ("slow", "exploitation")
+    }
+    free = agent.score(Request("j", places=(Place("fast"), Place("slow"))))
+    assert free.chosen_gpu_type == "fast"
+
+
+def test_several_crowded_nodes_of_the_fastest_gpu_type_are_held_back_alike():
+    agent = crowded_agent()
+    places = (Place("fast", ("loud",), "n1"), Place("fast", ("loud",), "n2"), Place("slow"))
+    one, other, free = agent.candidates(Request("j", places=places))
+    assert one.ig == other.ig <= free.ig_nats * 200 * free.mu
+    assert free.cost < one.cost
+
+
+@pytest.mark.parametrize("batch_size", [64.0, 4000.0])
+def test_what_a_run_teaches_is_worth_as_much_in_a_long_one_as_in_a_usual_one(batch_size):
+    rng = np.random.default_rng(1001)
+    agent = Agent()
+    for _ in range(60):
+        size = float(np.exp(rng.normal(4.0, 1.0)))
+        agent.observe(Observation("j", "g", size * math.exp(rng.normal(0.0, 0.1)),
+                                  {"batch_size": size}))  # fmt: skip
+    (known,) = agent.candidates(Request("j", ("g",), {"batch_size": batch_size}))
+    usual_s = known.ig / known.ig_nats / 200.0
+    assert known.mu == pytest.approx(batch_size, rel=0.3)
+    assert usual_s == pytest.approx(math.exp(4.0), rel=0.4)
+
+
+def test_less_is_learned_from_a_job_type_that_seldom_comes():
+    agent = Agent()
+    agent.replay([Observation(name, "g", 100.0) for name in ("often", "seldom")])
+    agent.score(Request("seldom", ("g", "h")))
+    for _ in range(63):
+        agent.score(Request("often", ("g", "h")))
+    often, seldom = (agent.candidates(Request(name, ("g", "h")))[1] for name in ("often", "seldom"))
+    assert seldom.ig_nats == pytest.approx(often.ig_nats)
+    assert seldom.ig == pytest.approx(often.ig / 16.0)
