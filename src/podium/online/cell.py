@@ -178,10 +178,10 @@ class JobRuns:
         cell.observations += 1
         cell.version += 1
 
-    def watch(self, gpu: int, run: Run) -> Watch:
-        """Compares a run with those before."""
+    def watch(self, gpu: int, run: Run, score: float) -> Watch:
+        """Notes by how many standard deviations a run is longer than expected."""
         found = self.watches.setdefault((gpu, bool(run[2])), Watch())
-        found.see(run)
+        found.see(run, score)
         return found
 
     def suspicion(self, gpu: int) -> Watch | None:
@@ -203,7 +203,6 @@ class JobRuns:
         self.cells[gpu] = Cell(version=self.cells[gpu].version)
         for run in since:
             self.add(gpu, *run)
-            self.watch(gpu, run)
 
     def _fade(self, cell: Cell) -> None:
         weight = sum(each.weight for _, each in cell.kinds())

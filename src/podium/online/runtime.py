@@ -9,7 +9,7 @@ from typing import Any
 
 from podium.errors import UsageError
 from podium.online.cell import OTHERS, JobRuns, Kind, Sums
-from podium.online.drift import changed
+from podium.online.drift import Watch, changed
 from podium.online.estimate import Estimate
 from podium.online.noise import Noise
 from podium.online.observation import (
@@ -21,6 +21,7 @@ from podium.online.observation import (
 )
 from podium.online.parameters import Parameters
 from podium.online.posterior import Posterior
+from podium.online.residual import residual
 from podium.online.spread import Spreads
 
 
@@ -109,11 +110,12 @@ class RuntimeModel:
             runs.fade(self._parameters.forgetting)
         gpu = self._gpus[observation.gpu_type]
         run = math.log(observation.runtime_s), row, beside
+        score = residual(runs, gpu, run, self._parameters.prior)
         runs.add(gpu, *run)
         given = sum(1 << at for at, value in enumerate(row) if value is not None)
         self._update(observation.job_type, given)
         self.observations += 1
-        if runs.watch(gpu, run).is_suspect:
+        if score is not None and runs.watch(gpu, run, score).is_suspect:
             self._look_for_change(observation.job_type, gpu)
         self._posterior.count(self.observations)
 
@@ -273,7 +275,8 @@ class RuntimeModel:
         watch = runs.watches.get((other._gpus[gpu], is_beside))
         if watch is not None:
             own, key = self._runs[self._jobs[job]].watches, (self._gpus[gpu], is_beside)
-            own[key] = own[key].merged(watch) if key in own else deepcopy(watch)
+            # In which order the runs of both came is not known.
+            own[key] = Watch() if key in own else deepcopy(watch)
 
     def _known(self, job_type: str) -> JobRuns:
         job = self._jobs.get(job_type)
