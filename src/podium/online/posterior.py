@@ -14,7 +14,7 @@ from podium.online.columns import MOST_DISTURBING, Columns
 from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
 from podium.online.forecast import Forecast, Known, forecast, slowdown, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
-from podium.online.oddness import own_pair_spread
+from podium.online.oddness import own_job_spread, own_pair_spread
 from podium.online.parameters import Parameters
 from podium.online.spread import MOST_JOB_TYPES, Spreads, SpreadSearch
 from podium.online.trust import Trust, trust_in
@@ -317,12 +317,18 @@ class Posterior:
             gram = self._grams[job]
             noise = own_noise(self._common, gram.squares, gram.freedom)
             self._noises[job : job + 1] = [noise]
+            spreads = self._spreads_of(gram, noise)
             made = evidence_of(
-                gram, noise, self._columns, self._runs[job].neighbours, self._spreads, self._prior
+                gram, noise, self._columns, self._runs[job].neighbours, spreads, self._prior
             )
             self._evidence[job : job + 1] = [made]
             self._totals.put(job, made)
         self._unweighed.clear()
+
+    def _spreads_of(self, gram: Gram, noise: Noise) -> Spreads:
+        """Returns the spreads from which a job type is taken, which may be far from all others."""
+        job = own_job_spread(gram, noise, self._spreads)
+        return self._spreads if job == self._spreads.job else replace(self._spreads, job=job)
 
     def _fitted(self) -> Known:
         if self._known is not None:
@@ -360,7 +366,8 @@ class Posterior:
         """Returns what is known of a job type, which may differ from others more than they do."""
         made = self._own.get(job)
         if made is None:
-            gram, noise, spreads = self._grams[job], self._noises[job], self._spreads
+            gram, noise = self._grams[job], self._noises[job]
+            spreads = self._spreads_of(gram, noise)
             columns, neighbours = self._columns, self._runs[job].neighbours
             made = self._evidence[job]
             pair = own_pair_spread(gram, noise, columns, neighbours, known)

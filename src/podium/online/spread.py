@@ -22,6 +22,10 @@ FEATURES = np.array([0.15, 0.5, 1.5])
 DOUBT = 0.7
 """How far the logarithm of a spread may be from what is expected."""
 
+FEWEST_JOB_TYPES = 4
+STEP = 0.5
+"""Job types from which it is known what is usual, and the steps in which that moves."""
+
 MOST_JOB_TYPES = 64
 """The first so many job types are looked at: enough for a few numbers, and cheap for ever."""
 
@@ -36,6 +40,7 @@ class Spreads:
     job: float
     gpu: float
     feature: float
+    usual: float | None = None  # log run time of a usual job type, above the level before data
 
     @classmethod
     def expected(cls, prior: Prior) -> Spreads:
@@ -85,7 +90,7 @@ class SpreadSearch:
         pair = self._pair(start)
         job, gpu = self._job_and_gpu(pair, start)
         feature = self._feature(pair, job, gpu) if self._features else start.feature
-        return Spreads(float(PAIRS[pair]), job, gpu, feature)
+        return Spreads(float(PAIRS[pair]), job, gpu, feature, self._usual(pair))
 
     def _summary(self, weighted: Array, gpus: tuple[int, ...]) -> _Summary:
         size = 2 + 2 * self._features
@@ -147,6 +152,14 @@ class SpreadSearch:
         fits = fits + _expected(JOBS, start.job)[:, None] + _expected(GPUS, start.gpu)
         job, gpu = np.unravel_index(np.argmax(fits), count)
         return float(JOBS[job]), float(GPUS[gpu])
+
+    def _usual(self, pair: int) -> float | None:
+        """Returns the median of job types, in steps, as each changes all that is known."""
+        known = self._known()
+        if len(known.fit) < FEWEST_JOB_TYPES:
+            return None
+        means = known.target[:, pair] / np.maximum(known.weight[:, pair], 1e-9)
+        return STEP * round(float(np.median(means)) / STEP)
 
     def _feature(self, pair: int, job: float, gpu: float) -> float:
         precision, shift, _ = self._with_jobs(pair, np.array([job]))
