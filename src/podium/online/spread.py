@@ -8,6 +8,7 @@ beforehand: first those of pairs, then those of job types and GPU types together
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,12 +75,14 @@ class SpreadSearch:
             + prior.local_spread**2
         )
         self._jobs: list[_Summary] = []
+        self._used: list[tuple[int, ...]] = []  # GPU types of each job type
         self._stacked: _Summary | None = None
 
     def update(self, job: int, weighted: Array, gpus: tuple[int, ...]) -> None:
         """Replaces the products of a job type; job types come in the order of their numbers."""
         if job < MOST_JOB_TYPES:
             self._jobs[job : job + 1] = [self._summary(weighted, gpus)]
+            self._used[job : job + 1] = [gpus]
             self._put(job)
 
     def likeliest(self) -> Spreads:
@@ -174,7 +177,7 @@ class SpreadSearch:
         return float(FEATURES[np.argmax(fits + expected)])
 
     def _with_jobs(self, pair: int, jobs: Array) -> tuple[Array, Array, Array]:
-        known = self._known()
+        known = self._known(self._telling())
         pull, weight, target = known.pull[:, pair], known.weight[:, pair], known.target[:, pair]
         share = 1.0 / (weight + jobs[:, None] ** -2)
         precision = known.precision[:, pair].sum(axis=0)
@@ -183,12 +186,27 @@ class SpreadSearch:
         fit = _job_fit(weight, target, jobs[:, None]).sum(axis=1)
         return precision, shift, fit
 
-    def _known(self) -> _Summary:
+    def _telling(self) -> list[int] | slice:
+        """Lists the job types that tell job from GPU type.
+
+        One that ran on a single GPU type, which nobody else used, may be far from all others
+        because of either.
+        """
+        users = Counter(gpu for gpus in self._used for gpu in gpus)
+        found = [
+            job
+            for job, gpus in enumerate(self._used)
+            if len(gpus) > 1 or (gpus and users[gpus[0]] > 1)
+        ]
+        return found if 0 < len(found) < len(self._used) else slice(len(self._used))
+
+    def _known(self, jobs: list[int] | slice | None = None) -> _Summary:
         assert self._stacked is not None
-        count, all_jobs = len(self._jobs), self._stacked
+        at = slice(len(self._jobs)) if jobs is None else jobs
+        found = self._stacked
         return _Summary(
-            all_jobs.precision[:count], all_jobs.shift[:count], all_jobs.fit[:count],
-            all_jobs.pull[:count], all_jobs.weight[:count], all_jobs.target[:count],
+            found.precision[at], found.shift[at], found.fit[at],
+            found.pull[at], found.weight[at], found.target[at],
         )  # fmt: skip
 
     def _shared(self, gpu: float, feature: float) -> Array:

@@ -262,3 +262,14 @@ def test_names_of_the_environment_that_other_agents_use_are_heeded(tmp_path):
         exploration_cap=0.05,
         enable_interference=True,
     )
+
+
+@pytest.mark.parametrize("first", [(3600.0, 3_600_000.0), (1e10, 1e-6)])
+def test_first_runs_in_different_units_do_not_mean_ages(first):
+    agent = Agent()
+    agent.replay([Observation("typo", "a", runtime_s) for runtime_s in first])
+    (found,) = agent.candidates(Request("typo", ("a",)))
+    middle_s = math.sqrt(math.prod(first))
+    assert middle_s / 10.0 < found.mu < 10.0 * middle_s
+    agent.score(Request("typo", ("a", "b")))
+    assert agent.as_object()["floor"]["expected_s"] < 10.0 * middle_s
