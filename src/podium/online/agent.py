@@ -31,6 +31,8 @@ from podium.online.parameters import Parameters
 from podium.online.runtime import RuntimeModel
 
 _MOST_WEIGHED = 1000
+MOST_PLACES = 20_000
+"""Places in all answers that are remembered until the next observation; each takes about 1.5 kB."""
 
 
 class Agent:
@@ -51,6 +53,7 @@ class Agent:
         # Until the next observation:
         self._options: dict[Hashable, tuple[Option, ...]] = {}
         self._weighed: dict[Hashable, tuple[Candidate, ...]] = {}
+        self._places = 0  # in all of those
         self._avoids: dict[str, tuple[str, ...]] = {}
         self._sigmas: dict[str, list[float]] = {}  # until the job type is observed again
         self._observations = 0
@@ -92,9 +95,8 @@ class Agent:
                 return weigh(options, self.parameters, frequency)
             known = self._weighed.get((key, frequency))
             if known is None:
-                if len(self._weighed) >= _MOST_WEIGHED:
-                    self._weighed.clear()
                 known = weigh(self._known_options(key, request), self.parameters, frequency)
+                self._make_room(len(known))
                 self._weighed[key, frequency] = known
             return known
 
@@ -272,9 +274,8 @@ class Agent:
     def _known_options(self, key: Hashable, request: Request) -> tuple[Option, ...]:
         known = self._options.get(key)
         if known is None:
-            if len(self._options) >= _MOST_WEIGHED:
-                self._options.clear()
             places = request.candidates
+            self._make_room(len(places))
             estimates = self._estimates(request, places)
             risks = [self._failures.risk(request.job_type, each.gpu_type) for each in places]
             known = tuple(map(Option, places, estimates, risks))
@@ -373,9 +374,19 @@ class Agent:
                 self._avoids[job_type] = found
         return found
 
+    def _make_room(self, places: int) -> None:
+        """Forgets answers before there are too many, or too many places in them."""
+        self._places += places
+        most = max(len(self._options), len(self._weighed))
+        if most >= _MOST_WEIGHED or self._places > MOST_PLACES:
+            self._options.clear()
+            self._weighed.clear()
+            self._places = places
+
     def _forget_answers(self) -> None:
         self._options.clear()
         self._weighed.clear()
+        self._places = 0
         self._avoids.clear()
 
 
