@@ -158,6 +158,13 @@ class Posterior:
         self._fitted()
         return self._common if job is None else self._noises[job]
 
+    def job_spread(self, job: int | None) -> float:
+        """Returns the spread that a job type is taken from."""
+        self._fitted()
+        if job is None:
+            return self._spreads.job
+        return own_job_spread(self._grams[job], self._noises[job], self._spreads)
+
     def predict(
         self, job: int | None, gpus: Sequence[int | None], features: Features, beside: Sequence[str]
     ) -> list[Prediction]:

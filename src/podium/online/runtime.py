@@ -87,6 +87,10 @@ class RuntimeModel:
         """Estimates how much the log run time of a job type varies on one GPU type."""
         return self._posterior.noise(self._jobs.get(job_type))
 
+    def job_spread(self, job_type: str) -> float:
+        """Returns the spread that a job type is taken from, which is wider for an odd one."""
+        return self._posterior.job_spread(self._jobs.get(job_type))
+
     def check(self, observation: Observation) -> None:
         """Raises what learning from a run would raise, and learns nothing."""
         feature_vector(self._parameters.features, observation.features)
