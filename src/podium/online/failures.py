@@ -38,13 +38,16 @@ class Outcomes:
     runs: int = 0  # without those that were forgiven
     failures: int = 0
     lost_s: float = 0.0
-    streak: int = 0  # successes since the last failure, if there was one
+    # Successes since the last failure and since the first. Those beside other job types are left
+    # out, for these may be forgotten one day.
+    streak: int = 0
+    worked: int = 0
     forgiven: int = 0
 
     @property
     def is_mended(self) -> bool:
         """Tests whether luck can hardly explain that a pair which mostly failed succeeds."""
-        before = self.runs - self.streak
+        before = self.failures + self.worked - self.streak
         if self.failures < FEWEST or 2 * self.failures <= before:
             return False
         return (1.0 - self.failures / (before + 1.0)) ** self.streak < MENDED
@@ -54,6 +57,7 @@ class Outcomes:
         self.runs += other.runs
         self.failures += other.failures
         self.lost_s += other.lost_s
+        self.worked += other.worked
         self.forgiven += other.forgiven
         self.streak = other.streak if other.failures else self.streak
 
@@ -123,11 +127,12 @@ class Failures:
         made = Outcomes(1, int(is_failure), lost_s)
         self._add(observation.job_type, observation.gpu_type, made)
         pair = self._pairs[observation.job_type][observation.gpu_type]
-        if pair.failures and not is_failure:
+        if pair.failures and not is_failure and not observation.colocated_job_types:
             pair.streak += 1
+            pair.worked += 1
             if pair.is_mended:
                 count = pair.failures
-                forgiven = Outcomes(-count, -count, -pair.lost_s, forgiven=count)
+                forgiven = Outcomes(-count, -count, -pair.lost_s, 0, -pair.worked, count)
                 self._add(observation.job_type, observation.gpu_type, forgiven)
 
     def put(self, job_type: str, gpu_type: str, runs: int) -> None:
@@ -168,7 +173,14 @@ class Failures:
         """Returns the counts as JSON types."""
         return {
             job_type: {
-                gpu_type: [each.runs, each.failures, each.lost_s, each.streak, each.forgiven]
+                gpu_type: [
+                    each.runs,
+                    each.failures,
+                    each.lost_s,
+                    each.streak,
+                    each.worked,
+                    each.forgiven,
+                ]
                 for gpu_type, each in row.items()
             }
             for job_type, row in self._pairs.items()
@@ -180,9 +192,11 @@ class Failures:
         made = cls()
         for job_type, row in data.items():
             for gpu_type, (runs, failures, lost_s, *since) in row.items():
-                streak, forgiven = since or (0, 0)  # an earlier version did not keep them
-                counted = int(runs), int(failures), float(lost_s), int(streak), int(forgiven)
-                made._add(job_type, gpu_type, Outcomes(*counted))
+                streak, worked, forgiven = since or (0, 0, 0)  # new since an earlier version
+                ended = int(runs), int(failures), float(lost_s)
+                made._add(
+                    job_type, gpu_type, Outcomes(*ended, int(streak), int(worked), int(forgiven))
+                )
         return made
 
     def _add(self, job_type: str, gpu_type: str, made: Outcomes) -> None:

@@ -133,7 +133,7 @@ def test_failures_of_a_pair_that_works_now_and_then_are_not_forgiven():
 def test_counts_of_an_earlier_version_are_read():
     made = Failures.from_object({"j": {"a": [4, 3, 15.0]}})
     assert made.risk("j", "a").is_failing
-    assert made.as_object() == {"j": {"a": [4, 3, 15.0, 0, 0]}}
+    assert made.as_object() == {"j": {"a": [4, 3, 15.0, 0, 0, 0]}}
 
 
 def test_counts_read_back_merge_and_are_forgotten():
