@@ -86,13 +86,13 @@ class Rival:
         self._pairs = Pairs(world)
 
     def choose(self, number: int) -> int:
-        """Returns what the rule wants, unless the cap is reached: then the best that was seen."""
+        """Returns what the rule wants, unless the cap is reached: then the best by its beliefs."""
         job = int(self._world.job_type[number])
         wanted = self._wanted(job, number)
-        seen = np.flatnonzero(self._pairs.count[job])
-        if self._cap is None or not len(seen):
+        if self._cap is None or not self._pairs.count[job].any():
             return wanted
-        known = int(seen[self._believed(job, number)[seen].argmin()])
+        judged = self._judged(job)
+        known = int(judged[self._believed(job, number)[judged].argmin()])
         is_exploring = wanted != known and self._cap.allows()
         self._cap.count(is_exploring)
         return wanted if is_exploring else known
@@ -110,6 +110,10 @@ class Rival:
 
     def _wanted(self, job: int, number: int) -> int:
         raise NotImplementedError
+
+    def _judged(self, job: int) -> NDArray[np.intp]:
+        """Lists the GPU types of which something is believed: those where the job type ran."""
+        return np.flatnonzero(self._pairs.count[job])
 
     def _believed(self, job: int, number: int) -> Array:
         """Returns how long a job is believed to run, in logarithms."""
@@ -224,6 +228,10 @@ class Pooled(Rival):
     def _cells(self, job: int) -> slice:
         gpus = self._world.plan.gpu_types
         return slice(job * gpus, (job + 1) * gpus)
+
+    def _judged(self, job: int) -> NDArray[np.intp]:
+        """Lists all GPU types: as for the agent, the best by the model is free, though new."""
+        return np.arange(len(self._pairs.count[job]))
 
     def _believed(self, job: int, number: int) -> Array:
         del number

@@ -102,13 +102,14 @@ class SlowModel:
 
     def _spread(self, name):
         prior, learned = self._parameters.prior, self._model.spreads
+        if name[0] == "job":
+            return self._model.job_spread(name[1])
         return {
             "level": prior.level_spread,
             "weight": learned.feature,
             "missing": prior.missing_spread,
             "slope": prior.slope_spread,
             "gpu": learned.gpu,
-            "job": learned.job,
             "pair": learned.pair,
             "suffer": prior.suffer_spread,
             "disturb": prior.disturb_spread,

@@ -6,6 +6,7 @@ may be called from any thread.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -30,6 +31,8 @@ from podium.online.parameters import Parameters
 from podium.online.runtime import RuntimeModel
 
 _MOST_WEIGHED = 1000
+MOST_PLACES = 20_000
+"""Places in all answers that are remembered until the next observation; each takes about 1.5 kB."""
 
 
 class Agent:
@@ -50,6 +53,7 @@ class Agent:
         # Until the next observation:
         self._options: dict[Hashable, tuple[Option, ...]] = {}
         self._weighed: dict[Hashable, tuple[Candidate, ...]] = {}
+        self._places = 0  # in all of those
         self._avoids: dict[str, tuple[str, ...]] = {}
         self._sigmas: dict[str, list[float]] = {}  # until the job type is observed again
         self._observations = 0
@@ -91,9 +95,8 @@ class Agent:
                 return weigh(options, self.parameters, frequency)
             known = self._weighed.get((key, frequency))
             if known is None:
-                if len(self._weighed) >= _MOST_WEIGHED:
-                    self._weighed.clear()
                 known = weigh(self._known_options(key, request), self.parameters, frequency)
+                self._make_room(len(known))
                 self._weighed[key, frequency] = known
             return known
 
@@ -174,16 +177,39 @@ class Agent:
     def assign(self, requests: Sequence[Request], capacities: Mapping[str, int]) -> Assignment:
         """Assigns many jobs to GPU types at once, at the lowest cost by what is known.
 
-        Nothing is explored: a batch is decided by the costs without information gain.
+        Nothing is explored: a batch is decided by the costs without information gain. A job goes
+        to a GPU type where it fails more often than not only if there is no room elsewhere.
         """
-        costs = self.costs(requests, tuple(capacities))
-        found = assign_costs(costs, list(capacities.values()))
-        return Assignment(found.columns, found.cost, tuple(capacities))
+        weighed, costs = self._batch(requests, tuple(capacities))
+        found = assign_costs(weighed, list(capacities.values()))
+        chosen = np.array(found.columns, dtype=np.intp)
+        total = math.fsum(costs[np.arange(len(costs)), chosen].tolist())
+        return Assignment(found.columns, total, tuple(capacities))
 
     def costs(self, requests: Sequence[Request], gpu_types: Sequence[str]) -> NDArray[np.float64]:
-        """Returns the cost of each job on each GPU type; infinite where it may not run."""
-        rows = [self._costs(request, gpu_types) for request in requests]
-        return np.array(rows, dtype=np.float64).reshape(len(requests), len(gpu_types))
+        """Returns the cost of each job on each GPU type; infinite where it may not run.
+
+        Where a job fails more often than not, it costs more than any other choice of all jobs.
+        """
+        weighed, _ = self._batch(requests, gpu_types)
+        return weighed
+
+    def _batch(
+        self, requests: Sequence[Request], gpu_types: Sequence[str]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns costs by which a batch is assigned, and what those choices really cost."""
+        shape = (len(requests), len(gpu_types))
+        costs, is_failing = np.full(shape, np.inf), np.zeros(shape, dtype=bool)
+        columns = {name: at for at, name in enumerate(gpu_types)}
+        for row, request in enumerate(requests):
+            for each in self.candidates(request):
+                if each.gpu_type in columns:
+                    at = columns[each.gpu_type]
+                    costs[row, at], is_failing[row, at] = each.greedy_cost, each.is_failing
+        if not is_failing.any():
+            return costs, costs
+        finite = np.where(np.isfinite(costs), costs, 0.0)
+        return costs + np.where(is_failing, 1.0 + finite.max(axis=1).sum(), 0.0), costs
 
     def figures(self) -> Figures:
         """Returns what was counted; nothing is decided.
@@ -248,9 +274,8 @@ class Agent:
     def _known_options(self, key: Hashable, request: Request) -> tuple[Option, ...]:
         known = self._options.get(key)
         if known is None:
-            if len(self._options) >= _MOST_WEIGHED:
-                self._options.clear()
             places = request.candidates
+            self._make_room(len(places))
             estimates = self._estimates(request, places)
             risks = [self._failures.risk(request.job_type, each.gpu_type) for each in places]
             known = tuple(map(Option, places, estimates, risks))
@@ -285,8 +310,7 @@ class Agent:
     def _decide(self, job_type: str, candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
         """Chooses among all that do not fail, or all if they do."""
         viable = [each for each in candidates if not each.is_failing]
-        if len(viable) < len(candidates) and self._floor.is_again(job_type):
-            viable = list(candidates)
+        failing = [each for each in candidates if each.has_mostly_failed] if viable else []
         viable = viable or list(candidates)
         best = min(viable, key=_by_cost)
         tried = [each for each in viable if each.observations]
@@ -299,7 +323,9 @@ class Agent:
         known = min(settled or viable, key=attrgetter("greedy_cost"))
         chosen, decision_type, price_s = known, EXPLOITATION, 0.0
         if self._cap.allows():
-            if best is not known:
+            if again := self._tried_again(job_type, failing, known):
+                chosen, decision_type = again, EXPLORATION
+            elif best is not known:
                 chosen, decision_type = best, EXPLORATION
             elif untried := self._affordable(job_type, viable, known):
                 chosen, decision_type = untried, EXPLORATION
@@ -321,6 +347,21 @@ class Agent:
             return None
         return cheapest
 
+    def _tried_again(
+        self, job_type: str, failing: Sequence[Candidate], known: Candidate
+    ) -> Candidate | None:
+        """Finds what fails and is tried now and then, as whatever broke may have been mended."""
+        if not failing:
+            return None
+        cheapest = min(failing, key=attrgetter("mu"))
+        chance = cheapest.success_chance
+        # By one failure; where the last run succeeded, another one is expected to.
+        lost_s = cheapest.failure * chance / (1.0 - chance) if cheapest.is_failing else 0.0
+        if cheapest.in_flight or not self._floor.is_again(job_type, lost_s, known.mu):
+            return None
+        self._floor.count_again(job_type)
+        return cheapest
+
     def _avoided(self, job_type: str) -> tuple[str, ...]:
         parameters = self.parameters
         if not parameters.enable_interference:
@@ -333,14 +374,20 @@ class Agent:
                 self._avoids[job_type] = found
         return found
 
+    def _make_room(self, places: int) -> None:
+        """Forgets answers before there are too many, or too many places in them."""
+        self._places += places
+        most = max(len(self._options), len(self._weighed))
+        if most >= _MOST_WEIGHED or self._places > MOST_PLACES:
+            self._options.clear()
+            self._weighed.clear()
+            self._places = places
+
     def _forget_answers(self) -> None:
         self._options.clear()
         self._weighed.clear()
+        self._places = 0
         self._avoids.clear()
-
-    def _costs(self, request: Request, names: Sequence[str]) -> list[float]:
-        weighed = {each.gpu_type: each for each in self.candidates(request)}
-        return [weighed[name].greedy_cost if name in weighed else np.inf for name in names]
 
 
 def _by_cost(candidate: Candidate) -> tuple[float, int]:

@@ -27,6 +27,18 @@ FADED_WEIGHT = 0.02
 MAGNITUDE = 1.5
 """Width of a magnitude, of log run time."""
 
+MOST_NEIGHBOURS = 64
+"""Job types beside a job type that have a column of their own; the others share one."""
+
+OTHERS = ""
+"""Name of the neighbours that share a column; no job type has it."""
+
+OFTENER = 2.0
+"""How much more often one of the others was met than one with a column that it takes over."""
+
+MOST_OTHERS = 1000
+"""Names of others that are remembered."""
+
 
 class Kind(NamedTuple):
     """What the runs of some sums have in common."""
@@ -88,11 +100,11 @@ class Sums:
         return Sums(self.observations, self.weight * share, self.mean, self.scatter * share)
 
     def moved(self, place: Sequence[int], size: int) -> Sums:
-        """Returns the same sums with their columns at other places among more of them."""
+        """Returns the same sums with their columns at other places; those at one place add up."""
         made = Sums.empty(size)
         made.observations, made.weight = self.observations, self.weight
-        made.mean[place] = self.mean
-        made.scatter[np.ix_(place, place)] = self.scatter
+        np.add.at(made.mean, place, self.mean)
+        np.add.at(made.scatter, np.ix_(place, place), self.scatter)
         return made
 
     def widened(self, size: int) -> Sums:
@@ -149,6 +161,7 @@ class JobRuns:
 
     features: int
     neighbours: list[str] = field(default_factory=list)  # in the order of their names
+    others: dict[str, float] = field(default_factory=dict)  # that share a column; how often met
     cells: dict[int, Cell] = field(default_factory=dict)
     watches: dict[tuple[int, bool], Watch] = field(default_factory=dict)
 
@@ -158,17 +171,17 @@ class JobRuns:
         kind = kind_of(log_runtime, features, is_beside=bool(beside))
         row = [log_runtime, *(value or 0.0 for value in features)]
         if beside:
-            counts = Counter(beside)
+            counts = Counter(self.columns_of(beside))
             row += [counts.get(name, 0) for name in self.neighbours]
         cell = self.cells.setdefault(gpu, Cell())
         cell.sums(kind, len(row)).add(np.array(row, dtype=np.float64))
         cell.observations += 1
         cell.version += 1
 
-    def watch(self, gpu: int, run: Run) -> Watch:
-        """Compares a run with those before."""
+    def watch(self, gpu: int, run: Run, score: float) -> Watch:
+        """Notes by how many standard deviations a run is longer than expected."""
         found = self.watches.setdefault((gpu, bool(run[2])), Watch())
-        found.see(run)
+        found.see(run, score)
         return found
 
     def suspicion(self, gpu: int) -> Watch | None:
@@ -190,7 +203,6 @@ class JobRuns:
         self.cells[gpu] = Cell(version=self.cells[gpu].version)
         for run in since:
             self.add(gpu, *run)
-            self.watch(gpu, run)
 
     def _fade(self, cell: Cell) -> None:
         weight = sum(each.weight for _, each in cell.kinds())
@@ -203,9 +215,7 @@ class JobRuns:
         self.meet(neighbours if kind.is_beside else ())
         moved = sums
         if kind.is_beside:
-            own = 1 + self.features
-            place = [*range(own), *(own + self.neighbours.index(name) for name in neighbours)]
-            moved = sums.moved(place, own + len(self.neighbours))
+            moved = self._moved(sums, self.columns_of(neighbours))
         cell = self.cells.setdefault(gpu, Cell())
         cell.sums(kind, len(moved.mean)).merge(moved)
         cell.observations += sums.observations
@@ -219,19 +229,80 @@ class JobRuns:
                 sums.fade(share)
 
     def meet(self, names: Sequence[str]) -> None:
-        """Makes room for neighbours, in the order of names: it must not matter who came first."""
-        known = sorted({*self.neighbours, *names})
-        if len(known) == len(self.neighbours):
+        """Makes room for neighbours, in the order of names: it must not matter who came first.
+
+        Where there is no room for all, those that are met most often have columns of their own.
+        """
+        new = {*names}.difference(self.neighbours)
+        if not new:
             return
-        own = 1 + self.features
-        place = [*range(own), *(own + known.index(name) for name in self.neighbours)]
-        self.neighbours = known
+        known = sorted({*self.neighbours, *new})
+        if len(known) - (OTHERS in known) > MOST_NEIGHBOURS:
+            known = self._kept(sorted(new - {OTHERS}))
+        self._arrange(known)
+
+    def know_others(self, others: Mapping[str, float]) -> None:
+        """Notes who is among the others of the same job type elsewhere."""
+        for name, count in others.items():
+            if name not in self.neighbours and len(self.others) < MOST_OTHERS:
+                self.others[name] = max(count, self.others.get(name, 0.0))
+
+    def columns_of(self, names: Sequence[str]) -> list[str]:
+        """Returns under which names neighbours that were met are counted."""
+        if len(self.neighbours) <= MOST_NEIGHBOURS and not self.others:
+            return list(names)
+        known = {*self.neighbours}
+        is_full = len(self.others) >= MOST_OTHERS
+        return [
+            OTHERS if name not in known and (is_full or name in self.others) else name
+            for name in names
+        ]
+
+    def _kept(self, new: Sequence[str]) -> list[str]:
+        """Decides who has a column, and counts the others."""
+        own = [name for name in self.neighbours if name != OTHERS]
+        room = max(MOST_NEIGHBOURS - len(own), 0)
+        own += [name for name in new if name not in self.others][:room]
+        for name in new:
+            if name not in own and (name in self.others or len(self.others) < MOST_OTHERS):
+                self.others[name] = self.others.get(name, 0.0) + 1.0
+        often = max(new, key=lambda name: self.others.get(name, 0.0))
+        met = self._meetings()
+        rare = min(own, key=lambda name: met.get(name, 0.0))
+        if self.others.get(often, 0.0) > OFTENER * met.get(rare, 0.0):
+            del self.others[often]
+            self.others[rare] = met.get(rare, 0.0)
+            own[own.index(rare)] = often
+        return sorted({OTHERS, *own})
+
+    def _meetings(self) -> dict[str, float]:
+        """Counts the runs beside each neighbour with a column of its own."""
+        total = np.zeros(len(self.neighbours))
         for cell in self.cells.values():
-            size = own + len(known)
-            cell.beside = {kind: each.moved(place, size) for kind, each in cell.beside.items()}
+            for sums in cell.beside.values():
+                total += sums.weight * sums.mean[1 + self.features :]
+        return dict(zip(self.neighbours, total.tolist(), strict=True))
+
+    def _arrange(self, known: list[str]) -> None:
+        """Gives these neighbours columns; those without add theirs to that of the others."""
+        if known == self.neighbours:
+            return
+        before, self.neighbours = self.neighbours, known
+        names = [name if name in known else OTHERS for name in before]
+        for cell in self.cells.values():
+            cell.beside = {kind: self._moved(each, names) for kind, each in cell.beside.items()}
+            cell.version += 1
+
+    def _moved(self, sums: Sums, names: Sequence[str]) -> Sums:
+        """Returns sums whose last columns are of these neighbours with the columns as they are."""
+        own = 1 + self.features
+        place = [*range(own), *(own + self.neighbours.index(name) for name in names)]
+        return sums.moved(place, own + len(self.neighbours))
 
     def met(self, gpu: int, name: str) -> bool:
-        """Tests whether a run on a GPU type had this neighbour."""
+        """Tests whether a run on a GPU type had this neighbour, or may have had it."""
+        if name not in self.neighbours and self.columns_of((name,)) == [OTHERS]:
+            name = OTHERS
         if gpu not in self.cells or name not in self.neighbours:
             return False
         place = 1 + self.features + self.neighbours.index(name)
@@ -253,12 +324,14 @@ class JobRuns:
             for gpu, cell in self.cells.items()
         }
         watches = [[gpu, int(at), *each.as_object()] for (gpu, at), each in self.watches.items()]
-        return {"neighbours": list(self.neighbours), "cells": cells, "watches": watches}
+        found = {"neighbours": list(self.neighbours), "cells": cells, "watches": watches}
+        return {**found, "others": dict(self.others)} if self.others else found
 
     @classmethod
     def from_object(cls, features: int, data: Mapping[str, Any]) -> JobRuns:
         """Reads runs back."""
         made = cls(features, list(data["neighbours"]))
+        made.others = {name: float(count) for name, count in data.get("others", {}).items()}
         for gpu, at, *watch in data["watches"]:
             made.watches[int(gpu), bool(at)] = Watch.from_object(watch)
         for gpu, rows in data["cells"].items():

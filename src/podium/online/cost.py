@@ -24,7 +24,7 @@ from operator import attrgetter
 from typing import Any
 
 from podium.online.estimate import WIDEST, Estimate
-from podium.online.failures import NO_RISK, Risk
+from podium.online.failures import FEWEST, NO_RISK, Risk
 from podium.online.observation import Place
 from podium.online.parameters import Parameters
 
@@ -49,7 +49,12 @@ class Candidate:
     in_flight: int = 0  # jobs of this pair that were decided and not observed yet
     mean_interval_s: tuple[float, float] = (0.0, 0.0)  # 90 %, of the expected run time
     run_interval_s: tuple[float, float] = (0.0, 0.0)  # 90 %, of the next run
-    is_failing: bool = False  # more often than not
+    is_failing: bool = False  # more often than not, and the last time
+
+    @property
+    def has_mostly_failed(self) -> bool:
+        """Returns whether most runs failed, though the last one may have succeeded."""
+        return self.failures >= FEWEST and self.success_chance < 0.5
 
     @property
     def expected_s(self) -> float:

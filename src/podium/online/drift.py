@@ -1,23 +1,19 @@
 """Notices that a pair of job type and GPU type runs longer or shorter than it used to.
 
-Each run is compared with those before it, in standard deviations. Deviations in one direction add
-up (Page's cumulative sums); noise does not get far, as each run also takes a little away. When the
-sum is large, the runs since it left zero are what the pair is like now. Only runs with the same
-features and in the same company are compared: others may well take longer.
+Each run is compared with what those before it lead to expect, in standard deviations (`residual`).
+Deviations in one direction add up (Page's cumulative sums); noise does not get far, as each run
+also takes a little away. When the sum is large, the runs since it left zero are what the pair is
+like now.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 Run = tuple[float, tuple[float | None, ...], tuple[str, ...]]
 """Log run time, features and neighbours."""
-
-FEWEST = 12
-"""Runs that a pair must have before a change of it can be noticed."""
 
 SLACK = 0.75
 LIMIT = 10.0
@@ -30,18 +26,13 @@ SHARE, SUSPECT, JOB_TYPES = 5.0, 2.5, 3
 """What a job type counts for at most where a GPU type is suspected, and how many must agree."""
 
 FARTHEST = 4.0
-_EXPECTED, _WEIGHT = 0.2, 4.0
 _MOST = 32
 
 
 @dataclass(slots=True)
 class Watch:
-    """Compares the runs of a pair with those before, if they are like the first of them."""
+    """Adds up how far the runs of a pair are from what was expected."""
 
-    like: tuple[tuple[float | None, ...], tuple[str, ...]] = ((), ())
-    count: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
     longer: float = 0.0
     shorter: float = 0.0
     since_longer: list[Run] = field(default_factory=list)  # runs since the sum left zero
@@ -59,26 +50,13 @@ class Watch:
         """Returns whether the pair may have changed."""
         return max(self.longer, self.shorter) >= SUSPECT
 
-    def see(self, run: Run) -> None:
-        """Compares a run; one that is far off counts as FARTHEST, so that mistakes go by."""
-        like = run[1], tuple(sorted(run[2]))
-        if not self.count:
-            self.like = like
-        elif like != self.like:
-            return
-        deviation = run[0] - self.mean if self.count else 0.0
-        if self.count:
-            variance = (_WEIGHT * _EXPECTED**2 + self.squares) / (_WEIGHT + self.count - 1)
-            scale = math.sqrt(variance * (1.0 + 1.0 / self.count))
-            score = min(max(deviation / scale, -FARTHEST), FARTHEST)
-            deviation = score * scale
-            if self.count >= FEWEST:
-                self._add(score, run)
-        else:
-            self.mean = run[0]
-        self.count += 1
-        self.mean += deviation / self.count
-        self.squares += deviation**2 * (self.count - 1) / self.count
+    def see(self, run: Run, score: float) -> None:
+        """Adds a run; one that is far off counts as FARTHEST, so that mistakes go by."""
+        score = min(max(score, -FARTHEST), FARTHEST)
+        self.longer = max(self.longer + score - SLACK, 0.0)
+        self.shorter = max(self.shorter - score - SLACK, 0.0)
+        self.since_longer = [*self.since_longer, run][-_MOST:] if self.longer else []
+        self.since_shorter = [*self.since_shorter, run][-_MOST:] if self.shorter else []
 
     def since(self, *, is_longer: bool) -> list[Run]:
         """Returns the runs since a change in one direction, if one is suspected."""
@@ -86,43 +64,16 @@ class Watch:
             return []
         return self.since_longer if is_longer else self.since_shorter
 
-    def _add(self, score: float, run: Run) -> None:
-        self.longer = max(self.longer + score - SLACK, 0.0)
-        self.shorter = max(self.shorter - score - SLACK, 0.0)
-        self.since_longer = [*self.since_longer, run][-_MOST:] if self.longer else []
-        self.since_shorter = [*self.since_shorter, run][-_MOST:] if self.shorter else []
-
-    def merged(self, other: Watch) -> Watch:
-        """Returns a watch over the runs of both, whose order is not known."""
-        count = self.count + other.count
-        if self.like != other.like or not count:
-            return Watch(self.like, self.count, self.mean, self.squares)
-        apart = other.mean - self.mean
-        share = other.count / count
-        squares = self.squares + other.squares + apart**2 * self.count * share
-        return Watch(self.like, count, self.mean + apart * share, squares)
-
     def as_object(self) -> list[Any]:
         """Returns the watch as JSON types."""
-        like = [list(self.like[0]), list(self.like[1])]
-        sums = [self.count, self.mean, self.squares, self.longer, self.shorter]
-        return [like, *sums, _listed(self.since_longer), _listed(self.since_shorter)]
+        since = [_listed(self.since_longer), _listed(self.since_shorter)]
+        return [self.longer, self.shorter, *since]
 
     @classmethod
     def from_object(cls, data: Sequence[Any]) -> Watch:
-        """Reads a watch back."""
-        (given, beside), count, *sums, since_longer, since_shorter = data
-        mean, squares, longer, shorter = map(float, sums)
-        return cls(
-            (tuple(given), tuple(beside)),
-            int(count),
-            mean,
-            squares,
-            longer,
-            shorter,
-            _read(since_longer),
-            _read(since_shorter),
-        )
+        """Reads a watch back; those of an earlier version began with what they compared with."""
+        longer, shorter, since_longer, since_shorter = data[-4:]
+        return cls(float(longer), float(shorter), _read(since_longer), _read(since_shorter))
 
 
 def changed(watches: Sequence[Watch]) -> str:

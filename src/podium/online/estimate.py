@@ -15,6 +15,9 @@ The mean of a log-normal grows with exp(spread²/2). For a job type of which not
 would be days, whatever the median. Intervals are not narrowed.
 """
 
+NOISIEST = 1.0
+"""The same of the noise of single runs: the first two in different units must not mean ages."""
+
 _LARGEST = 700.0
 
 
@@ -43,7 +46,8 @@ class Estimate:
     def of(cls, known: Prediction, observations: int) -> Estimate:
         """Computes the moments of the log-normal distribution."""
         spread = min(max(known.variance, 0.0), WIDEST**2)
-        mu = math.exp(min(known.mean + 0.5 * (known.noise + spread), _LARGEST))
+        noise = min(known.noise, NOISIEST**2)
+        mu = math.exp(min(known.mean + 0.5 * (noise + spread), _LARGEST))
         whole = known.variance if known.whole_variance is None else known.whole_variance
         return cls(
             known.mean, known.variance, known.noise, observations, mu,
@@ -73,7 +77,7 @@ class Estimate:
         own = min(noise, spread)
         half = (Z95 + wider * own / spread) * math.sqrt(spread)
         far = (Z95 + wider * (own + noise) / (spread + noise)) * math.sqrt(spread + noise)
-        mean = center + 0.5 * noise
+        mean = center + 0.5 * min(noise, NOISIEST**2)
         return (_exp(mean - half), _exp(mean + half)), (_exp(center - far), _exp(center + far))
 
 

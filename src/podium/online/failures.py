@@ -2,6 +2,9 @@
 
 The chance of failure of a pair is beta-binomial: before its own runs it is what its job type shows
 on other GPU types and its GPU type with other job types. Where nothing ever failed it is zero.
+
+What broke may be mended: once a pair that failed more often than not succeeds so often in a row
+that luck can hardly explain it, its failures are forgiven.
 """
 
 from __future__ import annotations
@@ -24,20 +27,39 @@ _MOST = 0.95
 FEWEST = 3
 """Failures from which a pair may be one that fails."""
 
+MENDED = 0.01
+"""Probability of luck below which successes in a row show that a pair is mended."""
+
 
 @dataclass(slots=True)
 class Outcomes:
     """Runs of a pair, how many of them failed, and the time that those took."""
 
-    runs: int = 0
+    runs: int = 0  # without those that were forgiven
     failures: int = 0
     lost_s: float = 0.0
+    # Successes since the last failure and since the first. Those beside other job types are left
+    # out, for these may be forgotten one day.
+    streak: int = 0
+    worked: int = 0
+    forgiven: int = 0
+
+    @property
+    def is_mended(self) -> bool:
+        """Tests whether luck can hardly explain that a pair which mostly failed succeeds."""
+        before = self.failures + self.worked - self.streak
+        if self.failures < FEWEST or 2 * self.failures <= before:
+            return False
+        return (1.0 - self.failures / (before + 1.0)) ** self.streak < MENDED
 
     def add(self, other: Outcomes) -> None:
         """Adds other outcomes."""
         self.runs += other.runs
         self.failures += other.failures
         self.lost_s += other.lost_s
+        self.worked += other.worked
+        self.forgiven += other.forgiven
+        self.streak = other.streak if other.failures else self.streak
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +69,12 @@ class Risk:
     failures: int = 0
     chance: float = 0.0  # of failure
     lost_s: float | None = None  # by a failure, where there was one
+    has_recovered: bool = False  # the last run succeeded
 
     @property
     def is_failing(self) -> bool:
         """Returns whether a run fails more often than not, as far as is known."""
-        return self.failures >= FEWEST and self.chance > 0.5
+        return self.failures >= FEWEST and self.chance > 0.5 and not self.has_recovered
 
     def expected_s(self, runtime_s: float) -> float:
         """Returns the time that failures are expected to cost until a run succeeds."""
@@ -73,8 +96,8 @@ class Failures:
 
     @property
     def total(self) -> int:
-        """Counts the runs that failed."""
-        return self._all.failures
+        """Counts the runs that failed, forgiven or not."""
+        return self._all.failures + self._all.forgiven
 
     @property
     def job_types(self) -> list[str]:
@@ -103,6 +126,14 @@ class Failures:
         lost_s = observation.runtime_s if is_failure else 0.0
         made = Outcomes(1, int(is_failure), lost_s)
         self._add(observation.job_type, observation.gpu_type, made)
+        pair = self._pairs[observation.job_type][observation.gpu_type]
+        if pair.failures and not is_failure and not observation.colocated_job_types:
+            pair.streak += 1
+            pair.worked += 1
+            if pair.is_mended:
+                count = pair.failures
+                forgiven = Outcomes(-count, -count, -pair.lost_s, 0, -pair.worked, count)
+                self._add(observation.job_type, observation.gpu_type, forgiven)
 
     def put(self, job_type: str, gpu_type: str, runs: int) -> None:
         """Counts runs that succeeded."""
@@ -120,7 +151,7 @@ class Failures:
         expected = min(of_job * of_gpu / of_all, _MOST)
         chance = (_OF_PAIR * expected + pair.failures) / (_OF_PAIR + pair.runs)
         lost_s = pair.lost_s / pair.failures if pair.failures else None
-        return Risk(pair.failures, min(chance, _MOST), lost_s)
+        return Risk(pair.failures, min(chance, _MOST), lost_s, pair.streak > 0)
 
     def merge(self, other: Failures) -> None:
         """Adds what another has counted."""
@@ -133,7 +164,8 @@ class Failures:
         made = Failures()
         for job_type, row in self._pairs.items():
             for gpu_type, each in row.items():
-                if each.failures and job_type not in job_types and gpu_type not in gpu_types:
+                is_kept = job_type not in job_types and gpu_type not in gpu_types
+                if is_kept and each.failures + each.forgiven:
                     made._add(job_type, gpu_type, replace(each, runs=each.failures))
         return made
 
@@ -141,7 +173,15 @@ class Failures:
         """Returns the counts as JSON types."""
         return {
             job_type: {
-                gpu_type: [each.runs, each.failures, each.lost_s] for gpu_type, each in row.items()
+                gpu_type: [
+                    each.runs,
+                    each.failures,
+                    each.lost_s,
+                    each.streak,
+                    each.worked,
+                    each.forgiven,
+                ]
+                for gpu_type, each in row.items()
             }
             for job_type, row in self._pairs.items()
         }
@@ -151,8 +191,12 @@ class Failures:
         """Reads counts back."""
         made = cls()
         for job_type, row in data.items():
-            for gpu_type, (runs, failures, lost_s) in row.items():
-                made._add(job_type, gpu_type, Outcomes(int(runs), int(failures), float(lost_s)))
+            for gpu_type, (runs, failures, lost_s, *since) in row.items():
+                streak, worked, forgiven = since or (0, 0, 0)  # new since an earlier version
+                ended = int(runs), int(failures), float(lost_s)
+                made._add(
+                    job_type, gpu_type, Outcomes(*ended, int(streak), int(worked), int(forgiven))
+                )
         return made
 
     def _add(self, job_type: str, gpu_type: str, made: Outcomes) -> None:

@@ -25,7 +25,7 @@ PART = 0.5
 """Part of what there is to spend that one try may cost."""
 
 AGAIN = 64
-"""Decisions of a job type after which a candidate that fails is tried again."""
+"""Decisions of a job type after which a candidate that fails is tried again, at the earliest."""
 
 
 class Floor:
@@ -38,6 +38,7 @@ class Floor:
         self._decisions: dict[str, int] = {}  # by job type
         self._since: dict[str, int] = {}  # decisions before the first one of a job type
         self._all = 0
+        self._again: dict[str, int] = {}  # decisions of a job type when it last tried what fails
 
     def affords(self, job_type: str, expected_s: float, known_s: float) -> bool:
         """Tests whether a try of a job type may be paid, given what is known elsewhere."""
@@ -58,9 +59,18 @@ class Floor:
         found = (own + 1) * types / (self._all - self._since[job_type] + types)
         return 2.0 ** min(round(math.log2(found)), 0)
 
-    def is_again(self, job_type: str) -> bool:
-        """Tests whether this is one of the rare decisions that try again what fails."""
-        return self._decisions.get(job_type, 0) % AGAIN == AGAIN - 1
+    def is_again(self, job_type: str, lost_s: float, known_s: float) -> bool:
+        """Tests whether this is one of the rare decisions that try again what fails.
+
+        They are the rarer the more time a failure costs beside a run elsewhere.
+        """
+        own = self._decisions.get(job_type, 0)
+        since = own - self._again.setdefault(job_type, own)
+        return since >= AGAIN * max(lost_s / known_s, 1.0)
+
+    def count_again(self, job_type: str) -> None:
+        """Notes that what fails is tried again now."""
+        self._again[job_type] = self._decisions.get(job_type, 0)
 
     def count(self, job_type: str, expected_s: float, price_s: float = 0.0) -> None:
         """Counts a decision."""
@@ -74,6 +84,7 @@ class Floor:
         """Forgets how often job types came."""
         for name in job_types.intersection(self._decisions):
             del self._decisions[name], self._since[name]
+            self._again.pop(name, None)
 
     def as_object(self) -> dict[str, Any]:
         """Returns the counts as JSON types."""
@@ -83,6 +94,7 @@ class Floor:
             "decisions": dict(self._decisions),
             "since": dict(self._since),
             "all": self._all,
+            "again": dict(self._again),
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
@@ -93,4 +105,5 @@ class Floor:
         self._decisions = {name: int(count) for name, count in counts.items()}
         since = data.get("since", {})  # an earlier version did not keep it
         self._since = {name: int(since.get(name, 0)) for name in counts}
+        self._again = {name: int(count) for name, count in data.get("again", {}).items()}
         self._all = int(data.get("all", sum(self._decisions.values())))

@@ -1,6 +1,9 @@
 """Tells whether a job type goes against the trend: its pairs differ more than those of others.
 
 Where that is so, what is known of other job types says little about GPU types that it never tried.
+
+And whether it takes far longer or shorter than all others: then it must be the job type, for GPU
+types do not differ as much, though nobody else may have used the one where it ran.
 """
 
 from __future__ import annotations
@@ -15,12 +18,15 @@ from podium.online.columns import Columns
 from podium.online.evidence import Gram, beside_variance, own_places
 from podium.online.forecast import Known
 from podium.online.noise import Noise
-from podium.online.spread import PAIRS, integrated
+from podium.online.spread import JOBS, PAIRS, Spreads, integrated
 
 Array = NDArray[np.float64]
 
 DOUBT = 0.5
 """How far the logarithm of a job type's spread may be from that of all."""
+
+JOB_DOUBT = 1.0
+"""The same of the spread that the job type itself is taken from."""
 
 
 def own_pair_spread(
@@ -37,6 +43,38 @@ def own_pair_spread(
     doubt = _contrasts(known.covariance[place][:, place])
     fits = _fits(left, variances + doubt, known.spreads.job)
     return spreads[int((fits + expected).argmax())]
+
+
+def own_job_spread(gram: Gram, noise: Noise, spreads: Spreads) -> float:
+    """Returns the spread that a job type is taken from: that of all, or a larger one if it must be.
+
+    So the tails of job types are heavy, and those of GPU types are not.
+    """
+    common = spreads.job
+    if spreads.usual is None or common >= JOBS[-1]:
+        return common
+    weight = (
+        gram.products[0, :, 1, 1] / noise.variance[0]
+        + gram.products[1, :, 1, 1] / (noise.variance[1])
+    )
+    target = (
+        gram.products[0, :, 0, 1] / noise.variance[0]
+        + gram.products[1, :, 0, 1] / (noise.variance[1])
+    )
+    weight = np.maximum(weight, 1e-9)
+    trust = 1.0 / (spreads.gpu**2 + spreads.pair**2 + 1.0 / weight)
+    whole = float(trust.sum())
+    apart = float(trust @ (target / weight)) / whole - spreads.usual
+    compared, expected = _compared_jobs(common)
+    variance = compared**2 + 1.0 / whole
+    fits = -0.5 * apart**2 / variance - 0.5 * np.log(variance) + expected
+    return float(compared[int(fits.argmax())])
+
+
+@cache
+def _compared_jobs(common: float) -> tuple[Array, Array]:
+    spreads = np.array([common, *(each for each in JOBS if each > common)])
+    return spreads, -0.5 * (np.log(spreads / common) / JOB_DOUBT) ** 2
 
 
 @cache

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.online.cell import Features, JobRuns, Kind
+from podium.online.cell import OTHERS, Features, JobRuns, Kind
 from podium.online.columns import MOST_DISTURBING, Columns
 from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
 from podium.online.forecast import Forecast, Known, forecast, slowdown, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
-from podium.online.oddness import own_pair_spread
+from podium.online.oddness import own_job_spread, own_pair_spread
 from podium.online.parameters import Parameters
 from podium.online.spread import MOST_JOB_TYPES, Spreads, SpreadSearch
 from podium.online.trust import Trust, trust_in
@@ -158,11 +158,20 @@ class Posterior:
         self._fitted()
         return self._common if job is None else self._noises[job]
 
+    def job_spread(self, job: int | None) -> float:
+        """Returns the spread that a job type is taken from."""
+        self._fitted()
+        if job is None:
+            return self._spreads.job
+        return own_job_spread(self._grams[job], self._noises[job], self._spreads)
+
     def predict(
         self, job: int | None, gpus: Sequence[int | None], features: Features, beside: Sequence[str]
     ) -> list[Prediction]:
         """Predicts the log run time of a job; None is a type never seen."""
         known = self._fitted()
+        if beside and job is not None:
+            beside = self._runs[job].columns_of(beside)
         made = self._forecast(job, tuple(sorted(beside)), known)
         places = [known.columns.gpus if gpu is None else gpu for gpu in gpus]
         row, is_partial = self._row(job, features)
@@ -188,6 +197,7 @@ class Posterior:
         made = self._slowdowns.get(job)
         if made is None:
             made = slowdowns(self._evidence[job], self._runs[job].neighbours, known)
+            made.pop(OTHERS, None)  # nobody in particular
             self._slowdowns[job] = made
         return made
 
@@ -201,7 +211,7 @@ class Posterior:
         active = tuple(
             each for each in range(len(self._parameters.features)) if self.given >> each & 1
         )
-        disturbing = tuple(sorted(self._disturbing)[:MOST_DISTURBING])
+        disturbing = tuple(sorted(self._disturbing - {OTHERS})[:MOST_DISTURBING])
         self._wanted = Columns(active, gpus, disturbing)
         self._active = sum(1 << each for each in active)
 
@@ -314,12 +324,18 @@ class Posterior:
             gram = self._grams[job]
             noise = own_noise(self._common, gram.squares, gram.freedom)
             self._noises[job : job + 1] = [noise]
+            spreads = self._spreads_of(gram, noise)
             made = evidence_of(
-                gram, noise, self._columns, self._runs[job].neighbours, self._spreads, self._prior
+                gram, noise, self._columns, self._runs[job].neighbours, spreads, self._prior
             )
             self._evidence[job : job + 1] = [made]
             self._totals.put(job, made)
         self._unweighed.clear()
+
+    def _spreads_of(self, gram: Gram, noise: Noise) -> Spreads:
+        """Returns the spreads from which a job type is taken, which may be far from all others."""
+        job = own_job_spread(gram, noise, self._spreads)
+        return self._spreads if job == self._spreads.job else replace(self._spreads, job=job)
 
     def _fitted(self) -> Known:
         if self._known is not None:
@@ -357,7 +373,8 @@ class Posterior:
         """Returns what is known of a job type, which may differ from others more than they do."""
         made = self._own.get(job)
         if made is None:
-            gram, noise, spreads = self._grams[job], self._noises[job], self._spreads
+            gram, noise = self._grams[job], self._noises[job]
+            spreads = self._spreads_of(gram, noise)
             columns, neighbours = self._columns, self._runs[job].neighbours
             made = self._evidence[job]
             pair = own_pair_spread(gram, noise, columns, neighbours, known)

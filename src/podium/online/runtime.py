@@ -8,8 +8,8 @@ from copy import deepcopy
 from typing import Any
 
 from podium.errors import UsageError
-from podium.online.cell import JobRuns, Kind, Sums
-from podium.online.drift import changed
+from podium.online.cell import OTHERS, JobRuns, Kind, Sums
+from podium.online.drift import Watch, changed
 from podium.online.estimate import Estimate
 from podium.online.noise import Noise
 from podium.online.observation import (
@@ -21,10 +21,8 @@ from podium.online.observation import (
 )
 from podium.online.parameters import Parameters
 from podium.online.posterior import Posterior
+from podium.online.residual import residual
 from podium.online.spread import Spreads
-
-MOST_NEIGHBOURS = 64
-"""Job types that one job type is compared with."""
 
 
 class RuntimeModel:
@@ -59,7 +57,8 @@ class RuntimeModel:
     @property
     def neighbours(self) -> set[str]:
         """Lists the job types that others ran beside."""
-        return {name for runs in self._runs for name in runs.neighbours}
+        found = {name for runs in self._runs for name in (*runs.neighbours, *runs.others)}
+        return found - {OTHERS}
 
     @property
     def spreads(self) -> Spreads:
@@ -88,6 +87,10 @@ class RuntimeModel:
         """Estimates how much the log run time of a job type varies on one GPU type."""
         return self._posterior.noise(self._jobs.get(job_type))
 
+    def job_spread(self, job_type: str) -> float:
+        """Returns the spread that a job type is taken from, which is wider for an odd one."""
+        return self._posterior.job_spread(self._jobs.get(job_type))
+
     def check(self, observation: Observation) -> None:
         """Raises what learning from a run would raise, and learns nothing."""
         feature_vector(self._parameters.features, observation.features)
@@ -96,17 +99,10 @@ class RuntimeModel:
             raise too_many(MOST_JOB_TYPES, "job types", "job_type")
         if gpu_type not in self._gpus and len(self._gpus) >= MOST_GPU_TYPES:
             raise too_many(MOST_GPU_TYPES, "GPU types", "gpu_type")
-        if observation.colocated_job_types:
-            met = {*self._known(job_type).neighbours, *observation.colocated_job_types}
-            if len(met) > MOST_NEIGHBOURS:
-                what = f"job types beside {job_type}"
-                raise too_many(MOST_NEIGHBOURS, what, "colocated_job_types")
 
     def knows(self, observation: Observation) -> bool:
-        """Tests whether a run has no name that is new here."""
-        met = self._known(observation.job_type).neighbours
-        is_known = observation.job_type in self._jobs and observation.gpu_type in self._gpus
-        return is_known and set(observation.colocated_job_types) <= set(met)
+        """Tests whether a run has no name that is new here, of those that are limited."""
+        return observation.job_type in self._jobs and observation.gpu_type in self._gpus
 
     def observe(self, observation: Observation) -> None:
         """Learns from a run that succeeded."""
@@ -118,11 +114,12 @@ class RuntimeModel:
             runs.fade(self._parameters.forgetting)
         gpu = self._gpus[observation.gpu_type]
         run = math.log(observation.runtime_s), row, beside
+        score = residual(runs, gpu, run, self._parameters.prior)
         runs.add(gpu, *run)
         given = sum(1 << at for at, value in enumerate(row) if value is not None)
         self._update(observation.job_type, given)
         self.observations += 1
-        if runs.watch(gpu, run).is_suspect:
+        if score is not None and runs.watch(gpu, run, score).is_suspect:
             self._look_for_change(observation.job_type, gpu)
         self._posterior.count(self.observations)
 
@@ -154,6 +151,9 @@ class RuntimeModel:
             if is_beside and any(runs.met(self._gpus[gpu], name) for name in job_types):
                 continue
             made._copy(self, job, gpu, is_beside=is_beside)
+        for runs in made._runs:
+            for name in job_types.intersection(runs.others):
+                del runs.others[name]
         made._posterior.learn_common(made.observations)
         return made
 
@@ -274,10 +274,13 @@ class RuntimeModel:
         runs = other._runs[other._jobs[job]]
         for kind, sums, met in runs.parts(other._gpus[gpu], is_beside=is_beside):
             self.put(job, gpu, kind, sums, met)
+        if is_beside:
+            self._runs[self._jobs[job]].know_others(runs.others)
         watch = runs.watches.get((other._gpus[gpu], is_beside))
         if watch is not None:
             own, key = self._runs[self._jobs[job]].watches, (self._gpus[gpu], is_beside)
-            own[key] = own[key].merged(watch) if key in own else deepcopy(watch)
+            # In which order the runs of both came is not known.
+            own[key] = Watch() if key in own else deepcopy(watch)
 
     def _known(self, job_type: str) -> JobRuns:
         job = self._jobs.get(job_type)

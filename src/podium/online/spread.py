@@ -8,6 +8,7 @@ beforehand: first those of pairs, then those of job types and GPU types together
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,10 @@ GPUS = np.array([0.1, 0.3, 0.7, 1.5])
 FEATURES = np.array([0.15, 0.5, 1.5])
 DOUBT = 0.7
 """How far the logarithm of a spread may be from what is expected."""
+
+FEWEST_JOB_TYPES = 4
+STEP = 0.5
+"""Job types from which it is known what is usual, and the steps in which that moves."""
 
 MOST_JOB_TYPES = 64
 """The first so many job types are looked at: enough for a few numbers, and cheap for ever."""
@@ -36,6 +41,7 @@ class Spreads:
     job: float
     gpu: float
     feature: float
+    usual: float | None = None  # log run time of a usual job type, above the level before data
 
     @classmethod
     def expected(cls, prior: Prior) -> Spreads:
@@ -69,12 +75,14 @@ class SpreadSearch:
             + prior.local_spread**2
         )
         self._jobs: list[_Summary] = []
+        self._used: list[tuple[int, ...]] = []  # GPU types of each job type
         self._stacked: _Summary | None = None
 
     def update(self, job: int, weighted: Array, gpus: tuple[int, ...]) -> None:
         """Replaces the products of a job type; job types come in the order of their numbers."""
         if job < MOST_JOB_TYPES:
             self._jobs[job : job + 1] = [self._summary(weighted, gpus)]
+            self._used[job : job + 1] = [gpus]
             self._put(job)
 
     def likeliest(self) -> Spreads:
@@ -85,7 +93,7 @@ class SpreadSearch:
         pair = self._pair(start)
         job, gpu = self._job_and_gpu(pair, start)
         feature = self._feature(pair, job, gpu) if self._features else start.feature
-        return Spreads(float(PAIRS[pair]), job, gpu, feature)
+        return Spreads(float(PAIRS[pair]), job, gpu, feature, self._usual(pair))
 
     def _summary(self, weighted: Array, gpus: tuple[int, ...]) -> _Summary:
         size = 2 + 2 * self._features
@@ -148,6 +156,14 @@ class SpreadSearch:
         job, gpu = np.unravel_index(np.argmax(fits), count)
         return float(JOBS[job]), float(GPUS[gpu])
 
+    def _usual(self, pair: int) -> float | None:
+        """Returns the median of job types, in steps, as each changes all that is known."""
+        known = self._known()
+        if len(known.fit) < FEWEST_JOB_TYPES:
+            return None
+        means = known.target[:, pair] / np.maximum(known.weight[:, pair], 1e-9)
+        return STEP * round(float(np.median(means)) / STEP)
+
     def _feature(self, pair: int, job: float, gpu: float) -> float:
         precision, shift, _ = self._with_jobs(pair, np.array([job]))
         spreads = np.array([self._shared(gpu, each) for each in FEATURES])
@@ -161,7 +177,7 @@ class SpreadSearch:
         return float(FEATURES[np.argmax(fits + expected)])
 
     def _with_jobs(self, pair: int, jobs: Array) -> tuple[Array, Array, Array]:
-        known = self._known()
+        known = self._known(self._telling())
         pull, weight, target = known.pull[:, pair], known.weight[:, pair], known.target[:, pair]
         share = 1.0 / (weight + jobs[:, None] ** -2)
         precision = known.precision[:, pair].sum(axis=0)
@@ -170,12 +186,27 @@ class SpreadSearch:
         fit = _job_fit(weight, target, jobs[:, None]).sum(axis=1)
         return precision, shift, fit
 
-    def _known(self) -> _Summary:
+    def _telling(self) -> list[int] | slice:
+        """Lists the job types that tell job from GPU type.
+
+        One that ran on a single GPU type, which nobody else used, may be far from all others
+        because of either.
+        """
+        users = Counter(gpu for gpus in self._used for gpu in gpus)
+        found = [
+            job
+            for job, gpus in enumerate(self._used)
+            if len(gpus) > 1 or (gpus and users[gpus[0]] > 1)
+        ]
+        return found if 0 < len(found) < len(self._used) else slice(len(self._used))
+
+    def _known(self, jobs: list[int] | slice | None = None) -> _Summary:
         assert self._stacked is not None
-        count, all_jobs = len(self._jobs), self._stacked
+        at = slice(len(self._jobs)) if jobs is None else jobs
+        found = self._stacked
         return _Summary(
-            all_jobs.precision[:count], all_jobs.shift[:count], all_jobs.fit[:count],
-            all_jobs.pull[:count], all_jobs.weight[:count], all_jobs.target[:count],
+            found.precision[at], found.shift[at], found.fit[at],
+            found.pull[at], found.weight[at], found.target[at],
         )  # fmt: skip
 
     def _shared(self, gpu: float, feature: float) -> Array:

@@ -309,7 +309,7 @@ class Online:
         metadata=about("also export metrics under the names of earlier agents, scheduler_…"),
     )
     prior_runtime_s: float = field(
-        default=10.0, metadata=about("run time that is shown before anything is known", above=0)
+        default=10.0, metadata=about("median run time expected before anything is known", above=0)
     )
 
 

@@ -68,6 +68,19 @@ def test_no_rival_explores_more_than_the_cap_allows(bench):
         assert sum(counted) > 0, name
 
 
+def test_what_is_best_by_a_pooled_model_is_free_though_it_is_new_as_it_is_for_the_agent(bench):
+    worlds, rivals = bench
+    world = small(worlds, "mixed", job_types=2, gpu_types=3)
+    rule = rivals.rival("pooled-thompson", world, 0)
+    for _ in range(9):
+        for gpu, value in enumerate((1.0, 0.0, -3.0)):
+            rule._learn(0, gpu, value)
+    rule._learn(1, 0, 1.0)
+    rule._cap.allows = lambda: False
+    number = int(np.flatnonzero(world.job_type == 1)[0])
+    assert rule.choose(number) == 2
+
+
 def test_the_pooled_model_is_the_gaussian_regression_of_a_textbook(bench):
     worlds, rivals = bench
     world = small(worlds, "mixed", job_types=4, gpu_types=3)

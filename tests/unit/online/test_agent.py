@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from podium.errors import UsageError
-from podium.online import Agent, Observation, Parameters, Request
+from podium.online import Agent, Observation, Parameters, Place, Request
+from podium.online import agent as room
 from podium.online.runtime import RuntimeModel
 from podium.settings import default_settings, load_settings
 
@@ -262,3 +263,25 @@ def test_names_of_the_environment_that_other_agents_use_are_heeded(tmp_path):
         exploration_cap=0.05,
         enable_interference=True,
     )
+
+
+@pytest.mark.parametrize("first", [(3600.0, 3_600_000.0), (1e10, 1e-6)])
+def test_first_runs_in_different_units_do_not_mean_ages(first):
+    agent = Agent()
+    agent.replay([Observation("typo", "a", runtime_s) for runtime_s in first])
+    (found,) = agent.candidates(Request("typo", ("a",)))
+    middle_s = math.sqrt(math.prod(first))
+    assert middle_s / 10.0 < found.mu < 10.0 * middle_s
+    agent.score(Request("typo", ("a", "b")))
+    assert agent.as_object()["floor"]["expected_s"] < 10.0 * middle_s
+
+
+def test_answers_with_many_places_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(room, "MOST_PLACES", 500)
+    agent = Agent(PARAMETERS)
+    known(agent, "a", 20.0)
+    for number in range(50):
+        places = tuple(Place("a", (f"c{number}-{at}",)) for at in range(100))
+        agent.candidates(Request("j", (), {}, (), places))
+        kept = [*agent._options.values(), *agent._weighed.values()]
+        assert sum(map(len, kept)) <= 600

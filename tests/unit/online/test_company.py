@@ -1,3 +1,4 @@
+import json
 import math
 
 import numpy as np
@@ -181,12 +182,66 @@ def test_interference_that_is_not_enabled_is_neither_charged_nor_avoided():
     assert agent.score(Request("j", ("g",), {}, ("c",))).avoid_co_locate_with == ()
 
 
+def crowd(rng, count, factor=None):
+    """Returns runs beside two of a hundred job types, of which ten are met often."""
+    names = [f"t{number}" for number in range(100)]
+    often = names[90:]
+    found = []
+    for _ in range(count):
+        pool = often if rng.random() < 0.7 else names
+        beside = tuple(str(each) for each in rng.choice(pool, 2))
+        slower = math.prod(factor(name) for name in beside) if factor else 1.0
+        seconds = 100.0 * slower * math.exp(rng.normal(0.0, 0.1))
+        found.append(Observation("j", "g", seconds, {}, beside))
+    return found
+
+
+def test_runs_beside_more_job_types_than_have_room_all_teach():
+    agent = agent_of(crowd(np.random.default_rng(9), 600))
+    (found,) = agent.candidates(Request("j", ("g",)))
+    assert found.observations == 600
+    assert found.mu == pytest.approx(100.0, rel=0.1)
+    (runs,) = agent.as_object()["runtime"]["runs"].values()
+    assert len(runs["neighbours"]) == 65
+
+
+def test_those_that_are_met_most_have_a_slowdown_of_their_own_and_others_share_one():
+    def factor(name):
+        return {"t95": 2.0, "t96": 1.5}.get(name, 1.0)
+
+    rng = np.random.default_rng(10)
+    # At first there is no room left for those that are met most later.
+    early = [Observation("j", "g", 100.0, {}, (f"t{number}",)) for number in range(64)]
+    agent = agent_of(early, crowd(rng, 1000, factor))
+    assert slowdown(agent, "t95") == pytest.approx(1.0, abs=0.2)
+    assert slowdown(agent, "t96") == pytest.approx(0.5, abs=0.15)
+    assert slowdown(agent, "t94") < 0.15
+    assert slowdown(agent, "t80") < 0.15
+    assert set(agent.score(Request("j", ("g",))).avoid_co_locate_with) == {"t95", "t96"}
+
+
+def test_a_crowd_survives_a_restart_merging_and_forgetting():
+    rng = np.random.default_rng(11)
+    first, second = crowd(rng, 300), crowd(rng, 300)
+    agent = agent_of(first)
+    again = Agent.from_object(PARAMETERS, json.loads(json.dumps(agent.as_object())))
+    agent.replay(second)
+    again.replay(second)
+    assert again.as_object() == agent.as_object()
+    merged = agent_of(first)
+    merged.merge(agent_of(second))
+    (found,) = merged.candidates(Request("j", ("g",)))
+    assert found.observations == 600
+    assert {"t1", "t99"} < agent.names()[0]
+    agent.forget(job_type="t1")
+    assert "t1" not in agent.names()[0]
+
+
 @pytest.mark.parametrize(
     ("most", "job_type", "gpu_type", "beside"),
     [
         ("MOST_JOB_TYPES", "k", "g", "a"),
         ("MOST_GPU_TYPES", "j", "h", "a"),
-        ("MOST_NEIGHBOURS", "j", "g", "b"),
     ],
 )
 def test_there_is_a_limit_to_the_names_that_are_learned(

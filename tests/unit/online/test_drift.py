@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from podium.online import Agent, Observation, Parameters
+from podium.online.drift import Watch
 from podium.online.runtime import RuntimeModel
 
 JOBS = [f"j{number}" for number in range(6)]
@@ -84,3 +85,47 @@ def test_another_company_or_other_features_are_no_change():
             seconds = 100.0 * factor * math.exp(rng.normal(0.0, 0.2))
             model.observe(Observation("j", "g", seconds, {"batch_size": size}, beside))
     assert model.changes == 0
+
+
+def varied(rng, factor, count, *, beside=False):
+    """Returns runs of which no two are alike: sizes vary, or neighbours that slow jobs down."""
+    found = []
+    for _ in range(count):
+        for job in JOBS:
+            for gpu in ("g", "h"):
+                size = float(rng.lognormal(3.0, 1.0))
+                names = tuple(map(str, rng.choice(JOBS, rng.integers(1, 4)))) if beside else ()
+                slower = math.prod(1.0 + 0.1 * JOBS.index(name) for name in names)
+                usual_s = 100.0 * slower if beside else 10.0 * (1.0 + size) ** 0.7
+                seconds = factor.get(gpu, 1.0) * usual_s * math.exp(rng.normal(0.0, 0.2))
+                features = {} if beside else {"batch_size": size}
+                found.append(Observation(job, gpu, seconds, features, names))
+    return found
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_change_is_noticed_where_no_two_runs_are_alike(beside):
+    rng = np.random.default_rng(1004)
+    model = learned(varied(rng, {}, 30, beside=beside))
+    assert model.changes == 0
+    for each in varied(rng, {"g": 2.5}, 5, beside=beside):
+        model.observe(each)
+    assert model.changes
+    (now,) = model.estimates("j0", ["g"], {} if beside else {"batch_size": 20.0})
+    usual_s = 100.0 if beside else 10.0 * 21.0**0.7
+    assert now.mu == pytest.approx(2.5 * usual_s, rel=0.4)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1003))
+@pytest.mark.parametrize("beside", [False, True])
+def test_sizes_and_neighbours_that_vary_are_no_change(seed, beside):
+    rng = np.random.default_rng(seed)
+    assert learned(varied(rng, {}, 150, beside=beside)).changes == 0
+
+
+def test_a_watch_of_an_earlier_version_is_read():
+    run = [4.6, [None, None, None], ["c"]]
+    older = [[[None], ["c"]], 14, 4.5, 0.6, 3.5, 0.0, [run], []]
+    watch = Watch.from_object(older)
+    assert (watch.longer, watch.shorter) == (3.5, 0.0)
+    assert Watch.from_object(watch.as_object()) == watch

@@ -86,6 +86,56 @@ def test_where_everything_fails_the_least_risky_is_chosen():
     assert agent.score(Request("j", ("a", "b"))).chosen_gpu_type == "b"
 
 
+def test_a_batch_goes_where_jobs_fail_only_if_there_is_no_room_elsewhere():
+    agent = Agent()
+    for other in "klm":
+        for gpu_type, runtime_s in (("a", 30.0), ("b", 100.0), ("c", 300.0)):
+            agent.replay(done(gpu_type, runtime_s, job_type=other))
+    agent.replay([*done("b", 200.0, 20), *done("c", 600.0, 20)])
+    agent.replay([Observation("j", "a", 1.0, success=False)] * 20)
+    batch = [Request("j", GPUS)] * 3
+    found = agent.assign(batch, {"a": 4, "b": 2, "c": 4})
+    assert sorted(found.as_object()["assignment"]) == ["b", "b", "c"]
+    assert found.cost == pytest.approx(1000.0, rel=0.2)
+    crowded = agent.assign(batch, {"a": 4, "b": 1, "c": 1})
+    assert sorted(crowded.as_object()["assignment"]) == ["a", "b", "c"]
+    assert crowded.cost < 2000.0
+    assert agent.assign([], {"a": 1}).cost == 0.0
+
+
+@pytest.mark.parametrize("lost_s", [1.0, 500.0])
+def test_a_pair_that_was_mended_is_used_again_however_often_it_failed(lost_s):
+    agent = Agent()
+    agent.replay([*done("b", 200.0, 20), *done("c", 600.0, 20), *done("a", 60.0, job_type="k")])
+    agent.replay([*done("b", 200.0, job_type="k"), *done("c", 600.0, job_type="k")])
+    agent.replay([Observation("j", "a", lost_s, success=False)] * 50)
+    times = dict(zip(GPUS, (60.0, 200.0, 600.0), strict=True))
+    choices = []
+    for _ in range(8 * AGAIN):
+        choices.append(agent.score(Request("j", GPUS)).chosen_gpu_type)
+        agent.observe(Observation("j", choices[-1], times[choices[-1]]))
+    assert choices[7 * AGAIN :].count("a") > 0.9 * AGAIN
+    found = agent.candidates(Request("j", GPUS))[0]
+    assert found.failures == 0
+    assert found.success_chance > 0.9
+    assert agent.figures().failures == 50
+
+
+def test_failures_of_a_pair_that_works_now_and_then_are_not_forgiven():
+    failures = Failures()
+    for _ in range(10):
+        for each in [*failed("a", 3), *done("a", 10.0, 2), *done("b", 10.0, 9), *failed("b")]:
+            failures.observe(each)
+    assert failures.risk("j", "a").chance == pytest.approx(0.6, abs=0.05)
+    assert failures.risk("j", "b").chance == pytest.approx(0.1, abs=0.05)
+
+
+def test_counts_of_an_earlier_version_are_read():
+    made = Failures.from_object({"j": {"a": [4, 3, 15.0]}})
+    assert made.risk("j", "a").is_failing
+    assert made.as_object() == {"j": {"a": [4, 3, 15.0, 0, 0, 0]}}
+
+
 def test_counts_read_back_merge_and_are_forgotten():
     one, other = Failures(), Failures()
     for each in [*failed("a", 3), *done("b", 10.0)]:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from podium.online import Agent, Parameters, Request
+from podium.online import Agent, Observation, Parameters, Request
 from support.binary import TESTS
 
 STATE = json.loads((TESTS / "support" / "agent_sums_1.json").read_text())
@@ -53,3 +53,20 @@ def test_a_state_of_format_1_without_the_order_of_pairs_is_read():
     del state["runtime"]["order"]
     agent = Agent.from_object(PARAMETERS, state)
     assert agent.figures().pairs == 6
+
+
+def test_a_state_of_format_2_without_what_was_added_since_is_read():
+    state = json.loads((TESTS / "support" / "agent_state_2.json").read_text())
+    assert len(state["runtime"]["common"]["spreads"]) == 4
+    agent = Agent.from_object(PARAMETERS, state)
+    assert agent.figures().observations == 94
+    for job in range(3):
+        for gpu in range(2):
+            (found,) = agent.candidates(Request(f"job-{job}", (f"gpu-{gpu}",)))
+            assert found.observations == 15
+            assert found.mu == pytest.approx(20.0 * (job + 1) * (gpu + 1), rel=0.2)
+    (failing,) = agent.candidates(Request("job-0", ("gpu-1",)))
+    assert failing.failures == 4
+    agent.replay([Observation("job-0", "gpu-0", 20.0, {}, ("job-1",))] * 40)
+    again = Agent.from_object(PARAMETERS, json.loads(json.dumps(agent.as_object())))
+    assert again.as_object() == agent.as_object()

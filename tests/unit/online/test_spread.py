@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from podium.online import Observation, Parameters
+from podium.online import Agent, Observation, Parameters, Request
 from podium.online.runtime import RuntimeModel
 from podium.online.spread import DOUBT, GPUS, JOBS, MOST_JOB_TYPES, PAIRS
 from support.runs_observed import drawn
@@ -140,3 +140,22 @@ def test_more_job_types_than_are_looked_at_change_no_spread():
         model.observe(Observation(f"late-{each.job_type}", each.gpu_type, each.runtime_s))
     assert model.spreads == before
     assert before.pair == 0.3
+
+
+def test_a_long_job_type_does_not_make_a_gpu_type_slow_that_nobody_else_used():
+    rng = np.random.default_rng(1000)
+    agent = Agent()
+    for number in range(8):
+        level = 150.0 * math.exp(rng.normal(0.0, 0.7))
+        for gpu, factor in (("a", 1.0), ("b", 1.5), ("c", 2.5)):
+            seconds = level * factor * math.exp(rng.normal(0.0, 0.2))
+            agent.replay([Observation(f"j{number}", gpu, seconds)] * 3)
+    request = Request("j0", ("a", "b", "c", "new"))
+    before = agent.candidates(request)
+    agent.replay([Observation("long", "new", 36_000.0)] * 3)
+    after = agent.candidates(request)
+    assert after[3].mu < 2.0 * before[3].mu
+    assert after[3].mean_interval_s[0] < after[0].mu
+    # Of the GPU types that others used, it says as little as before.
+    for one, other in zip(before[:3], after[:3], strict=True):
+        assert other.mu == pytest.approx(one.mu, rel=0.1)

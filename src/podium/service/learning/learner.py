@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from podium.online import Agent, Observation, Parameters
 from podium.store import SUCCEEDED, ObservationRecord
+
+_CHECKSUM = "sha256"
 
 
 class AgentLearner:
@@ -26,19 +30,29 @@ class AgentLearner:
         self.agent.forget_all(jobs, {name for kind, name in names if kind == "gpu_type"})
 
     def state(self) -> Mapping[str, Any]:
-        """Returns all that was learned."""
-        return self.agent.as_object()
+        """Returns all that was learned, with a checksum: a changed digit would go unnoticed."""
+        state = self.agent.as_object()
+        return {**state, _CHECKSUM: _checksum(state)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replaces all that was learned.
 
         Raises:
             KeyError: or whatever else, where the state is none that was ever saved.
+            ValueError: it is not what was saved.
             UsageError: it was learned with other features.
         """
         if "format" not in state:
             raise KeyError("format")
-        self.agent = Agent.from_object(self._parameters, state)
+        learned = {name: value for name, value in state.items() if name != _CHECKSUM}
+        # States of earlier versions have no checksum.
+        if state.get(_CHECKSUM, "") not in ("", _checksum(learned)):
+            raise ValueError("the checksum does not match")
+        self.agent = Agent.from_object(self._parameters, learned)
+
+
+def _checksum(state: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(state, separators=(",", ":")).encode()).hexdigest()
 
 
 def observation_of(record: ObservationRecord) -> Observation:

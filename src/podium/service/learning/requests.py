@@ -193,6 +193,14 @@ class ObserveRequest(Body):
             )
         return self
 
+    @model_validator(mode="after")
+    def _ended_in_one_way(self) -> Self:
+        if self.timed_out and self.success and "success" in self.model_fields_set:
+            raise PydanticCustomError(
+                "outcome", "a run that timed out did not succeed: send one of the two"
+            )
+        return self
+
     @property
     def runtime_s(self) -> float:
         """Returns the run time, whichever field holds it."""

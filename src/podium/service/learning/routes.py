@@ -18,7 +18,7 @@ from starlette.types import Scope
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PodiumError, UsageError
-from podium.online import Assignment, Candidate, Place, Request, assign_costs, transport_plan
+from podium.online import Candidate, Place, Request, assign_costs, transport_plan
 from podium.online.priority import priority_score
 from podium.service.components import Answer, JsonRoute
 from podium.service.http.body import too_long
@@ -46,6 +46,9 @@ from podium.settings import Serve
 from podium.store import ObservationRecord, ReusedName
 
 Work = Callable[[], Mapping[str, Any]]
+
+MANY_PLACES = 64
+"""Beyond so many places, each with company of its own, scoring takes long."""
 
 _KEY = {
     "name": "Idempotency-Key",
@@ -97,7 +100,10 @@ class LearningRoutes:
         """Decides where a job runs."""
         request = self._scored(body)
         started = time.perf_counter()
-        answer = self._learner.agent.score(request, time.monotonic())
+        if len(request.places) > MANY_PLACES:  # others are answered meanwhile
+            answer = await asyncio.to_thread(self._learner.agent.score, request, time.monotonic())
+        else:
+            answer = self._learner.agent.score(request, time.monotonic())
         self._metrics.scoring.observe(time.perf_counter() - started)
         self._metrics.decided(answer)
         selected = self._selector.select(answer.chosen_gpu_type)
@@ -175,6 +181,8 @@ class LearningRoutes:
         if not stored.is_repeat:
             self._metrics.observed(record.job_type, record.gpu_type, record.outcome)
         await self._journal.learn(stored.id, waited_s)
+        if stored.is_repeat and record.job_id:
+            self._learner.agent.close(record.job_id)  # it may have been scored again
         return _taught(before, self._pair(record), is_repeated=stored.is_repeat)
 
     async def forget(self, body: ForgetRequest, _scope: Scope) -> Mapping[str, Any]:
@@ -237,29 +245,31 @@ class LearningRoutes:
         capacities = dict(zip(body.gpu_types, body.capacities, strict=True))
         if len(capacities) != len(body.gpu_types):
             raise _invalid("gpu_types", "a GPU type is listed twice", "list each GPU type once")
-        requests = [self._request(job, body.gpu_types) for job in body.jobs]
+        requests = [
+            self._request(job, body.gpu_types, f"jobs[{number}]")
+            for number, job in enumerate(body.jobs)
+        ]
 
         def work() -> Mapping[str, Any]:
-            table = self._learner.agent.costs(requests, body.gpu_types)
-            found = assign_costs(table, body.capacities)
-            named = Assignment(found.columns, found.cost, tuple(body.gpu_types))
-            return {**named.as_object(), **_plan(table, body)}
+            agent = self._learner.agent
+            found = agent.assign(requests, capacities).as_object()
+            return {**found, **_plan(agent.costs(requests, body.gpu_types), body)}
 
         return work
 
-    def _request(self, job: Job, gpu_types: Sequence[str]) -> Request:
-        self._bound("jobs.colocated_job_types", job.colocated_job_types)
+    def _request(self, job: Job, gpu_types: Sequence[str], where: str) -> Request:
+        self._bound(f"{where}.colocated_job_types", job.colocated_job_types)
         allowed = [name for name in job.candidate_gpu_types if name in gpu_types]
         if job.candidate_gpu_types and not allowed:
             raise _invalid(
-                "jobs.candidate_gpu_types",
-                "the job may use none of the GPU types",
+                f"{where}.candidate_gpu_types",
+                f"{where} may use none of the GPU types",
                 "list more GPU types",
             )
         return Request(
             job.job_type,
             tuple(allowed or gpu_types),
-            self._used(job.features),
+            self._used(job.features, f"{where}.features"),
             tuple(job.colocated_job_types),
         )
 
@@ -284,13 +294,15 @@ class LearningRoutes:
         rest = {name: features[name] for name in self._ignored(features)}
         return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
 
-    def _used(self, features: Mapping[str, float | bool | str | None]) -> dict[str, float]:
+    def _used(
+        self, features: Mapping[str, float | bool | str | None], where: str = "features"
+    ) -> dict[str, float]:
         used: dict[str, float] = {}
         for name, value in features.items():
             if name not in self._sizes or value is None:
                 continue
             if not isinstance(value, float):
-                raise _invalid(f"features.{name}", "not a number", "send a number")
+                raise _invalid(f"{where}.{name}", "not a number", "send a number")
             used[name] = value
         return used
 

@@ -3,6 +3,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 import support.observed
 from podium.online import Parameters, Request
 from podium.online.runtime import RuntimeModel
@@ -29,6 +31,20 @@ def test_a_state_is_taken_up_again():
     for learner in (first, second):
         figures = learner.agent.figures()
         assert (figures.job_types, figures.pairs, figures.failures) == (2, 3, 1)
+
+
+def test_a_state_that_is_not_what_was_saved_is_refused():
+    learner = AgentLearner(Parameters())
+    learner.observe(record("job", "a"))
+    text = json.dumps(learner.state())
+    assert text.count('"observations": 1,') == 1
+    other = AgentLearner(Parameters())
+    with pytest.raises(ValueError, match="checksum"):
+        other.restore(json.loads(text.replace('"observations": 1,', '"observations": 3,')))
+    assert other.agent.figures().observations == 0
+    older = {name: value for name, value in json.loads(text).items() if name != "sha256"}
+    other.restore(older)
+    assert other.state() == learner.state()
 
 
 def test_a_checkpoint_of_an_earlier_version_is_taken_up(tmp_path):

@@ -78,6 +78,68 @@ def test_a_job_that_failed_is_kept_and_counts_against_its_pair(service, ending):
     assert 'podium_online_failed_total{gpu_type="A100-80GB",job_type="train-bert"} 1.0' in text
 
 
+def test_a_run_that_timed_out_and_succeeded_is_refused(service):
+    reply = service.post("/v1/observe", {**OBSERVE, "success": True, "timed_out": True})
+    assert reply.status == 422
+    assert "did not succeed" in reply.body.decode()
+    assert not service.store.observations.since(0)
+
+
+def test_runs_beside_any_number_of_job_types_are_stored_and_closed(service):
+    for number in range(80):
+        job_id = f"r{number}"
+        service.post("/v1/score", {**SCORE, "job_id": job_id})
+        beside = [f"team-{number}", f"team-{number + 1}"]
+        body = {**OBSERVE, "job_id": job_id, "colocated_job_types": beside}
+        assert service.post("/v1/observe", body).json["observations"] == number + 1
+    assert "podium_online_in_flight 0.0" in service.get("/metrics").body.decode()
+
+
+def test_a_repeat_closes_a_job_that_was_scored_again(service):
+    body = {**OBSERVE, "job_id": "again"}
+    service.post("/v1/observe", body)
+    service.post("/v1/score", {**SCORE, "job_id": "again"})
+    assert "podium_online_in_flight 1.0" in service.get("/metrics").body.decode()
+    assert service.post("/v1/observe", body).json["repeated"] is True
+    assert "podium_online_in_flight 0.0" in service.get("/metrics").body.decode()
+
+
+def test_a_batch_is_not_sent_where_its_jobs_fail(service):
+    for gpu_type, runtime_s in (("a", 200.0), ("b", 600.0)):
+        for _ in range(5):
+            run = {"job_type": "oom", "gpu_type": gpu_type, "measured_runtime_s": runtime_s}
+            service.post("/v1/observe", run)
+    failed = {"job_type": "oom", "gpu_type": "h", "measured_runtime_s": 1.0, "success": False}
+    for _ in range(9):
+        service.post("/v1/observe", failed)
+    batch = {"jobs": [{"job_type": "oom"}] * 3, "gpu_types": ["h", "a", "b"]}
+    told = service.post("/v1/assign", {**batch, "capacities": [4, 4, 4]}).json
+    assert told["assignment"] == ["a", "a", "a"]
+    assert told["cost"] < 1000.0
+
+
+def test_a_mistake_in_a_batch_names_its_job(service):
+    jobs = [{"job_type": "a"}, {"job_type": "b", "candidate_gpu_types": ["none"]}]
+    reply = service.post("/v1/assign", {"jobs": jobs, "gpu_types": ["g"], "capacities": [4]})
+    assert reply.status == 422
+    assert reply.json["error"]["fields"][0]["name"] == "jobs[1].candidate_gpu_types"
+
+
+def test_many_places_are_scored_as_few_are(service):
+    service.post("/v1/observe", OBSERVE)
+    places = [
+        {
+            "gpu_type": OBSERVE["gpu_type"],
+            "node": f"n{number}",
+            "colocated_job_types": [f"c{number}"],
+        }
+        for number in range(100)
+    ]
+    told = service.post("/v1/score", {"job_type": OBSERVE["job_type"], "places": places}).json
+    assert told["chosen_node"] == "n0"
+    assert len(told["candidates"]) == 100
+
+
 def test_an_observation_tells_what_it_taught(service):
     told = [
         ObserveReply.model_validate_json(service.post("/v1/observe", OBSERVE).body)
@@ -351,7 +413,7 @@ def test_jobs_are_assigned_by_what_was_learned(service):
                 "gpu_types": ["a"],
                 "capacities": [1],
             },
-            "jobs.candidate_gpu_types",
+            "jobs[0].candidate_gpu_types",
         ),
         ({"costs": [[1, "x"]], "capacities": [1, 1]}, "costs[0][1]"),
         ({"jobs": [{}], "gpu_types": ["a"], "capacities": [1]}, "jobs[0].job_type"),
