@@ -152,6 +152,7 @@ def _authorship(standing: Standing) -> dict[str, object]:
         return {}
     others = [each for each in authorship.ingredients if each != authorship.seed]
     wrote = [authorship.title] if authorship.seed else []
+    wrote += [authorship.lent] if authorship.lent else []
     wrote += [figures.counted(len(others), "other ingredient")] if others else []
     return {
         "people wrote": " and ".join(wrote) or "no part of it",

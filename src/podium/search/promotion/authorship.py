@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 from podium.search.program.expression import (
+    FUNCTIONS,
     HOLD,
+    SUMS,
     Expression,
     mapped,
     name,
@@ -26,7 +28,11 @@ _ANY = number(0)
 """Stands for any number: formulas that differ in numbers alone are one formula."""
 
 UNNAMED = "a number"
+_SHAPES = ("int", "abs", *FUNCTIONS)
 _COMMUTING = ("+", "*", "and", "or", "min", "max")
+
+Strand = tuple[tuple[str, ...], Expression]
+"""What a term adds up inside functions such as int: the functions around it, and itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,7 @@ class Authorship:
     dropped: tuple[str, ...]  # terms and guards of the seed that are gone
     constants: tuple[tuple[str, float, float], ...]  # that differ: name, in the seed, and here
     is_unchanged: bool = False  # it is the seed, with all its numbers
+    others: tuple[str, ...] = ()  # further seeds of which something is in the terms kept
 
     @property
     def is_written(self) -> bool:
@@ -57,12 +64,18 @@ class Authorship:
         """Names the nearest formula."""
         return f"the {'ingredient' if self.is_ingredient else 'formula'} {self.seed}"
 
+    @property
+    def lent(self) -> str:
+        """Says from which further formulas of people its terms are made."""
+        return f"what it adds up of {' and '.join(self.others)}" if self.others else ""
+
     def as_object(self) -> dict[str, Any]:
         """Describes the authorship as JSON types."""
         lists = ("ingredients", "kept", "added", "dropped")
         return {
             "seed": self.seed,
             "seed_summary": self.summary,
+            **({"other_seeds": list(self.others)} if self.others else {}),
             **{each: list(getattr(self, each)) for each in lists},
             "constants": [
                 {"name": title, "seed": before, "here": here}
@@ -84,17 +97,60 @@ def authorship_of(program: Program, seeds: Mapping[str, Program]) -> Authorship:
     if own.parts and own.shared(known[nearest])[:2] == (0, 0):
         return Authorship("", "", own.ingredients, (), tuple(own.parts.values()), (), ())
     seed = known[nearest]
-    kept = [key for key in own.parts if seed.has(key)]
-    left = [each for each in seed.parts if not any(_is_trimmed(key, each) for key in kept)]
-    named = _changed(written[nearest], program)
+    shares = [_Share.of(key, own, seed, formulas) for key in own.parts]
+    kept = tuple(text for each in shares for text in each.kept)
+    others = tuple(dict.fromkeys(title for each in shares for title in each.lenders))
+    named = _changed([written[each] for each in (nearest, *others)], program)
     changed = (*named, *_numbers(seed, own, {each[1:] for each in named}))
     return Authorship(
-        nearest, written[nearest].summary.strip().split("\n")[0], own.ingredients,
-        tuple(own.parts[key] for key in kept),
-        tuple(text for key, text in own.parts.items() if key not in kept),
-        tuple(seed.parts[key] for key in left) if kept else (), changed,
-        is_unchanged=seed.exact == own.exact and not changed,
+        nearest, written[nearest].summary.strip().split("\n")[0], own.ingredients, kept,
+        tuple(text for each in shares for text in each.added),
+        tuple(_dropped(own, seed)) if kept else (), changed,
+        is_unchanged=seed.exact == own.exact and not changed, others=others,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What of one term people wrote: all of it, or some of what it adds up, or nothing."""
+
+    kept: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    lenders: tuple[str, ...] = ()  # seeds but the nearest that something of it comes from
+
+    @classmethod
+    def of(
+        cls, key: Expression, own: _Anatomy, seed: _Anatomy, formulas: Mapping[str, _Anatomy]
+    ) -> _Share:
+        shown, strands = own.parts[key], own.strands[key]
+        if seed.has(key):
+            return cls(kept=(shown,))
+        lenders = {
+            each: next((title for title, one in formulas.items() if one.lends(each)), "")
+            for each in strands
+            if not seed.lends(each)
+        }
+        strange = [each for each, title in lenders.items() if not title]
+        if len(strange) == len(strands):
+            return cls(added=(shown,))
+        titles = tuple(title for title in lenders.values() if title)
+        if not strange:
+            return cls((shown,), (), titles)
+        kept = tuple(f"{text} in {shown}" for each, text in strands.items() if each not in strange)
+        return cls(kept, tuple(f"{strands[each]} in {shown}" for each in strange), titles)
+
+
+def _dropped(own: _Anatomy, seed: _Anatomy) -> Iterator[str]:
+    """Lists the parts of a seed, and what they add up, that are gone."""
+    for part, shown in seed.parts.items():
+        if any(_is_trimmed(key, part) for key in own.parts):
+            continue
+        strands = seed.strands[part]
+        gone = [each for each in strands if not own.uses(each)]
+        if len(gone) == len(strands):
+            yield shown
+        else:
+            yield from (f"{strands[each]} in {shown}" for each in gone)
 
 
 @functools.cache
@@ -139,8 +195,11 @@ def _values(expression: Expression) -> list[float]:
     return [float(part.value) for _, part in walk(expression) if part.head == "number"]
 
 
-def _changed(seed: Program, program: Program) -> tuple[tuple[str, float, float], ...]:
-    before = {each.name: float(each.value) for each in seed.constants}
+def _changed(written: Iterable[Program], program: Program) -> tuple[tuple[str, float, float], ...]:
+    """Lists named numbers that differ from those of the first formula that has them."""
+    before: dict[str, float] = {}
+    for each in (constant for formula in written for constant in formula.constants):
+        before.setdefault(each.name, float(each.value))
     return tuple(
         (each.name, before[each.name], float(each.value))
         for each in program.constants
@@ -159,6 +218,7 @@ class _Anatomy:
     parts: dict[Expression, str]
     pieces: frozenset[Expression]  # what the parts are made of
     exact: dict[Expression, Expression]  # the parts with their numbers
+    strands: dict[Expression, dict[Strand, str]]  # what each part adds up inside functions
 
     @classmethod
     def of(cls, program: Program) -> _Anatomy:
@@ -166,29 +226,59 @@ class _Anatomy:
         inner = named | {each.name: number(each.value) for each in program.constants}
         parts: dict[Expression, str] = {}
         exact: dict[Expression, Expression] = {}
+        strands: dict[Expression, dict[Strand, str]] = {}
         called = {each.name: each for each in program.functions}
         for expression, shown in _listed(program, named):
             whole = _filled(expression, inner, called)
             bare = _numberless(whole)
             exact.setdefault(bare, whole)
             parts.setdefault(bare, shown)
+            listed = (
+                ((form, _numberless(_filled(each, inner, called))), text_of(each))
+                for form, each in _strands(expression, named)
+                if form
+            )
+            strands.setdefault(bare, {each: text for each, text in listed if each[1] != _ANY})
         pieces = (piece for key in parts for _, piece in walk(key))
         made_of = frozenset(each for each in pieces if each not in (_ANY, HOLD))
-        return cls(parts, made_of, exact)
+        return cls(parts, made_of, exact, strands)
 
     @property
     def ingredients(self) -> tuple[str, ...]:
         """Lists the quantities of people in it, in their order."""
         forms = {title: next(iter(each.parts)) for title, each in _ingredient_anatomies().items()}
-        return tuple(title for title, form in forms.items() if form in self.pieces)
+        return tuple(title for title, form in forms.items() if self._names(form))
+
+    def _names(self, form: Expression) -> bool:
+        # Reduction may have cut a condition that is always met on the training cases.
+        return form in self.pieces or any(
+            _is_loosened(piece, form) for piece in self.pieces if piece.head == form.head == "if"
+        )
 
     def has(self, part: Expression) -> bool:
         """Returns whether a part is one of these, or what is left of one."""
         return any(_is_trimmed(part, each) for each in self.parts)
 
+    def lends(self, strand: Strand) -> bool:
+        """Returns whether one of these parts adds that up, in the same functions."""
+        inner = (each for strands in self.strands.values() for each in strands)
+        return any(_is_strand_of(strand, each) for each in inner)
+
+    def uses(self, strand: Strand) -> bool:
+        """Returns whether one of these parts adds that up, or what is left of it."""
+        inner = (each for strands in self.strands.values() for each in strands)
+        return any(_is_strand_of(each, strand) for each in inner)
+
     def shared(self, other: _Anatomy) -> tuple[int, int, int]:
         """Measures what two programs have in common: whole parts first, then pieces."""
         whole = sum(key.size for key in self.parts if other.has(key))
+        whole += sum(
+            each[1].size
+            for key in self.parts
+            if not other.has(key)
+            for each in self.strands[key]
+            if other.lends(each)
+        )
         pieces = sum(each.size for each in self.pieces & other.pieces if each.head != "field")
         return whole, pieces, -sum(key.size for key in other.parts)
 
@@ -211,6 +301,40 @@ def _summands(expression: Expression, named: Mapping[str, Expression]) -> Iterat
             yield from _summands(meant, named)
         elif addend.head != "number" and addend != HOLD:
             yield addend
+
+
+def _strands(
+    expression: Expression, named: Mapping[str, Expression], form: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Expression]]:
+    """Lists what a term adds up, however it is scaled, and the functions around each."""
+    meant = named.get(str(expression.value)) if expression.head == "name" else None
+    if meant is not None and meant not in NOTES:
+        inner = list(_strands(meant, named, form))
+        # A name that stands for one thing says more than its definition.
+        yield from inner if len(inner) > 1 or inner[0][0] != form else [(form, expression)]
+    elif expression.head in _SHAPES:
+        yield from _strands(expression.arguments[0], named, (*form, expression.head))
+    elif expression.head in (*SUMS, "neg"):
+        for each in expression.arguments:
+            yield from _strands(each, named, form)
+    elif (scaled := _scaled(expression, named)) is not None:
+        yield from _strands(scaled, named, form)
+    else:
+        yield form, expression
+
+
+def _scaled(expression: Expression, named: Mapping[str, Expression]) -> Expression | None:
+    """Returns what an expression is a multiple of, if it is one."""
+    others = [each for each in expression.arguments if not _is_constant(each, named)]
+    is_multiple = expression.head == "*" or (
+        expression.head == "/" and others == [expression.arguments[0]]
+    )
+    return others[0] if is_multiple and len(others) == 1 else None
+
+
+def _is_constant(expression: Expression, named: Mapping[str, Expression]) -> bool:
+    is_name = expression.head == "name" and expression.value not in named
+    return is_name or expression.head == "number"
 
 
 def _is_loop(expression: Expression) -> bool:
@@ -264,6 +388,20 @@ def _is_trimmed(part: Expression, whole: Expression) -> bool:
     if part.head != whole.head or part.is_leaf or part.value != whole.value:
         return False
     return _are_within(part.arguments, whole.arguments)
+
+
+def _is_strand_of(part: Strand, whole: Strand) -> bool:
+    """Returns whether a strand is another, or one of those that the other sums up."""
+    if part[0] != whole[0]:
+        return False
+    sums = (whole[1], *(each for _, each, _ in addends(whole[1])))
+    return any(_is_trimmed(part[1], each) for each in sums)
+
+
+def _is_loosened(part: Expression, whole: Expression) -> bool:
+    """Returns whether a choice is another one with a simpler condition."""
+    is_same = part.arguments[1:] == whole.arguments[1:]
+    return is_same and _is_within(part.arguments[0], whole.arguments[0])
 
 
 def _are_within(parts: tuple[Expression, ...], wholes: tuple[Expression, ...]) -> bool:

@@ -164,10 +164,12 @@ def _authorship(card: Card) -> str:
     if authorship is None:
         return ""
     wrote = [f"{authorship.title}, which it is nearest to"] if authorship.seed else []
+    wrote += [authorship.lent] if authorship.lent else []
     others = [each for each in authorship.ingredients if each != authorship.seed]
     wrote += [f"the quantities {_listed(others)}"] if others else []
     told = f"People wrote {', and '.join(wrote)}." if wrote else "People wrote no part of it."
-    changes = [(f"{title} = {here:g}, {old:g} in {authorship.seed}", "tuned")
+    source = "these" if authorship.others else authorship.seed
+    changes = [(f"{title} = {here:g}, {old:g} in {source}", "tuned")
                for title, old, here in authorship.constants]  # fmt: skip
     changes += [(code, "added") for code in authorship.added]
     changes += [(code, "left out") for code in authorship.dropped]

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,3 +106,71 @@ def test_another_term_beside_an_ingredient_was_added():
     authorship = authorship_of(parse_inlined(text), seeds())
     assert authorship.added == ("3 * node.gpu_count",)
     assert not authorship.is_written
+
+
+CROSS = """CPUS_PER_GPU = 9.9
+SMALL_GPU_MILLI = 220.0
+
+
+def score(pod, node):
+    gpu_milli_free = 0
+    tightest_gpu_milli = 1000
+    for slot in range(node.gpu_count):
+        left = node.gpu_milli_left[slot]
+        gpu_milli_free += left
+        if left >= pod.gpu_milli:
+            tightest_gpu_milli = min(tightest_gpu_milli, left)
+    gpu_milli_after = gpu_milli_free - pod.gpu_count * pod.gpu_milli
+    cpu_milli_after = node.cpu_milli_left - pod.cpu_milli
+    behind = tightest_gpu_milli - pod.gpu_milli
+    before = max(0, gpu_milli_free - node.cpu_milli_left / CPUS_PER_GPU)
+    after = max(0, gpu_milli_after - cpu_milli_after / CPUS_PER_GPU)
+    lost = behind if behind < SMALL_GPU_MILLI else 0
+    return -int(4.2 * ((3.0 * (after - before) + 2.7 * lost) / 1000))
+"""
+
+
+def test_people_wrote_a_term_that_adds_up_what_two_seeds_add_up():
+    authorship = authorship_of(parse_inlined(CROSS), seeds())
+    assert (authorship.seed, authorship.others) == ("fed", ("typical",))
+    assert len(authorship.kept) == 1
+    assert authorship.added == authorship.dropped == ()
+    assert authorship.is_written
+    assert ("SMALL_GPU_MILLI", 100.0, 220.0) in authorship.constants
+    assert authorship.as_object()["other_seeds"] == ["typical"]
+
+
+def test_an_ingredient_whose_condition_was_cut_is_still_theirs():
+    assert "lost_gpu_milli" in authorship_of(parse_inlined(CROSS), seeds()).ingredients
+
+
+def test_of_a_term_that_adds_up_something_new_only_that_was_added():
+    text = CROSS.replace("2.7 * lost", "2.7 * lost + 5 * node.gpu_count")
+    authorship = authorship_of(parse_inlined(text), seeds())
+    assert authorship.seed == "fed"
+    assert [each.split(" in ")[0] for each in authorship.kept] == ["after", "before", "lost"]
+    assert [each.split(" in ")[0] for each in authorship.added] == ["node.gpu_count"]
+    assert not authorship.is_written
+
+
+def test_what_a_term_of_the_seed_no_longer_adds_up_is_listed():
+    text = CROSS.replace("3.0 * (after - before) + ", "")
+    typical = {"typical": seeds()["typical"]}
+    dropped = authorship_of(parse_inlined(text.replace("int(", "abs(")), typical).dropped
+    assert dropped == ()  # another shape altogether
+    text = text.replace("2.7 * lost", "2.7 * lost + 5 * node.gpu_count")
+    [dropped] = authorship_of(parse_inlined(text), typical).dropped
+    assert dropped.startswith("starved_gpu_milli_more in int(")
+
+
+def test_usable_gpu_crosses_fed_and_typical_and_adds_what_decides_within_a_step():
+    authorship = authorship_of(shipped("usable_gpu"), seeds())
+    assert (authorship.seed, authorship.others) == ("fed", ("typical",))
+    assert authorship.added == ("FINE_WEIGHT * fine_gpu",)
+    assert not authorship.is_written
+
+
+@pytest.mark.parametrize("name", ["fed_gpu", "patient_84", "usable_gpu"])
+def test_the_card_of_a_shipped_policy_says_what_this_comparison_finds(name):
+    card = json.loads((SHIPPED / f"{name}.json").read_text(encoding="utf-8"))["authorship"]
+    assert card == authorship_of(shipped(name), seeds()).as_object()
