@@ -153,7 +153,10 @@ def work_on(
         listener.status(f"run {record.id} in {record.folder}")
         if means.is_validating:
             warn_of_ranking(listener, search.rank(means.workers))
-        search.go(budget)
+        search.work(budget)
+        if means.is_validating:
+            listener.status("choosing the winner on other seeds, and validating it ...")
+        search.conclude()
         summary, best = search.progress().summary(), search.best
     text = None if best is None else best.text
     return SearchOutcome(record.id, record.folder, search.ending, summary, text)

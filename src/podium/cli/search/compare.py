@@ -40,7 +40,7 @@ def compare(
         int, typer.Option("--evaluations", help="Evaluations per run.", min=20)
     ] = 500,
     cases: options.CasesOptions,
-    start: options.Start = None,
+    start: options.CommonStart = None,
     ingredients: options.Ingredients = "all",
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first run.", min=0)] = 1000,
     model: options.Models = None,

@@ -24,7 +24,7 @@ def export(
     run: RunId,
     to: Annotated[
         Path | None,
-        typer.Option("--csv", help="CSV file to write. [default: standard output]",
+        typer.Option("--csv", help="CSV file to write; -: standard output. [default: -]",
                      show_default=False),
     ] = None,
     store: StoreUrl = None,
@@ -40,7 +40,7 @@ def export(
         steps = steps_of(kept.candidates.of(record.id))
     if is_json:
         print_json([{**each.as_object(), "text": each.record.text} for each in steps])
-    elif to is None:
+    elif to is None or str(to) == "-":
         _write(sys.stdout, steps)
     else:
         from podium.files.draft import in_words

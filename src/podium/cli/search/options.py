@@ -38,7 +38,7 @@ Seeds = Annotated[
     int | None,
     typer.Option(
         "--seeds",
-        help="Training cases per trace. [default: 8; without --trace 1 per workload family]",
+        help="Training cases per trace. [default: 8; without --trace 2 per workload family]",
         min=1,
         max=890,
         show_default=False,
@@ -48,7 +48,7 @@ FewSeeds = Annotated[
     int | None,
     typer.Option(
         "--seeds",
-        help="Cases per trace. [default: 4; without --trace 1 per workload family]",
+        help="Cases per trace. [default: 4; without --trace 2 per workload family]",
         min=1,
         max=890,
         show_default=False,
@@ -156,6 +156,15 @@ Start = Annotated[
         "--start",
         help="Start from seeds (formulas of people) or random (nothing); seeds by default, random "
         "with --ingredients none.",
+        show_default=False,
+    ),
+]
+CommonStart = Annotated[
+    str | None,
+    typer.Option(
+        "--start",
+        help="Start from seeds (formulas of people) or random (nothing); seeds by default. With "
+        "--ingredients none, by default from those seeds that are made of no ingredients.",
         show_default=False,
     ),
 ]

@@ -144,13 +144,13 @@ class Search:
     def go(self, budget: Budget) -> None:
         """Searches until the budget or a generator is used up."""
         self.work(budget)
-        self._conclude()
+        self.conclude()
 
     def step(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
         """Works until one more batch is whole, and on nothing beyond it."""
         self.work(budget, self.archive.batches + 1)
         if self._end.reason:
-            self._conclude()
+            self.conclude()
 
     def work(self, budget: Budget, batches: int | None = None) -> None:
         """Works until the run ends, or so many batches are whole."""
@@ -393,7 +393,7 @@ class Search:
         self._requests.end_batch(rows, self._done.evaluations)
         self.history.end_batch(rows)
 
-    def _conclude(self) -> None:
+    def conclude(self) -> None:
         """Ends a session: what was judged of batches that are not whole counts for the best too."""
         whole, before = self.archive.batches, self.archive.best
         batches: dict[int, list[CandidateRecord]] = {}

@@ -57,6 +57,14 @@ def test_a_file_is_written_where_one_is_named(run, tmp_path):
     assert lost.exit_code == 2
 
 
+def test_a_dash_means_standard_output(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert (
+        run("search", "export", "r1", "--csv", "-").stdout == run("search", "export", "r1").stdout
+    )
+    assert not Path("-").exists()
+
+
 def test_data_has_the_texts_too(run):
     told = json.loads(run("search", "export", "r1", "--json").stdout)
     assert told[1]["text"].startswith("def score")
