@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+UNANSWERED = "the service gave no answer"
+"""How the problem of a proposal begins that somebody was asked for in vain."""
+
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:

@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from podium.search.generators.generator import UNANSWERED
 from podium.search.judging.panel import Ranking
 from podium.search.population import Archive, Member
 from podium.search.run.plan import PROMPTED
 from podium.store import CandidateRecord
 from podium.store.records import JUDGED
+
+NO_ANSWER = "no answer"
+"""What proposals are counted under that a model was asked for in vain."""
 
 
 @dataclass(slots=True)
@@ -21,7 +25,7 @@ class Tally:
     judged: int = 0
     accepted: int = 0
     evaluations: int = 0
-    refused: dict[str, int] = field(default_factory=dict)  # by gate
+    refused: dict[str, int] = field(default_factory=dict)  # by gate, or NO_ANSWER
     sources: dict[str, int] = field(default_factory=dict)  # candidates by generator
     usd: float = 0.0
     tokens: int = 0
@@ -64,7 +68,9 @@ class Tally:
         self.evaluations += record.cost.get("evaluations", 0)
         self.accepted += record.accepted
         if not record.accepted:
-            self.refused[record.gate] = self.refused.get(record.gate, 0) + 1
+            # Nothing is wrong with the syntax of what nobody wrote.
+            gate = NO_ANSWER if record.reason.startswith(UNANSWERED) else record.gate
+            self.refused[gate] = self.refused.get(gate, 0) + 1
 
     @classmethod
     def of(cls, records: Iterable[CandidateRecord]) -> Tally:

@@ -1,5 +1,6 @@
 import json
 
+from podium.search.generators.generator import UNANSWERED
 from podium.search.run.progress import Progress, Tally, Validated
 from support.members import SMALL, folded, random_batches
 from support.stored import bred, judged
@@ -25,6 +26,11 @@ def test_a_tally_counts_whatever_the_order():
     assert tally.unpriced == 2
     assert tally.refused == {"race": 1, "syntax": 1}
     assert sum(tally.sources.values()) == 4
+
+
+def test_calls_without_an_answer_are_not_counted_as_bad_syntax():
+    row = judged(bred(0), accepted=False, gate="syntax", reason=f"{UNANSWERED}: time-out")
+    assert Tally.of([row, records()[2]]).refused == {"no answer": 1, "syntax": 1}
 
 
 def test_a_tally_taken_on_the_way_is_that_of_the_end():

@@ -17,6 +17,7 @@ import numpy as np
 from podium.search.generators.llm.answer import LONGER_ANSWERS, read_body
 from podium.search.generators.llm.budget import Budget, Charge, Price
 from podium.search.generators.llm.exchange import (
+    TIMEOUT,
     UNREACHABLE,
     Reply,
     Try,
@@ -73,6 +74,9 @@ TEMPERATURE, SEED, EFFORT = "temperature", "seed", "reasoning_effort"
 MOST_UNREACHED = 12
 """Unreachable this many proposals in a row, the service is not asked any more."""
 
+MOST_SILENT = 6
+"""Without an answer in time this many proposals in a row, the service is not asked any more."""
+
 MOST_CUT_SHORT = 3
 """Answers in a row that end at their limit before a program; after them the model is not asked."""
 
@@ -107,7 +111,7 @@ class Client:
         self._budget, self._prices = budget, prices
         self._dropped: dict[str, frozenset[str]] = {}
         self._stopped: dict[str, str] = {}
-        self._unreached = 0  # proposals in a row
+        self._unreached = self._silent = 0  # proposals in a row
         self._cut_short: dict[str, int] = {}  # answers in a row without a program, by model
         self._turns = threading.BoundedSemaphore(settings.concurrency)
         self._lock = threading.Lock()
@@ -209,10 +213,18 @@ class Client:
         with self._lock:
             self._unreached = self._unreached + 1 if is_unreached else 0
             is_gone = self._unreached >= MOST_UNREACHED
+            self._silent = self._silent + 1 if last.reply.failure == TIMEOUT else 0
+            is_silent = self._silent >= MOST_SILENT
         if last.reply.stop:
             self._stop(last.model, last.reply.stop)
         for model in self._settings.models if is_gone else ():
             self._stop(model, "the service cannot be reached")
+        for model in self._settings.models if is_silent else ():
+            self._stop(
+                model,
+                f"the service gave no answer to {MOST_SILENT} proposals in a row within "
+                f"{self._settings.timeout_s:g} s; --model-timeout sets how long it has",
+            )
 
     def _heed_length(self, last: Try) -> None:
         """Stops a model that thinks longer than an answer may be, before it uses the budget up."""

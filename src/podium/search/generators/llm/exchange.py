@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from podium.search.generators.generator import UNANSWERED
 from podium.search.generators.llm.budget import Charge, Price
 
 TIMEOUT = "time-out"
@@ -84,7 +85,7 @@ class Reply:
     def problem(self) -> str:
         """Explains in a sentence why there is no answer; empty if there is one."""
         if self.failure:
-            return f"the service gave no answer: {self.failure}"
+            return f"{UNANSWERED}: {self.failure}"
         if self.is_garbled:
             return f"the service answered with something that is not JSON: {self.detail}"
         if self.code != _OK:

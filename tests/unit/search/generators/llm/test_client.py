@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from podium.errors import MissingExtra, UsageError
-from podium.search.generators.generator import Proposal, Request, Spent
+from podium.search.generators.generator import UNANSWERED, Proposal, Request, Spent
 from podium.search.generators.llm import LlmSettings, Price, Secret, open_llm
 from podium.search.generators.llm.budget import Charge
 from podium.search.generators.llm.client import (
     LONGEST_WAIT_S,
     MOST_CUT_SHORT,
+    MOST_SILENT,
     MOST_UNREACHED,
     wait_s,
 )
-from podium.search.generators.llm.exchange import UNREACHABLE, Reply, Try
+from podium.search.generators.llm.exchange import TIMEOUT, UNREACHABLE, Reply, Try
 from support.chat_server import KEY, POLICY, Answer, error, fenced
 
 NOW_S = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
@@ -326,6 +327,25 @@ def test_a_service_that_is_not_there_for_long_is_given_up(opened):
     for i in range(MOST_UNREACHED):
         assert "not reachable" in propose(generator, (7, i)).problem
     assert generator.propose(REQUEST) == Spent("the service cannot be reached", url)
+
+
+def test_a_service_that_never_answers_in_time_is_given_up(opened, server):
+    server.script = lambda _body: Answer(hang_s=0.3)
+    generator = opened(tries=1, timeout_s=0.1, models=("small", "large"))
+    for i in range(MOST_SILENT):
+        assert propose(generator, (7, i)).problem.startswith(UNANSWERED)
+    spent = generator.propose(REQUEST)
+    assert isinstance(spent, Spent)
+    assert f"no answer to {MOST_SILENT} proposals in a row within 0.1 s" in spent.reason
+    assert spent.where == generator.settings.place
+
+
+def test_a_service_that_is_late_now_and_then_is_asked_on(opened, server):
+    generator = opened()
+    for code in [*[0] * (MOST_SILENT - 1), 200, 0]:
+        reply = Reply(code, failure="" if code else TIMEOUT)
+        generator._client._heed(Try("small", (), reply, Charge(), 0.0))
+    assert goes_on(generator, server)
 
 
 def test_a_service_that_comes_back_is_forgiven(opened, server):
