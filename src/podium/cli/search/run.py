@@ -14,6 +14,7 @@ from podium.cli.render import Screen, print_json
 from podium.cli.search import options
 from podium.cli.search.display import following, show_end
 from podium.cli.watch import watching
+from podium.errors import UsageError
 from podium.experiments import search_plan
 from podium.experiments.places import blaming
 from podium.experiments.runs import find_search, open_runs
@@ -87,13 +88,17 @@ def run(
     replay: options.Replay = None,
     command: options.Command = None,
     command_env: options.CommandEnv = None,
-    name: Annotated[str, typer.Option("--name", help="Name of the run.")] = "",
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Name of the run. [default: the fitness]", show_default=False),
+    ] = None,
     judging: options.WorkersOptions,
     limits: options.LimitsOptions,
     place: options.PlaceOptions,
     is_json: Json = False,
 ) -> None:
     """Searches for a policy; ctrl-C stops it, resume continues."""
+    _check_name(name)
     flags = {**place.settings(), **cases.settings(), **models.settings()}
     settings = read_settings(ctx, flags)
     writers = search_plan.GeneratorRequest(
@@ -109,8 +114,20 @@ def run(
     means = search_plan.means_of(settings, options.means_request(judging, limits, command))
     spend = search_plan.budget_of(budget.evaluations, budget.time_span, budget.target)
     usual = cases.objective.stem if cases.objective else cases.fitness
-    entry = Entry(settings, name or usual, typed_command())
+    entry = Entry(settings, usual if name is None else name, typed_command())
     _show(Screen(settings.display), _begun(entry, plan, means, spend), is_json=is_json)
+
+
+def _check_name(name: str | None) -> None:
+    """Refuses a name that is none, or looks like a path."""
+    if name is None:
+        return
+    is_path = ".." in name.replace("\\", "/").split("/") or name.startswith(("/", "\\"))
+    if is_path or not name.strip() or not name.isprintable():
+        raise UsageError(
+            f"{name!r} is not a name for a run", where="flag --name",
+            hint="use letters, digits, dashes and spaces, or leave --name out",
+        )  # fmt: skip
 
 
 def _begun(entry: Entry, plan: RunPlan, means: Means, budget: Budget) -> SearchOutcome:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from podium.errors import PodiumError
+from podium.errors import InputError, PodiumError
 from podium.policies.jit import cache_folder
 from podium.search.sandbox.channel import (
     HEAD,
@@ -100,6 +100,9 @@ class Worker:
             raise _not_started(reason) from error
         if not message.get("ready"):
             self.close()
+            if message.get("input"):  # the files of the user, not the installation
+                text, where, hint = message["input"]
+                raise InputError(text, where=where, hint=hint)
             raise _not_started(str(message.get("failure", "no reason given")))
         self.facts, self.walls = message, tuple(message["walls"])
         self._deadline = None

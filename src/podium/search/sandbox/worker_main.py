@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from podium.errors import PodiumError
+from podium.errors import InputError, PodiumError
 from podium.search.candidate.verdict import Rejected
 from podium.search.sandbox.channel import Channel, ChannelClosed
 from podium.search.sandbox.confinement import Confinement
@@ -90,7 +90,8 @@ def serve(channel: Channel, setup: dict[str, Any], parent: int) -> None:
     except ChannelClosed:
         raise
     except Exception as error:  # noqa: BLE001 - told to the parent, who raises it
-        channel.send({"failure": _told(error)})
+        told = [error.message, error.where, error.hint] if isinstance(error, InputError) else None
+        channel.send({"failure": _told(error), "input": told})
         return
     while True:
         request = channel.receive()

@@ -35,6 +35,8 @@ def refused(runner, monkeypatch, tmp_path):
         (("run", "--generator", "genetic=x"), "is not a generator with a weight"),
         (("run", "--fitness", "speed"), "flag --fitness"),
         (("run", "--time", "soon"), '"soon" is not a time span'),
+        (("run", "--name", ""), "flag --name"),
+        (("run", "--name", "../../x"), "'../../x' is not a name for a run"),
         (("run", "--executor", "cloud"), "flag --executor"),
         (("run", "--batch", "2"), "does not reach all 4 islands"),
         (("run", "--policy", "nothing.py"), "nothing.py"),

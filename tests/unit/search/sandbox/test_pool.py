@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.errors import MissingError, PodiumError, UsageError
+from podium.errors import InputError, MissingError, PodiumError, UsageError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import TINY
 from podium.search.judging.trial_pool import TrialPool
@@ -290,6 +290,16 @@ def test_a_set_that_cannot_be_built_is_an_error_and_not_a_rejection():
         pytest.raises(PodiumError, match=r"could not be started.*openb:nothing"),
     ):
         pool.run(GOOD)
+
+
+def test_files_that_were_changed_are_blamed_and_not_the_installation():
+    broken = TrainingSet((Case(digest="0" * 64),))
+    with (
+        TrialPool(broken, "inflation", 1, LIMITS) as pool,
+        pytest.raises(InputError, match="changed after the search had been planned") as raised,
+    ):
+        pool.run(GOOD)
+    assert raised.value.hint == "restore them, or begin a new search"
 
 
 def test_a_pool_without_workers_is_refused():
