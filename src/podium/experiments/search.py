@@ -154,7 +154,7 @@ def work_on(
         if means.is_validating:
             warn_of_ranking(listener, search.rank(means.workers))
         search.work(budget)
-        if means.is_validating:
+        if means.is_validating and search.tally.accepted:
             listener.status("choosing the winner on other seeds, and validating it ...")
         search.conclude()
         summary, best = search.progress().summary(), search.best

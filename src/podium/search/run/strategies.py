@@ -28,7 +28,7 @@ def check_strategies(names: Sequence[str]) -> None:
     """Refuses names that no strategy has."""
     for name in names:
         if name not in STRATEGIES:
-            raise UnknownName.among("arm", name, STRATEGIES)
+            raise UnknownName.among("strategy", name, STRATEGIES)
 
 
 def plan_of(arm: str, base: RunPlan) -> RunPlan:
