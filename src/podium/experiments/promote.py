@@ -64,6 +64,13 @@ class PromotionRequest:
     incumbent: str = "fgd"
     jobs: int = 0  # threads and workers of controls; 0: one per core
 
+    def __post_init__(self) -> None:
+        if {"/", "\\"} & set(self.name) or self.name.startswith("."):
+            raise UsageError(
+                f"{self.name!r} is not a name for a policy", where="flag --name",
+                hint="use letters, digits and dashes; --to names the folder",
+            )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Controlled:

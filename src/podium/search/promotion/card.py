@@ -224,6 +224,7 @@ def _listed(words: Sequence[str]) -> str:
 
 def _origin(card: Card) -> str:
     told = card.provenance
+    generations = "generation" if told.ancestry == 1 else "generations"
     facts = [
         f"run {told.run}" if told.run is not None else "",
         f"candidate {told.candidate}" if told.candidate is not None else "",
@@ -232,7 +233,7 @@ def _origin(card: Card) -> str:
         f"{told.evaluations:,} evaluations" if told.evaluations is not None else "",
         f"{told.seconds:,.0f} s" if told.seconds is not None else "",
         f"{told.spend_usd:.2f} USD" if told.spend_usd is not None else "",
-        f"{told.ancestry} generation{'' if told.ancestry == 1 else 's'} from {told.ancestor or 'a first program'}"
+        f"{told.ancestry} {generations} from {told.ancestor or 'a first program'}"
         if told.ancestry is not None
         else "",
     ]
