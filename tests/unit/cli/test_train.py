@@ -207,3 +207,11 @@ def test_other_names_of_policies_are_understood():
     assert load("binpack").summary == load("compact").summary
     assert load("spread").name == "spread"
     assert load("spread").summary == load("worst-fit").summary
+
+
+@pytest.mark.parametrize("seeds", ["42-51", "1000-1003", "3000,2000"])
+def test_ablations_are_measured_on_unseen_seeds_alone(run, seeds):
+    refused = run("train", "ablate", "no-hold", "--episodes", 1, "--seeds", seeds)
+    assert refused.exit_code == 2
+    assert "flag --seeds" in refused.stderr
+    assert "3000 to 9999" in refused.stderr
