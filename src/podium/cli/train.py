@@ -249,6 +249,7 @@ def _train(
 
 
 def _request(algorithm: Algorithm, new: NewOptions, limits: LimitOptions) -> TrainingRequest:
+    from podium.errors import PodiumError
     from podium.experiments import train as training
     from podium.rl.configuration import (
         algorithm_named,
@@ -260,8 +261,11 @@ def _request(algorithm: Algorithm, new: NewOptions, limits: LimitOptions) -> Tra
         configuration = algorithm_named(algorithm).Configuration()
     else:
         configuration = read_configuration(algorithm, new.config)
-    with blaming("flag --set"):
+    try:
         configuration = with_changes(configuration, new.changes or [])
+    except PodiumError as error:
+        error.where = ", ".join(filter(None, ("flag --set", error.where)))
+        raise
     request = training.TrainingRequest(algorithm, configuration, new.seed)
     with blaming("flags of the limits"):
         return training.changed(request, limits.changes())

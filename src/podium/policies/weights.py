@@ -154,6 +154,9 @@ def unpacked(path: Path, content: bytes, most_bytes: int) -> dict[str, npt.NDArr
     try:
         # Pickled objects would be programs, and weights come from anywhere.
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
+            found = {key: archive[key] for key in archive.files}
     except Exception as error:
         raise InputError.at(path, f"not weights that NumPy can read: {error}") from error
+    for key in (key for key, each in found.items() if not isinstance(each, np.ndarray)):
+        raise InputError.at(path, f"not weights that NumPy can read: {excerpt(key)} is no array")
+    return found

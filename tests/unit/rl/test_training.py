@@ -325,3 +325,11 @@ def test_a_disk_that_fills_up_later_is_blamed_on_the_figures(tmp_path, small_fil
     with pytest.raises(MissingError, match="no space left") as caught:
         training.run()
     assert caught.value.where == str(tmp_path / FIGURES)
+
+
+def test_what_a_killed_process_left_half_written_is_tidied(tmp_path):
+    train(tmp_path)
+    left = tmp_path / ".checkpoint-000000041.npz.123.partial"
+    left.write_bytes(b"half")
+    train(tmp_path, episodes=45)
+    assert not left.exists()
