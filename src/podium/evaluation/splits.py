@@ -31,7 +31,7 @@ EPISODES = range(10_000, 12_048)
 it keep their plans laid out."""
 
 SEEN = (range(FIRST_SEED, VALIDATION.stop), EPISODES)
-"""What policies are trained, chosen or validated on; beyond it nothing has been learned by heart."""
+"""What policies are trained, chosen or validated on; nothing knows other seeds by heart."""
 
 HELD_OUT = (PUBLISHED, SELECTION, VALIDATION)
 """What nothing is trained on."""

@@ -67,9 +67,9 @@ class FigureRecords:
     def _kept_until(self, iteration: int) -> IO[str]:
         """Opens the figures for more of them, without those of later iterations."""
         rows = [row for row in read_figures(self._path) if row["iteration"] <= iteration]
-        with drafted(self._path) as draft:  # a full disk must not cost what was recorded before
-            with _writer(draft, os.O_CREAT | os.O_TRUNC) as file:
-                file.writelines(json.dumps(row) + "\n" for row in rows)
+        # A full disk must not cost what was recorded before.
+        with drafted(self._path) as draft, _writer(draft, os.O_CREAT | os.O_TRUNC) as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
         with in_words(self._path):
             return _writer(self._path, os.O_APPEND)
 
