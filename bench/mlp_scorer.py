@@ -5,6 +5,7 @@ PODIUM_TRACES or --folder names the folder of the original files (podium traces 
 python bench/mlp_scorer.py                                      # the six traces
 python bench/mlp_scorer.py --traces openb:multigpu30 openb:multigpu40 openb:multigpu50
 python bench/mlp_scorer.py --perturbed --seeds 3
+python bench/mlp_scorer.py --traces openb:default --cluster small.csv
 python bench/mlp_scorer.py --replay --nodes 400                 # pods come and go
 """
 
@@ -55,7 +56,7 @@ def main() -> None:
     for name in options.traces or (TIMED if options.replay else SIX):
         case = Case(
             name, options.nodes, pods_of(name, options), is_perturbed=options.perturbed,
-            folder=options.folder,
+            folder=options.folder, cluster=options.cluster,
         )  # fmt: skip
         found = (replayed if options.replay else inflated)(policies, case, seeds)
         print(f"\n{case.title}")
@@ -75,6 +76,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--others", nargs="+", default=["fgd", "fed-gpu", "usable-gpu"])
     parser.add_argument("--traces", nargs="+")
     parser.add_argument("--nodes", type=int)
+    parser.add_argument("--cluster", default="", help="nodes of another trace or file")
     parser.add_argument("--folder", default=os.environ.get("PODIUM_TRACES", ""))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)

@@ -187,6 +187,7 @@ def ablate(
 ) -> None:
     """Trains PPO without one of its parts at a time and compares the results."""
     from podium.errors import UnknownName
+    from podium.evaluation.splits import check_unseen
     from podium.experiments.compare import read_seeds
     from podium.rl.ppo import ablation
 
@@ -194,7 +195,9 @@ def ablate(
     for name in names or ():
         if name not in ablation.ablations():
             raise UnknownName.among("ablation", name, ablation.ablations(), where="ABLATION")
-    request = _request("ppo", new, limits)
+    request, measured = _request("ppo", new, limits), read_seeds(seeds)
+    with blaming("flag --seeds"):
+        check_unseen(measured)
     rhythm = Rhythm()
 
     def show(name: str, progress: TrainingProgress) -> None:
@@ -203,7 +206,7 @@ def ablate(
 
     found = ablation.ablate(
         request.configuration, request.seed, request.device, names=names,
-        seeds=read_seeds(seeds), listener=show,
+        seeds=measured, listener=show,
     )  # fmt: skip
     if is_json:
         print_json(found)
@@ -246,6 +249,7 @@ def _train(
 
 
 def _request(algorithm: Algorithm, new: NewOptions, limits: LimitOptions) -> TrainingRequest:
+    from podium.errors import PodiumError
     from podium.experiments import train as training
     from podium.rl.configuration import (
         algorithm_named,
@@ -257,8 +261,11 @@ def _request(algorithm: Algorithm, new: NewOptions, limits: LimitOptions) -> Tra
         configuration = algorithm_named(algorithm).Configuration()
     else:
         configuration = read_configuration(algorithm, new.config)
-    with blaming("flag --set"):
+    try:
         configuration = with_changes(configuration, new.changes or [])
+    except PodiumError as error:
+        error.where = ", ".join(filter(None, ("flag --set", error.where)))
+        raise
     request = training.TrainingRequest(algorithm, configuration, new.seed)
     with blaming("flags of the limits"):
         return training.changed(request, limits.changes())

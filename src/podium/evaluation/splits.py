@@ -6,6 +6,7 @@ or reinforcement learning, asks here first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +25,13 @@ VALIDATION = range(2000, 2020)
 
 PUBLISHED = range(42, 52)
 """The seeds of published experiments: results on them are reported, and decide nothing."""
+
+EPISODES = range(10_000, 12_048)
+"""Episodes of PPO are drawn with these, a power of two of them: environments whose number divides
+it keep their plans laid out."""
+
+SEEN = (range(FIRST_SEED, VALIDATION.stop), EPISODES)
+"""What policies are trained, chosen or validated on; nothing knows other seeds by heart."""
 
 HELD_OUT = (PUBLISHED, SELECTION, VALIDATION)
 """What nothing is trained on."""
@@ -46,6 +54,24 @@ def check_seed(seed: int, purpose: Purpose) -> None:
             f"seed {seed} is held out for selection, validation or tests",
             hint=f"train on seeds from {FIRST_SEED} to {SELECTION.start - 1}",
         )
+
+
+def seen(seeds: Iterable[int]) -> list[int]:
+    """Lists those of the seeds that policies are trained or chosen on.
+
+    >>> seen([42, 1003, 2000, 3000, 10_000])
+    [1003, 2000, 10000]
+    """
+    return [seed for seed in seeds if any(seed in each for each in SEEN)]
+
+
+def check_unseen(seeds: Sequence[int]) -> None:
+    """Refuses to compare trainings on seeds that they have seen, or on published ones."""
+    hint = f"measure on seeds from 3000 to {EPISODES.start - 1}"
+    for seed in seen(seeds):
+        raise UsageError(f"seed {seed} is one that policies are trained or chosen on", hint=hint)
+    for seed in (each for each in seeds if each in PUBLISHED):
+        raise UsageError(f"seed {seed} is held out for results that decide nothing", hint=hint)
 
 
 def validation_seed(training_seed: int) -> int:

@@ -72,7 +72,13 @@ def evaluate(
 ) -> tuple[SettingTrial, ...]:
     """Runs all policies on every seed of every setting, and sets them side by side."""
     from podium.evaluation.comparison import leads_of
+    from podium.evaluation.splits import seen
 
+    if known := seen(request.seeds):
+        listener.note(
+            f"policies are trained or chosen on {_seeds_of(known)}: one that knows them by heart "
+            f"looks better than it is; {UNSEEN_SEEDS} are unseen"
+        )
     found = []
     for protocol in request.protocols:
         own, drawn = _setting(settings, inputs, protocol, request.seeds[0])
@@ -85,6 +91,10 @@ def evaluate(
         leads = {each.name: leads_of(each.name, compared.runs, metric) for each in request.policies}
         found.append(SettingTrial(protocol, compared, leads))
     return tuple(found)
+
+
+def _seeds_of(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" + (f" and {len(seeds) - 1} others of these" if seeds[1:] else "")
 
 
 def _setting(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from podium.policies import Policy
     from podium.rl.configuration import Device
     from podium.rl.learner import Trained
-    from podium.rl.training import Limits, TrainingEnd, TrainingProgress
+    from podium.rl.training import Limits, Training, TrainingEnd, TrainingProgress
     from podium.settings import Settings
     from podium.store import RunRecord, Store
 
@@ -155,7 +155,8 @@ def train_in_passing(request: TrainingRequest, listener: Listener = SILENT) -> T
     """Trains in a temporary folder; only the outcome stays."""
     with tempfile.TemporaryDirectory(prefix="podium-train-") as name:
         desk = _Desk(Path(name), _digest_of(request.as_object()))
-        end, rows = _session(request, desk, listener, lambda: False, lambda _end: None)
+        end = _prepared(request, desk, listener, lambda: False, lambda _end: None).run()
+        rows = _figures_in(desk)
     summary = summary_of(request, end.progress)
     return TrainingOutcome("", "", end.ending, end.is_complete, summary, end.best, rows)
 
@@ -204,12 +205,15 @@ def work_on(
     keeper = _Keeper(store, record, request)
     folder.lock()
     try:
+        listener.status(f"run {record.id} in {record.folder}")
+        for suffix in (".npz", ".json"):  # before hours are spent on what is kept there
+            _own_file(folder.path / f"{BEST}{suffix}")
+        desk = _Desk(folder.path, _digest_of(folder.read(PLAN, PLAN_VERSION)))
+        # A run that is refused here stays what it was.
+        training = _prepared(request, desk, listener, is_stopped, keeper)
         with session(store.runs, record.id, (KeyboardInterrupt, Cancelled)):
-            listener.status(f"run {record.id} in {record.folder}")
-            for suffix in (".npz", ".json"):  # before hours are spent on what is kept there
-                _own_file(folder.path / f"{BEST}{suffix}")
-            desk = _Desk(folder.path, _digest_of(folder.read(PLAN, PLAN_VERSION)))
-            end, rows = _session(request, desk, listener, is_stopped, keeper)
+            end = training.run()
+            rows = _figures_in(desk)
             keeper.keep(end.progress, end.best)
             _require_complete(end)
     except (KeyboardInterrupt, Cancelled):
@@ -237,12 +241,19 @@ def _digest_of(plan: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def _session(
+def _figures_in(desk: _Desk) -> list[dict[str, Any]]:
+    from podium.rl.records import FIGURES, read_figures
+
+    return read_figures(desk.folder / FIGURES)
+
+
+def _prepared(
     request: TrainingRequest, desk: _Desk, listener: Listener, is_stopped: Stopper,
     heard: Callable[[TrainingProgress], None],
-) -> tuple[TrainingEnd, list[dict[str, Any]]]:  # fmt: skip
+) -> Training:  # fmt: skip
+    """Makes the learner and takes up the last checkpoint."""
     from podium.rl.configuration import algorithm_named
-    from podium.rl.records import FIGURES, has_tensorboard, read_figures
+    from podium.rl.records import has_tensorboard
     from podium.rl.training import Hooks, Training
 
     announce_compilation(listener)
@@ -263,7 +274,7 @@ def _session(
     training = Training(learner, judge, desk.folder, limits, hooks, desk.plan_digest)
     if isinstance(heard, _Keeper):
         heard.best = training.best
-    return training.run(), read_figures(desk.folder / FIGURES)
+    return training
 
 
 def _require_complete(end: TrainingEnd) -> None:

@@ -31,6 +31,8 @@ LARGEST_BYTES = 256 << 20
 """Bytes of a file of weights, packed or unpacked."""
 
 MOST_ARRAYS = 10_000
+LARGEST_WEIGHT = 1e6
+"""Weights of nets are far below it; beyond it sums of their products are no numbers any more."""
 
 _KINDS = {"f": "f", "i": "iu"}
 """The kinds of arrays that are taken for one of floats, and for one of whole numbers."""
@@ -82,6 +84,21 @@ def finite_array(
         message = f"a number of the array {name} is not a finite number of the type {wanted}"
         raise InputError(message, where=where, hint=TRAIN_AGAIN)
     return taken
+
+
+def net_array(
+    weights: Weights, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike
+) -> npt.NDArray[Any]:
+    """Returns an array of a net: numbers of this type that can be reckoned with.
+
+    Raises:
+        InputError: as `finite_array`, or a number is absurdly large.
+    """
+    found = finite_array(weights.arrays, name, shape, dtype, weights.name)
+    if found.size and np.abs(found).max() > LARGEST_WEIGHT:
+        message = f"a number of the array {name} is beyond {LARGEST_WEIGHT:,.0f}"
+        raise InputError(message, where=weights.name, hint=TRAIN_AGAIN)
+    return found
 
 
 def _of(module: str) -> Callable[[Weights], Policy]:
@@ -154,6 +171,9 @@ def unpacked(path: Path, content: bytes, most_bytes: int) -> dict[str, npt.NDArr
     try:
         # Pickled objects would be programs, and weights come from anywhere.
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
+            found = {key: archive[key] for key in archive.files}
     except Exception as error:
         raise InputError.at(path, f"not weights that NumPy can read: {error}") from error
+    for key in (key for key, each in found.items() if not isinstance(each, np.ndarray)):
+        raise InputError.at(path, f"not weights that NumPy can read: {excerpt(key)} is no array")
+    return found

@@ -16,7 +16,7 @@ from typing import IO, Any, Self
 
 from podium.errors import InputError
 from podium.files.bounded import open_regular, too_large
-from podium.files.draft import unwritable
+from podium.files.draft import drafted, in_words
 
 FIGURES = "figures.jsonl"
 TENSORBOARD = "tensorboard"
@@ -40,36 +40,43 @@ class FigureRecords:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        self._file.close()
+        with in_words(self._path):
+            self._file.close()
         if self._board is not None:
             self._board.close()
 
     def add(self, iteration: int, episodes: int, kind: str, figures: Mapping[str, float]) -> None:
-        """Records the figures of an iteration."""
-        row = {"iteration": iteration, "episodes": episodes, "kind": kind, **figures}
-        self._file.write(json.dumps(row) + "\n")
+        """Records the figures of an iteration; `episodes` counts all that were played until then.
+
+        A learner's own figure of that name counts those of its last iteration.
+        """
+        head = {"iteration": iteration, "episodes": episodes, "kind": kind}
+        with in_words(self._path):
+            self._file.write(json.dumps({**head, **figures, **head}) + "\n")
         if self._board is not None:
             for name, value in figures.items():
                 self._board.add_scalar(f"{kind}/{name}", value, episodes)
 
     def flush(self) -> None:
         """Hands everything to the system."""
-        self._file.flush()
+        with in_words(self._path):
+            self._file.flush()
         if self._board is not None:
             self._board.flush()
 
     def _kept_until(self, iteration: int) -> IO[str]:
         """Opens the figures for more of them, without those of later iterations."""
         rows = [row for row in read_figures(self._path) if row["iteration"] <= iteration]
-        try:
-            handle = open_regular(self._path, os.O_WRONLY | os.O_CREAT)
-        except OSError as error:
-            raise unwritable(str(self._path), error) from error
-        file = os.fdopen(handle, "w", encoding="utf-8")
-        file.truncate(0)
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-        file.flush()
-        return file
+        # A full disk must not cost what was recorded before.
+        with drafted(self._path) as draft, _writer(draft, os.O_CREAT | os.O_TRUNC) as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+        with in_words(self._path):
+            return _writer(self._path, os.O_APPEND)
+
+
+def _writer(path: Path, flags: int) -> IO[str]:
+    """Opens a file that is no link for writing."""
+    return os.fdopen(open_regular(path, os.O_WRONLY | flags), "a", encoding="utf-8")
 
 
 def read_figures(path: Path) -> list[dict[str, Any]]:

@@ -150,6 +150,8 @@ class Training:
         self._figures: Mapping[str, float] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._checkpoints.newest(self._take_up, self._hooks.note)
+        for draft in folder.glob(".*.partial"):  # of a process that was killed while it wrote
+            draft.unlink(missing_ok=True)
         self._records = FigureRecords(folder, self._tally.iterations, self._tally.episodes)
 
     def run(self) -> TrainingEnd:

@@ -60,3 +60,11 @@ def test_what_cannot_be_evaluated_is_refused(run, arguments, told):
     refused = run(*arguments)
     assert refused.exit_code in (2, 3)
     assert told in refused.stderr
+
+
+def test_seeds_that_policies_know_are_named(run):
+    asked = ("fgd", "--against", "spread", "--nodes", 8, "--protocol", "rounds", "--seeds")
+    told = run(*asked, "1000-1001")
+    assert told.exit_code == 0
+    assert "trained or chosen on seed 1000 and 1 others" in " ".join(told.stderr.split())
+    assert "trained or chosen" not in run(*asked, "3000").stderr

@@ -207,3 +207,35 @@ def test_other_names_of_policies_are_understood():
     assert load("binpack").summary == load("compact").summary
     assert load("spread").name == "spread"
     assert load("spread").summary == load("worst-fit").summary
+
+
+@pytest.mark.parametrize("seeds", ["42-51", "1000-1003", "3000,2000"])
+def test_ablations_are_measured_on_unseen_seeds_alone(run, seeds):
+    refused = run("train", "ablate", "no-hold", "--episodes", 1, "--seeds", seeds)
+    assert refused.exit_code == 2
+    assert "flag --seeds" in refused.stderr
+    assert "3000 to 9999" in refused.stderr
+
+
+def test_a_refused_resume_leaves_the_run_as_it_was(run, trained):
+    folder = Path(trained()["folder"])
+    for path in folder.glob("checkpoint-*.npz"):
+        path.write_bytes(b"")
+    assert run("train", "resume", "first", "--episodes", 20).exit_code == 2
+    (listed,) = json.loads(run("runs", "list", "--json").stdout)
+    assert listed["status"] == "finished"
+
+
+@pytest.mark.parametrize("change", ["foo.bar=1", "state.foo=1", 'state.resources=["gpu", "gpu"]'])
+def test_a_change_that_cannot_be_is_blamed_on_its_flag(run, change):
+    refused = run("train", "qtable", "--set", change)
+    assert refused.exit_code == 2
+    assert "flag --set" in refused.stderr
+
+
+def test_a_resource_that_is_there_twice_is_found_in_the_file(run):
+    Path("twice.toml").write_text('[state]\nresources = ["gpu", "gpu"]\n')
+    refused = run("train", "qtable", "--config", "twice.toml")
+    assert "twice.toml" in refused.stderr
+    assert "line 2" in refused.stderr
+    assert "each resource once" in refused.stderr

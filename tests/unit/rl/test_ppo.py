@@ -19,13 +19,13 @@ from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, P
 from podium.policies.weights import write_weights
 from podium.rl.configuration import as_object, configuration_of, create_config, template
 from podium.rl.environment.placement import Placement
-from podium.rl.ppo import network
+from podium.rl.ppo import ablation, network
 from podium.rl.ppo.ablation import WHOLE, ablate, ablations, without
 from podium.rl.ppo.algorithm import Configuration, make_judge, make_learner, make_world
 from podium.rl.ppo.judging import figures_of_run, played, policy_of_trained
 from podium.rl.ppo.learner import ROUNDS_LEFT
 from podium.rl.ppo.network import CRITIC, IMPOSSIBLE, Observations, first_parameters, forward
-from podium.rl.ppo.update import advantages_of
+from podium.rl.ppo.update import act, advantages_of, imitate, update, values_of
 
 SMALL = {
     "cluster": {"nodes": 4},
@@ -265,6 +265,33 @@ def test_ablations_are_compared_on_the_same_seeds():
     assert rows[1].holds_per_pod == 0
     points = 100 * (rows[1].gpu_allocation - rows[0].gpu_allocation)
     assert rows[1].difference.mean == pytest.approx(points)
+
+
+def test_no_ablation_pays_for_compiling_within_its_minutes(monkeypatch):
+    jitted, counts = (act, imitate, update, values_of), []
+
+    class Counted(ablation.Training):
+        def run(self):
+            before = [each._cache_size() for each in jitted]
+            end = super().run()
+            counts.append((before, [each._cache_size() for each in jitted]))
+            return end
+
+    jax.clear_caches()
+    monkeypatch.setattr(ablation, "Training", Counted)
+    own = small(
+        warm_start={"teacher": "fed-gpu", "epochs": 1}, training={"episodes": 0, "minutes": 1e-6}
+    )
+    ablate(own, 1, "cpu", names=["no-look-ahead"], seeds=[3000])
+    assert len(counts) == 2
+    for before, after in counts:
+        assert min(before) > 0
+        assert before == after
+
+
+def test_ablations_are_not_measured_on_training_seeds():
+    with pytest.raises(PodiumError, match="seed 10000 is one that policies are trained"):
+        ablate(small(), 1, "cpu", names=["no-hold"], seeds=[10_000])
 
 
 def test_the_template_describes_every_key_and_is_read_back():

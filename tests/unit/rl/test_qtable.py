@@ -313,3 +313,22 @@ def test_a_table_with_a_hole_is_refused():
 def test_facts_name_what_the_table_is_about():
     table = Table(Condensing(), "compact", np.zeros((0, 7), np.int16), _worths(0, 3), Care())
     assert facts_of(table)["resources"] == ["memory"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("spreads", -1.0), ("values", 1e308), ("spreads", 1e308), ("visits", -1)]
+)
+def test_worths_that_nobody_can_reckon_with_are_refused(name, value):
+    table = Table(Condensing(), "compact", np.zeros((1, 7), np.int16), _worths(1, 3), Care())
+    known = {"keys": table.keys, "values": table.worths.values, "visits": table.worths.visits,
+             "spreads": table.worths.spreads}  # fmt: skip
+    assert make(Weights("mine", known, facts_of(table)))
+    wrong = {**known, name: np.full_like(known[name], value)}
+    with pytest.raises(InputError, match="out of range"):
+        make(Weights("mine", wrong, facts_of(table)))
+
+
+def test_a_table_that_knows_too_little_says_so_and_shows_none():
+    table = Table(Condensing(), "compact", np.ones((1, 7), np.int16), _worths(1, 3), Care())
+    assert "no node was tried" in table.sheet()
+    assert "free of nodes" not in table.sheet()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from podium.errors import InputError
+from podium.errors import InputError, MissingError
 from podium.rl.checkpoints import Checkpoint, Checkpoints
 from podium.rl.learner import Trained, like, random_state, restored_generator
 from podium.rl.records import FIGURES, TENSORBOARD, read_figures
@@ -280,3 +281,55 @@ def test_lines_that_are_no_text_are_left_out(tmp_path):
     file = tmp_path / FIGURES
     file.write_bytes(b'{"iteration": 1}\n{"iteration": 2, "a": "\xff"}\n' + b"[" * 100_000)
     assert read_figures(file) == [{"iteration": 1}]
+
+
+class Group(Walker):
+    """Plays ten episodes in every iteration, and says so."""
+
+    def iterate(self):
+        return {**super().iterate(), "episodes": 10}
+
+
+def test_figures_count_all_episodes_that_were_played(tmp_path):
+    Training(Group(), judge, tmp_path, Limits(30, save_interval=10)).run()
+    rows = read_figures(tmp_path / FIGURES)
+    for kind in ("training", "validation"):
+        assert [row["episodes"] for row in rows if row["kind"] == kind] == [10, 20, 30]
+
+
+@pytest.fixture
+def small_files():
+    """Lets no file grow beyond a size, as a full disk would not."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_costs_no_figure_that_was_recorded(tmp_path, small_files):
+    train(tmp_path)
+    figures = tmp_path / FIGURES
+    before = figures.read_bytes()
+    small_files(len(before) // 2)
+    with pytest.raises(MissingError, match="no space left") as caught:
+        train(tmp_path, episodes=50)
+    assert caught.value.where == str(figures)
+    assert figures.read_bytes() == before
+    assert not list(tmp_path.glob(".*.partial"))
+
+
+def test_a_disk_that_fills_up_later_is_blamed_on_the_figures(tmp_path, small_files):
+    train(tmp_path)
+    size = (tmp_path / FIGURES).stat().st_size
+    training = Training(Walker(), judge, tmp_path, Limits(50, save_interval=5))
+    small_files(size + 10)
+    with pytest.raises(MissingError, match="no space left") as caught:
+        training.run()
+    assert caught.value.where == str(tmp_path / FIGURES)
+
+
+def test_what_a_killed_process_left_half_written_is_tidied(tmp_path):
+    train(tmp_path)
+    left = tmp_path / ".checkpoint-000000041.npz.123.partial"
+    left.write_bytes(b"half")
+    train(tmp_path, episodes=45)
+    assert not left.exists()

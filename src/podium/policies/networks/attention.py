@@ -20,7 +20,7 @@ from podium.policies.networks.features import CONTEXT_FEATURES, NODE_FEATURES, P
 from podium.policies.networks.observation import Observer
 from podium.policies.policy import ClusterPolicy
 from podium.policies.session import HOLD, Situation
-from podium.policies.weights import TRAIN_AGAIN, Weights, finite_array
+from podium.policies.weights import TRAIN_AGAIN, Weights, net_array
 
 Floats = npt.NDArray[np.float32]
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -194,10 +194,7 @@ def _checked(weights: Weights, attention: str) -> Arrays:
     width = _size(weights, "pod_b", 1, MOST_WIDTH)
     heads = _size(weights, "key_w", 3, MOST_HEADS) if attention != "none" else 0
     shapes = network_shapes(width, heads, attention)
-    return {
-        name: finite_array(weights.arrays, name, shape, np.float32, weights.name)
-        for name, shape in shapes.items()
-    }
+    return {name: net_array(weights, name, shape, np.float32) for name, shape in shapes.items()}
 
 
 def _size(weights: Weights, name: str, dimensions: int, most: int) -> int:

@@ -29,7 +29,7 @@ from podium.policies.networks.demand import (
     demand_of,
 )
 from podium.policies.policy import PairPolicy, from_trusted_function
-from podium.policies.weights import Weights, finite_array
+from podium.policies.weights import Weights, net_array
 
 Array = npt.NDArray[np.float64]
 
@@ -362,10 +362,7 @@ def make(weights: Weights) -> PairPolicy:
             "the weights are not those of this net", where=weights.name,
             hint=f"it has {NUM_FEATURES} features; train it again with this release",
         )  # fmt: skip
-    arrays = {
-        name: finite_array(given, name, shape, np.float64, weights.name)
-        for name, shape in wanted.items()
-    }
+    arrays = {name: net_array(weights, name, shape, np.float64) for name, shape in wanted.items()}
     text = described(arrays)
     if typical is not None:
         arrays[TYPICAL] = _checked(typical, weights.name)

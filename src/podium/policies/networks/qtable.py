@@ -32,6 +32,8 @@ MOST_AHEAD = 64
 MOST_NODES = 10_000
 MOST_STATES = 100_000_000
 MOST_VISITS = 2**53
+LARGEST_WORTH = 1e100
+"""Beyond it differences and squares of worths are no numbers any more."""
 EMPTY = 0.05
 """A node counts as empty up to this used share."""
 
@@ -227,13 +229,25 @@ class Table:
         totals = self.worths.visits.sum(axis=1)
         has_choice = self.keys[:, self.keys.shape[1] - self.nodes :].sum(axis=1) > 1
         places = [f"node {i + 1}" for i in range(self.nodes)]
-        shown = np.argsort(-totals * has_choice, kind="stable")[:most].tolist()
+        most_tried = self.worths.visits.max(axis=1, initial=0)
+        ranked = np.argsort(-totals * has_choice, kind="stable")
+        shown = ranked[most_tried[ranked] >= self.care.least_visits][:most].tolist()
+        if not shown:
+            return f"{self.description}\n\n{self._unknown}"
         rows = [["free of nodes", "pods", "fits", "visits", *places, "hold"]]
         rows += [[*self._state(i), f"{totals[i]:,}", *self._shown_worths(i)] for i in shown]
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
                  for row in rows]  # fmt: skip
         return "\n".join([self.description, "", *lines])
+
+    @property
+    def _unknown(self) -> str:
+        """Says that no worth can be shown, and what would change that."""
+        return (
+            f"no node was tried {self.care.least_visits:,} times in any state, so there is no "
+            "worth to show yet, and every decision is that of the aim; train for more episodes"
+        )
 
     @property
     def description(self) -> str:
@@ -411,7 +425,15 @@ def _read_arrays(
         return finite_array(weights.arrays, name, (states, width), dtype, weights.name)
 
     keys, places = array("keys", of.width(nodes), np.int16), nodes + 1
-    return keys, Worths(
+    found = Worths(
         array("values", places, np.float64), array("visits", places, np.int64),
         array("spreads", places, np.float64),
     )  # fmt: skip
+    is_worth = np.abs(found.values) <= LARGEST_WORTH
+    is_spread = (found.spreads >= 0) & (found.spreads <= LARGEST_WORTH)
+    if not (is_worth & is_spread & (found.visits >= 0)).all():
+        raise InputError(
+            "a worth, a spread or a count of visits is out of range", where=weights.name,
+            hint=TRAIN_AGAIN,
+        )  # fmt: skip
+    return keys, found

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from podium.evaluation.paired import Difference
+from podium.evaluation.splits import check_unseen
 from podium.rl.configuration import Device, configuration_of
 from podium.rl.learner import Trained
 from podium.rl.ppo.algorithm import Configuration, make_judge, make_learner, make_world
@@ -61,11 +62,16 @@ def ablate(
     names: Iterable[str] | None = None, seeds: Iterable[int] = UNSEEN_SEEDS,
     listener: Callable[[str, TrainingProgress], None] = lambda _name, _progress: None,
 ) -> list[AblationRow]:  # fmt: skip
-    """Trains the configuration, and each of its ablations as long; judges all on the same seeds."""
+    """Trains the configuration, and each of its ablations as long; judges all on the same seeds.
+
+    Raises:
+        UsageError: a seed is one that policies are trained or chosen on, or a published one.
+    """
+    seeds = list(seeds)
+    check_unseen(seeds)
     ready = ablations()
     chosen = {WHOLE: configuration}
     chosen |= {name: without(configuration, ready[name]) for name in names or ready}
-    seeds = list(seeds)
     trained = {
         name: _trained(each, seed, device, functools.partial(listener, name))
         for name, each in chosen.items()
@@ -82,11 +88,20 @@ def _trained(
     listener: Callable[[TrainingProgress], None],
 ) -> tuple[Trained, int]:  # fmt: skip
     limits: Limits = configuration.training.limits()
+    if limits.seconds is not None:
+        _warm_up(configuration, seed, device)
     with tempfile.TemporaryDirectory(prefix="podium-ablation-") as folder:
         learner = make_learner(configuration, seed, device)
         hooks = Hooks(listener=listener)
         end = Training(learner, make_judge(configuration), Path(folder), limits, hooks).run()
     return end.best, end.progress.steps
+
+
+def _warm_up(configuration: Configuration, seed: int, device: Device) -> None:
+    """Compiles all that a training runs, lest whoever comes first pay for it within its minutes."""
+    learner = make_learner(configuration, seed, device)
+    learner.iterate()
+    make_judge(configuration)(learner.trained())
 
 
 def _runs(

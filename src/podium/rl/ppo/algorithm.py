@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from podium.evaluation.splits import EPISODES
 from podium.rl.configuration import Device, TrainingSection, Unfit, option
 from podium.rl.learner import Learner, Trained
 from podium.rl.training import SCORE, Judge
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from podium.sim.protocols import Rounds
 
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
-
-TRAINING_SEEDS = range(10_000, 12_048)
-"""A power of two of them: environments whose number divides it keep their plans laid out."""
 
 VALIDATION_SEEDS = range(2000, 2020)
 
@@ -227,7 +225,7 @@ def make_world(configuration: Configuration, nodes: int | None = None) -> World:
     from podium.rl.environment.world import World
 
     draws, protocol = _draws(configuration, nodes), _protocol(configuration)
-    return World(lambda seed: draws[seed % len(draws)](seed), protocol, TRAINING_SEEDS)
+    return World(lambda seed: draws[seed % len(draws)](seed), protocol, EPISODES)
 
 
 def _protocol(configuration: Configuration) -> Rounds:

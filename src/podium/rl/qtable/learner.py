@@ -24,7 +24,7 @@ from podium.policies.networks.qtable import (
     facts_of,
     is_worse,
 )
-from podium.rl.configuration import TrainingSection, option
+from podium.rl.configuration import TrainingSection, Unfit, option
 from podium.rl.learner import Arrays, Trained, count_of, like, random_state, restored_generator
 from podium.rl.qtable.world import World
 from podium.sim import Replay, Setup
@@ -55,6 +55,10 @@ class StateSection:
     look_ahead: int = option(
         1, "Pods in the state: the offered one, and those that come next.", least=1, most=64
     )
+
+    def __post_init__(self) -> None:
+        if len(set(self.resources)) < len(self.resources):
+            raise Unfit("resources", list(self.resources), "each resource once")
 
     def condensing(self) -> Condensing:
         """Returns how states are condensed."""

@@ -1,7 +1,10 @@
 """The MLP scorer as a policy: what it sees of a demand, and that all ways to run it agree."""
 
 import hashlib
+import io
 import json
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +24,7 @@ from podium.policies.networks.mlp import (
     shapes_of_arrays,
     table_of,
 )
+from podium.policies.weights import unpacked
 from podium.sim import Inflation, Setup, simulate
 from podium.testing import check_policy
 from podium.traces import LoadOptions, load_trace
@@ -203,3 +207,19 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path, dtype):
     found["linear"] = np.zeros(found["linear"].shape, dtype)
     with pytest.raises(InputError, match="the array linear holds"):
         load(saved(tmp_path, found))
+
+
+@pytest.mark.parametrize("size", [1e308, -1e15])
+def test_weights_that_nobody_can_reckon_with_are_refused(tmp_path, size):
+    found = arrays()
+    found["hidden"][3, 0] = size
+    with pytest.raises(InputError, match="hidden is beyond 1,000,000"):
+        load(saved(tmp_path, found))
+
+
+def test_a_member_that_is_no_array_is_refused():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as packed:
+        packed.writestr("bias", "hello")
+    with pytest.raises(InputError, match="'bias' is no array"):
+        unpacked(Path("mine.npz"), stream.getvalue(), 1 << 20)
