@@ -48,7 +48,7 @@ def refused(runner, monkeypatch, tmp_path):
         (("promote", "nowhere"), 'run "nowhere"'),
         (("promote", "nowhere", "--to", "no/where"), "at:  flag --to"),
         (("promote", "nowhere", "--to", "/proc"), "at:  /proc"),
-        (("compare", "genetik"), 'arm "genetik"'),
+        (("compare", "genetik"), 'strategy "genetik"'),
         (("compare", "command"), "add --command PROGRAM"),
         (("compare", "--command", "cat"), "--command only applies to the generator command"),
         (("compare", "--model", "m"), "--model is for language models"),
