@@ -45,10 +45,16 @@ def score(pod, node):
 def answer(body):
     """Writes a policy by the prompt alone; every fourth must be corrected."""
     prompt = "".join(message["content"] for message in body["messages"])
-    weight = zlib.crc32(prompt.encode()) % 997 + 1
+    weight = zlib.crc32(prompt.encode()) % 97 + 1  # so that some write the same
     is_wrong = weight % 4 == 0 and "was refused" not in prompt
     text = POLICY.format(weight=weight, field="name" if is_wrong else "cpu_milli")
     return Answer(fenced(text, f"CPU is worth {weight}"))
+
+
+def late(body):
+    """Writes the same, but the answers overtake each other."""
+    told = json.dumps(body["messages"]).encode()
+    return replace(answer(body), hang_s=zlib.crc32(told, 1) % 8 / 10)
 
 
 @pytest.fixture
@@ -144,6 +150,14 @@ def test_a_resumed_search_asks_as_if_it_had_never_stopped(recorded, server, tmp_
     assert json.loads(done.stdout)["tokens"] == told["tokens"] > half["tokens"]
 
 
+def test_a_search_does_not_depend_on_who_answers_first(recorded, server, tmp_path):
+    given = [server.url if "127.0.0.1" in each else each for each in recorded[2]]
+    server.script = late
+    done = podium(tmp_path, "run", *given, *WHOLE, "--json")
+    assert done.returncode == 0, done.stderr
+    assert rows(tmp_path) == rows(recorded[0])
+
+
 def test_the_budget_ends_a_search_and_more_of_it_goes_on(server, tmp_path):
     given = [*MODELS, "--base-url", server.url, *SMALL, "--evaluations", "5000"]
     done = podium(tmp_path, "run", *given, "--tokens", "30000")
@@ -161,10 +175,11 @@ def test_the_budget_ends_a_search_and_more_of_it_goes_on(server, tmp_path):
     assert f"podium search resume {run_id} --usd N or --tokens N continues" in done.stderr
     status = podium(tmp_path, "status", run_id, "--store", "runs.db", key="")
     assert spend in status.stdout
-    calls = len(server.calls)
     again = podium(tmp_path, "resume", run_id, "--store", "runs.db")
-    assert (again.returncode, len(server.calls)) == (0, calls)
+    assert again.returncode == 0, again.stderr
     assert "the budget is used up" in again.stdout
+    assert server.charged_tokens <= 30_000  # a repair may be short enough
+    calls = len(server.calls)
     more = podium(tmp_path, "resume", run_id, "--store", "runs.db", "--tokens", "45000")
     assert "of 45,000 tokens are spent" in more.stdout
     assert 30_000 - 15_000 < server.charged_tokens <= 45_000

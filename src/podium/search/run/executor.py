@@ -167,7 +167,7 @@ class JudgingExecutor:
 
     def _call(self, task: Task) -> Call:
         # A confined process that was replaced may still have to start.
-        limit_s = self._limits.start_s + self._limits.time_s
+        limit_s = self._limits.start_s + self._limits.clock_s
         return Call(task.number, task.as_object(), limit_s, f"candidate #{task.number}")
 
     def _welcome(self, greeting: Greeting) -> None:

@@ -86,7 +86,8 @@ class Known:
     """Remembers the texts of a run, to refuse those that compute what an earlier one does.
 
     Which are earlier must not depend on who answers first: candidates count in the order of their
-    batches; what models wrote counts beyond its batch once later ones are planned by it.
+    batches; what a model wrote counts once later ones are planned by it, so that two models that
+    write the same at the same time are both heard.
     """
 
     plan: RunPlan
@@ -109,8 +110,7 @@ class Known:
 
     def _is_earlier(self, place: tuple[int, bool, int], row: CandidateRecord) -> bool:
         batch, is_prompted, _ = place
-        is_here = batch == row.batch
-        is_heard = not is_prompted or is_here or batch + self.plan.pipeline.lag < row.batch
+        is_heard = not is_prompted or batch + self.plan.pipeline.lag < row.batch
         return is_heard and place < _place(row)
 
 

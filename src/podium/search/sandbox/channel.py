@@ -62,19 +62,27 @@ class Channel:
             raise ChannelClosed from error
 
     def receive(self, deadline: float | None = None) -> dict[str, Any]:
-        """Receives one message; a deadline is a time of the monotonic clock."""
-        (length,) = HEAD.unpack(self._take(HEAD.size, deadline))
+        """Receives one message; a deadline is a time of the monotonic clock.
+
+        Whoever comes too early may come again: what has arrived of a message is kept.
+        """
+        self._await(HEAD.size, deadline)
+        (length,) = HEAD.unpack_from(self._read)
         if length > LONGEST:
             raise ChannelGarbled(f"a message of {length:,} bytes")
+        end = HEAD.size + length
+        self._await(end, deadline)
+        body, self._read = self._read[HEAD.size : end], self._read[end:]
         try:
-            message = json.loads(self._take(length, deadline))
+            message = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise ChannelGarbled("a message that is not JSON") from error
         if not isinstance(message, dict):
             raise ChannelGarbled("a message that is not an object")
         return message
 
-    def _take(self, count: int, deadline: float | None) -> bytes:
+    def _await(self, count: int, deadline: float | None) -> None:
+        """Reads until so many bytes are there."""
         while len(self._read) < count:
             if deadline is not None:
                 left = deadline - time.monotonic()
@@ -85,5 +93,3 @@ class Channel:
             if not part:
                 raise ChannelClosed
             self._read += part
-        taken, self._read = self._read[:count], self._read[count:]
-        return taken

@@ -24,7 +24,7 @@ from podium.search.sandbox.channel import (
     ChannelGarbled,
     ChannelTimeout,
 )
-from podium.search.sandbox.limits import Limits
+from podium.search.sandbox.limits import CLOCK_FACTOR, Limits
 from podium.search.sandbox.report import WorkerReport
 
 Report = TypeVar("Report", bound=WorkerReport)
@@ -125,12 +125,11 @@ class Worker:
 
     def ask(self, request: dict[str, Any], report: Report, time_s: float, short_s: float) -> Report:
         """Has one request served; whatever happens to the process, the report comes back."""
-        began = time.monotonic()
-        deadline, short = began + time_s, began + min(time_s, short_s)
+        spent = _Spent(self.pid)
         self.served += 1
         try:
             with self._using:
-                self._talk({**request, "time_s": time_s}, report, deadline, short)
+                self._talk({**request, "time_s": time_s}, report, spent, min(time_s, short_s))
         except ChannelTimeout:
             limit_s = short_s if report.is_short else time_s
             report.reason = f"did not finish within {limit_s:g} s; is there an endless loop?"
@@ -140,18 +139,26 @@ class Worker:
             report.reason = self._cause_of_death()
             sent = self._signal()
             report.killed_by = "" if sent in _OWN_DOING else sent
-        report.seconds = time.monotonic() - began
+        report.seconds = spent.clock_s
         return report
 
     def _talk(
-        self, request: dict[str, Any], report: WorkerReport, deadline: float, short: float
+        self, request: dict[str, Any], report: WorkerReport, spent: _Spent, short_s: float
     ) -> None:
         self._check_open()
         self._channel.send({**request, "memory_mib": self.limits.memory_mib})
         while not report.is_done:
-            reply = report.take(self._channel.receive(short if report.is_short else deadline))
+            limit_s = short_s if report.is_short else request["time_s"]
+            reply = report.take(self._receive(spent, limit_s))
             if reply is not None:
                 self._channel.send(reply)
+
+    def _receive(self, spent: _Spent, limit_s: float) -> dict[str, Any]:
+        """Waits for a message as long as the process may go on."""
+        while (left_s := spent.left_s(limit_s)) > 0:
+            with contextlib.suppress(ChannelTimeout):
+                return self._channel.receive(time.monotonic() + left_s)
+        raise ChannelTimeout
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -224,6 +231,31 @@ def _spawn() -> subprocess.Popen[bytes]:
         # No folder of its own: none can stay behind.
         env=environment, cwd="/", bufsize=0, close_fds=True, start_new_session=True,
     )  # fmt: skip
+
+
+class _Spent:
+    """What a process has used since it was asked.
+
+    Its own processor time counts, so that a busy machine refuses nobody who is fast enough.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._began_s = time.monotonic()
+        self._ticks = _used_ticks(pid)
+
+    @property
+    def clock_s(self) -> float:
+        """Returns how long ago it was asked."""
+        return time.monotonic() - self._began_s
+
+    def left_s(self, limit_s: float) -> float:
+        """Returns for how long it cannot have used up its time, which is 0 once it has."""
+        if self._ticks is None:
+            return max(0.0, limit_s - self.clock_s)
+        ticks = _used_ticks(self._pid) or self._ticks  # nothing is left of one that is gone
+        used_s = (ticks - self._ticks) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, min(limit_s - used_s, CLOCK_FACTOR * limit_s - self.clock_s))
 
 
 def _used_ticks(pid: int) -> int | None:

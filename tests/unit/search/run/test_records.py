@@ -9,7 +9,7 @@ from podium.search.population.archive import IslandSettings
 from podium.search.run.batch import Sample
 from podium.search.run.front import fronts_of
 from podium.search.run.plan import RANDOM
-from podium.search.run.records import judged, problem_of, proposed, refused
+from podium.search.run.records import Known, judged, problem_of, proposed, refused
 from podium.store import open_store
 from support.hostile import GOOD
 from support.searches import PLAN_OF_TESTS, STARTERS, Sittings
@@ -218,3 +218,20 @@ def test_generators_hear_what_became_of_their_candidates(executor, tmp_path):
         assert (gain is None) == (not row.accepted)
         assert cost.calls == 1
     assert search.tally.calls == len(rows)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_who_answers_first_does_not_decide_who_is_a_twin(first):
+    """Of two models that write the same at the same time, both are heard in either order."""
+    lag = PLAN_OF_TESTS.pipeline.lag
+    twins = [replace(row_of(source="llm:small"), number=number) for number in (8, 9)]
+    known = Known(PLAN_OF_TESTS)
+    for row in (twins[first], twins[1 - first]):
+        assert known.problem_of(row) is None
+        known.add(row)
+    later = replace(row_of(source="llm:small"), number=99, batch=4 + lag + 1)
+    assert known.problem_of(later)[0] == "novelty"
+    bred = replace(row_of(), number=9)
+    known = Known(PLAN_OF_TESTS)
+    known.add(replace(bred, number=8))
+    assert known.problem_of(bred)[0] == "novelty"

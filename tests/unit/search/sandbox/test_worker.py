@@ -1,6 +1,7 @@
 import os
 import signal
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from podium.evaluation.cases import Case, TrainingSet
 from podium.search.judging.judge import Judge
 from podium.search.judging.trial_pool import TrialPool
 from podium.search.sandbox import worker as process
-from podium.search.sandbox.limits import Limits
+from podium.search.sandbox.limits import CLOCK_FACTOR, Limits
 from podium.search.sandbox.report import WorkerReport
 from support.forgery import CASE, DONE, KIND, OS, forging, packed
 from support.hostile import GOOD
@@ -40,7 +41,7 @@ def test_a_process_that_never_stops_talking_is_stopped(judge):
     )
     trial = judge.pool.run(text)
     assert not trial.verdict.accepted
-    assert trial.seconds < 10
+    assert trial.seconds < CLOCK_FACTOR * LIMITS.trial_s + 5
     assert judge.pool.run(GOOD).verdict.accepted
 
 
@@ -105,6 +106,32 @@ def test_a_process_that_is_slow_to_start_but_busy_is_waited_for(monkeypatch):
     worker.get_ready()
     assert worker.pid == pid
     worker.close()
+
+
+@needs_proc
+def test_time_in_which_a_process_does_not_run_is_not_the_candidates():
+    limits = replace(LIMITS, trial_s=1.0)
+    with TrialPool(TINY_SET, KIND, 1, limits) as pool:
+        pool.get_ready()
+        (pid,) = pool.processes()
+        os.kill(pid, signal.SIGSTOP)
+        waking = threading.Timer(2.5, os.kill, (pid, signal.SIGCONT))
+        waking.start()
+        trial = pool.run(GOOD)
+        waking.join()
+        assert trial.verdict.accepted, trial.reason
+        assert trial.seconds > limits.trial_s
+        assert pid in pool.processes()
+
+
+@needs_proc
+def test_a_process_that_stands_still_for_ever_is_replaced():
+    with TrialPool(TINY_SET, KIND, 1, replace(LIMITS, trial_s=0.3)) as pool:
+        pool.get_ready()
+        (pid,) = pool.processes()
+        os.kill(pid, signal.SIGSTOP)
+        assert "within 0.3 s" in pool.run(GOOD).reason
+        assert pid not in pool.processes()
 
 
 @pytest.mark.parametrize("name", ["os", "podium.search.judging.handler", "", 7])
