@@ -29,15 +29,18 @@ def kwok(plane):
 
 @contextmanager
 def recording(plane, folder, *arguments):
-    """Records in a process of its own, until the block has stopped it."""
+    """Records in a process of its own, from what there is, until the block has stopped it."""
     environ = clean_environment(folder, KUBECONFIG=str(plane.kubeconfig))
     command = [*PODIUM, "kube", "record", "cluster.jsonl", *arguments]
+    file = folder / "cluster.jsonl"
+    before = file.stat().st_size if file.exists() else 0
     process = subprocess.Popen(
         command, cwd=folder, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     with process:
         try:
             assert "recording into cluster.jsonl" in process.stderr.readline()
+            wait_until(lambda: file.stat().st_size > before)  # the first list is in it
             yield process
         finally:
             process.kill()
