@@ -253,7 +253,7 @@ def table(family: str, found: dict[str, list[Result]]) -> str:
     """Writes a family's figures in percent."""
     lines = [
         f"{family}: {FAMILIES[family].title}",
-        f"{'rule':<20} {'regret, %':>13} {'last 200, %':>14} {'podium less, points':>20}"
+        f"{'rule':<20} {'regret, %':>13} {'last 200, %':>14} {'podium - rule':>20}"
         + ("   fails again, %" if FAMILIES[family].failing else ""),
     ]
     own = found.get(AGENT)

@@ -103,7 +103,7 @@ FAMILIES: dict[str, Plan] = {
     "failing": replace(_PLAIN, title="a job type fails where it should run best", failing=True),
     "wrong_unit": replace(_PLAIN, title="1 % of run times in thousandths", wrong_unit=0.01),
     "missing": replace(
-        _PLAIN, title="a feature that matters is told of 70 % of runs", missing=0.3,
+        _PLAIN, title="a feature that matters is given for 70 % of runs", missing=0.3,
         features="slope",
     ),
     "feature_order": replace(

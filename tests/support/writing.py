@@ -13,7 +13,6 @@ class Writing:
     """Writes what a function says; remembers what it was asked for and what it heard."""
 
     can_repair = True
-    reads_prompts = True
 
     def __init__(self, write, name="command"):
         self.name, self.write = name, write

@@ -162,7 +162,7 @@ def resume(
 def template(
     algorithm: Annotated[Algorithm, typer.Argument(help="qtable, mlp or ppo.")],
 ) -> None:
-    """Prints the configuration of a way to learn: every key, its default and its meaning."""
+    """Prints the configuration of an algorithm: every key, its default and its meaning."""
     from podium.rl.configuration import algorithm_named
     from podium.rl.configuration import template as written
 

@@ -45,7 +45,7 @@ DEVICES = ("cpu", "gpu")
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """Describes a training: the way to learn, its configuration, seed and device."""
+    """Describes a training: the algorithm, its configuration, seed and device."""
 
     algorithm: str
     configuration: Any  # of the algorithm's own type

@@ -61,7 +61,7 @@ class Checkpoints:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # Later ones are none that the training could go on from; they are not counted.
+        # The training cannot resume from later ones; they are not counted.
         for old in [each for each in self._files() if each <= path][:-KEPT]:
             old.unlink(missing_ok=True)
         return path
@@ -105,7 +105,7 @@ class Checkpoints:
             raise  # no fault of the checkpoint
         except Exception as error:  # whatever a file that nothing wrote so leads to
             problem = excerpt(str(error), 200, quote="") or type(error).__name__
-            raise _unusable(path, f"a checkpoint that cannot be taken up: {problem}") from error
+            raise _unusable(path, f"a checkpoint that cannot be resumed: {problem}") from error
         return checkpoint
 
     def _files(self) -> list[Path]:

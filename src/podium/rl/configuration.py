@@ -1,6 +1,6 @@
 """Configurations of trainings: documented TOML, read into frozen dataclasses.
 
-Each way to learn has a package below `podium.rl` with a module `algorithm` that defines
+Each algorithm has a package below `podium.rl` with a module `algorithm` that defines
 
     Configuration                                   a frozen dataclass of sections (dataclasses)
     DEVICES                                         where it can be trained: cpu, gpu
@@ -35,7 +35,7 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 class Algorithm(Protocol):
-    """What the module `algorithm` of a way to learn defines."""
+    """What the module `algorithm` of an algorithm's package defines."""
 
     Configuration: type[Any]
     DEVICES: tuple[Device, ...]
@@ -51,7 +51,7 @@ class Unfit(ValueError):  # noqa: N818 - reads as the sentence it makes
     """A key does not fit others: raised by `__post_init__` of a section or a configuration."""
 
     def __init__(self, key: str, given: Any, wanted: str) -> None:
-        super().__init__(f"{key} is {excerpt(given)}; wanted is {wanted}")
+        super().__init__(f"{key} is {excerpt(given)}; expected {wanted}")
         self.key, self.given, self.wanted = key, given, wanted
 
 
@@ -105,11 +105,6 @@ def option(  # noqa: PLR0913 - all that is said about a key
     return field(default=default, metadata=told)
 
 
-def section(kind: type[Any], **changes: Any) -> Any:
-    """Declares a section of a configuration, with defaults that differ from those of its kind."""
-    return field(default_factory=lambda: kind(**changes))
-
-
 @dataclass(frozen=True, slots=True)
 class TrainingSection:
     """When the training saves, validates and ends."""
@@ -137,9 +132,9 @@ class TrainingSection:
 
 
 def algorithm_named(name: str) -> Algorithm:
-    """Imports a way to learn."""
+    """Imports an algorithm."""
     if name not in ALGORITHMS:
-        raise UnknownName.among("way to learn", name, ALGORITHMS)
+        raise UnknownName.among("algorithm", name, ALGORITHMS)
     return typing.cast("Algorithm", import_module(f"podium.rl.{name}.algorithm"))
 
 

@@ -167,7 +167,7 @@ def test_changes_that_mean_nothing_are_refused(change):
 
 def test_only_known_ways_to_learn_are_imported():
     assert "os" not in ALGORITHMS
-    with pytest.raises(PodiumError, match='unknown way to learn "os"'):
+    with pytest.raises(PodiumError, match='unknown algorithm "os"'):
         algorithm_named("os")
 
 

@@ -119,7 +119,7 @@ def search(  # noqa: PLR0913 - the options of the command
         objective: what to search for instead: a file with `objective(run)`, or such a function.
         trace: what to train on: a name, a file, a loaded trace, or a list of these; families of
             workloads of the embedded profile by default.
-        seeds: training cases of each trace, 8 by default; of each family, 1.
+        seeds: training cases of each trace, 8 by default; of each family, 2.
         nodes: draws so many nodes of a trace's cluster.
         cluster: a name or a file whose nodes are used instead, for traces without nodes.
         load: divides the time between arrivals by this, to learn waiting.

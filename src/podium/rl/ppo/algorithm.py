@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from podium.evaluation.splits import EPISODES
+from podium.evaluation.splits import EPISODES, VALIDATION
 from podium.rl.configuration import Device, TrainingSection, Unfit, option
 from podium.rl.learner import Learner, Trained
 from podium.rl.training import SCORE, Judge
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
-VALIDATION_SEEDS = range(2000, 2020)
 
 MIXED = "mixed"
 """Names, among traces, the workloads of `podium.rl.ppo.mixture`."""
@@ -107,7 +106,7 @@ class EnvironmentSection:
     hold: bool = option(True, "Lets the policy hold pods back.")
     hold_cost: float = option(
         2e-5,
-        "What a hold costs, as a share of the GPUs: pods wait for nothing otherwise.",
+        "What a hold costs, as a share of the GPUs: without it, pods would wait without benefit.",
         least=0,
         most=1,
     )
@@ -264,7 +263,7 @@ def make_learner(configuration: Configuration, seed: int, device: Device) -> Lea
 def make_judge(configuration: Configuration) -> Judge:
     """Makes the judge: GPU allocation of the policy, as it is served, on validation seeds."""
     draws, protocol = _draws(configuration, None), _protocol(configuration)
-    first, size = VALIDATION_SEEDS.start, len(VALIDATION_SEEDS)
+    first, size = VALIDATION.start, len(VALIDATION)
     runs = range(first, first + configuration.validation.runs)
 
     def judge(trained: Trained) -> Mapping[str, float]:

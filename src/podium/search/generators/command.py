@@ -74,7 +74,6 @@ class CommandGenerator:
 
     name = "command"
     can_repair = True
-    reads_prompts = True
 
     def __init__(
         self, settings: CommandSettings, environ: Mapping[str, str],

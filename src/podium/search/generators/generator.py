@@ -86,7 +86,6 @@ class Generator(Protocol):
 
     name: str
     can_repair: bool  # whether a failure is worth sending back
-    reads_prompts: bool  # whether words about a run are of use to it
 
     def propose(self, request: Request) -> Proposal | Spent:
         """Writes one candidate; failures of a service are proposals with a problem."""

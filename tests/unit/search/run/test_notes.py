@@ -158,7 +158,7 @@ def _told(number, _text):
 class _Author:
     """Writes a program with a thought, and now and then one that is refused."""
 
-    name, can_repair, reads_prompts = "command", False, True
+    name, can_repair = "command", False
 
     def __init__(self):
         self.asked = []

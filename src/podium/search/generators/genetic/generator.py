@@ -40,7 +40,6 @@ class GeneticGenerator:
     """Mutates and crosses programs; keeps no state."""
 
     can_repair = False
-    reads_prompts = False
 
     def __init__(
         self,

@@ -21,7 +21,6 @@ class LlmGenerator:
 
     name = "llm"
     can_repair = True
-    reads_prompts = True
 
     def __init__(
         self, settings: LlmSettings, bandit: Bandit, budget: Budget, asking: Asking,
