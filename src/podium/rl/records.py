@@ -9,7 +9,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
+import time
 from collections.abc import Mapping
+from contextlib import ExitStack
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -30,8 +35,12 @@ class FigureRecords:
 
     def __init__(self, folder: Path, iteration: int = 0, episodes: int = 0) -> None:
         self._path = folder / FIGURES
-        self._board = _board(folder / TENSORBOARD, episodes)
         self._file = self._kept_until(iteration)
+        try:
+            self._board = _board(folder / TENSORBOARD, episodes)
+        except BaseException:
+            self._file.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -40,10 +49,11 @@ class FigureRecords:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        with in_words(self._path):
-            self._file.close()
-        if self._board is not None:
-            self._board.close()
+        with ExitStack() as closing:
+            if self._board is not None:
+                closing.callback(self._board.close)
+            with in_words(self._path):
+                self._file.close()
 
     def add(self, iteration: int, episodes: int, kind: str, figures: Mapping[str, float]) -> None:
         """Records the figures of an iteration; `episodes` counts all that were played until then.
@@ -55,7 +65,7 @@ class FigureRecords:
             self._file.write(json.dumps({**head, **figures, **head}) + "\n")
         if self._board is not None:
             for name, value in figures.items():
-                self._board.add_scalar(f"{kind}/{name}", value, episodes)
+                self._board.add(f"{kind}/{name}", value, episodes)
 
     def flush(self) -> None:
         """Hands everything to the system."""
@@ -113,20 +123,53 @@ def _content(path: Path) -> bytes:
 
 def has_tensorboard() -> bool:
     """Returns whether TensorBoard's event files can be written here."""
-    from importlib.util import find_spec
-
     return find_spec("tensorboardX") is not None
 
 
-def _board(folder: Path, episodes: int) -> Any:
-    """Opens TensorBoard's event files; None where the extra is not installed."""
+class _EventFile:
+    """TensorBoard's event file, written by this thread alone.
+
+    The library's usual writer has a thread of its own. That thread dies of a full disk, and whoever
+    adds a figure after that, or ends, waits for it for ever.
+    """
+
+    def __init__(self, folder: Path, episodes: int) -> None:
+        self._kinds = import_module("tensorboardX.proto.event_pb2")
+        self._scalar = import_module("tensorboardX.summary").scalar
+        writer = import_module("tensorboardX.record_writer").RecordWriter
+        host = f"{socket.gethostname()}.{os.getpid()}.{episodes}"
+        self._path = folder / f"events.out.tfevents.{time.time():.0f}.{host}"
+        with in_words(self._path):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._writer = writer(str(self._path))
+        self._write(wall_time=time.time(), file_version="brain.Event:2")
+        if episodes:  # whatever is later was recorded before a crash
+            started = self._kinds.SessionLog(status=self._kinds.SessionLog.START)
+            self._write(step=episodes + 1, session_log=started)
+
+    def add(self, name: str, value: float, step: int) -> None:
+        """Writes a figure."""
+        self._write(step=step, wall_time=time.time(), summary=self._scalar(name, value))
+
+    def flush(self) -> None:
+        """Hands everything to the system."""
+        with in_words(self._path):
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Writes what is left; on a full disk the file is closed all the same."""
+        with in_words(self._path):
+            self._writer.close()
+
+    def _write(self, **event: Any) -> None:
+        with in_words(self._path):
+            self._writer.write(self._kinds.Event(**event).SerializeToString())
+
+
+def _board(folder: Path, episodes: int) -> _EventFile | None:
+    """Opens TensorBoard's event file; None where the extra is not installed."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise InputError.at(
             folder, "is not a folder of its own", hint="remove it; event files are written anew"
         )
-    if not has_tensorboard():
-        return None
-    from importlib import import_module
-
-    purge = episodes + 1 if episodes else None
-    return import_module("tensorboardX").SummaryWriter(str(folder), purge_step=purge)
+    return _EventFile(folder, episodes) if has_tensorboard() else None

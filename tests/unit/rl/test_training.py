@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
+import struct
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,7 @@ import pytest
 from podium.errors import InputError, MissingError
 from podium.rl.checkpoints import Checkpoint, Checkpoints
 from podium.rl.learner import Trained, like, random_state, restored_generator
-from podium.rl.records import FIGURES, TENSORBOARD, read_figures
+from podium.rl.records import FIGURES, TENSORBOARD, FigureRecords, read_figures
 from podium.rl.training import Hooks, Limits, Training
 
 
@@ -333,3 +336,37 @@ def test_what_a_killed_process_left_half_written_is_tidied(tmp_path):
     left.write_bytes(b"half")
     train(tmp_path, episodes=45)
     assert not left.exists()
+
+
+class Talker(Walker):
+    """Tells so many figures that TensorBoard's file is the one that grows."""
+
+    def iterate(self):
+        return {**super().iterate(), **{f"figure_{each}": 1.0 for each in range(50)}}
+
+
+def test_a_disk_that_is_full_of_events_ends_the_training(tmp_path, small_files, monkeypatch):
+    monkeypatch.setattr(FigureRecords, "_kept_until", lambda *_: io.StringIO())
+    training = Training(Talker(), judge, tmp_path, Limits(5000, save_interval=5000))
+    small_files(20_000)
+    with pytest.raises(MissingError, match="no space left") as caught:
+        training.run()
+    assert TENSORBOARD in caught.value.where
+
+
+def test_events_say_what_the_figures_say(tmp_path):
+    train(tmp_path, episodes=10)
+    train(tmp_path, episodes=20)
+    loader = import_module("tensorboardX.proto.event_pb2").Event
+    rows = [row for row in read_figures(tmp_path / FIGURES) if row["kind"] == "training"]
+    found = {}
+    for file in sorted((tmp_path / TENSORBOARD).iterdir(), key=lambda each: each.stat().st_mtime):
+        content = file.read_bytes()
+        while content:
+            (size,) = struct.unpack("Q", content[:8])
+            event = loader.FromString(content[12 : 12 + size])
+            content = content[16 + size :]
+            for value in event.summary.value:
+                found.setdefault(value.tag, {})[event.step] = value.simple_value
+    reward = {row["episodes"]: pytest.approx(row["reward"]) for row in rows}
+    assert found["training/reward"] == reward
