@@ -71,6 +71,7 @@ def test_a_recorder_that_is_killed_and_started_again_has_seen_it_all(plane, api,
     create(api, timed("before", 600, "n1"))
     wait_until(lambda: phases(api)["before"] == "Running")
     with recording(plane, tmp_path) as process:
+        time.sleep(1.1)  # times are in whole seconds: who starts within this one ran before
         for i in range(4):
             create(api, timed(f"short-{i}", 1 + i % 2))
         wait_until(lambda: "Succeeded" in phases(api).values())
