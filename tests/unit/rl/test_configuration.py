@@ -165,6 +165,12 @@ def test_changes_that_mean_nothing_are_refused(change):
         with_changes(Configuration(), [change])
 
 
+def test_brackets_without_end_are_refused_as_any_other_value():
+    for depth in (100, 5000):
+        with pytest.raises(SettingsError, match=r"learning\.alpha is "):
+            with_changes(Configuration(), [f"learning.alpha={'[' * depth}{']' * depth}"])
+
+
 def test_only_known_ways_to_learn_are_imported():
     assert "os" not in ALGORITHMS
     with pytest.raises(PodiumError, match='unknown algorithm "os"'):
