@@ -114,9 +114,11 @@ class TrainingOutcome:
         return html_fields(repr(self), shown) + curve_svg(self.figures)
 
     def __repr__(self) -> str:
-        done, score = f"{self.summary['episodes']:,} episodes", self.summary["best_score"]
-        found = "not validated yet" if score is None else f"best score {score:.3f}"
-        return f"<TrainingOutcome of {self.summary['algorithm']}: {found} after {done}>"
+        score, done = self.summary["best_score"], self.summary["episodes"]
+        found = "not validated yet"
+        if score is not None:
+            found, done = f"best score {score:.3f}", self.summary["best_episode"]
+        return f"<TrainingOutcome of {self.summary['algorithm']}: {found} after {done:,} episodes>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,11 +41,13 @@ def trained(run):
     return begin
 
 
-def test_the_summary_tells_the_validation_of_the_policy_that_is_kept(trained):
+def test_the_summary_tells_the_validation_of_the_policy_that_is_kept(run, trained):
     careless = ("--set", "learning.least_visits=1", "--set", "learning.errors=0")
     found = trained(*careless, "--seed", 1001, episodes=16)
     assert found["best_episode"] < 16
     assert found["validation"]["score"] == found["best_score"]
+    told = f"score {found['best_score']:.3f} after {found['best_episode']} episodes"
+    assert told in run("runs", "list").stdout
 
 
 def test_a_q_table_says_that_it_is_trained_on_the_cpu(run):
@@ -81,7 +83,8 @@ def test_a_training_is_a_run_in_the_store(run, trained):
     assert [(each["id"], each["name"], each["status"]) for each in listed] == [
         (found["run"], "first", "finished")
     ]
-    assert f"qtable: score {found['best_score']:.3f} after 8 episodes" in run("runs", "list").stdout
+    best = f"qtable: score {found['best_score']:.3f} after {found['best_episode']} episodes"
+    assert best in run("runs", "list").stdout
     shown = run("runs", "show", "first").stdout
     assert "best_score" in shown
     assert "steps" in shown
