@@ -67,6 +67,8 @@ def test_a_q_table_says_that_it_is_trained_on_the_cpu(run):
         ("mlp", "--set", "imitation.teacher=nobody"),
         ("mlp", "--set", "evolution.nodes=[-1]"),
         ("mlp", "--set", "evolution.workers=100000"),
+        ("mlp", "--set", 'workload.traces=["nope.csv"]'),
+        ("mlp", "--set", "workload.cluster=nope.csv"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_in_three_lines_before_a_run_begins(run, flags):
