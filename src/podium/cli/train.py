@@ -40,7 +40,9 @@ Episodes = Annotated[
 ]
 Minutes = Annotated[
     float | None,
-    typer.Option("--minutes", help="End after so many minutes.", min=0, show_default=False),
+    typer.Option(
+        "--minutes", help="End after so many minutes; 0: no limit.", min=0, show_default=False
+    ),
 ]
 SaveInterval = Annotated[
     int | None,

@@ -359,7 +359,7 @@ def _training_headline(summary: Mapping[str, Any]) -> str:
         return "no validation yet"
     return (
         f"{summary['algorithm']}: score {summary['best_score']:.3f} after "
-        f"{summary['episodes']:,} episodes"
+        f"{summary['best_episode']:,} episodes"
     )
 
 

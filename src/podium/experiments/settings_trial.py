@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from podium.errors import UsageError
 from podium.experiments.compare import ComparisonRequest, PolicyComparison, compare, load_policies
 from podium.experiments.listener import SILENT, Listener
 
@@ -61,8 +62,17 @@ class SettingTrial:
 def load_both(
     references: Sequence[str], against: Sequence[str]
 ) -> tuple[list[Policy], list[Policy]]:
-    """Loads the policies to evaluate and those they are set against, which are others."""
+    """Loads the policies to evaluate and those they are set against, which are others.
+
+    Raises:
+        UsageError: one policy would be left alone.
+    """
     others = [each for each in against if each not in references]
+    if len(references) == 1 and not others:
+        raise UsageError(
+            f"there is nothing to compare {references[0]} with", where="flag --against",
+            hint="name another policy, or leave --against out to meet the usual ones",
+        )  # fmt: skip
     loaded = load_policies([*references, *others])
     return loaded[: len(references)], loaded[len(references) :]
 

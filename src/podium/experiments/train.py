@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from podium.errors import (
     install_line,
 )
 from podium.experiments.listener import SILENT, Cancelled, Listener, announce_compilation
+from podium.experiments.places import blaming
 from podium.experiments.runs import TRAINING, open_runs
 from podium.files.html import html_fields
 from podium.policies.registry import RUN
@@ -114,9 +116,11 @@ class TrainingOutcome:
         return html_fields(repr(self), shown) + curve_svg(self.figures)
 
     def __repr__(self) -> str:
-        done, score = f"{self.summary['episodes']:,} episodes", self.summary["best_score"]
-        found = "not validated yet" if score is None else f"best score {score:.3f}"
-        return f"<TrainingOutcome of {self.summary['algorithm']}: {found} after {done}>"
+        score, done = self.summary["best_score"], self.summary["episodes"]
+        found = "not validated yet"
+        if score is not None:
+            found, done = f"best score {score:.3f}", self.summary["best_episode"]
+        return f"<TrainingOutcome of {self.summary['algorithm']}: {found} after {done:,} episodes>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ def begin(
     is_stopped: Stopper = lambda: False,
 ) -> TrainingOutcome:  # fmt: skip
     """Enters a new training in the store and works on it until a limit is reached."""
+    _check_device(request)
     with open_runs(entry.settings, is_made=True) as store, _entered(store, entry, request) as made:
         return work_on(store, made, request, listener, is_stopped)
 
@@ -148,11 +153,13 @@ def resume(
     with open_runs(settings) as store:
         record = find_training(store, reference)
         request = changed(_read_plan(record), changes)
+        _check_device(request)
         return work_on(store, record, request, listener, is_stopped)
 
 
 def train_in_passing(request: TrainingRequest, listener: Listener = SILENT) -> TrainingOutcome:
     """Trains in a temporary folder; only the outcome stays."""
+    _check_device(request)
     with tempfile.TemporaryDirectory(prefix="podium-train-") as name:
         desk = _Desk(Path(name), _digest_of(request.as_object()))
         end = _prepared(request, desk, listener, lambda: False, lambda _end: None).run()
@@ -166,13 +173,36 @@ def changed(request: TrainingRequest, changes: Mapping[str, Any]) -> TrainingReq
     from podium.rl.configuration import as_object, configuration_of
 
     given = {name: each for name, each in changes.items() if each is not None}
-    device = given.pop("device", request.device)
-    if device not in DEVICES:
-        raise UnknownName.among("device", str(device), DEVICES)
+    device = request.device
+    if "device" in given:
+        device = _known_device(request.algorithm, given.pop("device"))
     sections = as_object(request.configuration)
     sections["training"] |= given
     own = configuration_of(type(request.configuration), sections)
     return replace(request, configuration=own, device=device)
+
+
+def _known_device(algorithm: str, device: Any) -> Device:
+    from podium.rl.configuration import algorithm_named
+
+    if device not in DEVICES:
+        raise UnknownName.among("device", str(device), DEVICES)
+    for known in algorithm_named(algorithm).DEVICES:
+        if device == known:
+            return known
+    raise UsageError(
+        f"{algorithm} is trained on the CPU; a GPU would have nothing to do",
+        where="flag --device", hint="leave --device out",
+    )  # fmt: skip
+
+
+def _check_device(request: TrainingRequest) -> None:
+    """Refuses a GPU that is not there before a run is entered, or one of hours fails over it."""
+    if device_of(request) == "gpu" and find_spec("jax"):  # without it, learners name the extra
+        from podium.rl.device import device_named
+
+        with blaming("flag --device"):
+            device_named("gpu")
 
 
 def device_of(request: TrainingRequest) -> Device:

@@ -181,7 +181,7 @@ def _parsed(text: str) -> Any:
 
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except ValueError:
+    except (ValueError, RecursionError):  # brackets without end are no list either
         return text  # a text without quotes
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from podium.errors import InputError, MissingError, UnknownName, UsageError
+from podium.errors import InputError, MissingError, PodiumError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
 from podium.model import Workload
 from podium.traces.kubernetes.documents import RECORDING, SUFFIXES, Document, read_documents
@@ -135,6 +135,19 @@ def is_name(reference: str) -> bool:
 def is_drawn(reference: str) -> bool:
     """Tells whether a reference names a trace that is drawn afresh for every seed."""
     return reference in _DRAWN
+
+
+def is_known(reference: str) -> bool:
+    """Tells whether a trace can be found, before anything is made of it."""
+    if is_drawn(reference):
+        return True
+    if not is_name(reference):
+        return bool(reference) and Path(reference).exists()
+    try:
+        load_trace(reference)
+    except PodiumError:
+        return False
+    return True
 
 
 def list_traces(folder: Path | None) -> list[TraceInfo]:

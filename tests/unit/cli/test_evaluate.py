@@ -54,12 +54,19 @@ def test_people_read_one_comparison_a_line(run):
         (["fgd", "--metric", "beauty"], 'unknown metric "beauty"'),
         (["fgd", "--seeds", "x"], "is not a list of seeds"),
         (["run:nobody"], "nobody"),
+        (["fgd", "--against", "fgd"], "there is nothing to compare fgd with"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(run, arguments, told):
     refused = run(*arguments)
     assert refused.exit_code in (2, 3)
     assert told in refused.stderr
+
+
+def test_evaluated_policies_are_enough_to_compare_with_each_other(run):
+    asked = ("fgd", "spread", "--against", "fgd", *FEW, "--protocol", "rounds", "--json")
+    (found,) = json.loads(run(*asked).stdout)
+    assert [lead["other"] for lead in found["leads"]["spread"]] == ["fgd"]
 
 
 def test_seeds_that_policies_know_are_named(run):

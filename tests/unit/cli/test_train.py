@@ -41,30 +41,59 @@ def trained(run):
     return begin
 
 
-def test_the_summary_tells_the_validation_of_the_policy_that_is_kept(trained):
+def test_the_summary_tells_the_validation_of_the_policy_that_is_kept(run, trained):
     careless = ("--set", "learning.least_visits=1", "--set", "learning.errors=0")
     found = trained(*careless, "--seed", 1001, episodes=16)
     assert found["best_episode"] < 16
     assert found["validation"]["score"] == found["best_score"]
+    told = f"score {found['best_score']:.3f} after {found['best_episode']} episodes"
+    assert told in run("runs", "list").stdout
 
 
-def test_a_q_table_says_that_it_is_trained_on_the_cpu(run):
-    done = run("train", "qtable", "--config", "small.toml", "--episodes", 4, "--device", "gpu",
-               "--json")  # fmt: skip
+def test_an_older_plan_of_a_q_table_on_a_gpu_is_continued_on_the_cpu(run, trained):
+    file = Path(trained()["folder"]) / "plan.json"
+    file.write_text(file.read_text().replace('"device": "cpu"', '"device": "gpu"'))
+    done = run("train", "resume", "first", "--episodes", 12, "--json")
     assert "qtable is trained on the CPU" in done.stderr
     assert json.loads(done.stdout)["device"] == "cpu"
+
+
+@pytest.mark.parametrize("verb", ["qtable", "mlp", "ppo", "resume", "ablate"])
+def test_help_says_that_no_minutes_are_no_limit(run, verb):
+    told = " ".join(run("train", verb, "--help").stdout.split())
+    assert "End after so many minutes; 0: no limit." in told
+
+
+@pytest.mark.parametrize("algorithm", ["mlp", "ppo"])
+def test_a_gpu_that_is_not_there_is_refused_before_a_run_begins(run, monkeypatch, algorithm):
+    pytest.importorskip("jax", reason="training nets needs JAX")
+
+    def without_gpus(_name):
+        raise RuntimeError("unknown backend")
+
+    monkeypatch.setattr("jax.devices", without_gpus)
+    done = run("train", algorithm, "--device", "gpu")
+    assert done.exit_code == 3
+    assert done.stderr.splitlines() == [
+        "error: JAX finds no gpu on this machine", "  at:  flag --device",
+        "  try: train with --device cpu",
+    ]  # fmt: skip
+    assert not Path("runs").exists()
 
 
 @pytest.mark.parametrize(
     "flags",
     [
         ("qtable", "--minutes", "nan"),
+        ("qtable", "--device", "gpu"),
         ("qtable", "--set", "training.minutes=nan"),
         ("qtable", "--config", "."),
         ("mlp", "--set", "evolution.floor=nobody"),
         ("mlp", "--set", "imitation.teacher=nobody"),
         ("mlp", "--set", "evolution.nodes=[-1]"),
         ("mlp", "--set", "evolution.workers=100000"),
+        ("mlp", "--set", 'workload.traces=["nope.csv"]'),
+        ("mlp", "--set", "workload.cluster=nope.csv"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_in_three_lines_before_a_run_begins(run, flags):
@@ -81,7 +110,8 @@ def test_a_training_is_a_run_in_the_store(run, trained):
     assert [(each["id"], each["name"], each["status"]) for each in listed] == [
         (found["run"], "first", "finished")
     ]
-    assert f"qtable: score {found['best_score']:.3f} after 8 episodes" in run("runs", "list").stdout
+    best = f"qtable: score {found['best_score']:.3f} after {found['best_episode']} episodes"
+    assert best in run("runs", "list").stdout
     shown = run("runs", "show", "first").stdout
     assert "best_score" in shown
     assert "steps" in shown

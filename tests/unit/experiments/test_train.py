@@ -39,8 +39,9 @@ def test_it_is_shown_with_its_learning_curve():
     shown = found._repr_html_()
     assert "<svg" in shown
     assert "best_score" in shown
-    best = f"best score {found.summary['best_score']:.3f}"
-    assert repr(found) == f"<TrainingOutcome of qtable: {best} after 8 episodes>"
+    best, episode = found.summary["best_score"], found.summary["best_episode"]
+    told = f"best score {best:.3f} after {episode} episodes"
+    assert repr(found) == f"<TrainingOutcome of qtable: {told}>"
 
 
 def test_what_was_learned_is_written_to_a_file(tmp_path):

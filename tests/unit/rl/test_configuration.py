@@ -113,6 +113,9 @@ def test_every_number_has_a_range_that_keeps_nan_out_and_its_default_in(name):
         ("mlp", "evolution", "nodes = [8]", "evolution.generations is (380, 200)", "less than"),
         ("mlp", "evolution", "floor = 'fgdd'", 'unknown policy "fgdd"', "did you mean fgd"),
         ("mlp", "imitation", "teacher = 'nobody'", 'unknown policy "nobody"', "known: "),
+        ("mlp", "workload", "traces = ['openb', 'nope.csv']", "workload.traces is 'nope.csv'",
+         "podium traces list"),
+        ("mlp", "workload", "cluster = 'nope.csv'", "workload.cluster is 'nope.csv'", "a file"),
         ("ppo", "workload", "mix = [1.0]", "workload.mix is (1.0,)", "three shares"),
         ("ppo", "network", "attention = 'crss'", 'unknown attention "crss"', "mean cross"),
     ],
@@ -163,6 +166,12 @@ def test_single_keys_are_changed():
 def test_changes_that_mean_nothing_are_refused(change):
     with pytest.raises((UsageError, UnknownName)):
         with_changes(Configuration(), [change])
+
+
+def test_brackets_without_end_are_refused_as_any_other_value():
+    for depth in (100, 5000):
+        with pytest.raises(SettingsError, match=r"learning\.alpha is "):
+            with_changes(Configuration(), [f"learning.alpha={'[' * depth}{']' * depth}"])
 
 
 def test_only_known_ways_to_learn_are_imported():

@@ -247,6 +247,7 @@ def test_a_saved_table_decides_as_before(tmp_path):
         ({"look_ahead": 10**9}, "1 to 64 pods"),
         ({"errors": 1e400}, "errors is inf"),
         ({"errors": 10**400}, "not a Q-table"),
+        ({"errors": 1e308}, r"errors is 1e\+308, not a number from 0 to 1,000,000"),
         ({"nodes": 0}, "nodes is 0"),
         ({"nodes": 10**9}, "nodes is 1000000000"),
         ({"states": 1e400}, "states is inf"),

@@ -121,6 +121,7 @@ def test_an_unknown_setting_is_told_with_the_closest():
         ({"demand": "much"}, "demand is 'much'"),
         ({"nodes": -1}, "nodes is -1"),
         ({"nodes": 2.5}, "nodes is 2.5"),
+        ({"nodes": 10**9}, "nodes is 1000000000"),
         ({"seeds": range(42, 52)}, "seed 42 is held out"),
         ({"seeds": [1000, 2003]}, "seed 2003 is held out"),
     ],

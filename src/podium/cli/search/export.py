@@ -12,6 +12,7 @@ import typer
 from podium.cli import figures
 from podium.cli.options import Json, RunId, StoreUrl, read_settings
 from podium.cli.render import Screen, print_json
+from podium.cli.terminal import on_one_line
 from podium.experiments.places import blaming
 from podium.experiments.runs import find_search, open_runs
 
@@ -59,4 +60,9 @@ def _write(file: Any, steps: list[Step]) -> None:
         told = each.as_object()
         told["parents"] = " ".join(map(str, told["parents"]))
         told["reason"] = " ".join(told["reason"].split())
-        writer.writerow([told[name] for name in COLUMNS])
+        writer.writerow([_shown(told[name]) for name in COLUMNS])
+
+
+def _shown(value: Any) -> Any:
+    # A file is looked at in a terminal, too: what others wrote must not act there.
+    return on_one_line(value) if isinstance(value, str) else value

@@ -55,7 +55,7 @@ def train(  # noqa: PLR0913 - the options of the command
         algorithm: qtable, mlp or ppo.
         config: a TOML file, or the keys of sections: {"learning": {"aim": "balance"}}.
         episodes: episodes in all.
-        minutes: ends the training after so many minutes.
+        minutes: ends the training after so many minutes; 0: no limit.
         save_interval: episodes between two checkpoints, each with a validation.
         patience: ends the training after so many validations without a better one.
         seed: of everything random.

@@ -34,6 +34,7 @@ MOST_STATES = 100_000_000
 MOST_VISITS = 2**53
 LARGEST_WORTH = 1e100
 """Beyond it differences and squares of worths are no numbers any more."""
+MOST_ERRORS = 10**6
 EMPTY = 0.05
 """A node counts as empty up to this used share."""
 
@@ -409,8 +410,8 @@ def _read_card(card: Mapping[str, Any]) -> tuple[Condensing, str, float]:
         tuple(card["resources"]), card["node_bins"], card["pod_bins"], card["look_ahead"]
     )
     errors = float(card["errors"])
-    if not 0 <= errors < np.inf:
-        raise ValueError(f"errors is {errors}")
+    if not 0 <= errors <= MOST_ERRORS:
+        raise ValueError(f"errors is {errors}, not a number from 0 to {MOST_ERRORS:,}")
     return of, str(card["aim"]), errors
 
 

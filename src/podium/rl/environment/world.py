@@ -34,6 +34,8 @@ DEMAND = 1.15
 """GPUs that are asked for in rounds, as a share of what there is: more than can be placed."""
 
 MOST_DEMAND = 1000
+MOST_NODES = 100_000
+"""As in trainings: far more would fill the memory before the first pod is placed."""
 
 _ROUNDS = Rounds()
 _SPARE = 1.2  # of a family drawn by the mean pod, so that each draw asks for enough
@@ -109,10 +111,11 @@ def _check_size(nodes: Any, demand: Any) -> None:
             f"demand is {excerpt(demand)}", where="argument demand",
             hint=f"a number from 0 to {MOST_DEMAND} is expected",
         )  # fmt: skip
-    if nodes is not None and not (isinstance(nodes, int | np.integer) and nodes >= 1):
+    is_whole = isinstance(nodes, int | np.integer)
+    if nodes is not None and not (is_whole and 1 <= nodes <= MOST_NODES):
         raise UsageError(
             f"nodes is {excerpt(nodes)}", where="argument nodes",
-            hint="a whole number from 1 on is expected",
+            hint=f"a whole number from 1 to {MOST_NODES:,} is expected",
         )  # fmt: skip
 
 

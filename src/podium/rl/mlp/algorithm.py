@@ -52,6 +52,16 @@ class WorkloadSection:
         3, "On one seed of so many, nodes are left out and resized; 0: on none.", least=0, most=1000
     )
 
+    def __post_init__(self) -> None:
+        from podium.traces.catalogue import is_known
+
+        wanted = "that `podium traces list` shows, or"
+        for trace in self.traces:
+            if not is_known(trace):
+                raise Unfit("traces", trace, f"traces {wanted} files")
+        if self.cluster and not is_known(self.cluster):
+            raise Unfit("cluster", self.cluster, f"a trace {wanted} a file")
+
     def perturbs(self, seed: int) -> bool:
         """Tells whether clusters of a seed are perturbed."""
         every = self.perturbed_every

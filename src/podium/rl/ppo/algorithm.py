@@ -67,26 +67,12 @@ class WorkloadSection:
     def __post_init__(self) -> None:
         if len(self.mix) != MIXED_KINDS or abs(sum(self.mix) - 1) > ROUNDING:
             raise Unfit("mix", self.mix, "three shares that add up to 1")
+        from podium.traces.catalogue import is_known
+
         for trace in self.traces:
-            if not _is_trace(trace):
+            if trace != MIXED and not is_known(trace):
                 wanted = f"traces that `podium traces list` shows, files, or {MIXED}"
                 raise Unfit("traces", trace, wanted)
-
-
-def _is_trace(reference: str) -> bool:
-    """Tells whether a trace can be found, before anything is made of it."""
-    from podium.errors import PodiumError
-    from podium.traces.catalogue import is_drawn, is_name, load_trace
-
-    if reference == MIXED or is_drawn(reference):
-        return True
-    if not is_name(reference):
-        return bool(reference) and Path(reference).exists()
-    try:
-        load_trace(reference)
-    except PodiumError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from podium.errors import UnknownName
 from podium.policies.networks.qtable import (
     AIMS,
     MOST_BINS,
+    MOST_ERRORS,
     RESOURCES,
     Aim,
     Care,
@@ -92,7 +93,7 @@ class LearningSection:
         50, "Visits of a node before it is preferred to the aim's own ...", least=1, most=10**9
     )
     errors: float = option(
-        4.0, "... and by how many standard errors it must be better.", least=0, most=10**6
+        4.0, "... and by how many standard errors it must be better.", least=0, most=MOST_ERRORS
     )
     environments: int = option(
         100, "Clusters at once: an iteration is one episode in each.", least=1, most=10_000

@@ -22,6 +22,7 @@ from typing import Any
 from podium.errors import InputError, PodiumError, UsageError
 from podium.evaluation.measures import FUNSEARCH, HOLDING, INFLATION, REPLAY, Values
 from podium.evaluation.waste import IN_USE_PREFIX, LOST_PREFIX, PLACED_PREFIX, is_detail
+from podium.files.excerpt import excerpt
 from podium.files.text_file import read_text
 
 PREFIX = "objective:"
@@ -134,7 +135,7 @@ class Loaded:
         if self.combine is not None:
             return self._called("combine", self.combine, runs)
         scores = [self._called("objective", self.objective, run) for run in runs]
-        return sum(scores) / len(scores)
+        return self._finite("the mean of objective is", sum(scores) / len(scores))
 
     def _called(self, name: str, function: Callable[[Any], float], argument: Any) -> float:
         try:
@@ -144,13 +145,17 @@ class Loaded:
         except (Exception, SystemExit) as error:
             problem = f"{name} failed: {type(error).__name__}: {error}"
             raise InputError(problem, where=_place(error, self.path), hint=_HINT) from error
-        is_number = isinstance(found, int | float) and not isinstance(found, bool)
-        if not is_number or not math.isfinite(found):
-            raise InputError(
-                f"{name} returned {found!r}, which is not a finite number", where=self.path,
-                hint=_HINT,
-            )  # fmt: skip
-        return float(found)
+        return self._finite(f"{name} returned", found)
+
+    def _finite(self, told: str, found: Any) -> float:
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            with suppress(OverflowError):  # a whole number beyond every fraction
+                number = float(found)
+                if math.isfinite(number):
+                    return number
+        raise InputError(
+            f"{told} {excerpt(found)}, which is not a finite number", where=self.path, hint=_HINT
+        )
 
 
 _HINT = "correct the objective and begin a new search"

@@ -57,6 +57,19 @@ def test_a_file_is_written_where_one_is_named(run, tmp_path):
     assert lost.exit_code == 2
 
 
+def test_a_file_has_no_characters_that_a_terminal_acts_upon(run, store, tmp_path):
+    row = replace(bred(3, "abc123"), source="model\x1b[2J", operators=("graft\n4,5",))
+    store.candidates.propose([row])
+    store.candidates.judge(
+        [judged(row, None, accepted=False, gate="race", reason="\x1b]0;title\x07gone")]
+    )
+    run("search", "export", "r1", "--csv", str(tmp_path / "all.csv"))
+    last = list(csv.DictReader(io.StringIO((tmp_path / "all.csv").read_text())))[-1]
+    assert last["source"] == r"model\x1b[2J"
+    assert last["operator"] == r"graft\n4,5"
+    assert last["reason"] == r"\x1b]0;title\x07gone"
+
+
 def test_a_dash_means_standard_output(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert (

@@ -110,6 +110,9 @@ def test_a_file_that_is_no_objective_is_refused_before_anything_runs(written, te
         ("1 / 0", "objective failed: ZeroDivisionError"),
         ("float('nan')", "not a finite number"), ("None", "not a finite number"),
         ("True", "not a finite number"),
+        ("10**400", "objective returned 1000.*, which is not a finite number"),
+        ("10**5000", "a number with thousands of digits, which is not a finite number"),
+        ("1.7e308", "the mean of objective is inf, which is not a finite number"),
     ],
 )  # fmt: skip
 def test_what_is_no_number_is_told_with_its_line(written, body, problem):

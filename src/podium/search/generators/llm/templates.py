@@ -66,7 +66,8 @@ class Templates:
         """Reads Podium's own files, and those of a folder in their place.
 
         Raises:
-            InputError: the folder has none of them, or one names an unknown placeholder.
+            InputError: the folder has none of them.
+            UnknownName: a file or a placeholder has the name of none.
         """
         own = _own_texts()
         if folder is None:
@@ -106,12 +107,21 @@ def _own_texts() -> Mapping[str, str]:
 def _present(folder: Path) -> list[str]:
     if not folder.is_dir():
         raise InputError.at(folder, "no such folder of prompt templates", hint="name a folder")
+    for path in sorted(folder.iterdir()):
+        if path.name not in FILES and _looks_like_a_template(path):
+            raise UnknownName.among("prompt template", path.name, FILES, where=str(path))
     found = [name for name in FILES if (folder / name).is_file()]
     if not found:
         raise InputError.at(
             folder, "the folder has no prompt templates", hint=f"known: {', '.join(FILES)}"
         )
     return found
+
+
+def _looks_like_a_template(path: Path) -> bool:
+    """Tells whether whoever wrote a file may take it for one that is read."""
+    is_beside = path.name.startswith(".") or path.stem.casefold() == "readme"
+    return path.suffix.casefold() in (".md", ".toml") and not is_beside and path.is_file()
 
 
 def _check(text: str, where: str) -> None:

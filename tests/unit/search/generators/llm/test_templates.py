@@ -74,6 +74,26 @@ def test_a_folder_without_templates_is_refused(tmp_path):
         Templates.read(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("imporve.md", "improve.md"), ("operator.toml", "operators.toml")]
+)
+def test_a_file_that_would_be_read_by_no_prompt_is_refused_by_its_name(folder, name, meant):
+    own = folder(start_md="Begin. {{operator}}")
+    (own / name).write_text("")
+    with pytest.raises(UnknownName, match=f'unknown prompt template "{name}"') as caught:
+        Templates.read(own)
+    assert caught.value.where == str(own / name)
+    assert caught.value.hint == f"did you mean {meant}"
+
+
+def test_other_files_may_lie_beside_templates(folder):
+    own = folder(start_md="Begin. {{operator}}")
+    for name in ("README.md", ".draft.md", "improve.md.orig", "notes.txt"):
+        (own / name).write_text("{{unknown}}")
+    (own / "older.md").mkdir()
+    assert Templates.read(own).texts["start.md"] == "Begin. {{operator}}"
+
+
 def test_the_digest_knows_every_text(folder):
     usual = Templates.read().digest
     assert Templates.read().digest == usual
