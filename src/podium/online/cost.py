@@ -5,7 +5,8 @@
 Every term is in seconds, so that the same weights serve jobs of milliseconds and of days:
 
 - mu, sigma: mean and standard deviation of the expected run time (see `Estimate`);
-- ig: the information gain, ½ ln(1 + (sigma / mu)² / tau²) nats, times what a nat is worth: the
+- ig: the information gain, ½ ln(1 + (sigma / mu)² / tau²) nats, where sigma is no more than what
+  a run in this company can teach, times what a nat is worth: the
   time of a usual run on the fastest candidate, for as many runs as the horizon says will profit
   (fewer for a job type that comes more seldom than others), times the chance that this candidate
   is the faster one (where it is even, 1). What cannot change a choice is worth nothing, however

@@ -88,3 +88,19 @@ def test_less_is_learned_from_a_job_type_that_seldom_comes():
     often, seldom = (agent.candidates(Request(name, ("g", "h")))[1] for name in ("often", "seldom"))
     assert seldom.ig_nats == pytest.approx(often.ig_nats)
     assert seldom.ig == pytest.approx(often.ig / 16.0)
+
+
+def test_what_is_paid_for_exploring_counts_the_neighbours():
+    agent, rng = crowded_agent(), np.random.default_rng(1001)
+    for _ in range(40):
+        for other in ("k", "l"):
+            for gpu_type, runtime_s in (("fast", 100.0), ("slow", 150.0), ("third", 60.0)):
+                luck = math.exp(rng.normal(0.0, 0.1))
+                agent.observe(Observation(other, gpu_type, runtime_s * luck))
+    places = (Place("fast", ("loud",)), Place("slow"), Place("third", ("loud",)))
+    answers = [agent.score(Request("j", places=places)) for _ in range(100)]
+    explored = [each.chosen for each in answers if each.decision_type == "exploration"]
+    assert explored
+    assert explored[0].mu < 150.0 < explored[0].expected_s
+    assert agent.figures().exploration_price > 0.0
+    assert agent._floor.as_object()["paid_s"] >= 0.0
