@@ -5,9 +5,10 @@ because everything known about others speaks against it. So a candidate that was
 tried once the time that this is expected to cost is little beside that of all jobs so far. Short
 jobs come first: what they show says something about the others.
 
-Of long jobs, a try costs more than all others leave to spend. But where a job type ran on one or
-two GPU types only, nothing tells yet whether it follows the trend, and each of its runs may take
-many times too long. So it may pay a try or two itself, once they cost little beside its own time.
+Of long jobs, a try costs more than all others leave to spend. A job type that came when the trend
+was known is judged by others alone: while it ran on one or two GPU types, nothing tells whether it
+follows them, and each of its runs may take many times too long. So a newcomer may pay a try or two
+itself, once one costs little beside its own time.
 
 The same counts tell how often a job type comes, and so how many runs will profit from what one of
 them teaches.
@@ -26,10 +27,10 @@ MOST_TIMES = 10.0
 """Run times, as known elsewhere, that one try may be expected to take."""
 
 OWN_TIMES = 40.0
-"""How much larger a share of its own time a job type may pay, while it ran on few GPU types."""
+"""How much larger a share of its own time a newcomer may pay, while it ran on few GPU types."""
 
 FEWEST_SEEN = 3
-"""GPU types where a job type ran before it is taken to have shown whether it follows the trend."""
+"""GPU types where a newcomer ran when it is taken to have shown whether it follows the trend."""
 
 PART = 0.5
 """Part of what there is to spend that one try may cost."""
@@ -57,11 +58,16 @@ class Floor:
         return is_cheap and self._may_try(job_type, expected_s, known_s)
 
     def pays_itself(self, job_type: str, seen: int, expected_s: float, known_s: float) -> bool:
-        """Tests whether a job type that ran on so many GPU types may pay a try itself."""
+        """Tests whether a newcomer that ran on so many GPU types may pay a try itself."""
         # Fewer runs will profit from it where the job type comes seldom.
         own_s = self._decisions.get(job_type, 0) * known_s * self.frequency(job_type)
         is_cheap = expected_s - known_s <= OWN_TIMES * self._share * own_s
-        return seen < FEWEST_SEEN and is_cheap and self._may_try(job_type, expected_s, known_s)
+        is_open = seen < FEWEST_SEEN and self._is_newcomer(job_type)
+        return is_open and is_cheap and self._may_try(job_type, expected_s, known_s)
+
+    def _is_newcomer(self, job_type: str) -> bool:
+        # The others had come often enough to be known, without it.
+        return self._since.get(job_type, 0) >= FEWEST * len(self._decisions)
 
     def _may_try(self, job_type: str, expected_s: float, known_s: float) -> bool:
         is_usual = self._decisions.get(job_type, 0) >= FEWEST
