@@ -327,25 +327,31 @@ class Agent:
                 chosen, decision_type = again, EXPLORATION
             elif best is not known:
                 chosen, decision_type = best, EXPLORATION
-            elif untried := self._affordable(job_type, viable, known):
-                chosen, decision_type = untried, EXPLORATION
-                price_s = untried.mu - known.mu
-        self._floor.count(job_type, known.mu, price_s)
-        self._expected_s += chosen.mu
-        self._best_s += known.mu
+            elif found := self._affordable(job_type, viable, known):
+                (chosen, price_s), decision_type = found, EXPLORATION
+        self._floor.count(job_type, known.expected_s, price_s)
+        # What is less certain may be expected to be faster: that is no gain of exploring.
+        self._expected_s += max(chosen.expected_s, known.expected_s)
+        self._best_s += known.expected_s
         return chosen, decision_type
 
     def _affordable(
         self, job_type: str, viable: Sequence[Candidate], known: Candidate
-    ) -> Candidate | None:
-        """Finds what was never tried and is worth a try, for it may go against the trend."""
+    ) -> tuple[Candidate, float] | None:
+        """Finds what was never tried and is worth a try, and the seconds that all jobs pay."""
         untried = [
             each for each in viable if not (each.observations or each.failures or each.in_flight)
         ]
-        cheapest = min(untried, key=attrgetter("mu"), default=None)
-        if cheapest is None or not self._floor.affords(job_type, cheapest.mu, known.mu):
+        cheapest = min(untried, key=attrgetter("expected_s"), default=None)
+        if cheapest is None:
             return None
-        return cheapest
+        try_s, known_s = cheapest.expected_s, known.expected_s
+        if self._floor.affords(job_type, try_s, known_s):
+            return cheapest, max(try_s - known_s, 0.0)
+        seen = len(viable) - len(untried)
+        if self._floor.pays_itself(job_type, seen, try_s, known_s):
+            return cheapest, 0.0
+        return None
 
     def _tried_again(
         self, job_type: str, failing: Sequence[Candidate], known: Candidate

@@ -5,7 +5,7 @@ one whose cheapest mover makes room in another, and so on (successive shortest p
 Volgenant, 1987, for columns that hold many). Columns have prices that keep every such move from
 being cheaper than none, so that the search is Dijkstra's and the assignment optimal at every step.
 Differences of costs are compared as they are: nothing is rounded to a share of the largest cost,
-so that a cost of 1e15, or none at all, may mark a choice that nobody should make.
+so that a cost of 1e15 hides no other. An infinite cost marks what may not be.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 Every term is in seconds, so that the same weights serve jobs of milliseconds and of days:
 
 - mu, sigma: mean and standard deviation of the expected run time (see `Estimate`);
-- ig: the information gain, ½ ln(1 + (sigma / mu)² / tau²) nats, times what a nat is worth: the
+- ig: the information gain, ½ ln(1 + (sigma / mu)² / tau²) nats, where sigma is no more than what
+  a run in this company can teach, times what a nat is worth: the
   time of a usual run on the fastest candidate, for as many runs as the horizon says will profit
   (fewer for a job type that comes more seldom than others), times the chance that this candidate
   is the faster one (where it is even, 1). What cannot change a choice is worth nothing, however
@@ -163,18 +164,19 @@ def _candidate(
 
 
 def _relative_variance(option: Option) -> float:
-    """Returns (sigma / mu)², as it will be when the runs in flight are over.
+    """Returns (sigma / mu)² of what a run here can teach, once the runs in flight are over.
 
-    A pair that was never seen and is being tried has nothing more to teach until that run is over.
+    A run in company can only teach what is not known of runs in that company: who always has the
+    same neighbours never learns how it would run alone, however often it is tried. A pair that was
+    never seen and is being tried has nothing more to teach until that run is over.
     """
     known = option.known
-    if not option.in_flight:
-        return (known.sigma / known.mu) ** 2
-    if not known.observations:
-        return 0.0
-    variance = max(known.log_variance, 1e-12)
-    after = 1.0 / (1.0 / variance + option.in_flight / known.noise_variance)
-    return math.expm1(min(after, WIDEST**2))
+    variance = min(known.log_variance, known.whole_variance)
+    if option.in_flight:
+        if not known.observations:
+            return 0.0
+        variance = 1.0 / (1.0 / max(variance, 1e-12) + option.in_flight / known.noise_variance)
+    return math.expm1(min(max(variance, 0.0), WIDEST**2))
 
 
 def _chance(known: Estimate, fastest: Estimate) -> float:

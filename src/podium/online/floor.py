@@ -5,6 +5,11 @@ because everything known about others speaks against it. So a candidate that was
 tried once the time that this is expected to cost is little beside that of all jobs so far. Short
 jobs come first: what they show says something about the others.
 
+Of long jobs, a try costs more than all others leave to spend. A job type that came when the trend
+was known is judged by others alone: while it ran on one or two GPU types, nothing tells whether it
+follows them, and each of its runs may take many times too long. So a newcomer may pay a try or two
+itself, once one costs little beside its own time.
+
 The same counts tell how often a job type comes, and so how many runs will profit from what one of
 them teaches.
 """
@@ -20,6 +25,12 @@ FEWEST = 8
 
 MOST_TIMES = 10.0
 """Run times, as known elsewhere, that one try may be expected to take."""
+
+OWN_TIMES = 40.0
+"""How much larger a share of its own time a newcomer may pay, while it ran on few GPU types."""
+
+FEWEST_SEEN = 3
+"""GPU types where a newcomer ran when it is taken to have shown whether it follows the trend."""
 
 PART = 0.5
 """Part of what there is to spend that one try may cost."""
@@ -41,11 +52,26 @@ class Floor:
         self._again: dict[str, int] = {}  # decisions of a job type when it last tried what fails
 
     def affords(self, job_type: str, expected_s: float, known_s: float) -> bool:
-        """Tests whether a try of a job type may be paid, given what is known elsewhere."""
-        is_usual = self._decisions.get(job_type, 0) >= FEWEST
+        """Tests whether all jobs may pay a try, given how long it takes where that is known."""
         left_s = self._share * self._expected_s - self._paid_s
-        is_cheap = expected_s - known_s <= PART * left_s and expected_s <= MOST_TIMES * known_s
-        return is_usual and is_cheap
+        is_cheap = expected_s - known_s <= PART * left_s
+        return is_cheap and self._may_try(job_type, expected_s, known_s)
+
+    def pays_itself(self, job_type: str, seen: int, expected_s: float, known_s: float) -> bool:
+        """Tests whether a newcomer that ran on so many GPU types may pay a try itself."""
+        # Fewer runs will profit from it where the job type comes seldom.
+        own_s = self._decisions.get(job_type, 0) * known_s * self.frequency(job_type)
+        is_cheap = expected_s - known_s <= OWN_TIMES * self._share * own_s
+        is_open = seen < FEWEST_SEEN and self._is_newcomer(job_type)
+        return is_open and is_cheap and self._may_try(job_type, expected_s, known_s)
+
+    def _is_newcomer(self, job_type: str) -> bool:
+        # The others had come often enough to be known, without it.
+        return self._since.get(job_type, 0) >= FEWEST * len(self._decisions)
+
+    def _may_try(self, job_type: str, expected_s: float, known_s: float) -> bool:
+        is_usual = self._decisions.get(job_type, 0) >= FEWEST
+        return is_usual and expected_s <= MOST_TIMES * known_s
 
     def frequency(self, job_type: str) -> float:
         """Returns how often a job type comes since it first did, beside a usual one.

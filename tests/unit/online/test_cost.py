@@ -34,6 +34,29 @@ def test_a_fast_gpu_type_is_not_explored_while_it_is_crowded():
     assert free.chosen_gpu_type == "fast"
 
 
+@pytest.mark.parametrize(("fast_s", "crowded_s"), [(60.0, 600.0), (60.0, 300.0), (100.0, 200.0)])
+def test_a_gpu_type_that_is_always_crowded_is_not_explored_for_ever(fast_s, crowded_s):
+    """Runs beside somebody loud never show how long one alone takes."""
+    rng, agent = np.random.default_rng(1000), Agent(BESIDE)
+
+    def run(job_type, gpu_type, runtime_s, beside=()):
+        luck = math.exp(rng.normal(0.0, 0.1))
+        agent.observe(Observation(job_type, gpu_type, runtime_s * luck, {}, beside))
+
+    for _ in range(40):
+        for other in ("k", "l", "m"):
+            run(other, "slow", 150.0)
+            run(other, "fast", fast_s)
+            run(other, "fast", crowded_s, ("loud",))
+        run("j", "slow", 150.0)
+    places, chosen = (Place("fast", ("loud",)), Place("slow")), []
+    for _ in range(100):
+        chosen.append(agent.score(Request("j", places=places)).chosen_gpu_type)
+        is_fast = chosen[-1] == "fast"
+        run("j", chosen[-1], crowded_s if is_fast else 150.0, ("loud",) if is_fast else ())
+    assert "fast" not in chosen[50:]
+
+
 def test_several_crowded_nodes_of_the_fastest_gpu_type_are_held_back_alike():
     agent = crowded_agent()
     places = (Place("fast", ("loud",), "n1"), Place("fast", ("loud",), "n2"), Place("slow"))
@@ -65,3 +88,19 @@ def test_less_is_learned_from_a_job_type_that_seldom_comes():
     often, seldom = (agent.candidates(Request(name, ("g", "h")))[1] for name in ("often", "seldom"))
     assert seldom.ig_nats == pytest.approx(often.ig_nats)
     assert seldom.ig == pytest.approx(often.ig / 16.0)
+
+
+def test_what_is_paid_for_exploring_counts_the_neighbours():
+    agent, rng = crowded_agent(), np.random.default_rng(1001)
+    for _ in range(40):
+        for other in ("k", "l"):
+            for gpu_type, runtime_s in (("fast", 100.0), ("slow", 150.0), ("third", 60.0)):
+                luck = math.exp(rng.normal(0.0, 0.1))
+                agent.observe(Observation(other, gpu_type, runtime_s * luck))
+    places = (Place("fast", ("loud",)), Place("slow"), Place("third", ("loud",)))
+    answers = [agent.score(Request("j", places=places)) for _ in range(100)]
+    explored = [each.chosen for each in answers if each.decision_type == "exploration"]
+    assert explored
+    assert explored[0].mu < 150.0 < explored[0].expected_s
+    assert agent.figures().exploration_price > 0.0
+    assert agent._floor.as_object()["paid_s"] >= 0.0

@@ -3,7 +3,7 @@ import math
 import numpy as np
 
 from podium.online import Agent, Observation, Parameters, Request
-from podium.online.floor import FEWEST, MOST_TIMES, Floor
+from podium.online.floor import FEWEST, FEWEST_SEEN, MOST_TIMES, OWN_TIMES, Floor
 
 GPUS = ("usual", "other", "odd")
 
@@ -21,6 +21,41 @@ def test_a_try_is_paid_from_a_share_of_the_time_of_all_jobs():
     assert not floor.affords("new", 101.0, 100.0)
     floor.count("j", 100.0, 100.0)
     assert not floor.affords("j", 150.0, 100.0)
+
+
+def newcomer(share, decisions, others=0):
+    """Returns a floor where a job type comes after another one, or by turns with it."""
+    floor = Floor(share)
+    for _ in range(2 * FEWEST):
+        floor.count("k", 100.0)
+    for _ in range(decisions):
+        floor.count("j", 100.0)
+        for _ in range(others):
+            floor.count("k", 100.0)
+    return floor
+
+
+def test_a_newcomer_that_ran_on_few_gpu_types_pays_a_try_from_its_own_time():
+    floor = newcomer(0.1 / OWN_TIMES, 20)
+    assert floor.pays_itself("j", 1, 299.0, 100.0)
+    assert floor.pays_itself("j", FEWEST_SEEN - 1, 299.0, 100.0)
+    assert not floor.pays_itself("j", FEWEST_SEEN, 299.0, 100.0)
+    assert not floor.pays_itself("j", 1, 301.0, 100.0)
+    assert not floor.pays_itself("k", 1, 101.0, 100.0)
+    assert not floor.pays_itself("never seen", 1, 101.0, 100.0)
+
+
+def test_a_newcomer_pays_nothing_before_it_came_again_nor_for_what_takes_far_too_long():
+    assert not newcomer(1.0, FEWEST - 1).pays_itself("j", 1, 101.0, 100.0)
+    assert newcomer(1.0, FEWEST).pays_itself("j", 1, 100.0 * MOST_TIMES, 100.0)
+    assert not newcomer(1.0, FEWEST).pays_itself("j", 1, 101.0 * MOST_TIMES, 100.0)
+
+
+def test_a_newcomer_that_seldom_comes_pays_less_for_a_try():
+    floor = newcomer(0.1 / OWN_TIMES, 20, others=19)
+    assert floor.frequency("j") == 0.125
+    assert floor.pays_itself("j", 1, 124.0, 100.0)
+    assert not floor.pays_itself("j", 1, 126.0, 100.0)
 
 
 def test_counts_read_back_as_they_were():
@@ -55,7 +90,7 @@ def test_counts_of_an_earlier_version_are_read():
     assert floor.frequency("k") == 0.25
 
 
-def against_the_trend(floor, decisions=150, odd_s=500.0):
+def against_the_trend(floor, decisions=150, odd_s=500.0, longer=1.0, before=0):
     """Plays a job type that runs fastest where all others run five times longer, or more."""
     agent = Agent(Parameters(exploration_floor=floor))
     rng = np.random.default_rng(1000)
@@ -64,21 +99,35 @@ def against_the_trend(floor, decisions=150, odd_s=500.0):
             for _ in range(10):
                 luck = math.exp(rng.normal(0.0, 0.1))
                 agent.observe(Observation(f"k{other}", gpu_type, runtime_s * luck))
-    own_s = {"usual": 100.0, "other": 110.0, "odd": 20.0}
-    chosen = []
-    for _ in range(decisions):
+    own_s = {"usual": 100.0 * longer, "other": 110.0 * longer, "odd": 20.0 * longer}
+    answers = []
+    for number in range(-before, decisions):
         for other in range(8):
             agent.score(Request(f"k{other}", ("usual", "other")))
-        chosen.append(agent.score(Request("j", GPUS)).chosen_gpu_type)
+        if number < 0:
+            continue
+        answers.append(agent.score(Request("j", GPUS)))
+        gpu_type = answers[-1].chosen_gpu_type
         luck = math.exp(rng.normal(0.0, 0.1))
-        agent.observe(Observation("j", chosen[-1], own_s[chosen[-1]] * luck))
-    return chosen
+        agent.observe(Observation("j", gpu_type, own_s[gpu_type] * luck))
+    return answers
+
+
+def chosen(answers):
+    return [answer.chosen_gpu_type for answer in answers]
 
 
 def test_a_job_type_that_goes_against_the_trend_is_not_locked_out_for_ever():
-    assert set(against_the_trend(0.01)[-20:]) == {"odd"}
-    assert "odd" not in against_the_trend(0.0)
+    assert set(chosen(against_the_trend(0.01))[-20:]) == {"odd"}
+    assert "odd" not in chosen(against_the_trend(0.0))
+
+
+def test_nor_is_a_newcomer_whose_jobs_take_longer_than_all_others_can_pay_for():
+    answers = against_the_trend(0.005, decisions=60, longer=100.0, before=10)
+    first = chosen(answers).index("odd")
+    assert answers[first].decision_type == "exploration"
+    assert set(chosen(answers)[-20:]) == {"odd"}
 
 
 def test_nothing_is_paid_for_what_is_expected_to_take_far_too_long():
-    assert "odd" not in against_the_trend(0.5, odd_s=100.0 * 5 * MOST_TIMES)
+    assert "odd" not in chosen(against_the_trend(0.5, odd_s=100.0 * 5 * MOST_TIMES))
