@@ -74,6 +74,16 @@ class Sums:
         self.mean += before / self.weight
         self.scatter += (before * ((self.weight - 1.0) / self.weight))[:, None] * before
 
+    def add_plain(self, log_runtime: float) -> None:
+        """Adds a row of nothing but a run time to such rows; arrays would take far longer."""
+        self.observations += 1
+        self.weight += 1.0
+        mean: float = self.mean.item(0)
+        before = log_runtime - mean
+        self.mean[0] = mean + before / self.weight
+        squares: float = self.scatter.item(0)
+        self.scatter[0, 0] = squares + before * ((self.weight - 1.0) / self.weight) * before
+
     def fade(self, share: float) -> None:
         """Reduces the weight of what was seen."""
         self.weight *= share
@@ -165,22 +175,36 @@ class JobRuns:
     cells: dict[int, Cell] = field(default_factory=dict)
     watches: dict[tuple[int, bool], Watch] = field(default_factory=dict)
 
-    def add(self, gpu: int, log_runtime: float, features: Features, beside: Sequence[str]) -> None:
-        """Adds one run."""
+    def add(self, gpu: int, run: Run, kind: Kind) -> None:
+        """Adds one run of a kind."""
+        log_runtime, features, beside = run
         self.meet(beside)
-        kind = kind_of(log_runtime, features, is_beside=bool(beside))
+        cell = self.cells.get(gpu)
+        if cell is None:
+            cell = self.cells[gpu] = Cell()
+        if kind.given or beside:
+            row = self.row(run)
+            cell.sums(kind, len(row)).add(row)
+        else:
+            cell.sums(kind, 1 + len(features)).add_plain(log_runtime)
+        cell.observations += 1
+        cell.version += 1
+
+    def row(self, run: Run) -> Vector:
+        """Returns the row of a run whose neighbours were met."""
+        log_runtime, features, beside = run
         row = [log_runtime, *(value or 0.0 for value in features)]
         if beside:
             counts = Counter(self.columns_of(beside))
             row += [counts.get(name, 0) for name in self.neighbours]
-        cell = self.cells.setdefault(gpu, Cell())
-        cell.sums(kind, len(row)).add(np.array(row, dtype=np.float64))
-        cell.observations += 1
-        cell.version += 1
+        return np.array(row, dtype=np.float64)
 
     def watch(self, gpu: int, run: Run, score: float) -> Watch:
         """Notes by how many standard deviations a run is longer than expected."""
-        found = self.watches.setdefault((gpu, bool(run[2])), Watch())
+        key = gpu, bool(run[2])
+        found = self.watches.get(key)
+        if found is None:
+            found = self.watches[key] = Watch()
         found.see(run, score)
         return found
 
@@ -202,7 +226,8 @@ class JobRuns:
             return
         self.cells[gpu] = Cell(version=self.cells[gpu].version)
         for run in since:
-            self.add(gpu, *run)
+            log_runtime, features, beside = run
+            self.add(gpu, run, kind_of(log_runtime, features, is_beside=bool(beside)))
 
     def _fade(self, cell: Cell) -> None:
         weight = sum(each.weight for _, each in cell.kinds())
@@ -233,8 +258,7 @@ class JobRuns:
 
         Where there is no room for all, those that are met most often have columns of their own.
         """
-        new = {*names}.difference(self.neighbours)
-        if not new:
+        if not names or not (new := {*names}.difference(self.neighbours)):
             return
         known = sorted({*self.neighbours, *new})
         if len(known) - (OTHERS in known) > MOST_NEIGHBOURS:
@@ -346,5 +370,8 @@ class JobRuns:
 
 def kind_of(log_runtime: float, features: Features, *, is_beside: bool) -> Kind:
     """Tells the kind of a run."""
-    given = sum(1 << place for place, value in enumerate(features) if value is not None)
+    given = 0
+    for place, value in enumerate(features):
+        if value is not None:
+            given |= 1 << place
     return Kind(given, is_beside, math.floor(log_runtime / MAGNITUDE))

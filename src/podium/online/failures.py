@@ -201,10 +201,12 @@ class Failures:
 
     def _add(self, job_type: str, gpu_type: str, made: Outcomes) -> None:
         row = self._pairs.setdefault(job_type, {})
-        row.setdefault(gpu_type, Outcomes()).add(made)
-        self._jobs.setdefault(job_type, Outcomes()).add(made)
-        self._gpus.setdefault(gpu_type, Outcomes()).add(made)
-        self._all.add(made)
+        if gpu_type not in row:
+            row[gpu_type] = Outcomes()
+            self._jobs.setdefault(job_type, Outcomes())
+            self._gpus.setdefault(gpu_type, Outcomes())
+        for each in (row[gpu_type], self._jobs[job_type], self._gpus[gpu_type], self._all):
+            each.add(made)
 
 
 def _rate(whole: Outcomes, own: Outcomes, expected: float, weight: float) -> float:

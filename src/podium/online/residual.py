@@ -8,12 +8,11 @@ anyway. What it explains is no change, though no two runs may be alike.
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.online.cell import Cell, JobRuns, Kind, Sums, kind_of
+from podium.online.cell import Cell, JobRuns, Kind, Sums
 from podium.online.drift import Run
 from podium.online.evidence import beside_variance
 from podium.online.parameters import Prior
@@ -31,46 +30,79 @@ _EXPECTED, _WEIGHT = 0.2, 4.0
 _TINY = 1e-9
 
 
-def residual(runs: JobRuns, gpu: int, run: Run, prior: Prior) -> float | None:
-    """Returns by how many standard deviations a new run is longer than expected.
+def residual(runs: JobRuns, gpu: int, run: Run, kind: Kind, prior: Prior) -> float | None:
+    """Returns by how many standard deviations a new run of a kind is longer than expected.
 
     There is nothing to compare it with where too few runs are like it, or where it differs from
     all of them in something that never differed before.
     """
-    log_s, features, beside = run
-    if gpu not in runs.cells or not {*beside} <= {*runs.neighbours, *runs.others}:
+    log_s, _, beside = run
+    cell = runs.cells.get(gpu)
+    if cell is None or (beside and not {*beside} <= {*runs.neighbours, *runs.others}):
         return None
-    kind = kind_of(log_s, features, is_beside=bool(beside))
-    if _weight(runs.cells[gpu], kind) < FEWEST:
+    if _weight(cell, kind) < FEWEST:
         return None
     trust = trust_in(runs)
-    own = _group(runs.cells[gpu], kind, gpu, trust)
+    if not kind.given and not kind.is_beside:
+        return _plain_residual(runs, gpu, log_s, kind, trust)
+    own = _group(cell, kind, gpu, trust)
     if own is None or own.weight < FEWEST:
         return None
     scatter, freedom = own.scatter, own.weight - 1.0
     if own.weight < ENOUGH + FOR_EACH * (len(own.mean) - 1):
-        for other, cell in runs.cells.items():
-            found = _group(cell, kind, other, trust) if other != gpu else None
+        for other, each in runs.cells.items():
+            found = _group(each, kind, other, trust) if other != gpu else None
             if found is not None and found.weight > 1.0:
                 scatter = scatter + found.scatter
                 freedom += found.weight - 1.0
-    if not kind.given and not kind.is_beside:
-        return _plain_score(log_s - float(own.mean[0]), float(scatter[0, 0]), freedom, own.weight)
-    return _score(_row(runs, run) - own.mean, scatter, freedom, own.weight, runs.features, prior)
+    return _score(runs.row(run) - own.mean, scatter, freedom, own.weight, runs.features, prior)
+
+
+def _plain_residual(
+    runs: JobRuns, gpu: int, log_s: float, kind: Kind, trust: Trust
+) -> float | None:
+    """Does the same for a run alone without features, where all matrices are numbers."""
+    weight, mean, squares = _plain_group(runs.cells[gpu], kind, gpu, trust)
+    if weight < FEWEST:
+        return None
+    freedom = weight - 1.0
+    if weight < ENOUGH + FOR_EACH * runs.features:
+        for other, cell in runs.cells.items():
+            if other == gpu:
+                continue
+            more, _, scatter = _plain_group(cell, kind, other, trust)
+            if more > 1.0:
+                squares += scatter
+                freedom += more - 1.0
+    return _plain_score(log_s - mean, squares, freedom, weight)
+
+
+def _plain_group(cell: Cell, kind: Kind, gpu: int, trust: Trust) -> tuple[float, float, float]:
+    """Returns weight, mean and squares of such runs on a GPU type; all 0 where there are none."""
+    weight = mean = squares = 0.0
+    for each, sums in cell.alone.items():
+        if each.given != kind.given or sums.weight <= _TINY:
+            continue
+        share = trust.get((gpu, each), 1.0) if trust else 1.0
+        more = sums.weight * share
+        if not weight:
+            weight, mean, squares = more, sums.mean.item(0), sums.scatter.item(0) * share
+        elif (total := weight + more) > 0.0:
+            apart = sums.mean.item(0) - mean
+            mean = mean + apart * (more / total)
+            added = apart * apart * (weight * more / total)
+            squares = squares + sums.scatter.item(0) * share + added
+            weight = total
+    return weight, mean, squares
 
 
 def _weight(cell: Cell, kind: Kind) -> float:
     part = cell.beside if kind.is_beside else cell.alone
-    return sum(sums.weight for each, sums in part.items() if each.given == kind.given)
-
-
-def _row(runs: JobRuns, run: Run) -> Array:
-    log_s, features, beside = run
-    row = [log_s, *(value or 0.0 for value in features)]
-    if beside:
-        counts = Counter(runs.columns_of(beside))
-        row += [counts.get(name, 0) for name in runs.neighbours]
-    return np.array(row, dtype=np.float64)
+    weight = 0.0
+    for each, sums in part.items():
+        if each.given == kind.given:
+            weight += sums.weight
+    return weight
 
 
 def _group(cell: Cell, kind: Kind, gpu: int, trust: Trust) -> Sums | None:

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from podium.errors import UsageError
-from podium.online.cell import OTHERS, JobRuns, Kind, Sums
+from podium.online.cell import OTHERS, JobRuns, Kind, Sums, kind_of
 from podium.online.drift import Watch, changed
 from podium.online.estimate import Estimate
 from podium.online.noise import Noise
@@ -114,10 +114,10 @@ class RuntimeModel:
             runs.fade(self._parameters.forgetting)
         gpu = self._gpus[observation.gpu_type]
         run = math.log(observation.runtime_s), row, beside
-        score = residual(runs, gpu, run, self._parameters.prior)
-        runs.add(gpu, *run)
-        given = sum(1 << at for at, value in enumerate(row) if value is not None)
-        self._update(observation.job_type, given)
+        kind = kind_of(run[0], row, is_beside=bool(beside))
+        score = residual(runs, gpu, run, kind, self._parameters.prior)
+        runs.add(gpu, run, kind)
+        self._update(observation.job_type, kind.given)
         self.observations += 1
         if score is not None and runs.watch(gpu, run, score).is_suspect:
             self._look_for_change(observation.job_type, gpu)

@@ -42,32 +42,55 @@ Trust = dict[tuple[int, Kind], float]
 
 def trust_in(runs: JobRuns) -> Trust:
     """Returns the weight of each kind of runs that deserves less than its runs alone would give."""
-    magnitudes = [
-        kind.magnitude
-        for cell in runs.cells.values()
-        for kind, sums in cell.kinds()
-        if sums.weight > 0.0
-    ]
-    if not magnitudes or max(magnitudes) - min(magnitudes) < 2:
+    if not _is_wide(runs):
         return {}
     rows = [
         _Row(gpu, kind, sums)
         for gpu, cell in runs.cells.items()
-        for kind, sums in cell.kinds()
+        for part in (cell.alone, cell.beside)
+        for kind, sums in part.items()
         if sums.weight > 0.0
     ]
-    calm = _calm(rows)
     found: Trust = {}
+    suspects = _suspects(runs, rows)
+    calm = _calm(rows) if suspects else 0.0
+    for row, others in suspects:
+        apart = 4.0 * calm + 0.5 if others[0].gpu == row.gpu else LONGEST_APART
+        weight = _weight(row, others, apart, calm, runs.features)
+        if weight < 1.0:
+            found[row.gpu, row.kind] = weight
+    return found
+
+
+def _suspects(runs: JobRuns, rows: Sequence[_Row]) -> list[tuple[_Row, list[_Row]]]:
+    """Lists the rare kinds of runs, with those that they are compared with."""
+    found = []
     for gpu in runs.cells:
         here = [row for row in rows if row.gpu == gpu]
-        elsewhere = [row for row in rows if row.gpu != gpu]
+        if len(here) == 1:
+            elsewhere = [row for row in rows if row.gpu != gpu]
+            if _is_rare(here[0], elsewhere):
+                found.append((here[0], elsewhere))
+            continue
+        whole = sum(row.sums.weight for row in here)
         for row in here:
-            weight = _weight(row, here, 4.0 * calm + 0.5, calm, runs.features)
-            if len(here) == 1 and _is_rare(row, elsewhere):
-                weight = _weight(row, elsewhere, LONGEST_APART, calm, runs.features)
-            if weight < 1.0:
-                found[gpu, row.kind] = weight
+            own = row.sums.weight
+            if 2.0 * own < whole and own <= 1.0 + whole / 20.0:
+                found.append((row, here))
     return found
+
+
+def _is_wide(runs: JobRuns) -> bool:
+    """Tests whether some kinds of runs are two magnitudes apart: mistakes are."""
+    low, high = math.inf, -math.inf
+    for cell in runs.cells.values():
+        for part in (cell.alone, cell.beside):
+            for kind, sums in part.items():
+                if sums.weight > 0.0:
+                    magnitude = kind.magnitude
+                    low = magnitude if magnitude < low else low
+                    high = magnitude if magnitude > high else high
+    return high - low >= 2
 
 
 def _calm(rows: Sequence[_Row]) -> float:
@@ -82,14 +105,12 @@ def _is_rare(row: _Row, others: Sequence[_Row]) -> bool:
 
 
 def _weight(row: _Row, others: Sequence[_Row], apart: float, calm: float, features: int) -> float:
-    """Returns a weight that falls with the distance; 1 where a kind is usual or explained."""
-    whole = sum(each.sums.weight for each in others)
-    own = row.sums.weight if row in others else 0.0
-    if 2.0 * own >= whole or own > 1.0 + whole / 20.0:
-        return 1.0
+    """Returns a weight that falls with the distance; 1 where it is explained."""
     middle = _median(others)
-    steps = abs(row.sums.mean[1 : 1 + features] - middle.sums.mean[1 : 1 + features]).sum()
-    explained = STEEPEST * float(steps)
+    explained = 0.0
+    if row.kind.given or middle.kind.given:
+        steps = row.sums.mean[1 : 1 + features] - middle.sums.mean[1 : 1 + features]
+        explained = STEEPEST * float(abs(steps).sum())
     explained += _BESIDE * (row.kind.is_beside or middle.kind.is_beside)
     excess = abs(row.log_runtime - middle.log_runtime) - apart - explained
     return 1.0 / (1.0 + (excess / calm) ** 4) if excess > 0.0 else 1.0
