@@ -77,13 +77,7 @@ class Agent:
 
     def candidates(self, request: Request) -> tuple[Candidate, ...]:
         """Weighs the places of a request without deciding anything."""
-        key = (
-            request.job_type,
-            request.candidate_gpu_types,
-            self._runtime.used(request.features),
-            request.colocated_job_types,
-            request.places,
-        )
+        key = self._key(request)
         with self._lock:
             frequency = self._floor.frequency(request.job_type)
             in_flight = self._in_flight.of(request.job_type)
@@ -99,6 +93,12 @@ class Agent:
                 self._make_room(len(known))
                 self._weighed[key, frequency] = known
             return known
+
+    def options(self, request: Request) -> tuple[Option, ...]:
+        """Returns what is known of the places of a request, without weighing them."""
+        key = self._key(request)
+        with self._lock:
+            return self._known_options(key, request)
 
     def check(self, observation: Observation) -> None:
         """Raises what `observe` would raise, and learns nothing: call it before a run is stored."""
@@ -270,6 +270,15 @@ class Agent:
         agent._observations = int(data["observations"])
         agent._expected_s, agent._best_s = float(data["expected_s"]), float(data["best_s"])
         return agent
+
+    def _key(self, request: Request) -> Hashable:
+        return (
+            request.job_type,
+            request.candidate_gpu_types,
+            self._runtime.used(request.features),
+            request.colocated_job_types,
+            request.places,
+        )
 
     def _known_options(self, key: Hashable, request: Request) -> tuple[Option, ...]:
         known = self._options.get(key)

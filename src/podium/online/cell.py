@@ -175,9 +175,10 @@ class JobRuns:
     cells: dict[int, Cell] = field(default_factory=dict)
     watches: dict[tuple[int, bool], Watch] = field(default_factory=dict)
 
-    def add(self, gpu: int, run: Run, kind: Kind) -> None:
-        """Adds one run of a kind."""
+    def add(self, gpu: int, run: Run, kind: Kind | None = None) -> None:
+        """Adds one run; its kind is found out where it is not told."""
         log_runtime, features, beside = run
+        kind = kind or kind_of(log_runtime, features, is_beside=bool(beside))
         self.meet(beside)
         cell = self.cells.get(gpu)
         if cell is None:
@@ -226,8 +227,7 @@ class JobRuns:
             return
         self.cells[gpu] = Cell(version=self.cells[gpu].version)
         for run in since:
-            log_runtime, features, beside = run
-            self.add(gpu, run, kind_of(log_runtime, features, is_beside=bool(beside)))
+            self.add(gpu, run)
 
     def _fade(self, cell: Cell) -> None:
         weight = sum(each.weight for _, each in cell.kinds())

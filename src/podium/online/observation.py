@@ -106,13 +106,18 @@ def too_many(most: int, what: str, where: str) -> UsageError:
 def _entry(name: str, value: float | None) -> float | None:
     if value is None:
         return None
+    check_size(name, value)
+    return math.log1p(value)
+
+
+def check_size(name: str, value: float) -> None:
+    """Refuses what is no size of a job."""
     if not (math.isfinite(value) and value >= 0):
         raise UsageError(
             f"{value} is not a valid size",
             where=f"features.{name}",
             hint="use a finite number that is not negative",
         )
-    return math.log1p(value)
 
 
 def _named(where: str, name: str) -> None:

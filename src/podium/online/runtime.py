@@ -16,6 +16,7 @@ from podium.online.observation import (
     MOST_GPU_TYPES,
     MOST_JOB_TYPES,
     Observation,
+    check_size,
     feature_vector,
     too_many,
 )
@@ -178,13 +179,14 @@ class RuntimeModel:
 
     def used(self, features: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
         """Returns those features that some run has given: only they tell anything."""
-        row = feature_vector(self._parameters.features, features)  # refuses what is no size
-        given = self._posterior.given
-        return tuple(
-            (name, features[name])
-            for at, name in enumerate(self._parameters.features)
-            if given >> at & 1 and row[at] is not None
-        )
+        found, given = [], self._posterior.given
+        for at, name in enumerate(self._parameters.features if features else ()):
+            value = features.get(name)
+            if value is not None:
+                check_size(name, value)
+                if given >> at & 1:
+                    found.append((name, value))
+        return tuple(found)
 
     def slowdowns(self, job_type: str) -> dict[str, tuple[float, float]]:
         """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""

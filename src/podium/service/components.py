@@ -21,7 +21,9 @@ from structlog.typing import FilteringBoundLogger
 from podium.errors import PodiumError, UsageError
 from podium.settings import Settings
 
-Answer = Callable[[Any, Scope], Awaitable[Mapping[str, Any]]]
+Answer = Callable[[Any, Scope], Awaitable[Mapping[str, Any] | bytes]]
+"""Returns what is sent, or the JSON of it."""
+
 Facts = Mapping[str, Any]
 
 TRY_AGAIN = "try again shortly"

@@ -46,7 +46,8 @@ def json_app(
         except ValidationError as error:
             raise refusal(error, known, skipped) from None
         check()
-        await _send_json(to_json(await answer(body, scope)), send)
+        made = await answer(body, scope)
+        await _send_json(made if isinstance(made, bytes) else to_json(made), send)
 
     return app
 

@@ -139,8 +139,8 @@ class ScoreRequest(Body):
 
     @model_validator(mode="after")
     def _has_one_kind_of_candidates(self) -> Self:
-        named = self.model_fields_set & {"candidate_gpu_types", "places"}
-        if len(named) != 1:
+        named = self.model_fields_set
+        if ("candidate_gpu_types" in named) == ("places" in named):
             raise PydanticCustomError("candidates", "send either candidate_gpu_types or places")
         if self.places and self.colocated_job_types:
             raise PydanticCustomError(

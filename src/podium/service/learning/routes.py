@@ -18,11 +18,13 @@ from starlette.types import Scope
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PodiumError, UsageError
-from podium.online import Candidate, Place, Request, assign_costs, transport_plan
+from podium.online import Observation, Place, Request, assign_costs, transport_plan
+from podium.online.cost import Option
 from podium.online.priority import priority_score
 from podium.service.components import Answer, JsonRoute
 from podium.service.http.body import too_long
 from podium.service.http.problem import Field, Problem
+from podium.service.learning.answers import AnswerWriter
 from podium.service.learning.journal import Journal
 from podium.service.learning.learner import AgentLearner, observation_of
 from podium.service.learning.metrics import LearningMetrics
@@ -77,6 +79,7 @@ class LearningRoutes:
         self._source = socket.gethostname()
         self._sizes = dict.fromkeys(learner.agent.parameters.features)
         self._turn = asyncio.Lock()
+        self._writer = AnswerWriter()
 
     def listed(self) -> list[JsonRoute]:
         """Lists the routes; those that wait for the store have limits of their own."""
@@ -96,7 +99,7 @@ class LearningRoutes:
             route("/v1/forget", ForgetRequest, ForgetReply, self.forget, **waiting),
         ]  # fmt: skip
 
-    async def score(self, body: ScoreRequest, _scope: Scope) -> Mapping[str, Any]:
+    async def score(self, body: ScoreRequest, _scope: Scope) -> bytes:
         """Decides where a job runs."""
         request = self._scored(body)
         started = time.perf_counter()
@@ -107,22 +110,18 @@ class LearningRoutes:
         self._metrics.scoring.observe(time.perf_counter() - started)
         self._metrics.decided(answer)
         selected = self._selector.select(answer.chosen_gpu_type)
-        expected_s = answer.chosen.expected_s
-        return {
-            "priority_score": priority_score(expected_s, body.waited_s, body.weight),
-            "gpu_selector": selected.fields,
-            "selector_on_nodes": selected.is_on_nodes,
-            **answer.as_object(),
-            "ignored_features": self._ignored(body.features),
-            "missing_features": [name for name in self._sizes if name not in request.features],
-        }
+        priority = priority_score(answer.chosen.expected_s, body.waited_s, body.weight)
+        missing = [name for name in self._sizes if name not in request.features]
+        features = self._ignored(body.features), missing
+        return self._writer.write(answer, selected, priority, features)
 
     def _scored(self, body: ScoreRequest) -> Request:
         self._bound("candidate_gpu_types", body.candidate_gpu_types)
         self._bound("places", body.places)
         self._bound("colocated_job_types", body.colocated_job_types)
         for number, place in enumerate(body.places):
-            self._bound(f"places[{number}].colocated_job_types", place.colocated_job_types)
+            if place.colocated_job_types:
+                self._bound(f"places[{number}].colocated_job_types", place.colocated_job_types)
         if not body.candidate_gpu_types and not body.places:
             name = "places" if "places" in body.model_fields_set else "candidate_gpu_types"
             raise Problem(
@@ -160,22 +159,26 @@ class LearningRoutes:
             outcome=body.outcome,
             unlearned=self._unlearned(body.features) if key else "",
         )
-        self._check(record)
+        observation = observation_of(record)
+        self._check(observation)
         try:
             with _database_errors():
-                taught = await self._store(record)
+                taught = await self._store(record, observation)
         except ReusedName as error:
             fields = [Field(error.where, error.message)]
             raise Problem(409, error.message, hint=error.hint, fields=fields) from error
         return {**taught, "ignored_features": self._ignored(body.features)}
 
-    async def _store(self, record: ObservationRecord) -> Mapping[str, Any]:
-        before = self._pair(record)
+    async def _store(
+        self, record: ObservationRecord, observation: Observation
+    ) -> Mapping[str, Any]:
+        pair = Request(record.job_type, (record.gpu_type,), record.features)
+        (before,) = self._learner.agent.options(pair)
         started = time.perf_counter()
-        if self._learner.agent.knows(observation_of(record)):
+        if self._learner.agent.knows(observation):
             (stored,) = await self._journal.store([record])
         else:
-            stored = await self._journal.store_new(record, lambda: self._check(record))
+            stored = await self._journal.store_new(record, lambda: self._check(observation))
         waited_s = time.perf_counter() - started
         self._metrics.committing.observe(waited_s)
         if not stored.is_repeat:
@@ -183,7 +186,8 @@ class LearningRoutes:
         await self._journal.learn(stored.id, waited_s)
         if stored.is_repeat and record.job_id:
             self._learner.agent.close(record.job_id)  # it may have been scored again
-        return _taught(before, self._pair(record), is_repeated=stored.is_repeat)
+        (now,) = self._learner.agent.options(pair)
+        return _taught(before, now, is_repeated=stored.is_repeat)
 
     async def forget(self, body: ForgetRequest, _scope: Scope) -> Mapping[str, Any]:
         """Forgets job types and GPU types, as though they had never been observed."""
@@ -273,18 +277,13 @@ class LearningRoutes:
             tuple(job.colocated_job_types),
         )
 
-    def _check(self, record: ObservationRecord) -> None:
+    def _check(self, observation: Observation) -> None:
         try:
-            self._learner.agent.check(observation_of(record))
+            self._learner.agent.check(observation)
         except UsageError as error:  # the body is valid: what is known already leaves no room
             fields = [Field(error.where, error.message)]
             hint = f"{error.hint}; POST /v1/forget frees names that are no longer used"
             raise Problem(409, error.message, hint=hint, fields=fields) from error
-
-    def _pair(self, record: ObservationRecord) -> Candidate:
-        request = Request(record.job_type, (record.gpu_type,), record.features)
-        (pair,) = self._learner.agent.candidates(request)
-        return pair
 
     def _ignored(self, features: Iterable[str]) -> list[str]:
         return [name for name in features if name not in self._sizes]
@@ -329,25 +328,26 @@ def _database_errors() -> Iterator[None]:
         ) from error
 
 
-def _taught(before: Candidate, now: Candidate, *, is_repeated: bool) -> Mapping[str, Any]:
+def _taught(before: Option, now: Option, *, is_repeated: bool) -> Mapping[str, Any]:
     """Tells what an observation changed in what is believed of its pair."""
+    mean_interval_s, run_interval_s = now.known.intervals_s()
     return {
         "status": "ok",
         "updated": not is_repeated,
         "repeated": is_repeated,
-        "new_uncertainty": now.sigma,
-        "observations": now.observations,
-        "failures": now.failures,
-        "success_chance": now.success_chance,
-        "mean_interval_s": list(now.mean_interval_s),
-        "run_interval_s": list(now.run_interval_s),
+        "new_uncertainty": now.known.sigma,
+        "observations": now.known.observations,
+        "failures": now.risk.failures,
+        "success_chance": 1.0 - now.risk.chance,
+        "mean_interval_s": mean_interval_s,
+        "run_interval_s": run_interval_s,
         "before": {
-            "mu": before.mu,
-            "sigma": before.sigma,
-            "success_chance": before.success_chance,
-            "mean_interval_s": list(before.mean_interval_s),
+            "mu": before.known.mu,
+            "sigma": before.known.sigma,
+            "success_chance": 1.0 - before.risk.chance,
+            "mean_interval_s": before.known.intervals_s()[0],
         },
-        "mu": now.mu,
+        "mu": now.known.mu,
     }
 
 
