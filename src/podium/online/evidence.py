@@ -95,42 +95,48 @@ class CellGram:
     @classmethod
     def of(cls, cell: Cell, layout: Layout, level: float, trust: dict[Kind, float]) -> CellGram:
         """Sums up the kinds of runs of a cell."""
+        if layout.size == _PLAIN:
+            return cls._plain(cell, level, trust)
         inner = 1 + len(layout.features) + layout.neighbours
         made = cls(
             np.zeros((2, layout.size, layout.size)), np.zeros((2, inner, inner)), np.zeros(2)
         )
         groups: dict[tuple[int, int, bool], Sums] = {}
-        add = made._add_plain if layout.size == _PLAIN else made._add
         for kind, sums in cell.kinds():
             weight = trust.get(kind, 1.0)
             if sums.weight * weight > FADED:
-                add(kind, sums.times(weight), layout, level, groups)
+                made._add(kind, sums.times(weight), layout, level, groups)
         for (at, _, _), group in groups.items():
             made.scatter[at] += group.scatter
             made.freedom[at] += max(group.weight - 1.0, 0.0)
         return made
 
-    def _add_plain(
-        self,
-        kind: Kind,
-        sums: Sums,
-        layout: Layout,
-        level: float,
-        groups: dict[tuple[int, int, bool], Sums],
-    ) -> None:
-        """Does the same for runs alone without features: all of them are one group."""
-        del kind, layout
-        above, weight = float(sums.mean[0]) - level, sums.weight
-        products = self.products[0]
-        products[0, 0] += weight * above * above + float(sums.scatter[0, 0])
-        products[0, 1] += weight * above
-        products[1, 0] = products[0, 1]
-        products[1, 1] += weight
-        part = Sums(sums.observations, weight, sums.mean[:1], sums.scatter[:1, :1])
-        if (0, 0, False) in groups:
-            groups[0, 0, False].merge(part)
-        else:
-            groups[0, 0, False] = part
+    @classmethod
+    def _plain(cls, cell: Cell, level: float, trust: dict[Kind, float]) -> CellGram:
+        """Does the same for runs alone without features: all of them are one group of numbers."""
+        squares = cross = whole = 0.0  # products of y and 1
+        weight = mean = scatter = 0.0  # of the group
+        for kind, sums in cell.kinds():
+            share = trust.get(kind, 1.0)
+            more = sums.weight * share
+            if more <= FADED:
+                continue
+            own, around = sums.mean.item(0), sums.scatter.item(0) * share
+            above = own - level
+            squares += more * above * above + around
+            cross += more * above
+            whole += more
+            if not weight:
+                weight, mean, scatter = more, own, around
+                continue
+            total, apart = weight + more, own - mean
+            mean = mean + apart * (more / total)
+            scatter = scatter + around + apart * apart * (weight * more / total)
+            weight = total
+        products = np.zeros((2, _PLAIN, _PLAIN))
+        products[0] = ((squares, cross), (cross, whole))
+        freedom = np.array((max(weight - 1.0, 0.0), 0.0))
+        return cls(products, np.array((scatter, 0.0)).reshape(2, 1, 1), freedom)
 
     def _add(
         self,

@@ -53,17 +53,12 @@ def own_job_spread(gram: Gram, noise: Noise, spreads: Spreads) -> float:
     common = spreads.job
     if spreads.usual is None or common >= JOBS[-1]:
         return common
-    weight = (
-        gram.products[0, :, 1, 1] / noise.variance[0]
-        + gram.products[1, :, 1, 1] / (noise.variance[1])
-    )
-    target = (
-        gram.products[0, :, 0, 1] / noise.variance[0]
-        + gram.products[1, :, 0, 1] / (noise.variance[1])
-    )
-    weight = np.maximum(weight, 1e-9)
+    products = gram.products[0, :, :2, 1] / noise.variance[0]
+    if gram.layout.size > 2:  # otherwise all runs are complete
+        products = products + gram.products[1, :, :2, 1] / noise.variance[1]
+    target, weight = products[:, 0], np.maximum(products[:, 1], 1e-9)
     trust = 1.0 / (spreads.gpu**2 + spreads.pair**2 + 1.0 / weight)
-    whole = float(trust.sum())
+    whole = float(np.add.reduce(trust))
     apart = float(trust @ (target / weight)) / whole - spreads.usual
     compared, expected = _compared_jobs(common)
     variance = compared**2 + 1.0 / whole
@@ -87,8 +82,9 @@ def _compared(common: float) -> tuple[list[float], Array, Array]:
 
 def _contrasts(covariance: Array) -> Array:
     """Returns what is not known of GPU types against one another; their level does not matter."""
-    mean = covariance.mean(axis=0)
-    found: Array = covariance.diagonal() - 2.0 * mean + mean.mean()
+    count = len(covariance)
+    mean = np.add.reduce(covariance, axis=0) / count
+    found: Array = covariance.diagonal() - 2.0 * mean + np.add.reduce(mean) / count
     return np.maximum(found, 0.0)
 
 

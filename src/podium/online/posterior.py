@@ -223,6 +223,7 @@ class Posterior:
         self._cells: list[dict[int, tuple[object, CellGram]]] = []
         self._grams: list[Gram] = []
         self._noises: list[Noise] = []
+        self._own_spreads: list[Spreads] = []
         self._evidence: list[Evidence] = []
         self._commons = CommonNoise(self._prior)
         self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
@@ -325,6 +326,7 @@ class Posterior:
             noise = own_noise(self._common, gram.squares, gram.freedom)
             self._noises[job : job + 1] = [noise]
             spreads = self._spreads_of(gram, noise)
+            self._own_spreads[job : job + 1] = [spreads]
             made = evidence_of(
                 gram, noise, self._columns, self._runs[job].neighbours, spreads, self._prior
             )
@@ -373,8 +375,7 @@ class Posterior:
         """Returns what is known of a job type, which may differ from others more than they do."""
         made = self._own.get(job)
         if made is None:
-            gram, noise = self._grams[job], self._noises[job]
-            spreads = self._spreads_of(gram, noise)
+            gram, noise, spreads = self._grams[job], self._noises[job], self._own_spreads[job]
             columns, neighbours = self._columns, self._runs[job].neighbours
             made = self._evidence[job]
             pair = own_pair_spread(gram, noise, columns, neighbours, known)

@@ -16,6 +16,9 @@ _NUL, _ESCAPED_NUL, _ESCAPED_ESCAPE = "\x00", _ESCAPE + "0", _ESCAPE * 2
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
+_EMPTY: dict[type, str] = {tuple: "[]", list: "[]", dict: "{}"}
+_NOTHING: dict[str, type] = {"[]": list, "{}": dict}
+
 Path = tuple[()] | tuple[Any, str | int]
 """Leads to a value within a document: the path of what holds it, and its name there."""
 
@@ -56,6 +59,8 @@ def text_of(cell: str) -> str:
 
 def json_cell(value: object, where: str) -> str:
     """Writes mappings, lists, texts, numbers, flags and None as JSON."""
+    if not value and type(value) in _EMPTY:  # as most are
+        return _EMPTY[type(value)]
     return text_cell(_JSON.encode(_plain(value, where)), where)
 
 
@@ -67,6 +72,8 @@ def json_of(cell: str) -> Any:
     """
     if not isinstance(cell, str):
         raise Damage("is not text")
+    if cell in _NOTHING:
+        return _NOTHING[cell]()
     try:
         return json.loads(cell)
     except (ValueError, RecursionError) as error:

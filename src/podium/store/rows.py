@@ -108,7 +108,9 @@ def observation_row(record: ObservationRecord) -> dict[str, Any]:
     """
     label = f'observation of "{record.job_type[:LONGEST_NAME]}"'
     for name in ("job_type", "gpu_type", "key", "job_id"):
-        _check_length(getattr(record, name), f"{label}, {name}")
+        text = getattr(record, name)
+        if text is not None and len(text) > LONGEST_NAME:
+            _check_length(text, f"{label}, {name}")
     if record.outcome not in OUTCOMES:
         raise UnknownName.among("outcome", record.outcome, OUTCOMES, where=label)
     row = _row(record, _OBSERVATION_CELLS, label)
@@ -160,17 +162,25 @@ def label_of(run_id: str, number: int) -> str:
 
 
 def _row(record: object, cells: Mapping[str, Cell], label: str) -> dict[str, Any]:
-    return {name: cell(getattr(record, name), f"{label}, {name}") for name, cell in cells.items()}
+    row = {}
+    for name, cell in cells.items():
+        value = getattr(record, name)
+        try:
+            row[name] = cell(value, "")
+        except UsageError:
+            # Where it stands is only told of what is refused: to name every cell takes longer.
+            row[name] = cell(value, f"{label}, {name}")
+    return row
 
 
 def _record(
     make: Callable[..., T], row: Row[Any], values: Mapping[str, Value], place: tuple[str, Any]
 ) -> T:
-    name = ""
+    name, cells = "", row._mapping
     found = {}
     try:
         for name, value in values.items():
-            found[name] = value(getattr(row, name))
+            found[name] = value(cells[name])
     except Damage as damage:
         raise DamagedRow.of(*place, f"{name} {damage}") from damage
     return make(**found)
