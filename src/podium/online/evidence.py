@@ -269,7 +269,7 @@ def evidence_of(
     """Integrates out the effects of the job type, on each GPU type and on all of them."""
     if gram.layout.size == _PLAIN:
         return _plain_evidence(gram, noise, columns, spreads)
-    weighted = gram.products[0] / noise.variance[0] + gram.products[1] / noise.variance[1]
+    weighted = weighted_products(gram, noise)
     products, targets = weighted[:, 1:, 1:], weighted[:, 1:, 0]
     own = own_places(gram.layout.size - 1, gram.layout.neighbours)
     own_variance = np.full(len(own), prior.local_spread**2)
@@ -287,18 +287,14 @@ def evidence_of(
 
 def _plain_evidence(gram: Gram, noise: Noise, columns: Columns, spreads: Spreads) -> Evidence:
     """Does the same for runs alone without features, where all matrices are numbers."""
-    weighted = gram.products[0] / noise.variance[0]
-    if gram.freedom[1] or gram.products[1, :, 1, 1].any():
-        weighted = weighted + gram.products[1] / noise.variance[1]
+    weighted = weighted_products(gram, noise)
     weight, target = weighted[:, 1, 1], weighted[:, 0, 1]
     inverse = 1.0 / (weight + spreads.pair**-2)
     rest = 1.0 - weight * inverse
-    pull = np.empty(1 + len(weight))
+    pull, shift = np.empty(1 + len(weight)), np.empty(1 + len(weight))
     pull[1:] = weight * rest
-    pull[0] = pull[1:].sum()
-    shift = np.empty(len(pull))
     shift[1:] = target * rest
-    shift[0] = shift[1:].sum()
+    pull[0], shift[0] = np.add.reduce(pull[1:]), np.add.reduce(shift[1:])
     job_inverse = 1.0 / (float(pull[0]) + spreads.job**-2)
     job_mean = job_inverse * float(shift[0])
     precision = (-job_inverse * pull)[:, None] * pull
@@ -312,6 +308,14 @@ def _plain_evidence(gram: Gram, noise: Noise, columns: Columns, spreads: Spreads
         np.array([spreads.pair**2]), np.ones((1, 1)), np.array([[job_inverse]]),
         np.array([job_mean]), pull[:, None],
     )  # fmt: skip
+
+
+def weighted_products(gram: Gram, noise: Noise) -> NDArray[np.float64]:
+    """Returns the products by GPU type, in units of the noise."""
+    weighted: NDArray[np.float64] = gram.products[0] / noise.variance[0]
+    if gram.layout.size > _PLAIN:  # otherwise all runs are complete
+        weighted += gram.products[1] / noise.variance[1]
+    return weighted
 
 
 @lru_cache(maxsize=1024)

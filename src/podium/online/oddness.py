@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podium.online.columns import Columns
-from podium.online.evidence import Gram, beside_variance, own_places
+from podium.online.evidence import Gram, beside_variance, own_places, weighted_products
 from podium.online.forecast import Known
 from podium.online.noise import Noise
 from podium.online.spread import JOBS, PAIRS, Spreads, integrated
@@ -37,7 +37,7 @@ def own_pair_spread(
     if len(gram.gpus) < 2:
         return common
     spreads, variances, expected = _compared(common)
-    weighted = gram.products[0] / noise.variance[0] + gram.products[1] / noise.variance[1]
+    weighted = weighted_products(gram, noise)
     left = _above(weighted, gram, columns, neighbours, known)
     place = [columns.first_gpu + gpu for gpu in gram.gpus]
     doubt = _contrasts(known.covariance[place][:, place])
@@ -53,10 +53,8 @@ def own_job_spread(gram: Gram, noise: Noise, spreads: Spreads) -> float:
     common = spreads.job
     if spreads.usual is None or common >= JOBS[-1]:
         return common
-    products = gram.products[0, :, :2, 1] / noise.variance[0]
-    if gram.layout.size > 2:  # otherwise all runs are complete
-        products = products + gram.products[1, :, :2, 1] / noise.variance[1]
-    target, weight = products[:, 0], np.maximum(products[:, 1], 1e-9)
+    products = weighted_products(gram, noise)
+    target, weight = products[:, 0, 1], np.maximum(products[:, 1, 1], 1e-9)
     trust = 1.0 / (spreads.gpu**2 + spreads.pair**2 + 1.0 / weight)
     whole = float(np.add.reduce(trust))
     apart = float(trust @ (target / weight)) / whole - spreads.usual
@@ -119,9 +117,10 @@ def _fits(left: Array, variance: Array, job_spread: float) -> Array:
     own, target = left[:, 1, 1], left[:, 0, 1]
     share = variance / (1.0 + variance * own)
     rest = 1.0 - share * own
-    weight, aim = (rest * own).sum(axis=1), (rest * target).sum(axis=1)
+    weight = np.add.reduce(rest * own, axis=1)
+    aim = np.add.reduce(rest * target, axis=1)
     found: Array = (
-        0.5 * (share * target**2 - np.log1p(variance * own)).sum(axis=1)
+        0.5 * np.add.reduce(share * target**2 - np.log1p(variance * own), axis=1)
         + 0.5 * aim**2 / (weight + job_spread**-2)
         - 0.5 * np.log1p(job_spread**2 * weight)
     )

@@ -78,7 +78,7 @@ class PlaceBody(Body):
 
 
 def _without_default(schema: dict[str, Any]) -> None:
-    schema.pop("default")
+    schema.pop("default", None)
 
 
 def _at_least_one(schema: dict[str, Any]) -> None:
@@ -107,15 +107,17 @@ class ScoreRequest(Body):
         Names,
         Field(description="GPU types that have room for the job.", json_schema_extra=_at_least_one),
     ] = []
+    # Lists that are seldom sent are made by a factory: a default is copied for each request.
     places: Annotated[
         list[PlaceBody],
         FailFast(),
         Field(
+            default_factory=list,
             description="Where there is room for the job, if neighbours differ from place to "
             "place: instead of `candidate_gpu_types` and `colocated_job_types`.",
             json_schema_extra=_at_least_one,
         ),
-    ] = []
+    ]
     features: Features = {}
     colocated_job_types: Annotated[
         Names,
