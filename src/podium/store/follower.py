@@ -114,6 +114,8 @@ class Follower:
                 for row in rows:
                     self._show(row)
             shown += len(found)
+            if len(found) < AT_ONCE:  # those were all: to ask again takes as long as to learn some
+                break
         return shown
 
     def _show(self, row: ObservationRecord | DamagedRow) -> None:

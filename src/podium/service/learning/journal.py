@@ -168,6 +168,8 @@ class Journal:
 
         Those that wait share the work.
         """
+        if self.last_id >= id:
+            return
         with suppress(TimeoutError):  # it is stored, and learned when the store can be read again
             async with asyncio.timeout(max(self._limit_s - waited_s, 0.0)):
                 await self._learned(id)
